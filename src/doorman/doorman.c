@@ -1,0 +1,435 @@
+/* The rules of doorman.h. Each function is: sweep, apply, let in, answer.
+ *
+ * PLANTED(bug) is false in every build but that of tests/doorman, which plants one bug at a time to
+ * show that its exhaustive walk finds it. */
+#include "doorman/doorman.h"
+
+#include "doorman/planted.h"
+
+int64_t hf__own_lease_ms(int64_t ttl_ms)
+{
+    if (ttl_ms == 0)
+        return 5000;
+    return ttl_ms < 1000 ? 1000 : ttl_ms > 10000 ? 10000 : ttl_ms;
+}
+
+int64_t hf__provisional_lease_ms(int64_t ttl_ms)
+{
+    int64_t own = hf__own_lease_ms(ttl_ms);
+
+    return ttl_ms != 0 && ttl_ms < own ? ttl_ms : own;
+}
+
+struct hf__entry *hf__record_find(const struct hf__record *record, const struct hf__ticket *ticket)
+{
+    for (size_t i = 0; i < record->count; i++) {
+        struct hf__entry *e = &record->entries[i];
+        if (e->place != HF__GONE && hf__ticket_equal(&e->ticket, ticket))
+            return e;
+    }
+    return NULL;
+}
+
+void hf__record_settle(struct hf__record *record)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < record->count; i++) {
+        if (record->entries[i].place == HF__GONE)
+            continue;
+        record->entries[i].marks = 0;
+        if (kept != i)
+            record->entries[kept] = record->entries[i];
+        kept++;
+    }
+    record->count = kept;
+}
+
+static bool occupies(const struct hf__entry *e)
+{
+    return e->place == HF__INSIDE || e->place == HF__LINGERING;
+}
+
+static void move(struct hf__entry *e, enum hf__place place)
+{
+    e->place = place;
+    e->marks |= HF__CHANGED;
+}
+
+/* Every span is given here, so that the rule against a clock that went back has one place to look. */
+static void give(struct hf__entry *e, int64_t from_ms, int64_t span_ms)
+{
+    e->lease_ms = span_ms;
+    e->until_ms = span_ms == HF__NEVER ? HF__NEVER : from_ms + span_ms;
+    e->marks |= HF__CHANGED;
+}
+
+static void leave(struct hf__entry *e, int64_t retire_ms, int64_t from_ms)
+{
+    if (retire_ms > 0) {
+        move(e, HF__RETIRED);
+        give(e, from_ms, retire_ms);
+    } else {
+        move(e, HF__GONE);
+    }
+}
+
+/* The lease of a holder ran out. One that knew it held keeps the door closed for its lock-delay. */
+static void expire(struct hf__entry *e)
+{
+    bool linger = e->claimed && e->lock_delay_ms > 0;
+
+    if (PLANTED(DELAY_SKIPPED))
+        linger = false;
+    if (PLANTED(DELAY_AFTER_UNCLAIMED))
+        linger = e->lock_delay_ms > 0;
+    if (linger) {
+        int64_t expired_at = e->until_ms;
+        move(e, HF__LINGERING);
+        give(e, expired_at, e->lock_delay_ms);
+    } else {
+        leave(e, PLANTED(EXPIRED_TICKET_LET_IN_AGAIN) ? 0 : e->retire_ms, e->until_ms);
+    }
+}
+
+static void sweep_entry(struct hf__entry *e, int64_t now_ms)
+{
+    int64_t span_ms = e->lease_ms;
+
+    if (PLANTED(PROVISIONAL_NEVER_CUT) && e->ttl_ms == 0)
+        span_ms = 0;
+    if (e->until_ms != HF__NEVER && e->until_ms - now_ms > span_ms)
+        give(e, now_ms, span_ms); /* the store's clock went back */
+
+    while (e->place != HF__GONE && e->until_ms <= now_ms) {
+        if (PLANTED(DEAD_WAITER_BLOCKS_HEAD) && e->place == HF__WAITING)
+            return;
+        if (e->place == HF__INSIDE)
+            expire(e);
+        else if (e->place == HF__LINGERING)
+            leave(e, e->retire_ms, e->until_ms);
+        else
+            move(e, HF__GONE);
+    }
+}
+
+static void sweep(struct hf__record *record, int64_t now_ms)
+{
+    for (size_t i = 0; i < record->count; i++) {
+        if (record->entries[i].place != HF__GONE)
+            sweep_entry(&record->entries[i], now_ms);
+    }
+}
+
+struct inside {
+    size_t count;
+    bool exclusive;
+    uint32_t limit; /* the smallest of those inside; 0: none */
+};
+
+static uint32_t smaller_limit(uint32_t a, uint32_t b)
+{
+    if (a == 0 || b == 0)
+        return a + b;
+    return a < b ? a : b;
+}
+
+static struct inside look_inside(const struct hf__record *record)
+{
+    struct inside in = {0};
+
+    for (size_t i = 0; i < record->count; i++) {
+        const struct hf__entry *e = &record->entries[i];
+        if (!occupies(e))
+            continue;
+        in.count++;
+        in.exclusive |= e->mode == HF_EXCLUSIVE;
+        in.limit = smaller_limit(in.limit, e->limit);
+    }
+    return in;
+}
+
+static bool fits(const struct hf__entry *e, const struct inside *in)
+{
+    uint32_t limit = smaller_limit(in->limit, e->limit);
+
+    if (in->count == 0)
+        return true;
+    if (in->exclusive || e->mode == HF_EXCLUSIVE)
+        return false;
+    return limit == 0 || in->count < limit + (PLANTED(LIMIT_OFF_BY_ONE) ? 1 : 0);
+}
+
+/* A bidder that is let in by its own attempt knows of it from the answer; anybody else may be dead. */
+static void enter(struct hf__record *record, struct hf__entry *e, bool knows, struct hf__moment at)
+{
+    if (!PLANTED(GENERATION_KEPT_ON_HANDOVER) || knows) {
+        uint64_t next = record->generation + 1;
+        record->generation = next > at.stamp_us ? next : at.stamp_us;
+    }
+    e->generation = record->generation;
+    e->since_ms = at.now_ms;
+    e->claimed = knows && e->ttl_ms != 0;
+    move(e, HF__INSIDE);
+    e->marks |= HF__LET_IN;
+    give(e, at.now_ms, e->claimed ? e->ttl_ms : hf__provisional_lease_ms(e->ttl_ms));
+}
+
+static bool behind_gap(const struct hf__record *record, const struct hf__entry *e)
+{
+    return record->unseen > 0 && e >= record->entries + record->gap;
+}
+
+/* False if everybody up to the gap fitted: whoever was left out may fit as well. */
+static bool let_in(struct hf__record *record, const struct hf__ticket *knows, struct hf__moment at)
+{
+    struct inside in = look_inside(record);
+
+    for (size_t i = 0; i < record->count; i++) {
+        struct hf__entry *e = &record->entries[i];
+        if (e->place != HF__WAITING)
+            continue;
+        if (behind_gap(record, e))
+            return false;
+        if (!fits(e, &in)) {
+            if (PLANTED(READER_PASSES_WRITER))
+                continue;
+            return true;
+        }
+        enter(record, e, knows != NULL && hf__ticket_equal(&e->ticket, knows), at);
+        in.count++;
+        in.exclusive |= e->mode == HF_EXCLUSIVE;
+        in.limit = smaller_limit(in.limit, e->limit);
+    }
+    return record->unseen == 0;
+}
+
+static struct hf__answer answer(enum hf__verdict verdict)
+{
+    return (struct hf__answer){.verdict = verdict};
+}
+
+static struct hf__answer granted(const struct hf__entry *e)
+{
+    return (struct hf__answer){.verdict = HF__GRANTED,
+                               .generation = e->generation,
+                               .lease_ms = e->lease_ms,
+                               .claimed = e->claimed};
+}
+
+/* When it is worth asking although nobody called: whoever is first may find that a holder has vanished,
+ * everybody else that the one before him has. */
+static int64_t ask_again(const struct hf__record *record, const struct hf__entry *me, int64_t now_ms)
+{
+    int64_t inside_until = HF__NEVER, before_until = HF__NEVER;
+
+    if (behind_gap(record, me))
+        return me->lease_ms;
+    for (const struct hf__entry *e = record->entries; e < me; e++) {
+        if (e->place == HF__WAITING)
+            before_until = e->until_ms;
+    }
+    for (size_t i = 0; i < record->count; i++) {
+        const struct hf__entry *e = &record->entries[i];
+        if (occupies(e) && e->until_ms < inside_until)
+            inside_until = e->until_ms;
+    }
+    if (before_until != HF__NEVER)
+        return before_until - now_ms;
+    return inside_until == HF__NEVER ? HF__NEVER : inside_until - now_ms;
+}
+
+static struct hf__answer queued(const struct hf__record *record, const struct hf__entry *me,
+                                int64_t now_ms)
+{
+    struct hf__answer a = {.verdict = HF__QUEUED,
+                           .generation = record->generation,
+                           .lease_ms = hf__provisional_lease_ms(me->ttl_ms),
+                           .position = 1,
+                           .ask_again_ms = ask_again(record, me, now_ms)};
+
+    for (const struct hf__entry *e = record->entries; e < me; e++)
+        a.position += e->place == HF__WAITING;
+    if (behind_gap(record, me))
+        a.position += record->unseen;
+    return a;
+}
+
+static struct hf__entry *join(struct hf__record *record, const struct hf__bid *bid, void *who,
+                              int64_t now_ms)
+{
+    struct hf__entry *e = &record->entries[record->count++];
+
+    *e = (struct hf__entry){.ticket = bid->ticket,
+                            .place = HF__WAITING,
+                            .marks = HF__NEW,
+                            .mode = bid->mode,
+                            .limit = bid->mode == HF_SHARED ? bid->limit : 0,
+                            .ttl_ms = bid->ttl_ms,
+                            .lock_delay_ms = bid->lock_delay_ms,
+                            .retire_ms = bid->retire_ms,
+                            .since_ms = now_ms,
+                            .who = who};
+    give(e, now_ms, hf__own_lease_ms(bid->ttl_ms));
+    return e;
+}
+
+static bool is_full(const struct hf__record *record)
+{
+    size_t waiting = record->unseen, retired = 0;
+
+    for (size_t i = 0; i < record->count; i++) {
+        waiting += record->entries[i].place == HF__WAITING;
+        retired += record->entries[i].place == HF__RETIRED;
+    }
+    return waiting >= HF__QUEUE_MAX || retired >= HF__RETIRED_MAX;
+}
+
+struct hf__answer hf__doorman_attempt(struct hf__record *record, const struct hf__bid *bid, void *who,
+                                      struct hf__moment at)
+{
+    sweep(record, at.now_ms);
+
+    struct hf__entry *e = hf__record_find(record, &bid->ticket);
+    if (e == NULL && is_full(record))
+        return answer(HF__FULL);
+    if (e == NULL)
+        e = join(record, bid, who, at.now_ms);
+    else if (e->place == HF__WAITING)
+        give(e, at.now_ms, hf__own_lease_ms(e->ttl_ms));
+    else if (e->place == HF__INSIDE && !PLANTED(ATTEMPT_KEEPS_OLD_LEASE))
+        give(e, at.now_ms, e->lease_ms);
+
+    if (!let_in(record, &bid->ticket, at))
+        return answer(HF__MORE);
+    if (e->place == HF__INSIDE)
+        return granted(e);
+    if (e->place != HF__WAITING)
+        return answer(HF__WITHDRAWN);
+    if (bid->queue)
+        return queued(record, e, at.now_ms);
+    move(e, HF__GONE);
+    return answer(HF__BUSY);
+}
+
+struct hf__answer hf__doorman_release(struct hf__record *record, const struct hf__ticket *ticket,
+                                      int64_t retire_ms, struct hf__moment at)
+{
+    sweep(record, at.now_ms);
+
+    struct hf__entry *e = hf__record_find(record, ticket);
+    if (PLANTED(WRONG_TICKET_RELEASES)) {
+        for (size_t i = 0; i < record->count && (e == NULL || e->place != HF__INSIDE); i++)
+            e = &record->entries[i];
+    }
+    bool inside = e != NULL && e->place == HF__INSIDE;
+    bool waiting = e != NULL && e->place == HF__WAITING && !PLANTED(WAITING_RELEASE_IGNORED);
+    if (inside || waiting)
+        leave(e, retire_ms, at.now_ms);
+    if (!let_in(record, NULL, at))
+        return answer(HF__MORE);
+    return answer(inside ? HF__DONE : HF__STALE);
+}
+
+/* Its attempt may still be on the way: what has not been seen is remembered too. */
+static void retire_unseen(struct hf__record *record, const struct hf__ticket *ticket,
+                          int64_t retire_ms, int64_t now_ms)
+{
+    struct hf__entry *e = &record->entries[record->count++];
+
+    *e = (struct hf__entry){
+        .ticket = *ticket, .marks = HF__NEW, .retire_ms = retire_ms, .since_ms = now_ms};
+    leave(e, retire_ms, now_ms);
+}
+
+struct hf__answer hf__doorman_withdraw(struct hf__record *record, const struct hf__ticket *ticket,
+                                       int64_t retire_ms, struct hf__moment at)
+{
+    if (PLANTED(LATE_ATTEMPT_AFTER_WITHDRAW))
+        retire_ms = 0;
+    sweep(record, at.now_ms);
+
+    struct hf__entry *e = hf__record_find(record, ticket);
+    bool had = e != NULL && (e->place == HF__INSIDE || e->place == HF__WAITING);
+    if (had)
+        leave(e, retire_ms, at.now_ms);
+    else if (e == NULL && retire_ms > 0)
+        retire_unseen(record, ticket, retire_ms, at.now_ms);
+    if (!let_in(record, NULL, at))
+        return answer(HF__MORE);
+    return answer(had ? HF__DONE : HF__STALE);
+}
+
+struct hf__answer hf__doorman_renew(struct hf__record *record, const struct hf__ticket *ticket,
+                                    uint64_t generation, struct hf__moment at)
+{
+    struct hf__entry *e = hf__record_find(record, ticket);
+
+    if (PLANTED(EXPIRED_HOLDER_RENEWS) && e != NULL && e->place == HF__INSIDE)
+        give(e, at.now_ms, e->lease_ms);
+    sweep(record, at.now_ms);
+    e = hf__record_find(record, ticket);
+
+    bool inside = e != NULL && e->place == HF__INSIDE;
+    bool names_it = inside && generation == e->generation;
+    if (PLANTED(EARLY_RENEWAL_CLAIMS) && inside && generation == 0)
+        names_it = true;
+    if (names_it) {
+        e->claimed = true;
+        give(e, at.now_ms, e->ttl_ms == 0 ? HF__NEVER : e->ttl_ms);
+    } else if (inside && generation == 0) {
+        give(e, at.now_ms, e->lease_ms);
+    } else if (e != NULL && e->place == HF__WAITING) {
+        give(e, at.now_ms, hf__own_lease_ms(e->ttl_ms));
+    }
+    if (!let_in(record, NULL, at))
+        return answer(HF__MORE);
+    if (e != NULL && e->place == HF__WAITING) {
+        struct hf__answer a = queued(record, e, at.now_ms);
+        a.position = 0;
+        return a;
+    }
+    return inside && (names_it || generation == 0) ? granted(e) : answer(HF__GONE_LOST);
+}
+
+/* A holder that was broken keeps the door closed as long as it may believe that it holds. */
+static void break_inside(struct hf__entry *e, bool now, int64_t now_ms)
+{
+    int64_t lease_ms = e->until_ms == HF__NEVER || now ? 0 : e->until_ms - now_ms;
+    int64_t delay_ms = e->claimed ? e->lock_delay_ms : 0;
+
+    if (lease_ms + delay_ms > 0) {
+        move(e, HF__LINGERING);
+        give(e, now_ms, lease_ms + delay_ms);
+    } else {
+        leave(e, e->retire_ms, now_ms);
+    }
+}
+
+struct hf__answer hf__doorman_break(struct hf__record *record, const struct hf__ticket *ticket,
+                                    bool now, struct hf__moment at)
+{
+    sweep(record, at.now_ms);
+
+    struct hf__entry *e = hf__record_find(record, ticket);
+    bool found = e != NULL && e->place != HF__RETIRED;
+    if (found && e->place == HF__INSIDE)
+        break_inside(e, now, at.now_ms);
+    else if (found && (e->place == HF__WAITING || now))
+        leave(e, e->retire_ms, at.now_ms);
+    if (PLANTED(SHORTER_DELAY_OVERWRITES) && found && e->place == HF__LINGERING) {
+        for (size_t i = 0; i < record->count; i++) {
+            if (record->entries[i].place == HF__LINGERING)
+                give(&record->entries[i], at.now_ms, e->lease_ms);
+        }
+    }
+    if (!let_in(record, NULL, at))
+        return answer(HF__MORE);
+    return answer(found ? HF__DONE : HF__STALE);
+}
+
+struct hf__answer hf__doorman_sweep(struct hf__record *record, struct hf__moment at)
+{
+    sweep(record, at.now_ms);
+    return answer(let_in(record, NULL, at) ? HF__DONE : HF__MORE);
+}

@@ -1,0 +1,155 @@
+/* The doorman: the rules of who may enter, in which order and for how long, without any I/O.
+ *
+ * A record is what a store keeps beside each name. Every operation takes the record and the store's
+ * time, changes the record and gives an answer: sweep, apply, let in, answer. The functions have no
+ * clock, allocate nothing and never fail; a store brings the record in, and writes out what changed.
+ *
+ *              attempt                let in                    release, withdraw
+ *      (none) ---------> WAITING ----------------> INSIDE ------------------------> gone
+ *                           |  \                     |  \
+ *            sign of life   |   \ withdraw, break    |   \ expired or broken, claimed, lock-delay
+ *            overdue: gone  v    \                   |    v
+ *                                 `--> RETIRED <-----+-- LINGERING
+ *                                      (no longer let in; forgotten after retire_ms)
+ *
+ * Two ideas hold it together: a ticket is let in at most once, and only somebody who knows of a grant
+ * can claim it. A grant that its bidder may not know of yet (a hand-over, or any that would never
+ * expire) is provisional: its lease is the waiter's own lease until a renewal names its generation.
+ *
+ * Instants and durations are milliseconds of the store's clock, which may have any origin. */
+#ifndef HF_DOORMAN_DOORMAN_H
+#define HF_DOORMAN_DOORMAN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "holdfast.h"
+#include "util/ticket.h"
+
+#define HF__NEVER       INT64_MAX
+#define HF__QUEUE_MAX   10000 /* waiters per lock */
+#define HF__RETIRED_MAX 10000 /* tombstones per lock: beyond it new bids are refused */
+
+enum hf__place { HF__GONE, HF__WAITING, HF__INSIDE, HF__LINGERING, HF__RETIRED };
+
+/* What the last operation did to an entry; a store writes the marked ones and clears the marks. */
+enum hf__mark {
+    HF__CHANGED = 1, /* some field differs */
+    HF__NEW = 2,     /* it was not there before */
+    HF__LET_IN = 4,  /* it came inside: tell its bidder */
+};
+
+struct hf__entry {
+    struct hf__ticket ticket;
+    enum hf__place place;
+    unsigned marks;
+    hf_mode mode;
+    uint32_t limit;         /* 0: none */
+    uint64_t generation;    /* 0 until let in */
+    int64_t ttl_ms;         /* 0: never expires */
+    int64_t lock_delay_ms;
+    int64_t retire_ms;      /* how long its ticket is remembered after it is over */
+    int64_t since_ms;       /* joined, or let in */
+    int64_t until_ms;       /* expiry, end of the linger, sign of life due, tombstone's end */
+    int64_t lease_ms;       /* the span last given: until_ms was set to "then" + this */
+    bool claimed;
+    void *who;              /* the store's own; carried along, never looked at */
+};
+
+/* The entries in the order in which they joined. A store that does not want to load a long queue gives
+ * all that are not WAITING, those whose until_ms has passed, the first few waiters, and the one the
+ * operation is about; the `unseen` waiters it left out then stand in the queue just before
+ * entries[gap], or at its end if gap == count. */
+struct hf__record {
+    uint64_t generation;       /* the last one given */
+    struct hf__entry *entries;
+    size_t count, capacity;    /* attempt and withdraw need room for one more */
+    size_t unseen, gap;
+};
+
+/* The store's time. `stamp_us` is wall time and only seeds generations (C4). */
+struct hf__moment {
+    int64_t now_ms;
+    uint64_t stamp_us;
+};
+
+enum hf__verdict {
+    HF__GRANTED,   /* inside: generation, lease_ms, claimed */
+    HF__QUEUED,    /* waits: position, generation, ask_again_ms */
+    HF__BUSY,      /* a no-wait bid that was not let in */
+    HF__WITHDRAWN, /* this ticket was retired: it is never let in again */
+    HF__FULL,      /* the queue or the tombstones are */
+    HF__DONE,      /* released, withdrawn, broken */
+    HF__STALE,     /* release, withdraw: this ticket was not inside; break: there is no such ticket */
+    HF__GONE_LOST, /* renew: neither inside with this generation nor waiting */
+    HF__MORE,      /* the record was too short a window: load more waiters and apply again */
+};
+
+struct hf__answer {
+    enum hf__verdict verdict;
+    uint64_t generation;  /* GRANTED: its own; QUEUED: the last one given */
+    int64_t lease_ms;     /* GRANTED: the lease in force, HF__NEVER; QUEUED: the provisional lease a
+                             hand-over would give */
+    bool claimed;
+    size_t position;      /* QUEUED: from 1; 0 if the store did not count */
+    int64_t ask_again_ms; /* QUEUED: when it is worth asking, if nobody calls */
+    int64_t sent_ns;      /* the client's clock from before the request in which the store read its
+                             own; the doorman leaves it alone */
+};
+
+struct hf__bid {
+    const char *name;
+    size_t name_len;
+    struct hf__ticket ticket;
+    hf_mode mode;
+    uint32_t limit;
+    int64_t ttl_ms;        /* 0: never expires */
+    int64_t lock_delay_ms;
+    int64_t retire_ms;
+    bool queue;            /* false: no-wait */
+    const struct hf__who *who;
+};
+
+/* How long a waiter counts as alive without a sign of life: clamp(ttl, 1 s, 10 s), 5 s for ttl 0. */
+int64_t hf__own_lease_ms(int64_t ttl_ms);
+
+/* The lease of a grant its bidder may not know of: the own lease, or the ttl if that is shorter. */
+int64_t hf__provisional_lease_ms(int64_t ttl_ms);
+
+/* A bid, or the same bid again. `who` goes into a new entry as it is.
+ * GRANTED, QUEUED, BUSY, WITHDRAWN, FULL, MORE. */
+struct hf__answer hf__doorman_attempt(struct hf__record *record, const struct hf__bid *bid, void *who,
+                                      struct hf__moment at);
+
+/* The holder leaves and the next are let in. `retire`: an attempt of this ticket is unanswered, so
+ * the ticket stays remembered. DONE, STALE, MORE. */
+struct hf__answer hf__doorman_release(struct hf__record *record, const struct hf__ticket *ticket,
+                                      int64_t retire_ms, struct hf__moment at);
+
+/* The bidder gives up, whatever became of its bid. Retires the ticket if retire_ms > 0, also one
+ * that was never seen: its attempt may still be on the way. DONE (it was inside or waiting), STALE
+ * (it was neither; the bidder has nothing here), MORE. */
+struct hf__answer hf__doorman_withdraw(struct hf__record *record, const struct hf__ticket *ticket,
+                                       int64_t retire_ms, struct hf__moment at);
+
+/* A sign of life. With the generation it claims the grant and restarts its lease; with 0 (the bidder
+ * does not know of a grant) it restarts the lease in force, or keeps the waiter alive.
+ * GRANTED, QUEUED (position 0), GONE_LOST, MORE. */
+struct hf__answer hf__doorman_renew(struct hf__record *record, const struct hf__ticket *ticket,
+                                    uint64_t generation, struct hf__moment at);
+
+/* Takes the lock away from a ticket: see hf_break(). DONE, STALE, MORE. */
+struct hf__answer hf__doorman_break(struct hf__record *record, const struct hf__ticket *ticket,
+                                    bool now, struct hf__moment at);
+
+/* Only sweeps and lets in. DONE, MORE. */
+struct hf__answer hf__doorman_sweep(struct hf__record *record, struct hf__moment at);
+
+/* Drops entries that are GONE and clears the marks, after the store has written them. */
+void hf__record_settle(struct hf__record *record);
+
+/* The entry with this ticket, gone ones not counted, or NULL. */
+struct hf__entry *hf__record_find(const struct hf__record *record, const struct hf__ticket *ticket);
+
+#endif
