@@ -1,8 +1,10 @@
 /* Store URLs and their options.
  *
- * scheme:rest?option=value&...  with percent-escapes. A store declares its options in one table,
- * from which they are parsed and checked, listed by `holdfast stores` and documented in
- * holdfast(7). */
+ * scheme:rest?option=value&...  with percent-escapes. The rest is a path (sqlite:/var/locks.db), or
+ * begins with "//" and an authority (memory://name, redis://user:password@h1:6379,h2:6379/0). There
+ * are no fragments: '#' is a byte like others, and '+' is not a blank. A store declares its options
+ * in one table, from which they are parsed and checked, listed by `holdfast stores` and documented
+ * in holdfast(7). */
 #ifndef HF_CORE_URL_H
 #define HF_CORE_URL_H
 
@@ -11,6 +13,10 @@
 #include <stdint.h>
 
 #include "holdfast.h"
+#include "util/duration.h"
+
+#define HF__URL_MAX      4096 /* bytes in a URL */
+#define HF__SETTINGS_MAX 64   /* options in a URL */
 
 enum hf__option_kind { HF__TEXT, HF__NUMBER, HF__DURATION, HF__SWITCH };
 
@@ -42,23 +48,24 @@ struct hf__url {
 int hf__url_parse(const char *text, struct hf__url *ret_url, hf_error *err);
 void hf__url_clear(struct hf__url *url);
 
-/* The URL without its password, for messages. */
+/* The URL without its password and the values of options that name a password, secret or token, for
+ * messages: printable ASCII, cut with "..." to fit. Works on what is not a URL too, and then rather
+ * hides too much. */
 void hf__url_redact(const char *text, char *buf, size_t size);
 
-/* Refuses options that are neither in `table` nor common, twice given, or out of range. */
+/* Whether the value of this option must not be shown. */
+bool hf__option_is_secret(const char *name);
+
+/* Refuses options that are neither in `table` nor common, twice given, or out of range. `table` may
+ * be NULL. Errors: HF_INVALID. */
 int hf__url_check(const struct hf__url *url, const struct hf__option *table, hf_error *err);
 
-/* The value of an option after hf__url_check(): as given, or its default. */
+/* The value of an option after hf__url_check(): as given, or its default; NULL, 0 or false if it
+ * has none. A duration is a number of milliseconds. A switch is yes, true, on, 1 or no, false, off,
+ * 0. The name must be in one of the tables. */
 const char *hf__url_text(const struct hf__url *url, const struct hf__option *table,
                          const char *name);
 int64_t hf__url_number(const struct hf__url *url, const struct hf__option *table, const char *name);
 bool hf__url_switch(const struct hf__url *url, const struct hf__option *table, const char *name);
-
-/* "250ms 30s 5m 2h 1d", bare numbers are seconds, fractions allowed; to milliseconds, rounded up.
- * False if it is not a duration or above a year. */
-bool hf__parse_duration(const char *text, int64_t *ret_ms);
-
-/* The shortest exact form: "1500ms", "30s", "2h". */
-void hf__format_duration(int64_t ms, char *buf, size_t size);
 
 #endif
