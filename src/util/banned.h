@@ -3,6 +3,7 @@
 #ifndef HF_UTIL_BANNED_H
 #define HF_UTIL_BANNED_H
 
+#undef alloca /* a macro in <stdlib.h>, which cannot be poisoned as such */
 #pragma GCC poison strcpy strcat sprintf vsprintf strtok atoi atol atoll gets alloca rand srand system
 #pragma GCC poison strncpy strncat tmpnam mktemp
 
