@@ -389,7 +389,8 @@ struct hf__answer hf__doorman_renew(struct hf__record *record, const struct hf__
         a.position = 0;
         return a;
     }
-    return inside && (names_it || generation == 0) ? granted(e) : answer(HF__GONE_LOST);
+    bool known = names_it || generation == 0;
+    return known && e != NULL && e->place == HF__INSIDE ? granted(e) : answer(HF__GONE_LOST);
 }
 
 /* A holder that was broken keeps the door closed as long as it may believe that it holds. */
