@@ -355,6 +355,8 @@ struct hf__answer hf__doorman_withdraw(struct hf__record *record, const struct h
         leave(e, retire_ms, at.now_ms);
     else if (e == NULL && retire_ms > 0)
         retire_unseen(record, ticket, retire_ms, at.now_ms);
+    else if (e != NULL && e->place == HF__RETIRED && e->until_ms < at.now_ms + retire_ms)
+        give(e, at.now_ms, retire_ms); /* its last attempt may be younger than the tombstone */
     if (!let_in(record, NULL, at))
         return answer(HF__MORE);
     return answer(had ? HF__DONE : HF__STALE);
