@@ -132,8 +132,8 @@ char *cli_take_url(char *argument);
  * ----------------------------------------------------------------------------------------- */
 
 /* Parses argv[0] to argv[argc - 1] by the verb's table and `globals`, and moves the operands to its
- * front. Gives their number, or -1 after a sentence. The `help` flag among the globals, once set,
- * ends the parsing. */
+ * front, with a NULL behind them. Gives their number, or -1 after a sentence. The `help` flag among
+ * the globals, once set, ends the parsing. */
 int cli_parse_options(const struct cli_verb *verb, const struct cli_option *globals, int argc,
                       char **argv);
 

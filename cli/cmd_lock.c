@@ -9,14 +9,14 @@
 
 #include "util/banned.h"
 
-static bool shared, nonblock, never_expires;
+static bool shared, exclusive, nonblock, never_expires;
 static int64_t wait_ms = HF_FOREVER, ttl_ms, lock_delay_ms, limit;
 static int64_t conflict_status = EXIT_NOT_OBTAINED;
 static const char *note;
 
 static const struct cli_option options[] = {
     {'s', "shared", CLI_FLAG, &shared, NULL, NULL, 0, 0, "together with other readers"},
-    {'x', "exclusive", CLI_UNFLAG, &shared, NULL, NULL, 0, 0, "alone (the default)"},
+    {'x', "exclusive", CLI_FLAG, &exclusive, NULL, NULL, 0, 0, "alone (the default)"},
     {'n', "nonblock", CLI_FLAG, &nonblock, NULL, NULL, 0, 0, "do not wait, as -w 0"},
     {'w', "wait", CLI_DURATION, &wait_ms, "DUR", NULL, 0, 0, "wait at most so long"},
     {'E', "conflict-exit-code", CLI_NUMBER, &conflict_status, "N", NULL, 0, 255,
@@ -114,6 +114,10 @@ static bool check(int argc, char **argv)
 {
     if (!cli_check_operands(&cli_verb_lock, argc, 1) || !cli_check_name("lock", argv[0]))
         return false;
+    if (exclusive && (shared || limit > 0)) {
+        cli_fail_usage("lock", "choose one of -x and %s", shared ? "-s" : "--limit");
+        return false;
+    }
     if ((ttl_ms != 0) == never_expires) {
         cli_fail_usage("lock", "it needs either --ttl DUR or --never-expires, since it stays after "
                                "this command ends");

@@ -22,7 +22,7 @@ static bool has_password(const char *url)
     char shown[URL_TEXT_MAX];
 
     hf__url_redact(url, shown, sizeof shown);
-    return strcmp(shown, url) != 0;
+    return strstr(shown, "***") != NULL;
 }
 
 char *cli_take_url(char *argument)

@@ -187,5 +187,6 @@ int cli_parse_options(const struct cli_verb *verb, const struct cli_option *glob
         if (!ok)
             return -1;
     }
+    argv[p.operands] = NULL;
     return p.operands;
 }
