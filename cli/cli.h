@@ -68,8 +68,7 @@ extern const struct cli_verb cli_verb_run, cli_verb_lock, cli_verb_unlock, cli_v
     cli_verb_ls, cli_verb_show, cli_verb_break, cli_verb_check, cli_verb_setup, cli_verb_gc,
     cli_verb_doctor, cli_verb_stores, cli_verb_bench;
 
-/* output.c ----------------------------------------------------------------------------------------
- */
+/* output.c ------------------------------------------------------------------------------ */
 
 /* One sentence on stderr, "holdfast: ...", control characters escaped; gives back `status`. */
 int cli_fail(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
