@@ -59,7 +59,8 @@ play_leader() {
     until holdfast show --json leader/my-service | grep -q '"waiting"'; do sleep 0.02; done
     [ ! -e "$dir/started.b" ] || fail "two leaders"
     touch "$dir/end.a" "$dir/end.b"
-    wait $first && wait $second || fail "a leader failed"
+    wait $first || fail "the first leader failed"
+    wait $second || fail "the second leader failed"
     [ "$(cat "$dir/ran")" = "$(printf 'a\nb')" ] || fail "ran: $(cat "$dir/ran")"
 }
 
@@ -67,6 +68,7 @@ play_deploy() {
     "$example" web1 web2 >"$dir/out" || fail "it stopped"
     [ "$(grep -c '^deploying to web[12] under token [0-9]*$' "$dir/out")" = 2 ] || fail "$(cat "$dir/out")"
     # With the sequencer of a turn that is over it stops.
+    # shellcheck disable=SC2016 # for the inner shell
     old=$(holdfast run deploy/production -- sh -c 'echo "$HOLDFAST_SEQUENCER"')
     HOLDFAST_NAME=deploy/production HOLDFAST_SEQUENCER=$old HOLDFAST_TOKEN=1 "$example" web1 2>/dev/null &&
         fail "an old sequencer was good enough"

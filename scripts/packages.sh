@@ -18,6 +18,21 @@ command:pkg-config pkg-config          pkgconf-pkg-config    pkgconf     pkgconf
 library:sqlite3   libsqlite3-dev       sqlite-devel          sqlite      sqlite-dev
 '
 
+# shellcheck disable=SC2034
+test_needs='
+command:python3   python3              python3               python      python3
+library:cmocka    libcmocka-dev        libcmocka-devel       cmocka      cmocka-dev
+command:clang     clang                clang                 clang       clang
+fuzzer            libclang-rt-dev      compiler-rt           compiler-rt compiler-rt
+command:clang-format clang-format      clang-tools-extra     clang       clang-extra-tools
+command:shellcheck shellcheck          ShellCheck            shellcheck  shellcheck
+command:file      file                 file                  file        file
+command:expect    expect               expect                expect      expect
+command:mandoc    mandoc               mandoc                mandoc      mandoc
+command:zsh       zsh                  zsh                   zsh         zsh
+command:setpriv   util-linux           util-linux            util-linux  setpriv
+'
+
 say() {
     printf '%s: %s\n' "$me" "$*" >&2
 }
@@ -31,6 +46,7 @@ die() {
 is_met() {
     case $1 in
     compiler) printf '#include <stdio.h>\n' | cc -E - >/dev/null 2>&1 ;;
+    fuzzer) [ -e "$(clang -print-file-name=libclang_rt.fuzzer-"$(uname -m)".a 2>/dev/null)" ] ;;
     command:*) command -v "${1#*:}" >/dev/null 2>&1 ;;
     library:*) pkg-config --exists "${1#*:}" 2>/dev/null ;;
     package:*) [ "$(dpkg-query -W -f='${db:Status-Status}' "${1#*:}" 2>/dev/null)" = installed ] ;;
