@@ -19,9 +19,9 @@ struct tape {
     size_t count;
 };
 
-/* From now on every statement of every connection opened after the first call goes to `tape`; NULL
- * stops. For one thread at a time. */
-void tape_record(struct tape *tape);
+/* Learns what a client on `url` runs: when it opens a database that is there already (`opening`),
+ * and for one acquire and its release (`pair`). The database is left behind, closed. */
+void tape_learn(const char *url, struct tape *opening, struct tape *pair);
 
 /* One acquire and its release. */
 void bench_pair(hf_client *client);
