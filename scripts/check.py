@@ -32,6 +32,7 @@ class Leg:
         self.name = name
         self.dir = os.path.join(OUT, name)
         self.log_path = self.dir + ".log"
+        self.test_log = os.path.join(self.dir, "meson-logs", "testlog.json")
         self.tally = results.Tally()
         self.started = time.monotonic()
 
@@ -39,7 +40,7 @@ class Leg:
         with Leg.screen:
             print(f"{self.name:8}{text}", flush=True)
 
-    def run(self, what, command, **environment):
+    def run(self, command, **environment):
         """Runs a step; its output goes to the log and is returned with the exit status."""
         with open(self.log_path, "a", encoding="utf-8", errors="replace") as log:
             log.write(f"\n$ {' '.join(command)}\n")
@@ -56,14 +57,14 @@ class Leg:
 
     def must(self, what, command, **environment):
         """A step without which the leg cannot go on."""
-        status, output = self.run(what, command, **environment)
+        status, output = self.run(command, **environment)
         if status != 0:
             self.tally.fail(what, output)
             raise StepFailed
 
     def checks(self, what, command, **environment):
         """A program that prints "ok - NAME" and "not ok - NAME", or just succeeds."""
-        status, output = self.run(what, command, **environment)
+        status, output = self.run(command, **environment)
         results.add_program(self.tally, what, output, "failed" if status else "passed")
 
     def build(self, *options, targets=(), **environment):
@@ -76,13 +77,12 @@ class Leg:
                    "--timeout-multiplier", str(slower), "--print-errorlogs"]
         for suite in suites:
             command += ["--suite", suite]
-        log = os.path.join(self.dir, "meson-logs", "testlog.json")
-        if os.path.exists(log):
-            os.unlink(log)
-        status, output = self.run("test", command, **environment)
-        if os.path.exists(log):
-            results.add_meson_log(self.tally, log)
-        if status != 0 and not self.tally.failed or not os.path.exists(log):
+        if os.path.exists(self.test_log):
+            os.unlink(self.test_log)
+        status, output = self.run(command, **environment)
+        if os.path.exists(self.test_log):
+            results.add_meson_log(self.tally, self.test_log)
+        if (status != 0 and not self.tally.failed) or not os.path.exists(self.test_log):
             self.tally.fail("meson test", output)
 
 
@@ -90,6 +90,7 @@ def leg_gcc(leg):
     """The build that people use, and every test there is."""
     leg.build(CC="gcc")
     leg.test()
+    leg.checks("capabilities", [sys.executable, "scripts/capabilities.py", leg.test_log])
 
 
 def leg_clang(leg):

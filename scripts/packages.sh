@@ -66,7 +66,7 @@ missing_packages() {
         *) packages=$alpine ;;
         esac
         [ "$packages" = - ] || printf '%s\n' "$packages" | tr , ' '
-    done | tr '\n' ' '
+    done | tr '\n' ' ' | sed 's/ *$//'
 }
 
 # debian, fedora, arch, alpine, macos or other, by what installs packages here.
@@ -106,7 +106,7 @@ apt_install() {
     # shellcheck disable=SC2086 # a list of words
     apt_get install --no-install-recommends $1 ||
         { apt_get update && apt_get install --no-install-recommends $1; } ||
-        { tail -n 20 "$log" >&2; die "apt-get could not install: $1(log: $log)"; }
+        { tail -n 20 "$log" >&2; die "apt-get could not install $1 (log: $log)"; }
 }
 
 # Sees to it that every need of table `$1` is met, or says what to install and exits 69.
