@@ -44,11 +44,11 @@ struct cli_option {
     char short_name;       /* 0: none */
     const char *long_name; /* without "--" */
     enum cli_kind kind;
-    void *value;           /* where it goes; the verb's own static presets are the defaults */
-    const char *argument;  /* "DUR", "N", ...; NULL for flags */
-    const char *choices;   /* CLI_CHOICE */
-    int64_t min, max;      /* CLI_NUMBER */
-    const char *help;      /* one line */
+    void *value;          /* where it goes; the verb's own static presets are the defaults */
+    const char *argument; /* "DUR", "N", ...; NULL for flags */
+    const char *choices;  /* CLI_CHOICE */
+    int64_t min, max;     /* CLI_NUMBER */
+    const char *help;     /* one line */
 };
 
 struct cli_verb {
@@ -60,9 +60,9 @@ struct cli_verb {
     int (*run)(struct cli *cli, int argc, char **argv); /* operands only; gives the exit status */
 };
 
-extern const struct cli_verb cli_verb_run, cli_verb_lock, cli_verb_unlock, cli_verb_renew, cli_verb_ls,
-    cli_verb_show, cli_verb_break, cli_verb_check, cli_verb_setup, cli_verb_gc, cli_verb_doctor,
-    cli_verb_stores, cli_verb_bench;
+extern const struct cli_verb cli_verb_run, cli_verb_lock, cli_verb_unlock, cli_verb_renew,
+    cli_verb_ls, cli_verb_show, cli_verb_break, cli_verb_check, cli_verb_setup, cli_verb_gc,
+    cli_verb_doctor, cli_verb_stores, cli_verb_bench;
 
 /* One sentence on stderr, "holdfast: ...", control characters escaped; gives back `status`. */
 int cli_fail(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
