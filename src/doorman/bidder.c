@@ -73,8 +73,10 @@ static void note_queued(struct hf__bidder *b, const struct hf__answer *a)
     b->queued_lease_ms = a->lease_ms;
 }
 
-/* What a request sent after we knew of the grant says about it. */
-static enum hf__advice confirm(struct hf__bidder *b, const struct hf__answer *a, int64_t now_ns)
+/* What an answer says about the grant. One to a request that did not know of it (`knew`) can only
+ * confirm it. */
+static enum hf__advice confirm(struct hf__bidder *b, const struct hf__answer *a, bool knew,
+                               int64_t now_ns)
 {
     if (!hf__bidder_holds(b, now_ns))
         return HF__NOTHING;
@@ -82,7 +84,7 @@ static enum hf__advice confirm(struct hf__bidder *b, const struct hf__answer *a,
         believe(b, a->sent_ns, a->lease_ms, a->claimed);
         return HF__HOLD;
     }
-    if (a->sent_ns < b->known_ns && !PLANTED(EARLY_ANSWER_COUNTS))
+    if (!knew && !PLANTED(EARLY_ANSWER_COUNTS))
         return HF__NOTHING;
     hf__bidder_lose(b, HF_CAUSE_GONE);
     return HF__NOTHING;
@@ -92,7 +94,7 @@ enum hf__advice hf__bidder_answered(struct hf__bidder *b, const struct hf__answe
                                     int64_t now_ns)
 {
     if (b->phase == HF__HOLDING)
-        return confirm(b, a, now_ns);
+        return confirm(b, a, a->sent_ns > b->known_ns, now_ns);
     if (b->phase != HF__ASKING && b->phase != HF__QUEUEING)
         return HF__NOTHING;
     switch (a->verdict) {
@@ -129,7 +131,7 @@ enum hf__advice hf__bidder_renewed(struct hf__bidder *b, uint64_t generation,
                                    const struct hf__answer *a, int64_t now_ns)
 {
     if (b->phase == HF__HOLDING)
-        return confirm(b, a, now_ns);
+        return confirm(b, a, generation == b->generation, now_ns);
     if (b->phase != HF__QUEUEING || generation != 0)
         return HF__NOTHING;
     if (a->verdict == HF__GRANTED)

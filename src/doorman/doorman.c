@@ -358,6 +358,8 @@ struct hf__answer hf__doorman_withdraw(struct hf__record *record, const struct h
         leave(e, retire_ms, at.now_ms);
     else if (e == NULL && retire_ms > 0)
         retire_unseen(record, ticket, retire_ms, at.now_ms);
+    else if (e != NULL && e->place == HF__RETIRED && e->until_ms < at.now_ms + retire_ms)
+        give(e, at.now_ms, retire_ms); /* its last attempt may be younger than the tombstone */
     if (!let_in(record, NULL, at))
         return answer(HF__MORE);
     return answer(had ? HF__DONE : HF__STALE);
@@ -392,7 +394,8 @@ struct hf__answer hf__doorman_renew(struct hf__record *record, const struct hf__
         a.position = 0;
         return a;
     }
-    return inside && (names_it || generation == 0) ? granted(e) : answer(HF__GONE_LOST);
+    bool known = names_it || generation == 0;
+    return known && e != NULL && e->place == HF__INSIDE ? granted(e) : answer(HF__GONE_LOST);
 }
 
 /* A holder that was broken keeps the door closed as long as it may believe that it holds. */
