@@ -29,8 +29,8 @@ bool hf__bidder_holds(struct hf__bidder *b, int64_t now_ns)
     return b->phase == HF__HOLDING;
 }
 
-/* Each request that the store answers restarts the lease no earlier than it was sent; the later of two
- * answered requests proves the most. */
+/* Each request that the store answers restarts the lease no earlier than it was sent; the later of
+ * two answered requests proves the most. */
 static void believe(struct hf__bidder *b, int64_t sent_ns, int64_t lease_ms, bool claimed)
 {
     int64_t deadline_ns = hf__lease_deadline_ns(sent_ns, lease_ms);
@@ -43,8 +43,8 @@ static void believe(struct hf__bidder *b, int64_t sent_ns, int64_t lease_ms, boo
     b->lease_ms = lease_ms;
 }
 
-static enum hf__advice hold(struct hf__bidder *b, uint64_t generation, const struct hf__answer *from,
-                            int64_t now_ns)
+static enum hf__advice hold(struct hf__bidder *b, uint64_t generation,
+                            const struct hf__answer *from, int64_t now_ns)
 {
     int64_t sent_ns = PLANTED(DEADLINE_FROM_RECEIPT) ? now_ns : from->sent_ns;
 
@@ -73,8 +73,10 @@ static void note_queued(struct hf__bidder *b, const struct hf__answer *a)
     b->queued_lease_ms = a->lease_ms;
 }
 
-/* What a request sent after we knew of the grant says about it. */
-static enum hf__advice confirm(struct hf__bidder *b, const struct hf__answer *a, int64_t now_ns)
+/* What an answer says about the grant. One to a request that did not know of it (`knew`) can only
+ * confirm it. */
+static enum hf__advice confirm(struct hf__bidder *b, const struct hf__answer *a, bool knew,
+                               int64_t now_ns)
 {
     if (!hf__bidder_holds(b, now_ns))
         return HF__NOTHING;
@@ -82,16 +84,17 @@ static enum hf__advice confirm(struct hf__bidder *b, const struct hf__answer *a,
         believe(b, a->sent_ns, a->lease_ms, a->claimed);
         return HF__HOLD;
     }
-    if (a->sent_ns < b->known_ns && !PLANTED(EARLY_ANSWER_COUNTS))
+    if (!knew && !PLANTED(EARLY_ANSWER_COUNTS))
         return HF__NOTHING;
     hf__bidder_lose(b, HF_CAUSE_GONE);
     return HF__NOTHING;
 }
 
-enum hf__advice hf__bidder_answered(struct hf__bidder *b, const struct hf__answer *a, int64_t now_ns)
+enum hf__advice hf__bidder_answered(struct hf__bidder *b, const struct hf__answer *a,
+                                    int64_t now_ns)
 {
     if (b->phase == HF__HOLDING)
-        return confirm(b, a, now_ns);
+        return confirm(b, a, a->sent_ns > b->known_ns, now_ns);
     if (b->phase != HF__ASKING && b->phase != HF__QUEUEING)
         return HF__NOTHING;
     switch (a->verdict) {
@@ -128,7 +131,7 @@ enum hf__advice hf__bidder_renewed(struct hf__bidder *b, uint64_t generation,
                                    const struct hf__answer *a, int64_t now_ns)
 {
     if (b->phase == HF__HOLDING)
-        return confirm(b, a, now_ns);
+        return confirm(b, a, generation == b->generation, now_ns);
     if (b->phase != HF__QUEUEING || generation != 0)
         return HF__NOTHING;
     if (a->verdict == HF__GRANTED)

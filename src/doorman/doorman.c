@@ -56,7 +56,8 @@ static void move(struct hf__entry *e, enum hf__place place)
     e->marks |= HF__CHANGED;
 }
 
-/* Every span is given here, so that the rule against a clock that went back has one place to look. */
+/* Every span is given here, so that the rule against a clock that went back has one place to look.
+ */
 static void give(struct hf__entry *e, int64_t from_ms, int64_t span_ms)
 {
     e->lease_ms = span_ms;
@@ -160,7 +161,8 @@ static bool fits(const struct hf__entry *e, const struct inside *in)
     return limit == 0 || in->count < limit + (PLANTED(LIMIT_OFF_BY_ONE) ? 1 : 0);
 }
 
-/* A bidder that is let in by its own attempt knows of it from the answer; anybody else may be dead. */
+/* A bidder that is let in by its own attempt knows of it from the answer; anybody else may be dead.
+ */
 static void enter(struct hf__record *record, struct hf__entry *e, bool knows, struct hf__moment at)
 {
     if (!PLANTED(GENERATION_KEPT_ON_HANDOVER) || knows) {
@@ -217,9 +219,10 @@ static struct hf__answer granted(const struct hf__entry *e)
                                .claimed = e->claimed};
 }
 
-/* When it is worth asking although nobody called: whoever is first may find that a holder has vanished,
- * everybody else that the one before him has. */
-static int64_t ask_again(const struct hf__record *record, const struct hf__entry *me, int64_t now_ms)
+/* When it is worth asking although nobody called: whoever is first may find that a holder has
+ * vanished, everybody else that the one before him has. */
+static int64_t ask_again(const struct hf__record *record, const struct hf__entry *me,
+                         int64_t now_ms)
 {
     int64_t inside_until = HF__NEVER, before_until = HF__NEVER;
 
@@ -285,8 +288,8 @@ static bool is_full(const struct hf__record *record)
     return waiting >= HF__QUEUE_MAX || retired >= HF__RETIRED_MAX;
 }
 
-struct hf__answer hf__doorman_attempt(struct hf__record *record, const struct hf__bid *bid, void *who,
-                                      struct hf__moment at)
+struct hf__answer hf__doorman_attempt(struct hf__record *record, const struct hf__bid *bid,
+                                      void *who, struct hf__moment at)
 {
     sweep(record, at.now_ms);
 
@@ -355,6 +358,8 @@ struct hf__answer hf__doorman_withdraw(struct hf__record *record, const struct h
         leave(e, retire_ms, at.now_ms);
     else if (e == NULL && retire_ms > 0)
         retire_unseen(record, ticket, retire_ms, at.now_ms);
+    else if (e != NULL && e->place == HF__RETIRED && e->until_ms < at.now_ms + retire_ms)
+        give(e, at.now_ms, retire_ms); /* its last attempt may be younger than the tombstone */
     if (!let_in(record, NULL, at))
         return answer(HF__MORE);
     return answer(had ? HF__DONE : HF__STALE);
@@ -389,7 +394,8 @@ struct hf__answer hf__doorman_renew(struct hf__record *record, const struct hf__
         a.position = 0;
         return a;
     }
-    return inside && (names_it || generation == 0) ? granted(e) : answer(HF__GONE_LOST);
+    bool known = names_it || generation == 0;
+    return known && e != NULL && e->place == HF__INSIDE ? granted(e) : answer(HF__GONE_LOST);
 }
 
 /* A holder that was broken keeps the door closed as long as it may believe that it holds. */
