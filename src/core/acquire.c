@@ -128,14 +128,17 @@ static int wait_for_store(struct bid *bid, int code)
 static bool needs_claim(const struct bid *bid)
 {
     const hf_lock *lock = bid->lock;
-    const struct hf__bidder *b = &lock->bidder;
 
-    if (b->claimed)
+    hf__lock_client(bid->client);
+    bool claimed = lock->bidder.claimed;
+    int64_t deadline_ns = lock->bidder.deadline_ns;
+    hf__unlock_client(bid->client);
+    if (claimed)
         return false;
     if (lock->bid.ttl_ms == 0 || lock->bid.lock_delay_ms > 0 || bid->opt->confirmed)
         return true;
     return bid->opt->max_hold_ms > 0 &&
-           hf__now_ns(bid->client->env) + bid->opt->max_hold_ms * HF__NS_PER_MS > b->deadline_ns;
+           hf__now_ns(bid->client->env) + bid->opt->max_hold_ms * HF__NS_PER_MS > deadline_ns;
 }
 
 /* Ours by the bidder's account. 0: it is settled; 1: it slipped away, bid anew; negative: give up.
