@@ -22,7 +22,7 @@ static double floor_us(struct player *player, int pairs)
 {
     int64_t start = bench_now_ns();
     for (int i = 0; i < pairs; i++)
-        player_play(player);
+        player_play(player, i & 1);
     return (double)(bench_now_ns() - start) / pairs / 1e3;
 }
 
@@ -32,19 +32,19 @@ int main(int argc, char **argv)
     int rounds = (int)strtol(argv[2], NULL, 10), pairs = (int)strtol(argv[3], NULL, 10);
     const char *only = argc > 4 ? argv[4] : "";
     char url[4096];
-    struct tape opening = {0}, body = {0};
+    struct learnt learnt = {0};
     struct player player = {0};
     hf_client *client;
     hf_error err;
 
     snprintf(url, sizeof url, "sqlite:%s/floor.db", argv[1]);
-    tape_learn(url, &opening, &body);
-    player_open(&player, url + strlen("sqlite:"), &opening, &body);
+    tape_learn(url, &learnt);
+    player_open(&player, url + strlen("sqlite:"), &learnt);
     snprintf(url, sizeof url, "sqlite:%s/ours.db", argv[1]);
     BENCH_MUST(hf_open(url, NULL, &client, &err) == HF_OK, "%s", err.text);
     bench_pair(client);
 
-    bench_print("pair: statements", (double)body.count, "");
+    bench_print("pair: statements", (double)player.count, "");
     for (int i = 0; i < rounds; i++) {
         if (strcmp(only, "floor") != 0)
             bench_print("pair: ours", ours_us(client, pairs), "us");

@@ -12,7 +12,7 @@ example=$2
 dir=$(mktemp -d)
 started=
 # shellcheck disable=SC2086 # a list of words
-trap 'kill $started 2>/dev/null; rm -rf "$dir"' EXIT
+trap '[ -z "$started" ] || kill $started 2>/dev/null || :; rm -rf "$dir"' EXIT
 HOLDFAST_URL=sqlite:$dir/locks.db
 export PATH HOLDFAST_URL dir
 
