@@ -37,6 +37,10 @@
 extern "C" {
 #endif
 
+#if defined(__GNUC__)
+#pragma GCC visibility push(default)
+#endif
+
 #define HF_VERSION "0.1.0"
 
 #define HF_NAME_MAX       512                  /* bytes in a name */
@@ -375,6 +379,10 @@ typedef struct hf_store_info {
 } hf_store_info;
 typedef void hf_store_callback(const hf_store_info *info, void *arg);
 int hf_stores(hf_store_callback *found, void *arg);
+
+#if defined(__GNUC__)
+#pragma GCC visibility pop
+#endif
 
 #ifdef __cplusplus
 }

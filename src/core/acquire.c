@@ -51,6 +51,22 @@ static int begin_waiting(struct bid *bid)
     return hf__wait_begin(bid->lock, &bid->waiter, bid->err);
 }
 
+/* The store may call as soon as it knows the bid, before its answer is here: whoever may wait in a
+ * client that listens is known to the keeper before it asks, or the call would find nobody. */
+static int expect_call(struct bid *bid)
+{
+    hf_client *client = bid->client;
+    int r = 0;
+
+    if (bid->opt->wait_ms == 0)
+        return 0;
+    hf__lock_client(client);
+    if (client->listening == HF__ASKED && client->listening_since_ns != INT64_MIN)
+        r = begin_waiting(bid);
+    hf__unlock_client(client);
+    return r;
+}
+
 /* What ended the sleep, or 0 for "ask", 1 for "it is ours". Mutex held. */
 static int sleep_until_news(struct bid *bid)
 {
@@ -128,14 +144,17 @@ static int wait_for_store(struct bid *bid, int code)
 static bool needs_claim(const struct bid *bid)
 {
     const hf_lock *lock = bid->lock;
-    const struct hf__bidder *b = &lock->bidder;
 
-    if (b->claimed)
+    hf__lock_client(bid->client);
+    bool claimed = lock->bidder.claimed;
+    int64_t deadline_ns = lock->bidder.deadline_ns;
+    hf__unlock_client(bid->client);
+    if (claimed)
         return false;
     if (lock->bid.ttl_ms == 0 || lock->bid.lock_delay_ms > 0 || bid->opt->confirmed)
         return true;
     return bid->opt->max_hold_ms > 0 &&
-           hf__now_ns(bid->client->env) + bid->opt->max_hold_ms * HF__NS_PER_MS > b->deadline_ns;
+           hf__now_ns(bid->client->env) + bid->opt->max_hold_ms * HF__NS_PER_MS > deadline_ns;
 }
 
 /* Ours by the bidder's account. 0: it is settled; 1: it slipped away, bid anew; negative: give up.
@@ -213,7 +232,10 @@ static int run(struct bid *bid)
     for (;;) {
         struct hf__answer answer;
         enum hf__advice advice = HF__ASK;
-        int r = ask(bid, &answer, &advice);
+        int r = expect_call(bid);
+        if (r < 0)
+            return give_up(bid, r);
+        r = ask(bid, &answer, &advice);
         if (r < 0) {
             r = wait_for_store(bid, r);
             if (r < 0)

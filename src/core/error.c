@@ -11,10 +11,9 @@
 static const struct code {
     int code, status;
     const char *name, *text;
-} codes[] = {
-    {HF_OK, 0, "HF_OK", "no error"},
+} codes[] = {{HF_OK, 0, "HF_OK", "no error"},
 #define X(code, value, status, text) {code, status, #code, text},
-    HF_ERRORS(X)
+             HF_ERRORS(X)
 #undef X
 };
 

@@ -46,8 +46,10 @@ static void note_failure(hf_lock *lock)
     if (lock->duty == HF__KEEP && left_ns > 0 && pause_ns > left_ns / 4)
         pause_ns = left_ns / 4 + 1;
     lock->retry_ns = now_ns + pause_ns;
-    if (lock->duty == HF__HELP_WAITING)
+    if (lock->duty == HF__HELP_WAITING) {
         lock->waiter->sign_ns = lock->retry_ns;
+        hf__wait_tell(lock, HF__NEWS_ASK); /* it asks by itself, and decides how long to bear it */
+    }
 }
 
 /* A third of the own lease or of the ttl, whichever is shorter. */

@@ -213,9 +213,11 @@ int hf__lock_renew_once(hf_lock *lock, hf_error *err)
     struct hf__renewal item = {.name = lock->name,
                                .name_len = lock->bid.name_len,
                                .ticket = lock->bid.ticket,
-                               .generation = lock->bidder.generation,
                                .answer.sent_ns = hf__now_ns(client->env)};
 
+    hf__lock_client(client);
+    item.generation = lock->bidder.generation;
+    hf__unlock_client(client);
     int r = client->store->type->renew(client->store, &item, 1, hf__op_deadline(client), err);
     hf__lock_client(client);
     hf__after_call(client);
@@ -258,11 +260,15 @@ int hf_lock_detach(hf_lock *lock, hf_error *err)
     int r = hf__enter(client, err);
     if (r < 0)
         return r;
+    hf__lock_client(client);
+    unsigned count = lock->count;
+    bool claimed = lock->bidder.claimed;
+    hf__unlock_client(client);
     if (!(client->store->capabilities & HF_CAN_DETACH))
         r = hf__fail(err, HF_UNSUPPORTED, "this store's locks end with their client");
-    else if (lock->count > 1)
-        r = hf__fail(err, HF_INVALID, "it is held %u times; release it to once", lock->count);
-    else if (!lock->bidder.claimed)
+    else if (count > 1)
+        r = hf__fail(err, HF_INVALID, "it is held %u times; release it to once", count);
+    else if (!claimed)
         r = hf__lock_renew_once(lock, err); /* somebody else will go on: the store must know */
     if (r == 0) {
         hf__lock_client(client);

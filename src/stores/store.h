@@ -19,6 +19,8 @@
 #ifndef HF_STORES_STORE_H
 #define HF_STORES_STORE_H
 
+#include <stdatomic.h>
+
 #include "core/error.h"
 #include "core/url.h"
 #include "doorman/doorman.h"
@@ -49,8 +51,8 @@ struct hf__store {
     const struct hf__store_type *type;
     const struct hf__host *host;
     uint32_t capabilities; /* of this instance: the type's, or fewer */
-    bool data_lost; /* set by the store, never cleared: its data was replaced or deleted under
-                       us, nothing that was held is held (the core asks after each call) */
+    atomic_bool data_lost; /* set by the store, never cleared: its data was replaced or deleted
+                       under us, nothing that was held is held (the core asks after each call) */
 };
 
 /* One lock of a batch renewal: in, and its answer. */

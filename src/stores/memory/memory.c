@@ -45,6 +45,9 @@ static int open_memory(const struct hf__url *url, const struct hf__host *host,
         free(m);
         return no_memory(err);
     }
+    m->base = (struct hf__store){.type = &hf__memory_store_type,
+                                 .host = host,
+                                 .capabilities = hf__memory_store_type.capabilities};
     *ret_store = &m->base;
     return 0;
 }

@@ -226,7 +226,7 @@ int hf__sqlite_secure(struct hf__sqlite *s, hf_error *err)
 
 static int lost(struct hf__sqlite *s, hf_error *err)
 {
-    __atomic_store_n(&s->base.data_lost, true, __ATOMIC_RELAXED);
+    s->base.data_lost = true;
     return hf__fail(err, HF_UNAVAILABLE,
                     "sqlite: the database file was replaced or deleted; open the store anew");
 }

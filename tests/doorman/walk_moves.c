@@ -1,0 +1,339 @@
+/* What can happen next: a client acts, the network delivers, loses or repeats, a person breaks a lock,
+ * time passes, the store's clock steps back.
+ *
+ * Clients do what the core does, only at any time they like: one attempt and one renewal under way at
+ * most, a withdraw or a release sent again until it is answered, nothing after LOST. */
+#include "walk.h"
+
+#include <stdlib.h>
+
+#define FINE          ((struct finding){NULL, NULL})
+#define SAW(k, sight) ((k)->sights[SAW_##sight]++)
+
+static bool is_request(const struct message *m)
+{
+    return m->kind >= ATTEMPT && m->kind <= RELEASE;
+}
+
+static bool wants_in(const struct client *c)
+{
+    return c->bidder.phase == HF__ASKING || c->bidder.phase == HF__QUEUEING;
+}
+
+/* Which moves there are. -------------------------------------------------------------------------- */
+struct list {
+    struct move *out;
+    size_t count;
+};
+
+static void add(struct list *l, enum move_kind kind, size_t arg)
+{
+    if (l->count == MAX_MOVES)
+        abort();
+    l->out[l->count++] = (struct move){(uint8_t)kind, (uint8_t)arg};
+}
+
+static void list_client(const struct scenario *s, const struct world *w, int i, struct list *l)
+{
+    const struct client *c = &w->client[i];
+    bool room = w->message_count < (size_t)s->messages;
+    bool holds = c->bidder.phase == HF__HOLDING;
+    bool over = c->bidder.phase == HF__OVER || c->bidder.phase == HF__LOST_IT;
+
+    if (!c->alive)
+        return;
+    if (room && wants_in(c) && !c->attempt_out)
+        add(l, ASK, (size_t)i);
+    if (room && !c->renew_out && (holds || c->bidder.phase == HF__QUEUEING))
+        add(l, SIGN_OF_LIFE, (size_t)i);
+    if (room && wants_in(c))
+        add(l, GIVE_UP, (size_t)i);
+    if (room && holds)
+        add(l, LET_GO, (size_t)i);
+    if (room && s->unlock && wants_in(c))
+        add(l, UNLOCK, (size_t)i);
+    if (room && c->pending != NOTHING_PENDING && !c->end_out)
+        add(l, SEND_AGAIN, (size_t)i);
+    if (over && c->pending == NOTHING_PENDING && c->bid + 1 < s->client[i].bids)
+        add(l, BID_ANEW, (size_t)i);
+    if (w->deaths > 0)
+        add(l, DIE, (size_t)i);
+}
+
+static void list_message(const struct scenario *s, const struct world *w, size_t i, struct list *l)
+{
+    const struct message *m = &w->message[i];
+    bool repeats = s->twice && !m->copied && (m->kind != ATTEMPT || m->late);
+    bool full = w->message_count == (size_t)s->messages;
+
+    add(l, DELIVER, i);
+    if (m->kind == WAKE || (is_request(m) && repeats))
+        add(l, DELIVER_COPY, i);
+    if (!m->late || full)
+        add(l, LOSE, i);
+}
+
+size_t moves_of(const struct scenario *s, const struct world *w, struct move out[MAX_MOVES])
+{
+    struct list l = {.out = out};
+
+    add(&l, TICK, 0);
+    for (int c = 0; c < s->clients; c++)
+        list_client(s, w, c, &l);
+    for (size_t i = 0; i < w->message_count; i++)
+        list_message(s, w, i, &l);
+    for (size_t i = 0; i < w->entry_count && w->breaks > 0; i++) {
+        if (w->entries[i].place == HF__RETIRED)
+            continue;
+        add(&l, BREAK, ticket_number(&w->entries[i].ticket));
+        add(&l, BREAK_NOW, ticket_number(&w->entries[i].ticket));
+    }
+    if (w->steps_back > 0)
+        add(&l, STEP_BACK, 0);
+    return l.count;
+}
+
+/* Clients. ---------------------------------------------------------------------------------------- */
+static void send(struct world *w, struct message m)
+{
+    if (w->message_count == MAX_MESSAGES)
+        abort();
+    w->message[w->message_count++] = m;
+}
+
+static void drop_message(struct world *w, size_t i)
+{
+    w->message[i] = w->message[--w->message_count];
+}
+
+/* The client stops listening: requests stay under way, what comes back is not read. */
+static void hang_up(struct world *w, uint8_t ticket, bool also_wakes)
+{
+    for (size_t i = w->message_count; i-- > 0;) {
+        struct message *m = &w->message[i];
+        if (m->ticket != ticket)
+            continue;
+        if (is_request(m))
+            m->late = 1;
+        else if (m->kind != WAKE || also_wakes)
+            drop_message(w, i);
+    }
+}
+
+/* The bid is over for the client; `how` is what it tells the store. */
+static void end_bid(struct world *w, int i, enum pending how)
+{
+    struct client *c = &w->client[i];
+
+    if (c->attempt_out)
+        hf__bidder_unanswered(&c->bidder);
+    hang_up(w, ticket_of(w, i), true);
+    c->attempt_out = c->renew_out = c->end_out = 0;
+    c->bidder.phase = HF__OVER;
+    c->pending = (uint8_t)how;
+}
+
+static void send_end(struct world *w, int i)
+{
+    struct client *c = &w->client[i];
+
+    c->end_out = 1;
+    send(w, (struct message){.kind = c->pending == RELEASE_PENDING ? RELEASE : WITHDRAW,
+                             .ticket = ticket_of(w, i),
+                             .retire = c->bidder.unanswered});
+}
+
+static void act(struct world *w, enum move_kind kind, int i)
+{
+    struct client *c = &w->client[i];
+    uint8_t ticket = ticket_of(w, i);
+    bool holds = c->bidder.phase == HF__HOLDING;
+
+    if (kind == ASK) {
+        c->attempt_out = 1;
+        send(w, (struct message){.kind = ATTEMPT, .ticket = ticket});
+    } else if (kind == SIGN_OF_LIFE) {
+        c->renew_out = 1;
+        send(w, (struct message){.kind = RENEW,
+                                 .ticket = ticket,
+                                 .named = (uint8_t)(holds ? c->bidder.generation : 0)});
+    } else if (kind == GIVE_UP) {
+        end_bid(w, i, WITHDRAW_PENDING);
+        send_end(w, i);
+    } else if (kind == LET_GO || kind == UNLOCK) {
+        end_bid(w, i, RELEASE_PENDING);
+        send_end(w, i);
+    } else if (kind == SEND_AGAIN) {
+        send_end(w, i);
+    } else if (kind == BID_ANEW) {
+        hang_up(w, ticket, true);
+        *c = (struct client){.alive = 1, .bid = (uint8_t)(c->bid + 1)};
+        hf__bidder_init(&c->bidder);
+    } else {
+        hang_up(w, ticket, true);
+        *c = (struct client){.bid = c->bid};
+        w->deaths--;
+    }
+}
+
+/* What the answer to an attempt means for the client. */
+static void follow(struct world *w, int i, enum hf__advice advice)
+{
+    struct client *c = &w->client[i];
+
+    if (advice == HF__REBID || advice == HF__REFUSED || advice == HF__NO_ROOM)
+        end_bid(w, i, c->bidder.unanswered ? WITHDRAW_PENDING : NOTHING_PENDING);
+}
+
+/* The network. ------------------------------------------------------------------------------------ */
+static void answer_request(struct world *w, const struct message *m, const struct hf__answer *a)
+{
+    uint8_t kind = m->kind == ATTEMPT ? ATTEMPT_ANSWER : m->kind == RENEW ? RENEW_ANSWER : END_ANSWER;
+
+    if (m->late || w->message_count == MAX_MESSAGES)
+        return;
+    send(w, (struct message){.kind = kind,
+                             .ticket = m->ticket,
+                             .age = m->age,
+                             .named = m->named,
+                             .generation = (uint8_t)a->generation,
+                             .verdict = (uint8_t)a->verdict,
+                             .claimed = a->claimed,
+                             .lease_ms = a->lease_ms});
+}
+
+static struct finding at_store(struct walk *k, struct world *w, const struct message *m)
+{
+    struct deed d = {.kind = m->kind,
+                     .ticket = m->ticket,
+                     .generation = m->named,
+                     .retire = m->retire};
+    struct hf__answer a;
+    struct finding f = store_apply(k, w, &d, &a);
+
+    answer_request(w, m, &a);
+    return f;
+}
+
+static void hear_wake(struct walk *k, struct world *w, const struct message *m)
+{
+    struct client *c = &w->client[client_of(m->ticket)];
+    bool open = wants_in(c);
+    enum hf__advice advice = hf__bidder_woken(&c->bidder, m->generation, NOW_NS);
+
+    if (open && advice == HF__HOLD)
+        SAW(k, WAKE_BELIEVED);
+    if (open && advice == HF__ASK)
+        SAW(k, WAKE_REFUSED);
+}
+
+static struct finding hear_answer(struct walk *k, struct world *w, const struct message *m)
+{
+    int i = client_of(m->ticket);
+    struct client *c = &w->client[i];
+    bool held = c->bidder.phase == HF__HOLDING;
+    struct hf__answer a = {.verdict = (enum hf__verdict)m->verdict,
+                           .generation = m->generation,
+                           .lease_ms = m->lease_ms,
+                           .claimed = m->claimed,
+                           .sent_ns = NOW_NS - m->age * k->s->tick_ms * 1000000};
+
+    if (m->kind == END_ANSWER) {
+        c->end_out = 0;
+        c->pending = NOTHING_PENDING;
+    } else if (m->kind == ATTEMPT_ANSWER) {
+        c->attempt_out = 0;
+        follow(w, i, hf__bidder_answered(&c->bidder, &a, NOW_NS));
+    } else {
+        c->renew_out = 0;
+        hf__bidder_renewed(&c->bidder, m->named, &a, NOW_NS);
+    }
+    if (m->verdict == HF__GRANTED && c->bidder.phase == HF__ASKING)
+        SAW(k, ANSWER_TOO_LATE);
+    if (!held || c->bidder.phase != HF__LOST_IT || c->bidder.cause != HF_CAUSE_GONE)
+        return FINE;
+    SAW(k, LOST_GONE);
+    const struct hf__entry *e = entry_of(w, m->ticket);
+    if (e != NULL && e->place == HF__INSIDE && e->until_ms > NOW_MS)
+        return (struct finding){"C7", "a lock that is held was declared lost"};
+    return FINE;
+}
+
+static struct finding deliver(struct walk *k, struct world *w, size_t i, bool copy)
+{
+    struct message m = w->message[i];
+
+    if (!copy) {
+        drop_message(w, i);
+    } else if (is_request(&m)) {
+        w->message[i].copied = 1;
+        w->message[i].late = 1;
+    }
+    if (is_request(&m))
+        return at_store(k, w, &m);
+    if (m.kind != WAKE)
+        return hear_answer(k, w, &m);
+    hear_wake(k, w, &m);
+    return FINE;
+}
+
+/* A request that is lost to its client may still arrive; an answer or a wake-up is gone. */
+static void lose(struct world *w, size_t i)
+{
+    struct message m = w->message[i];
+    struct client *c = &w->client[client_of(m.ticket)];
+
+    if (is_request(&m) && !m.late)
+        w->message[i].late = 1;
+    else
+        drop_message(w, i);
+    if (m.late)
+        return;
+    if (m.kind == ATTEMPT || m.kind == ATTEMPT_ANSWER) {
+        c->attempt_out = 0;
+        hf__bidder_unanswered(&c->bidder);
+    } else if (m.kind == RENEW || m.kind == RENEW_ANSWER) {
+        c->renew_out = 0;
+    } else if (m.kind != WAKE) {
+        c->end_out = 0;
+    }
+}
+
+static void step_back(const struct scenario *s, struct world *w)
+{
+    for (size_t i = 0; i < w->entry_count; i++) {
+        if (w->entries[i].until_ms != HF__NEVER)
+            w->entries[i].until_ms += s->back_ms;
+    }
+    w->steps_back--;
+    w->stepped = 1;
+}
+
+struct finding move_apply(struct walk *k, struct world *w, struct move m)
+{
+    struct deed breaking = {.kind = NO_MESSAGE, .ticket = m.arg, .now = m.kind == BREAK_NOW};
+    struct hf__answer a;
+
+    switch ((enum move_kind)m.kind) {
+    case TICK:
+        world_tick(k->s, w);
+        return FINE;
+    case DELIVER:
+        return deliver(k, w, m.arg, false);
+    case DELIVER_COPY:
+        return deliver(k, w, m.arg, true);
+    case LOSE:
+        lose(w, m.arg);
+        return FINE;
+    case BREAK:
+    case BREAK_NOW:
+        w->breaks--;
+        return store_apply(k, w, &breaking, &a);
+    case STEP_BACK:
+        step_back(k->s, w);
+        return FINE;
+    default:
+        act(w, (enum move_kind)m.kind, m.arg);
+        return FINE;
+    }
+}

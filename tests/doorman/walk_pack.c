@@ -1,0 +1,382 @@
+/* A world as few bytes, in one form for all worlds that can only do the same.
+ *
+ * Left out is what no rule will look at again; clamped is what is only compared with something that has
+ * passed; generations become ranks. Loading gives back a world that behaves alike, which is then the
+ * one the walk goes on with. */
+#include "walk.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "doorman/lease.h"
+
+#define NEVER_TICKS 127
+
+struct writer {
+    uint8_t *at;
+    const struct scenario *s;
+    uint64_t rank[32]; /* rank[r] is the generation of rank r; rank[0] = 0 */
+    size_t ranks;
+};
+
+struct reader {
+    const uint8_t *at;
+    const struct scenario *s;
+};
+
+static void put(struct writer *p, int value)
+{
+    if (value < -128 || value > 255)
+        abort();
+    *p->at++ = (uint8_t)value;
+}
+
+static int get(struct reader *r)
+{
+    return *r->at++;
+}
+
+static int get_signed(struct reader *r)
+{
+    return (int8_t)*r->at++;
+}
+
+static int ticks_of(const struct scenario *s, int64_t ms)
+{
+    if (ms == HF__NEVER)
+        return NEVER_TICKS;
+    if (ms % s->tick_ms != 0)
+        abort(); /* the scenario's tick does not fit its durations */
+    return (int)(ms / s->tick_ms);
+}
+
+static int64_t ms_of(const struct scenario *s, int ticks)
+{
+    return ticks == NEVER_TICKS ? HF__NEVER : ticks * s->tick_ms;
+}
+
+static int ticks_ago(const struct scenario *s, int64_t ns)
+{
+    return ticks_of(s, (NOW_NS - ns) / 1000000);
+}
+
+static int64_t ns_ago(const struct scenario *s, int ticks)
+{
+    return NOW_NS - ticks * s->tick_ms * 1000000;
+}
+
+/* Generations. ------------------------------------------------------------------------------------ */
+static void rank_add(struct writer *p, uint64_t generation)
+{
+    size_t i = p->ranks;
+
+    while (p->rank[i - 1] > generation)
+        i--;
+    if (p->rank[i - 1] == generation)
+        return;
+    memmove(&p->rank[i + 1], &p->rank[i], (p->ranks - i) * sizeof p->rank[0]);
+    p->rank[i] = generation;
+    p->ranks++;
+}
+
+static void put_rank(struct writer *p, uint64_t generation)
+{
+    int r = 0;
+
+    while (p->rank[r] != generation)
+        r++;
+    put(p, r);
+}
+
+static void rank_all(struct writer *p, const struct world *w)
+{
+    p->ranks = 1;
+    p->rank[0] = 0;
+    rank_add(p, w->generation);
+    rank_add(p, w->gate_exclusive);
+    rank_add(p, w->gate_highest);
+    for (size_t i = 0; i < w->entry_count; i++)
+        rank_add(p, w->entries[i].generation);
+    for (size_t i = 0; i < w->message_count; i++) {
+        rank_add(p, w->message[i].generation);
+        rank_add(p, w->message[i].named);
+    }
+    for (int c = 0; c < p->s->clients; c++) {
+        rank_add(p, w->client[c].bidder.generation);
+        rank_add(p, w->client[c].bidder.queued_generation);
+    }
+}
+
+/* The store's entries. ---------------------------------------------------------------------------- */
+static void tidy_entry(struct hf__entry *e)
+{
+    int64_t passed_ms = 0;
+
+    if (e->place == HF__RETIRED || e->place == HF__WAITING)
+        e->generation = 0, e->claimed = false;
+    if (e->place == HF__INSIDE)
+        passed_ms = e->lock_delay_ms + e->retire_ms;
+    if (e->place == HF__LINGERING)
+        passed_ms = e->retire_ms;
+    if (e->until_ms < NOW_MS - passed_ms)
+        e->until_ms = NOW_MS - passed_ms;
+}
+
+static void put_entry(struct writer *p, const struct hf__entry *e)
+{
+    int64_t left_ms = e->until_ms == HF__NEVER ? HF__NEVER : e->until_ms - NOW_MS;
+
+    put(p, ticket_number(&e->ticket) | e->place << 4 | e->claimed << 7);
+    put(p, ticks_of(p->s, left_ms));
+    put(p, ticks_of(p->s, e->lease_ms));
+    put_rank(p, e->generation);
+}
+
+static void get_entry(struct reader *r, struct hf__entry *e)
+{
+    int head = get(r);
+    int64_t left_ms = ms_of(r->s, get_signed(r));
+    struct hf__bid bid = bid_of(r->s, head & 15);
+
+    *e = (struct hf__entry){.ticket = bid.ticket,
+                            .place = (enum hf__place)(head >> 4 & 7),
+                            .claimed = head >> 7,
+                            .mode = bid.mode,
+                            .limit = bid.limit,
+                            .ttl_ms = bid.ttl_ms,
+                            .lock_delay_ms = bid.lock_delay_ms,
+                            .retire_ms = bid.retire_ms,
+                            .since_ms = NOW_MS,
+                            .until_ms = left_ms == HF__NEVER ? HF__NEVER : NOW_MS + left_ms};
+    e->lease_ms = ms_of(r->s, get(r));
+    e->generation = (uint64_t)get(r);
+}
+
+/* Clients. ---------------------------------------------------------------------------------------- */
+static void tidy_bidder(const struct scenario *s, struct client *c)
+{
+    struct hf__bidder *b = &c->bidder, old = *b;
+    int64_t life_ns = (s->life + 1) * s->tick_ms * 1000000;
+
+    hf__bidder_init(b);
+    b->phase = old.phase;
+    if (old.phase == HF__LOST_IT || (old.phase == HF__OVER && c->pending == NOTHING_PENDING))
+        return;
+    b->unanswered = old.unanswered;
+    if (old.phase == HF__HOLDING) {
+        b->generation = old.generation;
+        b->claimed = old.claimed;
+        b->lease_ms = old.lease_ms;
+        b->sent_ns = old.lease_ms == HF__NEVER ? NOW_NS : old.sent_ns;
+        b->deadline_ns = old.deadline_ns;
+        b->known_ns = old.known_ns < NOW_NS - life_ns ? NOW_NS - life_ns : old.known_ns;
+    } else if (old.phase != HF__OVER && old.queued_lease_ms != 0) {
+        int64_t far_ns = old.queued_lease_ms * 1000000;
+        far_ns = far_ns < life_ns ? life_ns : far_ns;
+        b->queued_generation = old.queued_generation;
+        b->queued_lease_ms = old.queued_lease_ms;
+        b->queued_sent_ns = old.queued_sent_ns < NOW_NS - far_ns ? NOW_NS - far_ns : old.queued_sent_ns;
+    }
+}
+
+static void tidy_client(const struct scenario *s, struct client *c)
+{
+    if (!c->alive) {
+        uint8_t bid = c->bid;
+        memset(c, 0, sizeof *c);
+        c->bid = bid;
+        c->bidder.phase = HF__OVER;
+        return;
+    }
+    tidy_bidder(s, c);
+}
+
+static void put_client(struct writer *p, const struct client *c)
+{
+    const struct hf__bidder *b = &c->bidder;
+
+    put(p, c->alive | c->bid << 1 | c->attempt_out << 2 | c->renew_out << 3 | c->end_out << 4 |
+               c->pending << 5);
+    if (!c->alive)
+        return;
+    put(p, (int)b->phase | b->claimed << 4 | b->unanswered << 5);
+    if (b->phase == HF__HOLDING) {
+        put_rank(p, b->generation);
+        put(p, ticks_of(p->s, b->lease_ms));
+        put(p, ticks_ago(p->s, b->sent_ns));
+        put(p, ticks_ago(p->s, b->known_ns));
+    } else if (b->phase == HF__ASKING || b->phase == HF__QUEUEING) {
+        put_rank(p, b->queued_generation);
+        put(p, ticks_of(p->s, b->queued_lease_ms));
+        put(p, b->queued_lease_ms == 0 ? 0 : ticks_ago(p->s, b->queued_sent_ns));
+    }
+}
+
+static void get_bidder(struct reader *r, struct hf__bidder *b)
+{
+    int head = get(r);
+
+    hf__bidder_init(b);
+    b->phase = (enum hf__phase)(head & 15);
+    b->claimed = head >> 4 & 1;
+    b->unanswered = head >> 5 & 1;
+    if (b->phase == HF__HOLDING) {
+        b->generation = (uint64_t)get(r);
+        b->lease_ms = ms_of(r->s, get(r));
+        b->sent_ns = ns_ago(r->s, get(r));
+        b->known_ns = ns_ago(r->s, get(r));
+        b->deadline_ns = hf__lease_deadline_ns(b->sent_ns, b->lease_ms);
+    } else if (b->phase == HF__ASKING || b->phase == HF__QUEUEING) {
+        b->queued_generation = (uint64_t)get(r);
+        b->queued_lease_ms = ms_of(r->s, get(r));
+        int ago = get(r);
+        b->queued_sent_ns = b->queued_lease_ms == 0 ? 0 : ns_ago(r->s, ago);
+    }
+}
+
+static void get_client(struct reader *r, struct client *c)
+{
+    int head = get(r);
+
+    c->alive = head & 1;
+    c->bid = head >> 1 & 1;
+    c->attempt_out = head >> 2 & 1;
+    c->renew_out = head >> 3 & 1;
+    c->end_out = head >> 4 & 1;
+    c->pending = (uint8_t)(head >> 5);
+    if (c->alive)
+        get_bidder(r, &c->bidder);
+    else
+        c->bidder.phase = HF__OVER;
+}
+
+/* Messages. --------------------------------------------------------------------------------------- */
+static void put_message(struct writer *p, const struct message *m)
+{
+    put(p, m->kind | m->ticket << 4);
+    put(p, m->age | m->late << 4 | m->copied << 5 | m->retire << 6 | m->claimed << 7);
+    if (m->kind == RENEW || m->kind == RENEW_ANSWER)
+        put_rank(p, m->named);
+    if (m->kind >= ATTEMPT_ANSWER)
+        put_rank(p, m->generation);
+    if (m->kind >= ATTEMPT_ANSWER && m->kind != WAKE) {
+        put(p, m->verdict);
+        put(p, ticks_of(p->s, m->lease_ms));
+    }
+}
+
+static void get_message(struct reader *r, struct message *m)
+{
+    int head = get(r), flags = get(r);
+
+    *m = (struct message){.kind = head & 15, .ticket = (uint8_t)(head >> 4), .age = flags & 15};
+    m->late = flags >> 4 & 1;
+    m->copied = flags >> 5 & 1;
+    m->retire = flags >> 6 & 1;
+    m->claimed = flags >> 7 & 1;
+    if (m->kind == RENEW || m->kind == RENEW_ANSWER)
+        m->named = (uint8_t)get(r);
+    if (m->kind >= ATTEMPT_ANSWER)
+        m->generation = (uint8_t)get(r);
+    if (m->kind >= ATTEMPT_ANSWER && m->kind != WAKE) {
+        m->verdict = (uint8_t)get(r);
+        m->lease_ms = ms_of(r->s, get(r));
+    }
+}
+
+/* Messages are a set: each is packed alone, then the packed ones are sorted. */
+static void put_messages(struct writer *p, const struct world *w)
+{
+    uint8_t packed[MAX_MESSAGES][8];
+    uint8_t *out = p->at;
+    size_t size[MAX_MESSAGES], n = 0;
+
+    for (size_t i = 0; i < w->message_count; i++) {
+        uint8_t one[8] = {0};
+        p->at = one;
+        put_message(p, &w->message[i]);
+        size_t one_size = (size_t)(p->at - one), k = n++;
+        for (; k > 0 && memcmp(packed[k - 1], one, sizeof one) > 0; k--) {
+            memcpy(packed[k], packed[k - 1], sizeof one);
+            size[k] = size[k - 1];
+        }
+        memcpy(packed[k], one, sizeof one);
+        size[k] = one_size;
+    }
+    p->at = out;
+    put(p, (int)n);
+    for (size_t i = 0; i < n; i++) {
+        memcpy(p->at, packed[i], size[i]);
+        p->at += size[i];
+    }
+}
+
+/* Ghosts and the whole. --------------------------------------------------------------------------- */
+static void put_ghost(struct writer *p, const struct ghost *g)
+{
+    put(p, g->withdrawn | g->claimed << 1 | g->broken << 2 | g->cut << 3);
+    put(p, g->barred);
+    put(p, g->closed);
+}
+
+static void get_ghost(struct reader *r, struct ghost *g)
+{
+    int head = get(r);
+
+    *g = (struct ghost){.withdrawn = head & 1,
+                        .claimed = head >> 1 & 1,
+                        .broken = head >> 2 & 1,
+                        .cut = head >> 3 & 1};
+    g->barred = (uint8_t)get(r);
+    g->closed = (uint8_t)get(r);
+}
+
+size_t world_pack(const struct scenario *s, struct world *w, uint8_t out[MAX_PACKED])
+{
+    struct writer p = {.at = out, .s = s};
+
+    for (size_t i = 0; i < w->entry_count; i++)
+        tidy_entry(&w->entries[i]);
+    for (int c = 0; c < s->clients; c++)
+        tidy_client(s, &w->client[c]);
+    rank_all(&p, w);
+
+    put(&p, w->deaths | w->breaks << 2 | w->steps_back << 4 | w->stepped << 6);
+    put_rank(&p, w->generation);
+    put_rank(&p, w->gate_exclusive);
+    put_rank(&p, w->gate_highest);
+    put(&p, (int)w->entry_count);
+    for (size_t i = 0; i < w->entry_count; i++)
+        put_entry(&p, &w->entries[i]);
+    for (int c = 0; c < s->clients; c++)
+        put_client(&p, &w->client[c]);
+    put_messages(&p, w);
+    for (int t = 0; t < s->clients * MAX_BIDS; t++)
+        put_ghost(&p, &w->ghost[t]);
+    return (size_t)(p.at - out);
+}
+
+void world_unpack(const struct scenario *s, const uint8_t *in, struct world *w)
+{
+    struct reader r = {.at = in, .s = s};
+
+    memset(w, 0, sizeof *w);
+    int head = get(&r);
+    w->deaths = head & 3;
+    w->breaks = head >> 2 & 3;
+    w->steps_back = head >> 4 & 3;
+    w->stepped = head >> 6 & 1;
+    w->generation = (uint64_t)get(&r);
+    w->gate_exclusive = (uint64_t)get(&r);
+    w->gate_highest = (uint64_t)get(&r);
+    w->entry_count = (size_t)get(&r);
+    for (size_t i = 0; i < w->entry_count; i++)
+        get_entry(&r, &w->entries[i]);
+    for (int c = 0; c < s->clients; c++)
+        get_client(&r, &w->client[c]);
+    w->message_count = (size_t)get(&r);
+    for (size_t i = 0; i < w->message_count; i++)
+        get_message(&r, &w->message[i]);
+    for (int t = 0; t < s->clients * MAX_BIDS; t++)
+        get_ghost(&r, &w->ghost[t]);
+}

@@ -1,0 +1,126 @@
+/* Moves and worlds in words, for the trace that leads to a violation. */
+#include "walk.h"
+
+#include <stdio.h>
+
+static const char *const kind_name[] = {
+    [ATTEMPT] = "attempt",
+    [RENEW] = "renewal",
+    [WITHDRAW] = "withdraw",
+    [RELEASE] = "release",
+    [ATTEMPT_ANSWER] = "answer to the attempt",
+    [RENEW_ANSWER] = "answer to the renewal",
+    [END_ANSWER] = "answer to the withdraw or release",
+    [WAKE] = "wake-up",
+};
+static const char *const verdict_name[] = {
+    [HF__GRANTED] = "granted", [HF__QUEUED] = "queued", [HF__BUSY] = "busy",
+    [HF__WITHDRAWN] = "withdrawn", [HF__FULL] = "full", [HF__DONE] = "done",
+    [HF__STALE] = "stale", [HF__GONE_LOST] = "lost", [HF__MORE] = "more",
+};
+static const char *const place_name[] = {
+    [HF__GONE] = "gone", [HF__WAITING] = "waiting", [HF__INSIDE] = "inside",
+    [HF__LINGERING] = "lingering", [HF__RETIRED] = "retired",
+};
+static const char *const phase_name[] = {
+    [HF__ASKING] = "asking", [HF__QUEUEING] = "queueing", [HF__HOLDING] = "HOLDING",
+    [HF__LOST_IT] = "lost", [HF__OVER] = "over",
+};
+static const char *const act_text[] = {
+    [ASK] = "sends an attempt",
+    [SIGN_OF_LIFE] = "sends a renewal",
+    [GIVE_UP] = "gives up, sends a withdraw",
+    [LET_GO] = "releases",
+    [UNLOCK] = "'s waiting ticket is released by a person",
+    [SEND_AGAIN] = "sends the withdraw or release again",
+    [BID_ANEW] = "bids anew with its next ticket",
+    [DIE] = "dies",
+};
+
+/* Ticket 0 is A, and A's second one A2. */
+static void print_ticket(uint8_t t)
+{
+    printf("%c%s", 'A' + client_of(t), t % MAX_BIDS == 0 ? "" : "2");
+}
+
+static void print_message(const struct message *m)
+{
+    printf("%s of ", kind_name[m->kind]);
+    print_ticket(m->ticket);
+    if (m->kind == RENEW)
+        printf(" (names %u)", (unsigned)m->named);
+    if (m->kind == WAKE)
+        printf(" (generation %u)", (unsigned)m->generation);
+    else if (m->kind >= ATTEMPT_ANSWER)
+        printf(" (%s%s, generation %u)", verdict_name[m->verdict], m->claimed ? " and claimed" : "",
+               (unsigned)m->generation);
+    if (m->retire)
+        printf(" (retires)");
+    if (m->kind != WAKE)
+        printf(" sent %u ago%s", (unsigned)m->age, m->late ? ", given up" : "");
+}
+
+void print_move(const struct scenario *s, const struct world *before, struct move m)
+{
+    (void)s;
+    switch ((enum move_kind)m.kind) {
+    case TICK:
+        printf("a tick passes");
+        break;
+    case STEP_BACK:
+        printf("the store's clock steps back");
+        break;
+    case BREAK:
+    case BREAK_NOW:
+        printf("somebody breaks ");
+        print_ticket(m.arg);
+        printf("%s", m.kind == BREAK_NOW ? " now" : "");
+        break;
+    case DELIVER:
+    case DELIVER_COPY:
+    case LOSE:
+        printf("%s: ", m.kind == LOSE ? "lost" : m.kind == DELIVER ? "arrives" : "arrives, not for the last time");
+        print_message(&before->message[m.arg]);
+        break;
+    default:
+        print_ticket(ticket_of(before, m.arg));
+        printf(" %s", act_text[m.kind]);
+    }
+    printf("\n");
+}
+
+static void print_entry(const struct scenario *s, const struct hf__entry *e)
+{
+    printf("      ");
+    print_ticket(ticket_number(&e->ticket));
+    printf(" %s", place_name[e->place]);
+    if (e->generation != 0)
+        printf(" generation %llu", (unsigned long long)e->generation);
+    if (e->until_ms == HF__NEVER)
+        printf(", never expires");
+    else
+        printf(", %lld ticks left", (long long)((e->until_ms - NOW_MS) / s->tick_ms));
+    printf("%s\n", e->claimed ? ", claimed" : "");
+}
+
+void print_world(const struct scenario *s, const struct world *w)
+{
+    printf("    store: generation %llu\n", (unsigned long long)w->generation);
+    for (size_t i = 0; i < w->entry_count; i++)
+        print_entry(s, &w->entries[i]);
+    for (int c = 0; c < s->clients; c++) {
+        const struct hf__bidder *b = &w->client[c].bidder;
+        printf("    client ");
+        print_ticket(ticket_of(w, c));
+        printf(": %s", w->client[c].alive ? phase_name[b->phase] : "dead");
+        if (b->phase == HF__HOLDING && b->deadline_ns != INT64_MAX)
+            printf(" generation %llu until %.2f ticks from now", (unsigned long long)b->generation,
+                   (double)(b->deadline_ns - NOW_NS) / 1e6 / (double)s->tick_ms);
+        printf("\n");
+    }
+    for (size_t i = 0; i < w->message_count; i++) {
+        printf("    under way: ");
+        print_message(&w->message[i]);
+        printf("\n");
+    }
+}
