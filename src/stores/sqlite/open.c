@@ -244,7 +244,7 @@ int hf__sqlite_open(const struct hf__url *url, const struct hf__host *host,
     s->base.type = &hf__sqlite_store_type;
     s->base.host = host;
     s->base.capabilities = s->base.type->capabilities;
-    pthread_mutex_init(&s->turn, NULL);
+    hf__sqlite_turn_init(s);
     hf__sqlite_wake_init(s);
     hf__sqlite_boot_read(s);
     s->patience_ns = host->op_timeout_ms * HF__NS_PER_MS;
@@ -270,7 +270,7 @@ void hf__sqlite_close(struct hf__store *store)
         sqlite3_finalize(s->statements[i]);
     sqlite3_close(s->db);
     hf__sqlite_wake_clear(s);
-    pthread_mutex_destroy(&s->turn);
+    hf__sqlite_turn_clear(s);
     free(s->record.entries);
     free(s->rows);
     free(s->calls);

@@ -17,9 +17,6 @@
 
 #define COUNTABLE_MAX 1000 /* beyond it a place in the queue is not worth its cost */
 
-/* Reading
- * ------------------------------------------------------------------------------------------- */
-
 static int corrupt(const char *what, hf_error *err)
 {
     return hf__fail(err, HF_CORRUPT, "sqlite: %s; see `holdfast doctor`", what);
