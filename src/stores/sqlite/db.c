@@ -101,18 +101,17 @@ int hf__sqlite_fail(struct hf__sqlite *s, int result, const char *doing, hf_erro
 
 /* Statements --------------------------------------------------------------- */
 
-sqlite3_stmt *hf__sqlite_statement(struct hf__sqlite *s, enum hf__sqlite_statement which,
-                                   hf_error *err)
+int hf__sqlite_statement(struct hf__sqlite *s, enum hf__sqlite_statement which,
+                         sqlite3_stmt **ret_statement, hf_error *err)
 {
     if (s->statements[which] == NULL) {
         int result = sqlite3_prepare_v3(s->db, statements[which], -1, SQLITE_PREPARE_PERSISTENT,
                                         &s->statements[which], NULL);
-        if (result != SQLITE_OK) {
-            hf__sqlite_fail(s, result, "prepare", err);
-            return NULL;
-        }
+        if (result != SQLITE_OK)
+            return hf__sqlite_fail(s, result, "prepare", err);
     }
-    return s->statements[which];
+    *ret_statement = s->statements[which];
+    return 0;
 }
 
 void hf__sqlite_done(sqlite3_stmt *statement)
@@ -245,9 +244,11 @@ void hf__sqlite_leave(struct hf__sqlite *s)
 
 int hf__sqlite_begin(struct hf__sqlite *s, hf_error *err)
 {
-    sqlite3_stmt *begin = hf__sqlite_statement(s, HF__SQL_BEGIN, err);
-    int code = begin == NULL ? HF_UNAVAILABLE : hf__sqlite_run(s, begin, "begin", err);
+    sqlite3_stmt *begin = NULL;
+    int code = hf__sqlite_statement(s, HF__SQL_BEGIN, &begin, err);
 
+    if (code == 0)
+        code = hf__sqlite_run(s, begin, "begin", err);
     if (code != 0)
         return code;
     s->durable = false;
@@ -265,8 +266,7 @@ void hf__sqlite_rollback(struct hf__sqlite *s)
     s->call_count = 0;
     if (sqlite3_get_autocommit(s->db)) /* SQLite has rolled back by itself */
         return;
-    rollback = hf__sqlite_statement(s, HF__SQL_ROLLBACK, NULL);
-    if (rollback != NULL)
+    if (hf__sqlite_statement(s, HF__SQL_ROLLBACK, &rollback, NULL) == 0)
         hf__sqlite_run(s, rollback, "roll back", NULL);
 }
 
@@ -302,10 +302,10 @@ static void count_commit(struct hf__sqlite *s)
 
 int hf__sqlite_commit(struct hf__sqlite *s, hf_error *err)
 {
-    sqlite3_stmt *commit = hf__sqlite_statement(s, HF__SQL_COMMIT, err);
-    int code = HF_UNAVAILABLE, result;
+    sqlite3_stmt *commit = NULL;
+    int code = hf__sqlite_statement(s, HF__SQL_COMMIT, &commit, err), result;
 
-    if (commit == NULL)
+    if (code != 0)
         goto undo;
     result = sqlite3_step(commit);
     sqlite3_reset(commit);

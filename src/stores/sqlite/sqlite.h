@@ -135,10 +135,9 @@ struct hf__sqlite {
 
 /* db.c: one connection ----------------------------------------------------- */
 
-/* A cached statement, ready to be bound; NULL with the error set. Give it back with
- * hf__sqlite_done(). */
-sqlite3_stmt *hf__sqlite_statement(struct hf__sqlite *s, enum hf__sqlite_statement which,
-                                   hf_error *err);
+/* A cached statement, ready to be bound. Give it back with hf__sqlite_done(). */
+int hf__sqlite_statement(struct hf__sqlite *s, enum hf__sqlite_statement which,
+                         sqlite3_stmt **ret_statement, hf_error *err);
 void hf__sqlite_done(sqlite3_stmt *statement);
 
 /* Runs a statement that gives no rows, and gives it back. */
