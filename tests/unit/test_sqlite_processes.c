@@ -1,5 +1,6 @@
 /* Several processes on one database, on the machine's own clock. */
 #include <errno.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
