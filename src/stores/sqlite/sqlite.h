@@ -132,11 +132,12 @@ struct hf__sqlite {
 /* db.c: one connection ----------------------------------------------------------------------------
  */
 
-/* A cached statement, ready to be bound; NULL with the error set. Give it back with
- * hf__sqlite_done(). */
+/* A cached statement, ready to be bound; NULL with the error set, whose code is then
+ * hf__sqlite_last_code(). Give it back with hf__sqlite_done(). */
 sqlite3_stmt *hf__sqlite_statement(struct hf__sqlite *s, enum hf__sqlite_statement which,
                                    hf_error *err);
 void hf__sqlite_done(sqlite3_stmt *statement);
+int hf__sqlite_last_code(struct hf__sqlite *s);
 
 /* Runs a statement that gives no rows, and gives it back. */
 int hf__sqlite_run(struct hf__sqlite *s, sqlite3_stmt *statement, const char *doing, hf_error *err);
