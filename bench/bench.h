@@ -11,11 +11,22 @@
 #include <stdlib.h>
 #include <time.h>
 
-static inline int64_t bench_now_ns(void)
+static inline int64_t bench_clock_ns(clockid_t clock)
 {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(clock, &t);
     return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
+}
+
+static inline int64_t bench_now_ns(void)
+{
+    return bench_clock_ns(CLOCK_MONOTONIC);
+}
+
+/* What all threads of this process have used. */
+static inline int64_t bench_cpu_ns(void)
+{
+    return bench_clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 }
 
 /* One figure of one round. */

@@ -18,7 +18,7 @@
 struct plan {
     const char *url, *path;
     int handovers; /* by each of the two */
-    struct tape opening, pair;
+    struct learnt learnt;
 };
 
 /* One of the two processes; `peer` leads to the other. */
@@ -84,7 +84,7 @@ static void hand_over(const struct plan *plan, int first, int peer)
 static void play_and_tell(const struct plan *plan, int first, int peer)
 {
     struct player player;
-    player_open(&player, plan->path, &plan->opening, &plan->pair);
+    player_open(&player, plan->path, &plan->learnt);
     if (first)
         be_told(peer); /* that the other one is ready */
     else
@@ -93,7 +93,7 @@ static void play_and_tell(const struct plan *plan, int first, int peer)
     for (int i = 0; i < plan->handovers; i++) {
         if (!first)
             be_told(peer);
-        player_play(&player);
+        player_play(&player, first);
         tell(peer);
         if (first)
             be_told(peer);
@@ -134,7 +134,7 @@ int main(int argc, char **argv)
     plan.handovers = (int)strtol(argv[3], NULL, 10) / 2;
     snprintf(ours, sizeof ours, "sqlite:%s/handover.db", argv[1]);
     snprintf(floor, sizeof floor, "sqlite:%s/handover-floor.db", argv[1]);
-    tape_learn(floor, &plan.opening, &plan.pair);
+    tape_learn(floor, &plan.learnt);
     for (int i = 0; i < rounds; i++) {
         run_two(&plan, hand_over);
         run_two(&plan, play_and_tell);

@@ -4,9 +4,9 @@
  * keeps the floor equal to what the store does today: there is no second copy of its SQL to grow
  * old.
  *
- * Statements are recorded with their values in place. Playing them over and over does the same work
- * each time if together they leave the database as they found it, as an acquire and its release do.
- */
+ * Statements are recorded with their values in place. Two pairs of acquire and release are recorded
+ * and must be played in turns: SQLite does not write a page whose row is overwritten with what it
+ * holds. */
 #ifndef BENCH_TAPE_H
 #define BENCH_TAPE_H
 
@@ -19,9 +19,13 @@ struct tape {
     size_t count;
 };
 
-/* Learns what a client on `url` runs: when it opens a database that is there already (`opening`),
- * and for one acquire and its release (`pair`). The database is left behind, closed. */
-void tape_learn(const char *url, struct tape *opening, struct tape *pair);
+struct learnt {
+    struct tape opening; /* by a client that opens a database that is there already */
+    struct tape pair[2]; /* by one acquire and its release, and by the next ones */
+};
+
+/* Learns it from a client on `url`. The database is left behind, closed. */
+void tape_learn(const char *url, struct learnt *learnt);
 
 /* One acquire and its release. */
 void bench_pair(hf_client *client);
@@ -29,16 +33,14 @@ void bench_pair(hf_client *client);
 struct player {
     sqlite3 *db;
     sqlite3_stmt **statements;
-    size_t count;
+    size_t count; /* of one pair */
 };
 
-/* Opens the database at `path`, having run `opening` (pragmas, tables) on it, and prepares `body`.
- */
-void player_open(struct player *player, const char *path, const struct tape *opening,
-                 const struct tape *body);
+/* Opens the database at `path`, runs the opening on it and prepares both pairs. */
+void player_open(struct player *player, const char *path, const struct learnt *learnt);
 
-/* Runs the prepared statements once, in order, each to its end. */
-void player_play(struct player *player);
+/* Runs the statements of pair `which`, each to its end. */
+void player_play(struct player *player, int which);
 
 void player_close(struct player *player);
 

@@ -146,7 +146,8 @@ const char *cli_nearest(const char *text, const char *(*word)(const void *ctx, s
 void cli_print_help(const struct cli_verb *verb, const struct cli_option *globals);
 void cli_print_table(const char *title, const struct cli_option *options);
 
-/* For completions: a line for each option: "-s<TAB>--shared<TAB>ARGUMENT<TAB>CHOICES<TAB>HELP". */
+/* For completions: a line for each option, "--shared<TAB>-s<TAB>ARGUMENT<TAB>CHOICES<TAB>HELP"; "-"
+ * stands for what is missing. */
 void cli_print_options(const struct cli_verb *verb, const struct cli_option *globals);
 
 #endif

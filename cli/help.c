@@ -46,10 +46,10 @@ void cli_print_options(const struct cli_verb *verb, const struct cli_option *glo
 
     for (size_t t = 0; t < 2; t++) {
         for (const struct cli_option *o = tables[t]; o != NULL && o->long_name != NULL; o++) {
-            if (o->short_name != 0)
-                printf("-%c", o->short_name);
-            printf("\t--%s\t%s\t%s\t%s\n", o->long_name, o->argument != NULL ? o->argument : "",
-                   o->choices != NULL ? o->choices : "", o->help);
+            const char dash[3] = {'-', o->short_name, '\0'};
+            printf("--%s\t%s\t%s\t%s\t%s\n", o->long_name, dash,
+                   o->argument != NULL ? o->argument : "-", o->choices != NULL ? o->choices : "-",
+                   o->help);
         }
     }
 }

@@ -179,6 +179,8 @@ int cli_fail_error(const hf_error *err)
 
 int cli_finish(int status)
 {
+    if (status == EXIT_MACHINE) /* it was told */
+        return status;
     if (fflush(stdout) == 0 && !ferror(stdout))
         return status;
     return cli_fail(EXIT_MACHINE, "cannot write the output: %s", strerror(errno));

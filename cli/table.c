@@ -40,21 +40,28 @@ static void measure(const struct cli_table *table, size_t *widths)
     }
 }
 
+/* Blanks are printed before the cell that needs them, so that no line ends in blanks. */
 static void print_cells(const struct cli_table *table, const struct cli *cli, int indent)
 {
-    size_t widths[CLI_COLUMNS_MAX] = {0};
+    size_t widths[CLI_COLUMNS_MAX] = {0}, blanks = 0;
     const char *cell = table->text, *end = table->text + table->size;
 
     measure(table, widths);
     for (size_t i = 0; cell < end; i++, cell += strlen(cell) + 1) {
         size_t column = i % table->columns;
+        if (i == 0)
+            fputs(cli_paint(cli, PAINT_BOLD), stdout);
         if (column == 0)
-            printf("%*s%s", indent, "", i == 0 ? cli_paint(cli, PAINT_BOLD) : "");
-        fputs(cell, stdout);
-        if (column + 1 < table->columns)
-            printf("%*s", (int)(widths[column] - cli_width(cell) + 2), "");
-        else
-            printf("%s\n", i + 1 == table->columns ? cli_paint(cli, PAINT_NONE) : "");
+            blanks = (size_t)indent;
+        if (cell[0] != '\0') {
+            printf("%*s%s", (int)blanks, "", cell);
+            blanks = 0;
+        }
+        blanks += widths[column] - cli_width(cell) + 2;
+        if (i + 1 == table->columns)
+            fputs(cli_paint(cli, PAINT_NONE), stdout);
+        if (column + 1 == table->columns)
+            putchar('\n');
     }
 }
 

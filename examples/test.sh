@@ -10,7 +10,9 @@ set -eu
 PATH=$1:$PATH
 example=$2
 dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
+started=
+# shellcheck disable=SC2086 # a list of words
+trap '[ -z "$started" ] || kill $started 2>/dev/null || :; rm -rf "$dir"' EXIT
 HOLDFAST_URL=sqlite:$dir/locks.db
 export PATH HOLDFAST_URL dir
 
@@ -40,10 +42,11 @@ chmod +x "$dir/job"
 
 play_nightly() {
     "$example" "$dir/job" a >"$dir/a.out" &
+    started=$!
     await "$dir/started.a"
     [ "$("$example" "$dir/job" b)" = "done elsewhere" ] || fail "the second one ran too"
     touch "$dir/end.a"
-    wait $! || fail "the first one failed"
+    wait "$started" || fail "the first one failed"
     [ "$(cat "$dir/a.out")" = "done here" ] || fail "the first one said: $(cat "$dir/a.out")"
     [ "$(cat "$dir/ran")" = a ] || fail "ran: $(cat "$dir/ran")"
     "$example" sh -c 'exit 7' 2>/dev/null && fail "a failing job looks well"
@@ -53,9 +56,11 @@ play_nightly() {
 play_leader() {
     "$example" "$dir/job" a &
     first=$!
+    started=$first
     await "$dir/started.a"
     "$example" "$dir/job" b &
     second=$!
+    started="$first $second"
     until holdfast show --json leader/my-service | grep -q '"waiting"'; do sleep 0.02; done
     [ ! -e "$dir/started.b" ] || fail "two leaders"
     touch "$dir/end.a" "$dir/end.b"

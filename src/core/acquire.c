@@ -51,6 +51,22 @@ static int begin_waiting(struct bid *bid)
     return hf__wait_begin(bid->lock, &bid->waiter, bid->err);
 }
 
+/* The store may call as soon as it knows the bid, before its answer is here: whoever may wait in a
+ * client that listens is known to the keeper before it asks, or the call would find nobody. */
+static int expect_call(struct bid *bid)
+{
+    hf_client *client = bid->client;
+    int r = 0;
+
+    if (bid->opt->wait_ms == 0)
+        return 0;
+    hf__lock_client(client);
+    if (client->listening == HF__ASKED && client->listening_since_ns != INT64_MIN)
+        r = begin_waiting(bid);
+    hf__unlock_client(client);
+    return r;
+}
+
 /* What ended the sleep, or 0 for "ask", 1 for "it is ours". Mutex held. */
 static int sleep_until_news(struct bid *bid)
 {
@@ -216,7 +232,10 @@ static int run(struct bid *bid)
     for (;;) {
         struct hf__answer answer;
         enum hf__advice advice = HF__ASK;
-        int r = ask(bid, &answer, &advice);
+        int r = expect_call(bid);
+        if (r < 0)
+            return give_up(bid, r);
+        r = ask(bid, &answer, &advice);
         if (r < 0) {
             r = wait_for_store(bid, r);
             if (r < 0)

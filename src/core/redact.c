@@ -55,17 +55,17 @@ static bool sounds_secret(const char *name, size_t len)
     return hf__option_is_secret(plain);
 }
 
-/* Where the value of the first secret option begins; the end of the text if there is none. */
+/* Where the value of the first secret option begins; the end of the text if there is none. At each
+ * '=' all since the last '&' counts as the name, so that "a=b;password=c" is seen too. */
 static const char *find_secret_value(const char *text)
 {
-    const char *at = strchr(text, '?');
+    const char *at = strchr(text, '?'), *name = at != NULL ? at + 1 : NULL;
 
-    while (at != NULL) {
-        const char *name = at + 1;
-        size_t len = strcspn(name, "=?&;");
-        if (name[len] == '=' && sounds_secret(name, len))
-            return name + len + 1;
-        at = strpbrk(name, "?&;");
+    for (; at != NULL && *at != '\0'; at++) {
+        if (*at == '&')
+            name = at + 1;
+        if (*at == '=' && sounds_secret(name, (size_t)(at - name)))
+            return at + 1;
     }
     return text + strlen(text);
 }
@@ -124,7 +124,8 @@ void hf__url_redact(const char *text, char *buf, size_t size)
     bool whole = true;
     if (colon != NULL && last != NULL && last > colon) {
         if (at == NULL || at < colon) {
-            hidden = colon + 1; /* the '@' is behind something secret: hide it all */
+            if (hidden > colon)
+                hidden = colon + 1; /* the '@' is behind something secret: hide it all */
         } else {
             whole = put_all(&w, text, colon + 1) && put_all(&w, stars, stars + 3);
             text = at;

@@ -71,6 +71,10 @@ static void malformed_urls_hide_theirs_too(void **state)
         "x://h:1/?password=Sesam@Sesam",
         "x:/?a&password=Sesam",
         "x:/?a;password=Sesam",
+        "x:/?password=Sesam&:a=b@c",
+        "x:/?a=b;password=Sesam",
+        "x:/?a=b?password=Sesam",
+        "x:/?secret:?b=Sesam",
         "x:/?%50%41%53%53=Sesam",
         "x:/?secret==Sesam",
     };

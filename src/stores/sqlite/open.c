@@ -1,9 +1,10 @@
 /* Opening: refuse what is unsafe, connect, make or check the schema, void what another boot left.
  *
  * Made for a command that opens, takes one lock and closes: nothing is checkpointed at close and
- * the WAL stays, so that neither costs an fsync; pages are small and checkpoints frequent, so that
- * the WAL which the first connection has to read through is short. A database that is not ours is
- * never changed. */
+ * the WAL stays, so that neither costs an fsync; pages are small and checkpoints early, so that the
+ * WAL which the first connection has to read through is short. (A client that has made many commits
+ * is there to stay and checkpoints less often: see hf__sqlite_commit.) A database that is not ours
+ * is never changed. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -15,8 +16,7 @@
 
 #include "util/banned.h"
 
-#define PAGE_SIZE        1024
-#define CHECKPOINT_PAGES 300
+#define PAGE_SIZE 1024
 
 #define TEXT_OF(x)  #x
 #define VALUE_OF(x) TEXT_OF(x)
@@ -46,7 +46,7 @@ static int configure(struct hf__sqlite *s, hf_error *err)
     sqlite3_db_config(s->db, SQLITE_DBCONFIG_ENABLE_VIEW, 0, NULL);
     sqlite3_db_config(s->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
     sqlite3_file_control(s->db, "main", SQLITE_FCNTL_PERSIST_WAL, &on);
-    sqlite3_wal_autocheckpoint(s->db, CHECKPOINT_PAGES);
+    sqlite3_wal_autocheckpoint(s->db, HF__SQLITE_WAL_SHORT);
     return hf__sqlite_exec(s, "PRAGMA synchronous = NORMAL; PRAGMA cell_size_check = ON;",
                            "configure", err);
 }
@@ -201,10 +201,11 @@ static int connect_database(struct hf__sqlite *s, hf_error *err)
         code = check_kind(s, &empty, err);
     if (code == 0)
         code = switch_to_wal(s, err);
-    if (code != 0)
-        return code;
-    identify_wal(s);
-    return hf__sqlite_boot_adopt(s, err);
+    if (code == 0)
+        code = hf__sqlite_boot_adopt(s, err);
+    if (code == 0)
+        identify_wal(s); /* the first read has made it */
+    return code;
 }
 
 static int fill_in(struct hf__sqlite *s, const struct hf__url *url, hf_error *err)

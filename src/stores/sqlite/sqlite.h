@@ -13,7 +13,9 @@
 
 #define HF__SQLITE_APPLICATION 0x686f6c64
 #define HF__SQLITE_VERSION     1
-#define HF__SQLITE_WAKE_SIZE   16 /* bytes of a socket's name */
+#define HF__SQLITE_WAKE_SIZE   16   /* bytes of a socket's name */
+#define HF__SQLITE_WAL_SHORT   300  /* pages in the WAL before a checkpoint, */
+#define HF__SQLITE_WAL_LONG    2000 /* and for a client that stays */
 
 extern const char hf__sqlite_schema[];
 extern const struct hf__option hf__sqlite_options[];
@@ -105,6 +107,7 @@ struct hf__sqlite {
     sqlite3_stmt *statements[HF__SQL_COUNT];
     int64_t deadline_ns, patience_ns; /* of the running operation: see the busy handler */
     uint64_t dice;                    /* for jitter only */
+    unsigned commits;                 /* until it is known to be there to stay */
 
     char boot[40];
     int64_t offset_ms; /* of this time namespace */
