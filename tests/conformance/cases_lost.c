@@ -102,8 +102,8 @@ static void c7_loss_is_told_before_anybody_else_enters(struct ctx *ctx)
 
 static void c7_lost_lock_never_comes_back(struct ctx *ctx)
 {
-    /* The first three renewals fail, after that the store would answer again. */
-    hf_client *client = open_fault(ctx, "hang=renew:1-3&op_timeout=10s");
+    /* Renewals hang for as long as it is held; after that the store would answer again. */
+    hf_client *client = open_fault(ctx, "hang=renew:1-50&op_timeout=10s");
     const char *name = name_of(ctx, "a");
     hf_lock *lock = TAKE(ctx, client, name, options(SHORT_MS, 0));
 

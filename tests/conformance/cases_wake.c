@@ -1,13 +1,16 @@
 /* C12, wake-ups: pushed where the store can, and never believed when they are old. Losing one costs
  * time, never correctness. fault+ spoils them. */
+#include <unistd.h>
+
 #include "harness.h"
 
 #define HOUR_MS (3600 * INT64_C(1000))
 
 static void c12_waiter_is_woken_by_the_store(struct ctx *ctx)
 {
-    /* No sign of life gets through, and the store said that it is not worth asking for an hour. */
-    hf_client *waiting = open_fault(ctx, "fail=renew:*"), *client = open_client(ctx);
+    char path[] = "/tmp/conformance-trace-XXXXXX";
+    int fd = mkstemp(path);
+    hf_client *waiting = open_traced(ctx, "chaos=0", path), *client = open_client(ctx);
     const char *name = name_of(ctx, "a");
     hf_lock *lock = TAKE(ctx, client, name, options(HOUR_MS, 0));
     struct bid bid;
@@ -15,36 +18,52 @@ static void c12_waiter_is_woken_by_the_store(struct ctx *ctx)
     bid_queue(&bid, waiting, name, options(LONG_MS, HF_FOREVER), 1);
     EXPECT(HF_OK, hf_lock_release(lock, &ctx->err));
     EXPECT(HF_OK, hf_lock_release(bid_join_lock(&bid), &ctx->err));
+    await_line(path, "wake", "", 1);
+    close(fd);
+    unlink(path);
 }
+
+struct pushed {
+    const char *name, *path;
+};
 
 static void wait_for_push(struct ctx *ctx, int fd, void *arg)
 {
+    struct pushed *p = arg;
     hf_lock *lock;
 
     hear(fd, 'b');
-    lock = TAKE(ctx, open_fault(ctx, "fail=renew:*"), arg, options(LONG_MS, HF_FOREVER));
+    lock = TAKE(ctx, open_traced(ctx, "chaos=0", p->path), p->name, options(LONG_MS, HF_FOREVER));
     EXPECT(HF_OK, hf_lock_release(lock, &ctx->err));
-    say(fd, 'd');
+    say(fd, 'g');
+    hear(fd, 'e');
 }
 
 static void c12_processes_are_woken_by_the_store(struct ctx *ctx)
 {
-    const char *name = name_of(ctx, "a");
+    char path[] = "/tmp/conformance-trace-XXXXXX";
+    int fd = mkstemp(path);
+    struct pushed pushed = {name_of(ctx, "a"), path};
     struct actor actors[3];
 
     for (size_t i = 0; i < 3; i++)
-        actors[i] = actor_start(ctx, wait_for_push, (void *)name);
+        actors[i] = actor_start(ctx, wait_for_push, &pushed);
     hf_client *client = open_client(ctx);
-    hf_lock *lock = TAKE(ctx, client, name, options(HOUR_MS, 0));
+    hf_lock *lock = TAKE(ctx, client, pushed.name, options(HOUR_MS, 0));
     for (size_t i = 0; i < 3; i++) {
         say(actors[i].fd, 'b');
-        await_count(client, name, HF_PLACE_WAITING, i + 1);
+        await_count(client, pushed.name, HF_PLACE_WAITING, i + 1);
     }
     EXPECT(HF_OK, hf_lock_release(lock, &ctx->err));
+    for (size_t i = 0; i < 3; i++)
+        hear(actors[i].fd, 'g');
+    await_line(path, "wake", "", 3);
     for (size_t i = 0; i < 3; i++) {
-        hear(actors[i].fd, 'd');
+        say(actors[i].fd, 'e');
         actor_join(&actors[i]);
     }
+    close(fd);
+    unlink(path);
 }
 
 static void c12_waiters_of_many_locks_are_woken_each_for_its_own(struct ctx *ctx)
@@ -118,7 +137,9 @@ static void c12_stale_wake_up_is_not_believed(struct ctx *ctx)
 
 static void c12_wake_up_after_the_turn_has_passed_is_not_believed(struct ctx *ctx)
 {
-    hf_client *waiting = open_fault(ctx, "fail=renew:*&late_wakes=1:2500ms");
+    /* Its sign of life is under way for longer than its turn lasts, and the call comes after that.
+     */
+    hf_client *waiting = open_fault(ctx, "delay=renew:1:3500ms&late_wakes=1:2500ms&op_timeout=10s");
     hf_client *client = open_client(ctx);
     const char *name = name_of(ctx, "a");
     hf_lock *lock = TAKE(ctx, client, name, options(HOUR_MS, 0));
@@ -131,8 +152,7 @@ static void c12_wake_up_after_the_turn_has_passed_is_not_believed(struct ctx *ct
     CHECK(!bid_is_done(&late));
     CHECK(count_place(client, name, HF_PLACE_INSIDE) == 1);
     EXPECT(HF_OK, hf_lock_release(lock, &ctx->err));
-    hf_lock_release(bid_join_lock(&late), NULL); /* it cannot renew: it may be over already */
-    await_free(client, name);
+    EXPECT(HF_OK, hf_lock_release(bid_join_lock(&late), &ctx->err));
 }
 
 #define PUSH (HF_CAN_PUSH | HF_CAN_QUEUE | HF_CAN_LEASE)
