@@ -104,6 +104,20 @@ static int set_entry(struct hf__sqlite *s, const struct hf__entry *e, int64_t se
     return hf__sqlite_run(s, q, "write", err);
 }
 
+/* Asks again now that it listens: the first time it had nowhere to be called. */
+static int set_wake(struct hf__sqlite *s, struct hf__sqlite_row *row, hf_error *err)
+{
+    sqlite3_stmt *q = hf__sqlite_statement(s, HF__SQL_SET_WAKE, err);
+
+    if (q == NULL)
+        return HF_UNAVAILABLE;
+    sqlite3_bind_int64(q, 1, s->lock.id);
+    sqlite3_bind_int64(q, 2, row->seq);
+    sqlite3_bind_blob(q, 3, s->wake.name, sizeof s->wake.name, SQLITE_STATIC);
+    row->can_wake = true;
+    return hf__sqlite_run(s, q, "write", err);
+}
+
 static int drop_entry(struct hf__sqlite *s, int64_t seq, hf_error *err)
 {
     sqlite3_stmt *q = hf__sqlite_statement(s, HF__SQL_DROP_ENTRY, err);
@@ -226,6 +240,13 @@ void hf__sqlite_call(struct hf__sqlite *s, const struct hf__entry *entry, uint64
     memcpy(call->wake, row->wake, sizeof call->wake);
 }
 
+static bool needs_wake(const struct hf__sqlite *s, const struct hf__entry *e)
+{
+    const struct hf__sqlite_row *row = e->who;
+
+    return e->place == HF__WAITING && row != NULL && !row->can_wake && s->wake.in >= 0;
+}
+
 static bool lock_differs(const struct hf__sqlite_lock *a, const struct hf__sqlite_lock *b)
 {
     return a->id != b->id || a->generation != b->generation || a->last_seq != b->last_seq ||
@@ -244,8 +265,11 @@ int hf__sqlite_save(struct hf__sqlite *s, const struct hf__bid *bid, struct hf__
         if (e->marks == 0)
             continue;
         code = e->marks & HF__NEW ? save_new(s, e, bid, err) : save_old(s, e, err);
-        if ((e->marks & HF__LET_IN) && !hf__ticket_equal(&e->ticket, &bid->ticket))
+        bool own = hf__ticket_equal(&e->ticket, &bid->ticket);
+        if ((e->marks & HF__LET_IN) && !own)
             hf__sqlite_call(s, e, e->generation);
+        if (code == 0 && own && bid->who != NULL && needs_wake(s, e))
+            code = set_wake(s, e->who, err);
     }
     if (code != 0 || s->lock.id == 0)
         return code;

@@ -49,6 +49,7 @@ extern const struct hf__option hf__sqlite_options[];
       " ?16, ?17, ?18, ?19, ?20)")                                                                \
     X(SET_ENTRY, "UPDATE holdfast_entry SET place = ?3, generation = ?4, since = ?5, until = ?6," \
                  " lease = ?7, claimed = ?8 WHERE lock = ?1 AND seq = ?2")                        \
+    X(SET_WAKE, "UPDATE holdfast_entry SET wake = ?3 WHERE lock = ?1 AND seq = ?2")               \
     X(DROP_ENTRY, "DELETE FROM holdfast_entry WHERE lock = ?1 AND seq = ?2")                      \
     X(FIND_RETIRED, "SELECT ticket, until, lease FROM holdfast_retired"                           \
                     " WHERE lock = ?1 AND ticket = ?2")                                           \
