@@ -56,7 +56,8 @@ static void move(struct hf__entry *e, enum hf__place place)
     e->marks |= HF__CHANGED;
 }
 
-/* Every span is given here, so that the rule against a clock that went back has one place to look. */
+/* Every span is given here, so that the rule against a clock that went back has one place to look.
+ */
 static void give(struct hf__entry *e, int64_t from_ms, int64_t span_ms)
 {
     e->lease_ms = span_ms;
@@ -96,7 +97,7 @@ static void sweep_entry(struct hf__entry *e, int64_t now_ms)
 {
     int64_t span_ms = e->lease_ms;
 
-    if (PLANTED(PROVISIONAL_NEVER_CUT) && e->ttl_ms == 0)
+    if (PLANTED(PROVISIONAL_NEVER_CUT) && e->ttl_ms == 0 && e->place == HF__INSIDE)
         span_ms = 0;
     if (e->until_ms != HF__NEVER && e->until_ms - now_ms > span_ms)
         give(e, now_ms, span_ms); /* the store's clock went back */
@@ -160,7 +161,8 @@ static bool fits(const struct hf__entry *e, const struct inside *in)
     return limit == 0 || in->count < limit + (PLANTED(LIMIT_OFF_BY_ONE) ? 1 : 0);
 }
 
-/* A bidder that is let in by its own attempt knows of it from the answer; anybody else may be dead. */
+/* A bidder that is let in by its own attempt knows of it from the answer; anybody else may be dead.
+ */
 static void enter(struct hf__record *record, struct hf__entry *e, bool knows, struct hf__moment at)
 {
     if (!PLANTED(GENERATION_KEPT_ON_HANDOVER) || knows) {
@@ -217,9 +219,10 @@ static struct hf__answer granted(const struct hf__entry *e)
                                .claimed = e->claimed};
 }
 
-/* When it is worth asking although nobody called: whoever is first may find that a holder has vanished,
- * everybody else that the one before him has. */
-static int64_t ask_again(const struct hf__record *record, const struct hf__entry *me, int64_t now_ms)
+/* When it is worth asking although nobody called: whoever is first may find that a holder has
+ * vanished, everybody else that the one before him has. */
+static int64_t ask_again(const struct hf__record *record, const struct hf__entry *me,
+                         int64_t now_ms)
 {
     int64_t inside_until = HF__NEVER, before_until = HF__NEVER;
 
@@ -285,8 +288,8 @@ static bool is_full(const struct hf__record *record)
     return waiting >= HF__QUEUE_MAX || retired >= HF__RETIRED_MAX;
 }
 
-struct hf__answer hf__doorman_attempt(struct hf__record *record, const struct hf__bid *bid, void *who,
-                                      struct hf__moment at)
+struct hf__answer hf__doorman_attempt(struct hf__record *record, const struct hf__bid *bid,
+                                      void *who, struct hf__moment at)
 {
     sweep(record, at.now_ms);
 
@@ -312,25 +315,6 @@ struct hf__answer hf__doorman_attempt(struct hf__record *record, const struct hf
     return answer(HF__BUSY);
 }
 
-struct hf__answer hf__doorman_release(struct hf__record *record, const struct hf__ticket *ticket,
-                                      int64_t retire_ms, struct hf__moment at)
-{
-    sweep(record, at.now_ms);
-
-    struct hf__entry *e = hf__record_find(record, ticket);
-    if (PLANTED(WRONG_TICKET_RELEASES)) {
-        for (size_t i = 0; i < record->count && (e == NULL || e->place != HF__INSIDE); i++)
-            e = &record->entries[i];
-    }
-    bool inside = e != NULL && e->place == HF__INSIDE;
-    bool waiting = e != NULL && e->place == HF__WAITING && !PLANTED(WAITING_RELEASE_IGNORED);
-    if (inside || waiting)
-        leave(e, retire_ms, at.now_ms);
-    if (!let_in(record, NULL, at))
-        return answer(HF__MORE);
-    return answer(inside ? HF__DONE : HF__STALE);
-}
-
 /* Its attempt may still be on the way: what has not been seen is remembered too. */
 static void retire_unseen(struct hf__record *record, const struct hf__ticket *ticket,
                           int64_t retire_ms, int64_t now_ms)
@@ -342,6 +326,41 @@ static void retire_unseen(struct hf__record *record, const struct hf__ticket *ti
     leave(e, retire_ms, now_ms);
 }
 
+/* The bidder is done with its ticket. An older tombstone is renewed: the last attempt may be
+ * younger. Returns where the ticket was. */
+static enum hf__place end_bid(struct hf__record *record, const struct hf__ticket *ticket,
+                              int64_t retire_ms, int64_t now_ms)
+{
+    struct hf__entry *e = hf__record_find(record, ticket);
+    enum hf__place was = e == NULL ? HF__GONE : e->place;
+
+    if (was == HF__INSIDE || was == HF__WAITING)
+        leave(e, retire_ms, now_ms);
+    else if (was == HF__GONE && retire_ms > 0)
+        retire_unseen(record, ticket, retire_ms, now_ms);
+    else if (was == HF__RETIRED && e->until_ms < now_ms + retire_ms)
+        give(e, now_ms, retire_ms);
+    return was;
+}
+
+struct hf__answer hf__doorman_release(struct hf__record *record, const struct hf__ticket *ticket,
+                                      int64_t retire_ms, struct hf__moment at)
+{
+    sweep(record, at.now_ms);
+
+    for (size_t i = 0; PLANTED(WRONG_TICKET_RELEASES) && i < record->count; i++) {
+        if (record->entries[i].place == HF__INSIDE)
+            ticket = &record->entries[i].ticket;
+    }
+    const struct hf__entry *e = hf__record_find(record, ticket);
+    if (PLANTED(WAITING_RELEASE_IGNORED) && e != NULL && e->place == HF__WAITING)
+        return answer(HF__STALE);
+    enum hf__place was = end_bid(record, ticket, retire_ms, at.now_ms);
+    if (!let_in(record, NULL, at))
+        return answer(HF__MORE);
+    return answer(was == HF__INSIDE ? HF__DONE : HF__STALE);
+}
+
 struct hf__answer hf__doorman_withdraw(struct hf__record *record, const struct hf__ticket *ticket,
                                        int64_t retire_ms, struct hf__moment at)
 {
@@ -349,17 +368,10 @@ struct hf__answer hf__doorman_withdraw(struct hf__record *record, const struct h
         retire_ms = 0;
     sweep(record, at.now_ms);
 
-    struct hf__entry *e = hf__record_find(record, ticket);
-    bool had = e != NULL && (e->place == HF__INSIDE || e->place == HF__WAITING);
-    if (had)
-        leave(e, retire_ms, at.now_ms);
-    else if (e == NULL && retire_ms > 0)
-        retire_unseen(record, ticket, retire_ms, at.now_ms);
-    else if (e != NULL && e->place == HF__RETIRED && e->until_ms < at.now_ms + retire_ms)
-        give(e, at.now_ms, retire_ms); /* its last attempt may be younger than the tombstone */
+    enum hf__place was = end_bid(record, ticket, retire_ms, at.now_ms);
     if (!let_in(record, NULL, at))
         return answer(HF__MORE);
-    return answer(had ? HF__DONE : HF__STALE);
+    return answer(was == HF__INSIDE || was == HF__WAITING ? HF__DONE : HF__STALE);
 }
 
 struct hf__answer hf__doorman_renew(struct hf__record *record, const struct hf__ticket *ticket,
