@@ -26,9 +26,10 @@
 #define MAX_CLIENTS  3
 #define MAX_BIDS     2 /* one after the other, per client: a ticket each */
 #define MAX_TICKETS  (MAX_CLIENTS * MAX_BIDS)
-#define MAX_MESSAGES 6
+#define MAX_MESSAGES 8
 #define MAX_MOVES    64
 #define MAX_PACKED   192
+#define NO_TICKET    15
 
 #define NOW_MS INT64_C(1000000000)
 #define NOW_NS (NOW_MS * 1000000)
@@ -39,14 +40,15 @@ struct bidding {
     uint32_t limit;
     int64_t ttl_ms, delay_ms;
     bool no_wait;
-    int bids; /* 1 to MAX_BIDS */
+    bool near; /* its requests and answers take no time and are never lost */
+    int bids;  /* 1 to MAX_BIDS */
 };
 
 struct scenario {
     const char *name;
     int64_t tick_ms;  /* all durations are multiples of it */
     int life;         /* ticks that a request with its answer may take; retired for one more */
-    int messages;     /* in flight at most */
+    int messages;     /* in flight at most; one more for a wake-up */
     int deaths, breaks, steps_back;
     int64_t back_ms;  /* what a step of the store's clock takes */
     bool unlock;      /* a person may release a waiting ticket */
@@ -70,8 +72,10 @@ enum kind {
     /* to a client */
     ATTEMPT_ANSWER,
     RENEW_ANSWER,
-    END_ANSWER, /* of a withdraw or a release */
     WAKE,
+    /* no messages, only deeds */
+    BREAKING,
+    SWEEPING,
 };
 
 struct message {
@@ -178,7 +182,7 @@ void world_unpack(const struct scenario *s, const uint8_t *in, struct world *w);
 
 /* walk_store.c: one operation of the real doorman, and all that must be true of it. */
 struct deed {
-    enum kind kind; /* a request, or NO_MESSAGE for a break */
+    enum kind kind; /* a request, BREAKING or SWEEPING */
     uint8_t ticket;
     uint64_t generation;
     bool retire, now;
@@ -203,6 +207,7 @@ enum move_kind {
     BREAK,
     BREAK_NOW,
     STEP_BACK,
+    SWEEP,
 };
 struct move {
     uint8_t kind, arg; /* a client, a message or a ticket */

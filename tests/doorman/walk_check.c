@@ -116,7 +116,8 @@ static int patience(const struct scenario *s, const struct world *w, uint8_t tic
 
     for (size_t i = 0; i < w->entry_count; i++) {
         const struct hf__entry *e = &w->entries[i];
-        if (ticket_number(&e->ticket) == ticket || e->place == HF__RETIRED)
+        bool mine = ticket_number(&e->ticket) == ticket && e->place != HF__LINGERING;
+        if (mine || e->place == HF__RETIRED)
             continue;
         if (e->place == HF__WAITING) {
             before_ms += 2 * hf__own_lease_ms(e->ttl_ms);

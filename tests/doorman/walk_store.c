@@ -94,6 +94,8 @@ static void run(struct step *p)
         p->a = hf__doorman_withdraw(&record, &bid.ticket, retire, at);
     else if (p->d->kind == RELEASE)
         p->a = hf__doorman_release(&record, &bid.ticket, retire, at);
+    else if (p->d->kind == SWEEPING)
+        p->a = hf__doorman_sweep(&record, at);
     else
         p->a = hf__doorman_break(&record, &bid.ticket, p->d->now, at);
     p->w->generation = record.generation;
@@ -131,6 +133,9 @@ static void remember_break(struct step *p, struct ghost *g)
 
 static void remember(struct step *p)
 {
+    if (p->d->kind == SWEEPING)
+        return;
+
     struct ghost *g = &p->w->ghost[p->d->ticket];
     const struct seen *before = &p->seen[p->d->ticket];
 
@@ -141,7 +146,7 @@ static void remember(struct step *p)
     }
     if (p->d->kind == RENEW && before->place == HF__INSIDE && p->d->generation == before->generation)
         g->claimed = 1;
-    if (p->d->kind == NO_MESSAGE)
+    if (p->d->kind == BREAKING)
         remember_break(p, g);
 }
 
@@ -336,8 +341,10 @@ static struct finding check_end(const struct step *p, enum hf__place after)
     enum hf__place before = p->seen[p->d->ticket].place;
     bool was_inside = before == HF__INSIDE, was_waiting = before == HF__WAITING;
     bool done = was_inside || (was_waiting && p->d->kind != RELEASE) ||
-                (before == HF__LINGERING && p->d->kind == NO_MESSAGE);
+                (before == HF__LINGERING && p->d->kind == BREAKING);
 
+    if (before == HF__GONE && p->a.verdict == HF__DONE)
+        return FOUND("C5", "a dead waiter was still in the queue");
     if (after == HF__INSIDE || after == HF__WAITING)
         return FOUND("C5", "a ticket that was released, withdrawn or broken is still there");
     if (p->a.verdict != (done ? HF__DONE : HF__STALE))
@@ -351,6 +358,8 @@ static struct finding check_answer(const struct step *p)
     enum hf__place after = e == NULL ? HF__GONE : e->place;
     uint64_t generation = e == NULL ? 0 : e->generation;
 
+    if (p->d->kind == SWEEPING)
+        return FINE;
     if (p->d->kind == ATTEMPT)
         return check_attempt(p, after, generation);
     if (p->d->kind == RENEW)
@@ -397,7 +406,7 @@ static void call_those_let_in(struct step *p)
         SAW(p->k, HANDED_OVER);
         const struct client *c = &p->w->client[client_of(t)];
         bool listens = c->alive && ticket_of(p->w, client_of(t)) == t;
-        if (listens && p->w->message_count < MAX_MESSAGES)
+        if (listens && p->w->message_count <= (size_t)p->s->messages)
             p->w->message[p->w->message_count++] = (struct message){
                 .kind = WAKE, .ticket = t, .generation = (uint8_t)e->generation};
     }
@@ -417,7 +426,7 @@ static void note_sights(struct step *p)
         if (e->place == HF__INSIDE && e->until_ms == HF__NEVER)
             SAW(p->k, NEVER_CLAIMED);
         bool reader = e->place == HF__INSIDE && e->mode == HF_SHARED;
-        if (reader && p->d->kind == NO_MESSAGE && ticket_number(&e->ticket) != p->d->ticket &&
+        if (reader && p->d->kind == BREAKING && ticket_number(&e->ticket) != p->d->ticket &&
             p->seen[p->d->ticket].place == HF__INSIDE)
             SAW(p->k, BROKEN_READER);
     }
@@ -431,20 +440,19 @@ struct finding store_apply(struct walk *k, struct world *w, const struct deed *d
                            struct hf__answer *ret_answer)
 {
     struct step p = {.k = k, .s = k->s, .w = w, .d = d};
-    struct finding f = FINE;
+    struct finding f;
 
     look_before(&p);
     run(&p);
     remember(&p);
     remember_let_in(&p);
+    f = check_answer(&p);
     for (size_t i = 0; i < w->entry_count && f.clause == NULL; i++)
         f = check_entry(&p, i);
     if (f.clause == NULL)
         f = check_generations(&p);
     if (f.clause == NULL)
         f = check_inside(&p);
-    if (f.clause == NULL)
-        f = check_answer(&p);
     note_sights(&p);
     call_those_let_in(&p);
 

@@ -10,7 +10,6 @@ static const char *const kind_name[] = {
     [RELEASE] = "release",
     [ATTEMPT_ANSWER] = "answer to the attempt",
     [RENEW_ANSWER] = "answer to the renewal",
-    [END_ANSWER] = "answer to the withdraw or release",
     [WAKE] = "wake-up",
 };
 static const char *const verdict_name[] = {
@@ -69,6 +68,9 @@ void print_move(const struct scenario *s, const struct world *before, struct mov
         break;
     case STEP_BACK:
         printf("the store's clock steps back");
+        break;
+    case SWEEP:
+        printf("some other request makes the store look at the time");
         break;
     case BREAK:
     case BREAK_NOW:
