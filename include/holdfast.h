@@ -20,11 +20,12 @@
  * -----------
  *  - Functions that can fail return 0 (HF_OK) or a negative HF_ code. Out-parameters named ret_ are
  *    written on success only. `err` may be NULL; otherwise it is filled in on failure.
- *  - Inputs are copied. Strings returned as `const char *` are borrowed: the comment says until when.
+ *  - Inputs are copied. Strings returned as `const char *` are borrowed: the comment says until
+ * when.
  *  - A name is 1 to 512 arbitrary bytes, compared as bytes. Pass HF_NTS as its length if it ends in
  *    NUL. Durations are in milliseconds.
- *  - Every function may be called from any thread, on the same handle too, unless it says otherwise;
- *    but no handle may be used after, or while, another thread frees it.
+ *  - Every function may be called from any thread, on the same handle too, unless it says
+ * otherwise; but no handle may be used after, or while, another thread frees it.
  */
 #ifndef HOLDFAST_H
 #define HOLDFAST_H
@@ -36,18 +37,22 @@
 extern "C" {
 #endif
 
+#if defined(__GNUC__)
+#pragma GCC visibility push(default)
+#endif
+
 #define HF_VERSION "0.1.0"
 
-#define HF_NAME_MAX      512                    /* bytes in a name */
-#define HF_NOTE_MAX      256                    /* bytes in a note */
-#define HF_TICKET_SIZE   33                     /* 32 hex digits and a NUL */
-#define HF_SEQUENCER_MAX 2048                   /* bytes in a sequencer, NUL included */
-#define HF_NTS           ((size_t)-1)           /* "the name ends in NUL" */
-#define HF_FOREVER       (-1)                   /* wait_ms: no limit */
-#define HF_NEVER         (-1)                   /* ttl_ms: does not expire */
-#define HF_TTL_MIN_MS    100                    /* shortest lease */
-#define HF_TTL_MAX_MS    (7LL * 24 * 3600000)   /* longest lease: a week */
-#define HF_DELAY_MAX_MS  (3600000LL)            /* longest lock-delay: an hour */
+#define HF_NAME_MAX       512                  /* bytes in a name */
+#define HF_NOTE_MAX       256                  /* bytes in a note */
+#define HF_TICKET_SIZE    33                   /* 32 hex digits and a NUL */
+#define HF_SEQUENCER_MAX  2048                 /* bytes in a sequencer, NUL included */
+#define HF_NTS            ((size_t)-1)         /* "the name ends in NUL" */
+#define HF_FOREVER        (-1)                 /* wait_ms: no limit */
+#define HF_NEVER          (-1)                 /* ttl_ms: does not expire */
+#define HF_TTL_MIN_MS     100                  /* shortest lease */
+#define HF_TTL_MAX_MS     (7LL * 24 * 3600000) /* longest lease: a week */
+#define HF_DELAY_MAX_MS   (3600000LL)          /* longest lock-delay: an hour */
 #define HF_TTL_DEFAULT_MS 30000
 
 typedef struct hf_client hf_client; /* a connection to one store, with its keeper thread */
@@ -56,26 +61,27 @@ typedef struct hf_cancel hf_cancel; /* a way to end another thread's wait */
 typedef struct hf_gate hf_gate;     /* remembers, beside a resource, whom it has already seen */
 typedef struct hf_view hf_view;     /* what was found by hf_inspect() */
 
-/* Errors: code, value, exit status of the command, text. ------------------------------------------ */
-#define HF_ERRORS(X)                                                                               \
-    X(HF_BUSY, -1, 1, "somebody else holds it")                                                    \
-    X(HF_TIMEOUT, -2, 1, "not obtained in time; nothing is left in the store")                     \
-    X(HF_CANCELLED, -3, 1, "the wait was cancelled; nothing is left in the store")                 \
-    X(HF_STALE, -4, 1, "not, or no longer, held by this ticket")                                   \
-    X(HF_NOT_FOUND, -5, 1, "there is no such lock or ticket")                                      \
-    X(HF_LOST, -6, 80, "the lock was lost")                                                        \
-    X(HF_UNKNOWN, -7, 75, "the store did not answer; the outcome is not known")                    \
-    X(HF_UNAVAILABLE, -8, 69, "the store cannot be reached")                                       \
-    X(HF_DENIED, -9, 69, "the store may not be used like this")                                    \
-    X(HF_FULL, -10, 69, "the store, or the lock's queue, is full")                                 \
-    X(HF_CORRUPT, -11, 69, "the store holds something that holdfast does not understand")          \
-    X(HF_NO_STORE, -12, 69, "there is no store for this URL")                                      \
-    X(HF_UNSUPPORTED, -13, 64, "this store cannot do that")                                        \
-    X(HF_INVALID, -14, 64, "an argument is not valid")                                             \
-    X(HF_DEADLOCK, -15, 64, "the caller already holds it and would wait for itself")               \
-    X(HF_FORKED, -16, 64, "this handle belongs to the parent process")                             \
-    X(HF_CLOSED, -17, 1, "the client was closed during the call")                                  \
-    X(HF_NO_MEMORY, -18, 71, "out of memory")                                                      \
+/* Errors: code, value, exit status of the command, text. ------------------------------------------
+ */
+#define HF_ERRORS(X)                                                                      \
+    X(HF_BUSY, -1, 1, "somebody else holds it")                                           \
+    X(HF_TIMEOUT, -2, 1, "not obtained in time; nothing is left in the store")            \
+    X(HF_CANCELLED, -3, 1, "the wait was cancelled; nothing is left in the store")        \
+    X(HF_STALE, -4, 1, "not, or no longer, held by this ticket")                          \
+    X(HF_NOT_FOUND, -5, 1, "there is no such lock or ticket")                             \
+    X(HF_LOST, -6, 80, "the lock was lost")                                               \
+    X(HF_UNKNOWN, -7, 75, "the store did not answer; the outcome is not known")           \
+    X(HF_UNAVAILABLE, -8, 69, "the store cannot be reached")                              \
+    X(HF_DENIED, -9, 69, "the store may not be used like this")                           \
+    X(HF_FULL, -10, 69, "the store, or the lock's queue, is full")                        \
+    X(HF_CORRUPT, -11, 69, "the store holds something that holdfast does not understand") \
+    X(HF_NO_STORE, -12, 69, "there is no store for this URL")                             \
+    X(HF_UNSUPPORTED, -13, 64, "this store cannot do that")                               \
+    X(HF_INVALID, -14, 64, "an argument is not valid")                                    \
+    X(HF_DEADLOCK, -15, 64, "the caller already holds it and would wait for itself")      \
+    X(HF_FORKED, -16, 64, "this handle belongs to the parent process")                    \
+    X(HF_CLOSED, -17, 1, "the client was closed during the call")                         \
+    X(HF_NO_MEMORY, -18, 71, "out of memory")                                             \
     X(HF_SYSTEM, -19, 71, "a system call failed")
 
 enum hf_code {
@@ -89,15 +95,17 @@ typedef struct hf_error {
     int code;            /* HF_OK or the value that was returned */
     int retriable;       /* the same call may succeed later */
     long store_code;     /* the store's own number (SQLite result code, errno, ...), 0 if none */
-    int64_t may_hold_ms; /* HF_UNKNOWN from an acquire: the lock may be ours for so long; -1: for ever */
+    int64_t may_hold_ms; /* HF_UNKNOWN from an acquire: the lock may be ours for so long; -1: for
+                            ever */
     char text[400];      /* one line, outermost first: "acquire 'x': sqlite: disk is full" */
 } hf_error;
 
-const char *hf_code_name(int code);   /* "HF_BUSY"; never NULL; static */
-const char *hf_code_text(int code);   /* the text of the list above; never NULL; static */
-int hf_code_exit_status(int code);    /* the command's exit status for it; 70 for an unknown code */
+const char *hf_code_name(int code); /* "HF_BUSY"; never NULL; static */
+const char *hf_code_text(int code); /* the text of the list above; never NULL; static */
+int hf_code_exit_status(int code);  /* the command's exit status for it; 70 for an unknown code */
 
-/* Clients. ---------------------------------------------------------------------------------------- */
+/* Clients. ----------------------------------------------------------------------------------------
+ */
 typedef struct hf_client_options {
     size_t size;         /* sizeof(hf_client_options) */
     const char *program; /* who asks, as `show` tells it; NULL: the name of this program */
@@ -108,7 +116,8 @@ typedef struct hf_client_options {
  * holdfast/locks.db in the user's state directory otherwise. A network store may be opened before
  * it can be reached. `opt` may be NULL.
  * Errors: HF_INVALID (the URL or an option in it), HF_NO_STORE (no such scheme, module missing),
- * HF_DENIED (rights, unsafe files), HF_UNAVAILABLE, HF_CORRUPT, HF_FULL, HF_NO_MEMORY, HF_SYSTEM. */
+ * HF_DENIED (rights, unsafe files), HF_UNAVAILABLE, HF_CORRUPT, HF_FULL, HF_NO_MEMORY, HF_SYSTEM.
+ */
 int hf_open(const char *url, const hf_client_options *opt, hf_client **ret_client, hf_error *err);
 
 /* Releases what is still held, wakes everybody who waits (they return HF_CLOSED), joins the threads
@@ -118,19 +127,19 @@ int hf_open(const char *url, const hf_client_options *opt, hf_client **ret_clien
 void hf_close(hf_client *client);
 
 /* What the store can do: one bit a capability. */
-#define HF_CAPABILITIES(X)                                                                         \
-    X(HF_CAN_SHARE, 0, "shared", "readers and writers (C9)")                                       \
-    X(HF_CAN_LIMIT, 1, "limit", "shared locks with a limit (C1)")                                  \
-    X(HF_CAN_LEASE, 2, "lease", "leases that outlive a dead connection (C3)")                      \
-    X(HF_CAN_NEVER, 3, "never", "locks that never expire (C3)")                                    \
-    X(HF_CAN_DELAY, 4, "delay", "lock-delay (C8)")                                                 \
-    X(HF_CAN_QUEUE, 5, "queue", "first come, first served (C5)")                                   \
-    X(HF_CAN_PUSH, 6, "push", "waiters are woken by the store (C12)")                              \
-    X(HF_CAN_TOKEN, 7, "token", "fencing tokens that only rise (C4)")                              \
-    X(HF_CAN_CHECK, 8, "check", "sequencers can be checked (C10)")                                 \
-    X(HF_CAN_BREAK, 9, "break", "locks can be broken by ticket (C3)")                              \
-    X(HF_CAN_DETACH, 10, "detach", "a lock can be passed on by its ticket")                        \
-    X(HF_CAN_PROCESS, 11, "process", "shared by several processes")                                \
+#define HF_CAPABILITIES(X)                                                    \
+    X(HF_CAN_SHARE, 0, "shared", "readers and writers (C9)")                  \
+    X(HF_CAN_LIMIT, 1, "limit", "shared locks with a limit (C1)")             \
+    X(HF_CAN_LEASE, 2, "lease", "leases that outlive a dead connection (C3)") \
+    X(HF_CAN_NEVER, 3, "never", "locks that never expire (C3)")               \
+    X(HF_CAN_DELAY, 4, "delay", "lock-delay (C8)")                            \
+    X(HF_CAN_QUEUE, 5, "queue", "first come, first served (C5)")              \
+    X(HF_CAN_PUSH, 6, "push", "waiters are woken by the store (C12)")         \
+    X(HF_CAN_TOKEN, 7, "token", "fencing tokens that only rise (C4)")         \
+    X(HF_CAN_CHECK, 8, "check", "sequencers can be checked (C10)")            \
+    X(HF_CAN_BREAK, 9, "break", "locks can be broken by ticket (C3)")         \
+    X(HF_CAN_DETACH, 10, "detach", "a lock can be passed on by its ticket")   \
+    X(HF_CAN_PROCESS, 11, "process", "shared by several processes")           \
     X(HF_CAN_PERSIST, 12, "persist", "never-expiring locks survive a restart of the store")
 
 enum hf_capability {
@@ -140,16 +149,17 @@ enum hf_capability {
 };
 uint32_t hf_capabilities(const hf_client *client);
 
-/* Acquiring. -------------------------------------------------------------------------------------- */
+/* Acquiring. --------------------------------------------------------------------------------------
+ */
 typedef enum hf_mode { HF_EXCLUSIVE = 0, HF_SHARED = 1 } hf_mode;
 
-#define HF_CAUSES(X)                                                                               \
-    X(HF_CAUSE_NONE, "not lost")                                                                   \
-    X(HF_CAUSE_EXPIRED, "the lease could not be renewed in time")                                  \
-    X(HF_CAUSE_GONE, "the store no longer knows this grant: it was broken, taken or deleted")      \
-    X(HF_CAUSE_MAX_HOLD, "max_hold was reached")                                                   \
-    X(HF_CAUSE_STORE_LOST, "the store's data was replaced or deleted")                             \
-    X(HF_CAUSE_FORKED, "this is a forked child")                                                   \
+#define HF_CAUSES(X)                                                                          \
+    X(HF_CAUSE_NONE, "not lost")                                                              \
+    X(HF_CAUSE_EXPIRED, "the lease could not be renewed in time")                             \
+    X(HF_CAUSE_GONE, "the store no longer knows this grant: it was broken, taken or deleted") \
+    X(HF_CAUSE_MAX_HOLD, "max_hold was reached")                                              \
+    X(HF_CAUSE_STORE_LOST, "the store's data was replaced or deleted")                        \
+    X(HF_CAUSE_FORKED, "this is a forked child")                                              \
     X(HF_CAUSE_CLOSED, "the client was closed")
 
 typedef enum hf_cause {
@@ -161,7 +171,8 @@ const char *hf_cause_text(hf_cause cause);
 
 /* Called on a thread of the library that does nothing else, one call at a time per client. A slow
  * callback delays other callbacks, never a renewal. It may ask about the lock; it must not call
- * hf_lock_release() or hf_close(). `lock` is valid during the call: hf_lock_release() waits for it. */
+ * hf_lock_release() or hf_close(). `lock` is valid during the call: hf_lock_release() waits for it.
+ */
 typedef void hf_lock_callback(hf_lock *lock, hf_cause cause, void *arg);
 
 /* Called on the waiting thread each time the store has answered "queued". `position` counts from 1.
@@ -171,52 +182,53 @@ typedef void hf_wait_callback(size_t position, void *arg);
 /* Set `size` and what you need; what is 0 or NULL has the meaning given. Or start from
  * HF_OPTIONS_INIT: exclusive, a 30 s lease kept alive by the keeper, wait without limit. */
 typedef struct hf_options {
-    size_t size;            /* sizeof(hf_options) */
-    hf_mode mode;           /* HF_EXCLUSIVE or HF_SHARED */
-    uint32_t limit;         /* HF_SHARED: at most so many holders; 0: no limit */
-    int64_t ttl_ms;         /* the lease; 0: HF_TTL_DEFAULT_MS; HF_NEVER: until released or broken */
-    int64_t wait_ms;        /* 0: do not wait; HF_FOREVER; measured on CLOCK_BOOTTIME */
-    int64_t lock_delay_ms;  /* how long it stays closed if we vanish instead of releasing it */
-    int64_t max_hold_ms;    /* the keeper stops renewing after so long, the lock is LOST; 0: no cap */
-    int reentrant;          /* the same owner may acquire again and releases as often */
-    uint64_t owner;         /* who is "the same owner"; 0: the calling thread */
-    int by_hand;            /* the keeper does not renew: call hf_lock_renew() */
-    int confirmed;          /* return only when the store knows that we know: for a command that
-                               detaches, or where max_hold matters to the millisecond */
-    const char *note;       /* shown to people who ask who holds it; at most HF_NOTE_MAX bytes */
-    hf_cancel *cancel;      /* ends the wait when fired */
+    size_t size;           /* sizeof(hf_options) */
+    hf_mode mode;          /* HF_EXCLUSIVE or HF_SHARED */
+    uint32_t limit;        /* HF_SHARED: at most so many holders; 0: no limit */
+    int64_t ttl_ms;        /* the lease; 0: HF_TTL_DEFAULT_MS; HF_NEVER: until released or broken */
+    int64_t wait_ms;       /* 0: do not wait; HF_FOREVER; measured on CLOCK_BOOTTIME */
+    int64_t lock_delay_ms; /* how long it stays closed if we vanish instead of releasing it */
+    int64_t max_hold_ms; /* the keeper stops renewing after so long, the lock is LOST; 0: no cap */
+    int reentrant;       /* the same owner may acquire again and releases as often */
+    uint64_t owner;      /* who is "the same owner"; 0: the calling thread */
+    int by_hand;         /* the keeper does not renew: call hf_lock_renew() */
+    int confirmed;       /* return only when the store knows that we know: for a command that
+                            detaches, or where max_hold matters to the millisecond */
+    const char *note;    /* shown to people who ask who holds it; at most HF_NOTE_MAX bytes */
+    hf_cancel *cancel;   /* ends the wait when fired */
     hf_lock_callback *on_at_risk; /* a renewal is overdue; the lock is still ours */
     hf_lock_callback *on_lost;    /* the lock is lost; at most once */
     hf_wait_callback *on_wait;    /* still waiting */
-    void *arg;              /* handed to the callbacks */
+    void *arg;                    /* handed to the callbacks */
 } hf_options;
 
-#define HF_OPTIONS_INIT                                                                            \
-    {                                                                                              \
-        sizeof(hf_options), HF_EXCLUSIVE, 0, HF_TTL_DEFAULT_MS, HF_FOREVER, 0, 0, 0, 0, 0, 0, 0,   \
-            0, 0, 0, 0, 0                                                                          \
+#define HF_OPTIONS_INIT                                                                          \
+    {                                                                                            \
+        sizeof(hf_options), HF_EXCLUSIVE, 0, HF_TTL_DEFAULT_MS, HF_FOREVER, 0, 0, 0, 0, 0, 0, 0, \
+            0, 0, 0, 0, 0                                                                        \
     }
 
 /* Takes the lock, waiting as long as opt->wait_ms. `opt` NULL means HF_OPTIONS_INIT. A reentrant
  * acquire of what this owner holds gives the same handle again and counts.
- * Errors: HF_BUSY (no wait asked, somebody is inside or waits), HF_TIMEOUT, HF_CANCELLED, HF_CLOSED,
- * HF_DEADLOCK (this owner has it already, or asks for a stronger mode), HF_LOST (re-entering a lock
- * that was lost), HF_UNSUPPORTED, HF_INVALID, HF_FULL, HF_UNAVAILABLE (surely not obtained),
- * HF_UNKNOWN (err->may_hold_ms; the keeper goes on withdrawing), HF_DENIED, HF_CORRUPT, HF_FORKED,
- * HF_NO_MEMORY, HF_SYSTEM. */
+ * Errors: HF_BUSY (no wait asked, somebody is inside or waits), HF_TIMEOUT, HF_CANCELLED,
+ * HF_CLOSED, HF_DEADLOCK (this owner has it already, or asks for a stronger mode), HF_LOST
+ * (re-entering a lock that was lost), HF_UNSUPPORTED, HF_INVALID, HF_FULL, HF_UNAVAILABLE (surely
+ * not obtained), HF_UNKNOWN (err->may_hold_ms; the keeper goes on withdrawing), HF_DENIED,
+ * HF_CORRUPT, HF_FORKED, HF_NO_MEMORY, HF_SYSTEM. */
 int hf_acquire(hf_client *client, const char *name, size_t name_len, const hf_options *opt,
                hf_lock **ret_lock, hf_error *err);
 
 /* Gives the lock back and frees the handle, whatever is returned; a reentrant one only counts down
  * until the last. NULL is fine and returns HF_OK.
- * Errors: HF_STALE (it was no longer ours: lost, broken or expired; nothing was changed), HF_UNKNOWN
- * (the keeper goes on trying until the lease ends; a lock that never expires may stay behind),
- * HF_FORKED, HF_CLOSED (the client is closed: freed only), HF_UNAVAILABLE, HF_DENIED, HF_CORRUPT. */
+ * Errors: HF_STALE (it was no longer ours: lost, broken or expired; nothing was changed),
+ * HF_UNKNOWN (the keeper goes on trying until the lease ends; a lock that never expires may stay
+ * behind), HF_FORKED, HF_CLOSED (the client is closed: freed only), HF_UNAVAILABLE, HF_DENIED,
+ * HF_CORRUPT. */
 int hf_lock_release(hf_lock *lock, hf_error *err);
 
 /* Renews now; the keeper's next renewal counts from here. Needed only with opt->by_hand.
- * Errors: HF_LOST, HF_UNKNOWN and HF_UNAVAILABLE (still ours for hf_lock_remaining_ms()), HF_FORKED,
- * HF_CLOSED. */
+ * Errors: HF_LOST, HF_UNKNOWN and HF_UNAVAILABLE (still ours for hf_lock_remaining_ms()),
+ * HF_FORKED, HF_CLOSED. */
 int hf_lock_renew(hf_lock *lock, hf_error *err);
 
 /* Frees the handle but leaves the lock in the store, where it lasts until its lease ends or
@@ -225,9 +237,10 @@ int hf_lock_renew(hf_lock *lock, hf_error *err);
  * handle is as before. */
 int hf_lock_detach(hf_lock *lock, hf_error *err);
 
-/* Takes over a lock by its ticket, from hf_lock_detach() or another process, and restarts its lease.
- * Only by_hand, max_hold_ms, reentrant, owner and the callbacks of `opt` count; the rest is as it was bid.
- * Errors: HF_STALE (this ticket holds nothing), HF_UNSUPPORTED, HF_DEADLOCK, and those of hf_acquire(). */
+/* Takes over a lock by its ticket, from hf_lock_detach() or another process, and restarts its
+ * lease. Only by_hand, max_hold_ms, reentrant, owner and the callbacks of `opt` count; the rest is
+ * as it was bid. Errors: HF_STALE (this ticket holds nothing), HF_UNSUPPORTED, HF_DEADLOCK, and
+ * those of hf_acquire(). */
 int hf_adopt(hf_client *client, const char *name, size_t name_len, const char *ticket,
              const hf_options *opt, hf_lock **ret_lock, hf_error *err);
 
@@ -237,7 +250,8 @@ int hf_cancel_new(hf_cancel **ret_cancel); /* HF_NO_MEMORY, HF_SYSTEM */
 void hf_cancel_fire(hf_cancel *cancel);    /* async-signal-safe */
 void hf_cancel_free(hf_cancel *cancel);    /* NULL is fine */
 
-/* Asking a lock. None of these touches the network. ----------------------------------------------- */
+/* Asking a lock. None of these touches the network. -----------------------------------------------
+ */
 typedef enum hf_state {
     HF_STATE_HELD = 0,    /* ours for hf_lock_remaining_ms() at least */
     HF_STATE_AT_RISK = 1, /* still ours, but a renewal is overdue */
@@ -247,12 +261,13 @@ typedef enum hf_state {
 hf_state hf_lock_state(const hf_lock *lock);
 hf_cause hf_lock_cause(const hf_lock *lock); /* why it was lost; HF_CAUSE_NONE if it was not */
 
-/* How long it is still ours without another renewal, by the local clock and on the safe side; 0 when
- * lost; INT64_MAX when it never expires. */
+/* How long it is still ours without another renewal, by the local clock and on the safe side; 0
+ * when lost; INT64_MAX when it never expires. */
 int64_t hf_lock_remaining_ms(const hf_lock *lock);
 
-/* A descriptor that becomes readable when the lock is lost and stays so. For poll() only: do not read
- * or close it; valid until the release. HF_NO_MEMORY, HF_SYSTEM and HF_FORKED as negative values. */
+/* A descriptor that becomes readable when the lock is lost and stays so. For poll() only: do not
+ * read or close it; valid until the release. HF_NO_MEMORY, HF_SYSTEM and HF_FORKED as negative
+ * values. */
 int hf_lock_fd(hf_lock *lock);
 
 /* The fencing token: larger than that of every earlier grant of this name. HF_UNSUPPORTED where the
@@ -263,29 +278,32 @@ int hf_lock_generation(const hf_lock *lock, uint64_t *ret_generation);
  * HF_UNSUPPORTED without a token. */
 int hf_lock_sequencer(const hf_lock *lock, char *buf, size_t size);
 
-const char *hf_lock_ticket(const hf_lock *lock);                  /* borrowed until the release */
-const char *hf_lock_name(const hf_lock *lock, size_t *ret_len);   /* borrowed; also ends in NUL */
+const char *hf_lock_ticket(const hf_lock *lock);                /* borrowed until the release */
+const char *hf_lock_name(const hf_lock *lock, size_t *ret_len); /* borrowed; also ends in NUL */
 
-/* At the resource. -------------------------------------------------------------------------------- */
+/* At the resource. --------------------------------------------------------------------------------
+ */
 
 /* Asks the store whether the grant behind this sequencer is live now.
- * HF_OK: it is. HF_STALE: it is not. Errors: HF_INVALID, HF_UNSUPPORTED, HF_UNAVAILABLE, HF_UNKNOWN, ... */
+ * HF_OK: it is. HF_STALE: it is not. Errors: HF_INVALID, HF_UNSUPPORTED, HF_UNAVAILABLE,
+ * HF_UNKNOWN, ... */
 int hf_check(hf_client *client, const char *sequencer, hf_error *err);
 
-/* The check without the store: a gate lets an exclusive sequencer pass if none newer was seen, and a
- * shared one if no newer exclusive one was. Keep its levels with the resource's data (hf_gate_levels)
- * and put them back (hf_gate_restore) before the first request, or a restart forgets.
- * hf_gate_pass: HF_OK, HF_STALE, HF_INVALID, HF_UNSUPPORTED (grants with a limit have no order:
- * use hf_check), HF_NO_MEMORY. */
+/* The check without the store: a gate lets an exclusive sequencer pass if none newer was seen, and
+ * a shared one if no newer exclusive one was. Keep its levels with the resource's data
+ * (hf_gate_levels) and put them back (hf_gate_restore) before the first request, or a restart
+ * forgets. hf_gate_pass: HF_OK, HF_STALE, HF_INVALID, HF_UNSUPPORTED (grants with a limit have no
+ * order: use hf_check), HF_NO_MEMORY. */
 int hf_gate_new(hf_gate **ret_gate);
 int hf_gate_pass(hf_gate *gate, const char *sequencer, hf_error *err);
 int hf_gate_levels(hf_gate *gate, const char *name, size_t name_len, uint64_t *ret_exclusive,
                    uint64_t *ret_highest); /* HF_NOT_FOUND: nobody has passed yet */
 int hf_gate_restore(hf_gate *gate, const char *name, size_t name_len, uint64_t exclusive,
-                    uint64_t highest);     /* raises, never lowers */
+                    uint64_t highest); /* raises, never lowers */
 void hf_gate_free(hf_gate *gate);
 
-/* Looking at, and mending, a store. --------------------------------------------------------------- */
+/* Looking at, and mending, a store. ---------------------------------------------------------------
+ */
 typedef enum hf_place {
     HF_PLACE_INSIDE = 0,    /* holds the lock */
     HF_PLACE_LINGERING = 1, /* vanished or broken; keeps the lock closed for its lock-delay */
@@ -295,35 +313,35 @@ typedef enum hf_place {
 /* One holder or waiter. Made by the library only; later versions append fields. The strings live as
  * long as the view. */
 typedef struct hf_entry {
-    const char *name;      /* also ends in NUL */
+    const char *name; /* also ends in NUL */
     size_t name_len;
     hf_place place;
-    size_t position;       /* in the queue, from 1; 0 for those inside */
+    size_t position; /* in the queue, from 1; 0 for those inside */
     hf_mode mode;
     uint32_t limit;
     char ticket[HF_TICKET_SIZE];
-    uint64_t generation;   /* 0 while waiting */
-    int64_t ttl_ms;        /* HF_NEVER */
+    uint64_t generation; /* 0 while waiting */
+    int64_t ttl_ms;      /* HF_NEVER */
     int64_t lock_delay_ms;
-    int64_t age_ms;        /* inside or waiting for so long */
-    int64_t remaining_ms;  /* until the lease, the linger or the sign of life ends; HF_NEVER */
-    int claimed;           /* the holder knows that it holds */
+    int64_t age_ms;       /* inside or waiting for so long */
+    int64_t remaining_ms; /* until the lease, the linger or the sign of life ends; HF_NEVER */
+    int claimed;          /* the holder knows that it holds */
     const char *host, *user, *program, *note;
     int64_t pid;
 } hf_entry;
 
 typedef struct hf_query {
-    size_t size;           /* sizeof(hf_query) */
-    const char *name;      /* exactly this lock; NULL: any */
+    size_t size;      /* sizeof(hf_query) */
+    const char *name; /* exactly this lock; NULL: any */
     size_t name_len;
-    const char *prefix;    /* names that begin so; NULL: any */
+    const char *prefix; /* names that begin so; NULL: any */
     size_t prefix_len;
     int64_t older_than_ms; /* only those inside for at least so long; 0: all, waiters too */
 } hf_query;
 
-/* Finds who holds and who waits, sorted by name, then holders before waiters, in their order. `query`
- * may be NULL. A free lock does not appear. Errors: HF_INVALID, HF_UNAVAILABLE, HF_UNKNOWN, HF_DENIED,
- * HF_CORRUPT, HF_NO_MEMORY, HF_FORKED. */
+/* Finds who holds and who waits, sorted by name, then holders before waiters, in their order.
+ * `query` may be NULL. A free lock does not appear. Errors: HF_INVALID, HF_UNAVAILABLE, HF_UNKNOWN,
+ * HF_DENIED, HF_CORRUPT, HF_NO_MEMORY, HF_FORKED. */
 int hf_inspect(hf_client *client, const hf_query *query, hf_view **ret_view, hf_error *err);
 size_t hf_view_count(const hf_view *view);
 const hf_entry *hf_view_entry(const hf_view *view, size_t i); /* NULL past the end */
@@ -331,15 +349,16 @@ void hf_view_free(hf_view *view);
 
 /* Takes the lock away from a ticket. A leased holder keeps the lock closed until its lease ends (it
  * may be alive and will be told LOST in time), `now` cuts that short; a claimed one's lock-delay
- * follows. A waiter is withdrawn. Errors: HF_NOT_FOUND, HF_UNSUPPORTED, HF_INVALID, and the store's. */
+ * follows. A waiter is withdrawn. Errors: HF_NOT_FOUND, HF_UNSUPPORTED, HF_INVALID, and the
+ * store's. */
 int hf_break(hf_client *client, const char *name, size_t name_len, const char *ticket, int now,
              hf_error *err);
 
 /* Creates what the store needs (tables, directories); nothing if it is there. */
 int hf_setup(hf_client *client, hf_error *err);
 
-/* Removes the records of locks that nobody has touched for retain_ms; 0: the store's own retain option. Their generations stay monotonic by
- * the store's clock (C4). */
+/* Removes the records of locks that nobody has touched for retain_ms; 0: the store's own retain
+ * option. Their generations stay monotonic by the store's clock (C4). */
 int hf_purge(hf_client *client, int64_t retain_ms, uint64_t *ret_count, hf_error *err);
 
 /* Tells what a live store is like: one call a finding. `clause` is "C3" or NULL; `level` 0 fine,
@@ -347,18 +366,23 @@ int hf_purge(hf_client *client, int64_t retain_ms, uint64_t *ret_count, hf_error
 typedef void hf_finding_callback(int level, const char *clause, const char *text, void *arg);
 int hf_diagnose(hf_client *client, hf_finding_callback *found, void *arg, hf_error *err);
 
-/* Lists the stores this installation knows. `missing` is NULL if the store can be used, else why not. */
+/* Lists the stores this installation knows. `missing` is NULL if the store can be used, else why
+ * not. */
 typedef struct hf_store_info {
     const char *name;
-    const char *schemes;      /* "sqlite:" */
+    const char *schemes; /* "sqlite:" */
     const char *summary;
     uint32_t capabilities;
-    const char *options;      /* its URL options, one per line: "name=DEFAULT  what it does" */
-    const char *ddl;          /* what hf_setup() would create, as text; NULL if nothing */
+    const char *options; /* its URL options, one per line: "name=DEFAULT  what it does" */
+    const char *ddl;     /* what hf_setup() would create, as text; NULL if nothing */
     const char *missing;
 } hf_store_info;
 typedef void hf_store_callback(const hf_store_info *info, void *arg);
 int hf_stores(hf_store_callback *found, void *arg);
+
+#if defined(__GNUC__)
+#pragma GCC visibility pop
+#endif
 
 #ifdef __cplusplus
 }

@@ -29,8 +29,8 @@ bool hf__bidder_holds(struct hf__bidder *b, int64_t now_ns)
     return b->phase == HF__HOLDING;
 }
 
-/* Each request that the store answers restarts the lease no earlier than it was sent; the later of two
- * answered requests proves the most. */
+/* Each request that the store answers restarts the lease no earlier than it was sent; the later of
+ * two answered requests proves the most. */
 static void believe(struct hf__bidder *b, int64_t sent_ns, int64_t lease_ms, bool claimed)
 {
     int64_t deadline_ns = hf__lease_deadline_ns(sent_ns, lease_ms);
@@ -43,8 +43,8 @@ static void believe(struct hf__bidder *b, int64_t sent_ns, int64_t lease_ms, boo
     b->lease_ms = lease_ms;
 }
 
-static enum hf__advice hold(struct hf__bidder *b, uint64_t generation, const struct hf__answer *from,
-                            int64_t now_ns)
+static enum hf__advice hold(struct hf__bidder *b, uint64_t generation,
+                            const struct hf__answer *from, int64_t now_ns)
 {
     int64_t sent_ns = PLANTED(DEADLINE_FROM_RECEIPT) ? now_ns : from->sent_ns;
 
@@ -90,7 +90,8 @@ static enum hf__advice confirm(struct hf__bidder *b, const struct hf__answer *a,
     return HF__NOTHING;
 }
 
-enum hf__advice hf__bidder_answered(struct hf__bidder *b, const struct hf__answer *a, int64_t now_ns)
+enum hf__advice hf__bidder_answered(struct hf__bidder *b, const struct hf__answer *a,
+                                    int64_t now_ns)
 {
     if (b->phase == HF__HOLDING)
         return confirm(b, a, a->sent_ns > b->known_ns, now_ns);

@@ -1,8 +1,8 @@
 /* The bidder: the client's half of the doorman's rules, without any I/O.
  *
- * One bidder is one ticket. It is told what was asked and answered, which wake-ups came and what time
- * it is, and says what this bid is now. The core drives it; so does the exhaustive test, against the
- * real doorman, with messages that come late, twice or never.
+ * One bidder is one ticket. It is told what was asked and answered, which wake-ups came and what
+ * time it is, and says what this bid is now. The core drives it; so does the exhaustive test,
+ * against the real doorman, with messages that come late, twice or never.
  *
  *      ASKING ---queued---> WAITING ---woken, or granted---> HOLDING ---deadline, gone---> LOST
  *         |                    |  ^                             |
@@ -11,9 +11,9 @@
  *
  * Three rules keep a late message from doing harm:
  *  - an answer to a request that was sent before we knew of the grant says nothing about the grant;
- *  - a wake-up is the grant only if its generation is above that of the last "queued" answer and it comes
- *    before the deadline counted from that answer's request: before that the store was still waiting
- *    for us, so the hand-over cannot be older;
+ *  - a wake-up is the grant only if its generation is above that of the last "queued" answer and it
+ * comes before the deadline counted from that answer's request: before that the store was still
+ * waiting for us, so the hand-over cannot be older;
  *  - LOST never turns back.
  *
  * Times are nanoseconds of the client's own clock. Not thread-safe: the core holds its mutex. */
@@ -52,7 +52,8 @@ enum hf__advice {
 void hf__bidder_init(struct hf__bidder *b);
 
 /* An attempt was answered. Withdraw before REBID, REFUSED or NO_ROOM if b->unanswered. */
-enum hf__advice hf__bidder_answered(struct hf__bidder *b, const struct hf__answer *a, int64_t now_ns);
+enum hf__advice hf__bidder_answered(struct hf__bidder *b, const struct hf__answer *a,
+                                    int64_t now_ns);
 
 /* An attempt may have been applied, but no answer came. */
 void hf__bidder_unanswered(struct hf__bidder *b);

@@ -432,11 +432,10 @@ struct hf__answer hf__doorman_break(struct hf__record *record, const struct hf__
         break_inside(e, now, at.now_ms);
     else if (found && (e->place == HF__WAITING || now))
         leave(e, e->retire_ms, at.now_ms);
-    if (PLANTED(SHORTER_DELAY_OVERWRITES) && found && e->place == HF__LINGERING) {
-        for (size_t i = 0; i < record->count; i++) {
-            if (record->entries[i].place == HF__LINGERING)
-                give(&record->entries[i], at.now_ms, e->lease_ms);
-        }
+    for (size_t i = 0; PLANTED(SHORTER_DELAY_OVERWRITES) && found && i < record->count; i++) {
+        struct hf__entry *other = &record->entries[i];
+        if (other->place == HF__LINGERING && other->until_ms > e->until_ms)
+            give(other, at.now_ms, e->until_ms - at.now_ms);
     }
     if (!let_in(record, NULL, at))
         return answer(HF__MORE);

@@ -2,7 +2,8 @@
  *
  * A record is what a store keeps beside each name. Every operation takes the record and the store's
  * time, changes the record and gives an answer: sweep, apply, let in, answer. The functions have no
- * clock, allocate nothing and never fail; a store brings the record in, and writes out what changed.
+ * clock, allocate nothing and never fail; a store brings the record in, and writes out what
+ * changed.
  *
  *              attempt                let in                    release, withdraw
  *      (none) ---------> WAITING ----------------> INSIDE ------------------------> gone
@@ -12,9 +13,10 @@
  *                                 `--> RETIRED <-----+-- LINGERING
  *                                      (no longer let in; forgotten after retire_ms)
  *
- * Two ideas hold it together: a ticket is let in at most once, and only somebody who knows of a grant
- * can claim it. A grant that its bidder may not know of yet (a hand-over, or any that would never
- * expire) is provisional: its lease is the waiter's own lease until a renewal names its generation.
+ * Two ideas hold it together: a ticket is let in at most once, and only somebody who knows of a
+ * grant can claim it. A grant that its bidder may not know of yet (a hand-over, or any that would
+ * never expire) is provisional: its lease is the waiter's own lease until a renewal names its
+ * generation.
  *
  * Instants and durations are milliseconds of the store's clock, which may have any origin. */
 #ifndef HF_DOORMAN_DOORMAN_H
@@ -45,26 +47,26 @@ struct hf__entry {
     enum hf__place place;
     unsigned marks;
     hf_mode mode;
-    uint32_t limit;         /* 0: none */
-    uint64_t generation;    /* 0 until let in */
-    int64_t ttl_ms;         /* 0: never expires */
+    uint32_t limit;      /* 0: none */
+    uint64_t generation; /* 0 until let in */
+    int64_t ttl_ms;      /* 0: never expires */
     int64_t lock_delay_ms;
-    int64_t retire_ms;      /* how long its ticket is remembered after it is over */
-    int64_t since_ms;       /* joined, or let in */
-    int64_t until_ms;       /* expiry, end of the linger, sign of life due, tombstone's end */
-    int64_t lease_ms;       /* the span last given: until_ms was set to "then" + this */
+    int64_t retire_ms; /* how long its ticket is remembered after it is over */
+    int64_t since_ms;  /* joined, or let in */
+    int64_t until_ms;  /* expiry, end of the linger, sign of life due, tombstone's end */
+    int64_t lease_ms;  /* the span last given: until_ms was set to "then" + this */
     bool claimed;
-    void *who;              /* the store's own; carried along, never looked at */
+    void *who; /* the store's own; carried along, never looked at */
 };
 
-/* The entries in the order in which they joined. A store that does not want to load a long queue gives
- * all that are not WAITING, those whose until_ms has passed, the first few waiters, and the one the
- * operation is about; the `unseen` waiters it left out then stand in the queue just before
+/* The entries in the order in which they joined. A store that does not want to load a long queue
+ * gives all that are not WAITING, those whose until_ms has passed, the first few waiters, and the
+ * one the operation is about; the `unseen` waiters it left out then stand in the queue just before
  * entries[gap], or at its end if gap == count. */
 struct hf__record {
-    uint64_t generation;       /* the last one given */
+    uint64_t generation; /* the last one given */
     struct hf__entry *entries;
-    size_t count, capacity;    /* attempt, release and withdraw need room for one more */
+    size_t count, capacity; /* attempt, release and withdraw need room for one more */
     size_t unseen, gap;
 };
 
@@ -81,16 +83,16 @@ enum hf__verdict {
     HF__WITHDRAWN, /* this ticket was retired: it is never let in again */
     HF__FULL,      /* the queue or the tombstones are */
     HF__DONE,      /* released, withdrawn, broken */
-    HF__STALE,     /* release, withdraw: this ticket was not inside; break: there is no such ticket */
+    HF__STALE, /* release, withdraw: this ticket was not inside; break: there is no such ticket */
     HF__GONE_LOST, /* renew: neither inside with this generation nor waiting */
     HF__MORE,      /* the record was too short a window: load more waiters and apply again */
 };
 
 struct hf__answer {
     enum hf__verdict verdict;
-    uint64_t generation;  /* GRANTED: its own; QUEUED: the last one given */
-    int64_t lease_ms;     /* GRANTED: the lease in force, HF__NEVER; QUEUED: the provisional lease a
-                             hand-over would give */
+    uint64_t generation; /* GRANTED: its own; QUEUED: the last one given */
+    int64_t lease_ms;    /* GRANTED: the lease in force, HF__NEVER; QUEUED: the provisional lease a
+                            hand-over would give */
     bool claimed;
     size_t position;      /* QUEUED: from 1; 0 if the store did not count */
     int64_t ask_again_ms; /* QUEUED: when it is worth asking, if nobody calls */
@@ -104,14 +106,15 @@ struct hf__bid {
     struct hf__ticket ticket;
     hf_mode mode;
     uint32_t limit;
-    int64_t ttl_ms;        /* 0: never expires */
+    int64_t ttl_ms; /* 0: never expires */
     int64_t lock_delay_ms;
     int64_t retire_ms;
-    bool queue;            /* false: no-wait */
+    bool queue; /* false: no-wait */
     const struct hf__who *who;
 };
 
-/* How long a waiter counts as alive without a sign of life: clamp(ttl, 1 s, 10 s), 5 s for ttl 0. */
+/* How long a waiter counts as alive without a sign of life: clamp(ttl, 1 s, 10 s), 5 s for ttl 0.
+ */
 int64_t hf__own_lease_ms(int64_t ttl_ms);
 
 /* The lease of a grant its bidder may not know of: the own lease, or the ttl if that is shorter. */
@@ -119,11 +122,11 @@ int64_t hf__provisional_lease_ms(int64_t ttl_ms);
 
 /* A bid, or the same bid again. `who` goes into a new entry as it is.
  * GRANTED, QUEUED, BUSY, WITHDRAWN, FULL, MORE. */
-struct hf__answer hf__doorman_attempt(struct hf__record *record, const struct hf__bid *bid, void *who,
-                                      struct hf__moment at);
+struct hf__answer hf__doorman_attempt(struct hf__record *record, const struct hf__bid *bid,
+                                      void *who, struct hf__moment at);
 
-/* The holder leaves and the next are let in. Retires the ticket, as withdraw does, if retire_ms > 0: an
- * attempt of it is unanswered. DONE (it was inside), STALE, MORE. */
+/* The holder leaves and the next are let in. Retires the ticket, as withdraw does, if retire_ms >
+ * 0: an attempt of it is unanswered. DONE (it was inside), STALE, MORE. */
 struct hf__answer hf__doorman_release(struct hf__record *record, const struct hf__ticket *ticket,
                                       int64_t retire_ms, struct hf__moment at);
 
@@ -133,8 +136,8 @@ struct hf__answer hf__doorman_release(struct hf__record *record, const struct hf
 struct hf__answer hf__doorman_withdraw(struct hf__record *record, const struct hf__ticket *ticket,
                                        int64_t retire_ms, struct hf__moment at);
 
-/* A sign of life. With the generation it claims the grant and restarts its lease; with 0 (the bidder
- * does not know of a grant) it restarts the lease in force, or keeps the waiter alive.
+/* A sign of life. With the generation it claims the grant and restarts its lease; with 0 (the
+ * bidder does not know of a grant) it restarts the lease in force, or keeps the waiter alive.
  * GRANTED, QUEUED (position 0), GONE_LOST, MORE. */
 struct hf__answer hf__doorman_renew(struct hf__record *record, const struct hf__ticket *ticket,
                                     uint64_t generation, struct hf__moment at);

@@ -1,7 +1,7 @@
 /* How long a grant may be believed, on the client's clock. Pure arithmetic (C3).
  *
- * Everything counts from `sent_ns`, the moment before the request left in which the store read its own
- * clock: the store cannot have started the lease earlier, so the client ends it first. */
+ * Everything counts from `sent_ns`, the moment before the request left in which the store read its
+ * own clock: the store cannot have started the lease earlier, so the client ends it first. */
 #ifndef HF_DOORMAN_LEASE_H
 #define HF_DOORMAN_LEASE_H
 

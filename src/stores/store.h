@@ -2,22 +2,24 @@
  *
  * A store keeps one doorman record per name and applies the doorman's operations to it, each in one
  * atomic step and, if it can, one round trip. The core does everything else: deadlines, waiting,
- * renewing, reentrancy, unknown outcomes. src/stores/memory/ is the reference to copy; docs and tests
- * to add with a store are listed in CONTRIBUTING.md.
+ * renewing, reentrancy, unknown outcomes. src/stores/memory/ is the reference to copy; docs and
+ * tests to add with a store are listed in CONTRIBUTING.md.
  *
  * Threads: every function but close may run on several threads at once. `wake` runs on the keeper's
  * thread only and must not block. No function may block past its deadline.
  *
- * Deadlines are moments of the host's clock (hf__now_ns). Results are 0, or an error code with a text:
- *   HF_UNAVAILABLE  surely not applied (could not connect, could not send)
- *   HF_UNKNOWN      may have been applied; the core will ask again by ticket
- *   HF_DENIED, HF_FULL, HF_CORRUPT, HF_UNSUPPORTED, HF_INVALID, HF_NO_MEMORY, HF_SYSTEM: not applied
- * Whether a bid was let in is not an error: it is the verdict of the answer.
+ * Deadlines are moments of the host's clock (hf__now_ns). Results are 0, or an error code with a
+ * text: HF_UNAVAILABLE  surely not applied (could not connect, could not send) HF_UNKNOWN      may
+ * have been applied; the core will ask again by ticket HF_DENIED, HF_FULL, HF_CORRUPT,
+ * HF_UNSUPPORTED, HF_INVALID, HF_NO_MEMORY, HF_SYSTEM: not applied Whether a bid was let in is not
+ * an error: it is the verdict of the answer.
  *
  * A store never retries silently what may have been applied, except where the operation is answered
  * by ticket (all of them are idempotent) and the retry ends before the deadline. */
 #ifndef HF_STORES_STORE_H
 #define HF_STORES_STORE_H
+
+#include <stdatomic.h>
 
 #include "core/error.h"
 #include "core/url.h"
@@ -49,8 +51,8 @@ struct hf__store {
     const struct hf__store_type *type;
     const struct hf__host *host;
     uint32_t capabilities; /* of this instance: the type's, or fewer */
-    bool data_lost;        /* set by the store, never cleared: its data was replaced or deleted under
-                              us, nothing that was held is held (the core asks after each call) */
+    atomic_bool data_lost; /* set by the store, never cleared: its data was replaced or deleted
+                       under us, nothing that was held is held (the core asks after each call) */
 };
 
 /* One lock of a batch renewal: in, and its answer. */
@@ -64,15 +66,16 @@ struct hf__renewal {
 
 /* What `inspect` looks for, and whom it tells. Times are relative to the store's present. */
 struct hf__look {
-    const char *name;         /* exactly this; NULL: any */
+    const char *name; /* exactly this; NULL: any */
     size_t name_len;
-    const char *prefix;       /* NULL: any */
+    const char *prefix; /* NULL: any */
     size_t prefix_len;
-    int64_t older_than_ms;    /* > 0: only those INSIDE for at least so long */
-    /* Called for INSIDE, LINGERING and WAITING entries, by name, in their order; entries of one name
-     * come together. since_ms and until_ms are spans: for so long, for so long to come (HF__NEVER);
-     * `who` is a const struct hf__who *, and the name, borrowed during the call. Non-zero stops
-     * and is returned by inspect. What has expired but was not swept is not shown as inside. */
+    int64_t older_than_ms; /* > 0: only those INSIDE for at least so long */
+    /* Called for INSIDE, LINGERING and WAITING entries, by name, in their order; entries of one
+     * name come together. since_ms and until_ms are spans: for so long, for so long to come
+     * (HF__NEVER); `who` is a const struct hf__who *, and the name, borrowed during the call.
+     * Non-zero stops and is returned by inspect. What has expired but was not swept is not shown as
+     * inside. */
     int (*found)(void *ctx, const char *name, size_t name_len, const struct hf__entry *entry);
     void *ctx;
 };
@@ -82,35 +85,37 @@ enum hf__upkeep {
     HF__PURGE, /* remove records that nobody has touched for retain_ms and that are empty */
 };
 
-/* A wake-up: `generation` is that of the grant, or 0 for "ask again". `ticket` NULL: everybody ask. */
+/* A wake-up: `generation` is that of the grant, or 0 for "ask again". `ticket` NULL: everybody ask.
+ */
 typedef void hf__wake_sink(void *ctx, const struct hf__ticket *ticket, uint64_t generation);
 
 struct hf__store_type {
-    unsigned abi;                    /* HF__STORE_ABI */
-    const char *name;                /* "sqlite" */
-    const char *const *schemes;      /* NULL-terminated: {"sqlite", NULL} */
-    const char *summary;             /* one line for `holdfast stores` */
-    uint32_t capabilities;           /* enum hf_capability */
+    unsigned abi;                     /* HF__STORE_ABI */
+    const char *name;                 /* "sqlite" */
+    const char *const *schemes;       /* NULL-terminated: {"sqlite", NULL} */
+    const char *summary;              /* one line for `holdfast stores` */
+    uint32_t capabilities;            /* enum hf_capability */
     const struct hf__option *options; /* its own, besides the common ones; ends with a NULL name */
-    const char *ddl;                 /* what SETUP creates, as text for a DBA; NULL: nothing */
+    const char *ddl;                  /* what SETUP creates, as text for a DBA; NULL: nothing */
 
-    /* Makes a store from a URL whose options were checked. May connect or not; files and rights that
-     * are wrong for good are refused here. */
-    int (*open)(const struct hf__url *url, const struct hf__host *host, struct hf__store **ret_store,
-                hf_error *err);
+    /* Makes a store from a URL whose options were checked. May connect or not; files and rights
+     * that are wrong for good are refused here. */
+    int (*open)(const struct hf__url *url, const struct hf__host *host,
+                struct hf__store **ret_store, hf_error *err);
 
     /* Frees it. No other function is running or will be called; no wake-up follows. What waits or
      * holds in the store stays there. */
     void (*close)(struct hf__store *store);
 
-    /* hf__doorman_attempt() on the record of bid->name, and tells those it let in. `ret_answer->sent_ns`
-     * is preset to the moment before the call; a store that read its clock in a later request of its
-     * own may move it to before that one. QUEUED answers name a position if that is cheap. */
+    /* hf__doorman_attempt() on the record of bid->name, and tells those it let in.
+     * `ret_answer->sent_ns` is preset to the moment before the call; a store that read its clock in
+     * a later request of its own may move it to before that one. QUEUED answers name a position if
+     * that is cheap. */
     int (*attempt)(struct hf__store *store, const struct hf__bid *bid, int64_t deadline_ns,
                    struct hf__answer *ret_answer, hf_error *err);
 
-    /* hf__doorman_withdraw(). A network store resets the connection on which an attempt of this ticket
-     * is unanswered before it sends this. */
+    /* hf__doorman_withdraw(). A network store resets the connection on which an attempt of this
+     * ticket is unanswered before it sends this. */
     int (*withdraw)(struct hf__store *store, const struct hf__bid *bid, int64_t retire_ms,
                     int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err);
 
@@ -141,8 +146,10 @@ struct hf__store_type {
     int (*diagnose)(struct hf__store *store, hf_finding_callback *found, void *arg,
                     int64_t deadline_ns, hf_error *err);
 
-    /* A descriptor that is readable when wake-ups have come. Asked once, before the first attempt that
-     * may queue. Negative: there is no push, waiters poll. NULL unless HF_CAN_PUSH. */
+    /* A descriptor that is readable when wake-ups have come. Asked once, after the first answer
+     * QUEUED, so that a client that never waits needs no listener; the core then attempts again
+     * with the same ticket, and the store notes where that waiter can be called. Negative: there is
+     * no push, waiters poll. NULL unless HF_CAN_PUSH. */
     int (*wake_fd)(struct hf__store *store);
 
     /* Takes what has come, without blocking, and passes it on. NULL unless HF_CAN_PUSH. */

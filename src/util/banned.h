@@ -3,6 +3,7 @@
 #ifndef HF_UTIL_BANNED_H
 #define HF_UTIL_BANNED_H
 
+#undef alloca /* glibc makes it a macro, and a macro cannot be poisoned */
 #pragma GCC poison strcpy strcat sprintf vsprintf strtok atoi atol atoll gets alloca rand srand system
 #pragma GCC poison strncpy strncat tmpnam mktemp
 

@@ -1,8 +1,8 @@
-/* What can happen next: a client acts, the network delivers, loses or repeats, a person breaks a lock,
- * time passes, the store's clock steps back.
+/* What can happen next: a client acts, the network delivers, loses or repeats, a person breaks a
+ * lock, time passes, the store's clock steps back.
  *
- * Clients do what the core does, only at any time they like: one attempt and one renewal under way at
- * most, a withdraw or a release sent again until it is answered, nothing after LOST. */
+ * Clients do what the core does, only at any time they like: one attempt and one renewal under way
+ * at most, a withdraw or a release sent again until it is answered, nothing after LOST. */
 #include "walk.h"
 
 #include <stdlib.h>
@@ -20,7 +20,8 @@ static bool wants_in(const struct client *c)
     return c->bidder.phase == HF__ASKING || c->bidder.phase == HF__QUEUEING;
 }
 
-/* Which moves there are. -------------------------------------------------------------------------- */
+/* Which moves there are. --------------------------------------------------------------------------
+ */
 struct list {
     struct move *out;
     size_t count;
@@ -95,7 +96,8 @@ size_t moves_of(const struct scenario *s, const struct world *w, struct move out
     return l.count;
 }
 
-/* Clients. ---------------------------------------------------------------------------------------- */
+/* Clients. ----------------------------------------------------------------------------------------
+ */
 static void send(struct world *w, struct message m)
 {
     if (w->message_count == MAX_MESSAGES)
@@ -187,9 +189,10 @@ static void follow(struct world *w, int i, enum hf__advice advice)
         end_bid(w, i, c->bidder.unanswered ? WITHDRAW_PENDING : NOTHING_PENDING);
 }
 
-/* The network. ------------------------------------------------------------------------------------ */
-/* When the answer to a withdraw or a release comes makes no difference, only whether it does: one that
- * is lost is a copy that was given up. */
+/* The network. ------------------------------------------------------------------------------------
+ */
+/* When the answer to a withdraw or a release comes makes no difference, only whether it does: one
+ * that is lost is a copy that was given up. */
 static void answer_request(struct world *w, const struct message *m, const struct hf__answer *a)
 {
     uint8_t kind = m->kind == ATTEMPT ? ATTEMPT_ANSWER : RENEW_ANSWER;
@@ -214,10 +217,8 @@ static void answer_request(struct world *w, const struct message *m, const struc
 
 static struct finding at_store(struct walk *k, struct world *w, const struct message *m)
 {
-    struct deed d = {.kind = m->kind,
-                     .ticket = m->ticket,
-                     .generation = m->named,
-                     .retire = m->retire};
+    struct deed d = {
+        .kind = m->kind, .ticket = m->ticket, .generation = m->named, .retire = m->retire};
     struct hf__answer a;
     struct finding f = store_apply(k, w, &d, &a);
 

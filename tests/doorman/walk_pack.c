@@ -1,8 +1,8 @@
 /* A world as few bytes, in one form for all worlds that can only do the same.
  *
- * Left out is what no rule will look at again; clamped is what is only compared with something that has
- * passed; generations become ranks. Loading gives back a world that behaves alike, which is then the
- * one the walk goes on with. */
+ * Left out is what no rule will look at again; clamped is what is only compared with something that
+ * has passed; generations become ranks. Loading gives back a world that behaves alike, which is
+ * then the one the walk goes on with. */
 #include "walk.h"
 
 #include <stdlib.h>
@@ -65,7 +65,8 @@ static int64_t ns_ago(const struct scenario *s, int ticks)
     return NOW_NS - ticks * s->tick_ms * 1000000;
 }
 
-/* Generations. ------------------------------------------------------------------------------------ */
+/* Generations. ------------------------------------------------------------------------------------
+ */
 static void rank_add(struct writer *p, uint64_t generation)
 {
     size_t i = p->ranks;
@@ -152,7 +153,8 @@ static void rank_all(struct writer *p, struct world *w)
     w->generation = p->rank[p->ranks - 1];
 }
 
-/* The store's entries. ---------------------------------------------------------------------------- */
+/* The store's entries. ----------------------------------------------------------------------------
+ */
 static void tidy_entry(struct hf__entry *e)
 {
     int64_t passed_ms = 0;
@@ -215,7 +217,8 @@ static void get_entry(struct reader *r, struct hf__entry *e)
     e->generation = (uint64_t)get(r);
 }
 
-/* Clients. ---------------------------------------------------------------------------------------- */
+/* Clients. ----------------------------------------------------------------------------------------
+ */
 static void tidy_bidder(const struct scenario *s, struct client *c)
 {
     struct hf__bidder *b = &c->bidder, old = *b;
@@ -240,7 +243,8 @@ static void tidy_bidder(const struct scenario *s, struct client *c)
         far_ns = far_ns < life_ns ? life_ns : far_ns;
         b->queued_generation = old.queued_generation;
         b->queued_lease_ms = old.queued_lease_ms;
-        b->queued_sent_ns = old.queued_sent_ns < NOW_NS - far_ns ? NOW_NS - far_ns : old.queued_sent_ns;
+        b->queued_sent_ns =
+            old.queued_sent_ns < NOW_NS - far_ns ? NOW_NS - far_ns : old.queued_sent_ns;
     }
 }
 
@@ -318,7 +322,8 @@ static void get_client(struct reader *r, struct client *c)
         c->bidder.phase = HF__OVER;
 }
 
-/* Messages. --------------------------------------------------------------------------------------- */
+/* Messages. ---------------------------------------------------------------------------------------
+ */
 static void put_message(struct writer *p, const struct message *m)
 {
     put(p, m->kind | m->ticket << 4);
@@ -379,11 +384,12 @@ static void put_messages(struct writer *p, const struct world *w)
     }
 }
 
-/* Tickets that are over. --------------------------------------------------------------------------- */
+/* Tickets that are over.
+ * --------------------------------------------------------------------------- */
 
-/* Nobody will send an attempt with this ticket, none is under way, and it is neither inside nor waits.
- * Whether it is remembered then makes no difference, nor does what arrives late for it (that it makes
- * the store sweep is a move of its own). */
+/* Nobody will send an attempt with this ticket, none is under way, and it is neither inside nor
+ * waits. Whether it is remembered then makes no difference, nor does what arrives late for it (that
+ * it makes the store sweep is a move of its own). */
 static bool is_spent(struct world *w, uint8_t t)
 {
     const struct client *c = &w->client[client_of(t)];
@@ -432,7 +438,8 @@ static void tidy_ghost(struct world *w, uint8_t t)
         g->barred = 0;
 }
 
-/* Ghosts and the whole. --------------------------------------------------------------------------- */
+/* Ghosts and the whole. ---------------------------------------------------------------------------
+ */
 static void put_ghost(struct writer *p, const struct ghost *g)
 {
     put(p, g->withdrawn | g->claimed << 1 | g->broken << 2 | g->cut << 3);

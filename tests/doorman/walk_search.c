@@ -152,7 +152,8 @@ static void print_violation(struct walk *k, const struct seen *seen, struct stat
 }
 
 /* Everything that can follow one world. */
-static struct finding expand(struct walk *k, struct seen *seen, uint32_t i, struct result *r, bool print)
+static struct finding expand(struct walk *k, struct seen *seen, uint32_t i, struct result *r,
+                             bool print)
 {
     struct world here, next;
     struct move moves[MAX_MOVES];

@@ -1,0 +1,83 @@
+/* Very many held leases in one client on memory://: what each costs in memory, and whether one
+ * keeper keeps them all alive.
+ *
+ *     many COUNT TTL_MS SECONDS */
+#include <holdfast.h>
+#include <malloc.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "bench.h"
+
+static double allocated_bytes(void)
+{
+    struct mallinfo2 info = mallinfo2();
+    return (double)info.uordblks + (double)info.hblkhd;
+}
+
+static double cpu_seconds(void)
+{
+    struct rusage use;
+    getrusage(RUSAGE_SELF, &use);
+    return (double)(use.ru_utime.tv_sec + use.ru_stime.tv_sec) +
+           (double)(use.ru_utime.tv_usec + use.ru_stime.tv_usec) / 1e6;
+}
+
+static void take_all(hf_client *client, hf_lock **locks, size_t count, int64_t ttl_ms)
+{
+    hf_options opt = HF_OPTIONS_INIT;
+    hf_error err;
+    char name[32];
+
+    opt.ttl_ms = ttl_ms;
+    for (size_t i = 0; i < count; i++) {
+        snprintf(name, sizeof name, "lock/%zu", i);
+        BENCH_MUST(hf_acquire(client, name, HF_NTS, &opt, &locks[i], &err) == HF_OK, "%s",
+                   err.text);
+    }
+}
+
+static size_t count_lost(hf_lock **locks, size_t count)
+{
+    size_t lost = 0;
+    for (size_t i = 0; i < count; i++)
+        lost += hf_lock_state(locks[i]) == HF_STATE_LOST;
+    return lost;
+}
+
+int main(int argc, char **argv)
+{
+    BENCH_MUST(argc == 4, "usage: many COUNT TTL_MS SECONDS");
+    size_t count = strtoul(argv[1], NULL, 10);
+    unsigned seconds = (unsigned)strtoul(argv[3], NULL, 10);
+    hf_lock **locks = calloc(count, sizeof *locks);
+    hf_client *client;
+    hf_lock *first;
+    hf_error err;
+
+    BENCH_MUST(locks != NULL, "out of memory");
+    BENCH_MUST(hf_open("memory://many", NULL, &client, &err) == HF_OK, "%s", err.text);
+    BENCH_MUST(hf_acquire(client, "first", HF_NTS, NULL, &first, &err) == HF_OK, "%s", err.text);
+
+    double before = allocated_bytes();
+    int64_t start = bench_now_ns();
+    take_all(client, locks, count, strtoll(argv[2], NULL, 10));
+    bench_print("many: acquire", (double)(bench_now_ns() - start) / (double)count / 1e3, "us");
+    bench_print("many: memory per held lock", (allocated_bytes() - before) / (double)count,
+                "bytes");
+
+    double cpu = cpu_seconds();
+    sleep(seconds);
+    bench_print("many: keeper", (cpu_seconds() - cpu) / seconds * 100, "% of a core");
+    bench_print("many: locks", (double)count, "");
+    bench_print("many: lost", (double)count_lost(locks, count), "");
+
+    start = bench_now_ns();
+    for (size_t i = 0; i < count; i++)
+        hf_lock_release(locks[i], NULL);
+    bench_print("many: release", (double)(bench_now_ns() - start) / (double)count / 1e3, "us");
+    hf_lock_release(first, NULL);
+    hf_close(client);
+    free(locks);
+    return 0;
+}

@@ -1,0 +1,110 @@
+/* holdfast break NAME --ticket T: takes a lock away from somebody. By ticket, so that what is
+ * broken is the holder that was seen, not the one that came after it; and it says whom it hit. */
+#include <string.h>
+
+#include "cli.h"
+#include "entry.h"
+
+#include "util/banned.h"
+
+static const char *ticket;
+static bool now;
+
+static const struct cli_option options[] = {
+    {0, "ticket", CLI_TEXT, &ticket, "T", NULL, 0, 0, "whose: the ticket that 'show' tells"},
+    {0, "now", CLI_FLAG, &now, NULL, NULL, 0, 0,
+     "do not wait for its lease to end; the holder may still be at work"},
+    {0},
+};
+
+static void tell(const char *name, const hf_entry *was, const hf_entry *is)
+{
+    fputs("broken: ", stdout);
+    if (was != NULL)
+        cli_print_who(stdout, was);
+    else
+        cli_print_text(stdout, ticket);
+    if (was != NULL && was->place == HF_PLACE_WAITING) {
+        puts(" no longer waits");
+        return;
+    }
+    fputs(" no longer holds ", stdout);
+    cli_print_name(stdout, name, strlen(name));
+    if (is != NULL) {
+        fputs("; it stays closed for ", stdout);
+        cli_print_duration(stdout, is->remaining_ms);
+    }
+    putchar('\n');
+}
+
+static void tell_json(const char *name, const hf_entry *was, const hf_entry *is)
+{
+    struct cli_json json = {.out = stdout};
+
+    cli_json_open(&json, NULL, '{');
+    cli_json_bytes(&json, "name", name, strlen(name));
+    cli_json_text(&json, "ticket", ticket);
+    cli_json_bool(&json, "now", now);
+    cli_json_number(&json, "closed_ms", is != NULL ? is->remaining_ms : 0);
+    if (was != NULL)
+        cli_json_entry(&json, "was", was);
+    else
+        cli_json_null(&json, "was");
+    cli_json_close(&json, '}');
+    cli_json_end(&json);
+}
+
+/* It was broken, whatever can be told about it. */
+static void report(const struct cli *cli, hf_client *client, const char *name,
+                   const hf_view *before)
+{
+    const hf_entry *was = cli_find_ticket(before, ticket), *is = NULL;
+    hf_view *after = NULL;
+
+    if (cli_look(client, name, &after) == 0)
+        is = cli_find_ticket(after, ticket);
+    if (cli->json)
+        tell_json(name, was, is);
+    else if (!cli->quiet)
+        tell(name, was, is);
+    hf_view_free(after);
+}
+
+static int break_it(const struct cli *cli, hf_client *client, const char *name)
+{
+    hf_error err = {0};
+    hf_view *before;
+    int status = cli_look(client, name, &before);
+
+    if (status != 0)
+        return status;
+    if (hf_break(client, name, HF_NTS, ticket, now, &err) == HF_OK)
+        report(cli, client, name, before);
+    else
+        status = cli_fail_error(&err);
+    hf_view_free(before);
+    return status;
+}
+
+static int run(struct cli *cli, int argc, char **argv)
+{
+    hf_client *client;
+
+    if (!cli_check_operands(&cli_verb_break, argc, 1) || !cli_check_name("break", argv[0]) ||
+        !cli_check_ticket("break", ticket))
+        return EXIT_USAGE;
+    int status = cli_open(cli, &client);
+    if (status != 0)
+        return status;
+    status = break_it(cli, client, argv[0]);
+    hf_close(client);
+    return status;
+}
+
+const struct cli_verb cli_verb_break = {
+    .name = "break",
+    .operands = "NAME --ticket T",
+    .summary = "Take a lock away from its holder, or a place from a waiter.",
+    .options = options,
+    .run = run,
+};

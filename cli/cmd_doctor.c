@@ -1,0 +1,140 @@
+/* holdfast doctor: looks at the live store and says which clauses of the contract hold there.
+ *
+ * Three parts: what the store itself finds, a trial lock that is taken and released, and the
+ * capabilities. The trial uses one fixed name, so that it leaves at most one idle record, and
+ * shares it, so that two doctors do not wait for each other. */
+#include <string.h>
+#include <time.h>
+
+#include "capability.h"
+#include "cli.h"
+#include "json.h"
+
+#include "util/banned.h"
+
+#define TRIAL_NAME "holdfast/doctor"
+
+struct doctor {
+    const struct cli *cli;
+    int worst;
+};
+
+enum level { FINE, NOTE, WARNING, PROBLEM };
+
+static void print_finding(const struct cli *cli, int level, const char *clause, const char *text)
+{
+    static const enum cli_paint paints[] = {PAINT_GREEN, PAINT_DIM, PAINT_YELLOW, PAINT_RED};
+    static const char *const words[] = {"fine", "note", "warning", "problem"};
+
+    printf("%s%-8s%s %-4s ", cli_paint(cli, paints[level]), words[level],
+           cli_paint(cli, PAINT_NONE), clause != NULL ? clause : "");
+    cli_print_text(stdout, text);
+    putchar('\n');
+}
+
+static void print_finding_json(int level, const char *clause, const char *text)
+{
+    static const char *const words[] = {"fine", "note", "warning", "problem"};
+    struct cli_json json = {.out = stdout};
+
+    cli_json_open(&json, NULL, '{');
+    cli_json_text(&json, "level", words[level]);
+    cli_json_text(&json, "clause", clause);
+    cli_json_text(&json, "text", text);
+    cli_json_close(&json, '}');
+    cli_json_end(&json);
+}
+
+static void found(int level, const char *clause, const char *text, void *arg)
+{
+    struct doctor *doctor = arg;
+
+    if (level < FINE || level > PROBLEM)
+        level = PROBLEM;
+    if (level > doctor->worst)
+        doctor->worst = level;
+    if (doctor->cli->json)
+        print_finding_json(level, clause, text);
+    else if (!doctor->cli->quiet || level >= WARNING)
+        print_finding(doctor->cli, level, clause, text);
+}
+
+static double milliseconds(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
+}
+
+static void try_lock(struct doctor *doctor, hf_client *client)
+{
+    hf_options o = {.size = sizeof o, .ttl_ms = 10000, .wait_ms = 5000, .note = "holdfast doctor"};
+    double start = milliseconds();
+    hf_error err = {0};
+    hf_lock *lock;
+    char text[sizeof err.text + 64];
+
+    if (hf_capabilities(client) & HF_CAN_SHARE)
+        o.mode = HF_SHARED;
+    int code = hf_acquire(client, TRIAL_NAME, HF_NTS, &o, &lock, &err);
+    if (code == HF_OK)
+        code = hf_lock_release(lock, &err);
+    if (code != HF_OK) {
+        snprintf(text, sizeof text, "a trial lock failed: %s", err.text);
+        found(PROBLEM, "C6", text, doctor);
+        return;
+    }
+    snprintf(text, sizeof text, "a trial lock was taken and released in %.2f ms",
+             milliseconds() - start);
+    found(FINE, NULL, text, doctor);
+}
+
+/* "readers and writers (C9)" names its clause at the end. */
+static void tell_capability(struct doctor *doctor, const struct cli_capability *c, bool has)
+{
+    const char *open = strrchr(c->text, '(');
+    char text[128], clause[8] = "";
+    int len = open != NULL ? (int)(open - c->text) - 1 : (int)strlen(c->text);
+
+    snprintf(text, sizeof text, "%s: %.*s", has ? "it has" : "it has not", len, c->text);
+    if (open != NULL)
+        snprintf(clause, sizeof clause, "%.*s", (int)strcspn(open + 1, ")"), open + 1);
+    found(has ? FINE : NOTE, clause[0] != '\0' ? clause : NULL, text, doctor);
+}
+
+static int examine(struct doctor *doctor, hf_client *client)
+{
+    const struct cli_capability *c;
+    hf_error err = {0};
+
+    if (hf_diagnose(client, found, doctor, &err) != HF_OK)
+        return cli_fail_error(&err);
+    try_lock(doctor, client);
+    for (size_t i = 0; (c = cli_capability_at(i)) != NULL; i++)
+        tell_capability(doctor, c, (hf_capabilities(client) & c->bit) != 0);
+    return doctor->worst == PROBLEM ? 1 : 0;
+}
+
+static int run(struct cli *cli, int argc, char **argv)
+{
+    struct doctor doctor = {.cli = cli};
+    hf_client *client;
+
+    (void)argv;
+    if (!cli_check_operands(&cli_verb_doctor, argc, 0))
+        return EXIT_USAGE;
+    int status = cli_open(cli, &client);
+    if (status != 0)
+        return status;
+    status = examine(&doctor, client);
+    hf_close(client);
+    return status;
+}
+
+const struct cli_verb cli_verb_doctor = {
+    .name = "doctor",
+    .operands = "",
+    .summary = "Examine the live store and say which promises hold there.",
+    .run = run,
+};

@@ -1,0 +1,131 @@
+/* holdfast ls: what is held or waited for, one lock a line. */
+#include <string.h>
+
+#include "cli.h"
+#include "entry.h"
+#include "table.h"
+
+#include "util/banned.h"
+
+static int64_t older_than_ms;
+static const char *prefix;
+
+static const struct cli_option options[] = {
+    {0, "older-than", CLI_DURATION, &older_than_ms, "DUR", NULL, 0, 0,
+     "only holders that have been inside for at least so long"},
+    {0, "prefix", CLI_TEXT, &prefix, "TEXT", NULL, 0, 0, "only names that begin so"},
+    {0},
+};
+
+/* The holder who has been inside longest stands for all. */
+static void add_holder(struct cli_table *table, const struct cli_span *span)
+{
+    const hf_entry *first = hf_view_entry(span->view, span->first);
+    size_t others = span->count - cli_span_count(span, HF_PLACE_WAITING);
+
+    cli_print_mode(table->out, first);
+    cli_table_next(table);
+    if (others == 0) {
+        fputs("nobody", table->out);
+        cli_table_next(table);
+        cli_table_next(table);
+        cli_table_next(table);
+        return;
+    }
+    cli_print_who(table->out, first);
+    if (first->place == HF_PLACE_LINGERING)
+        fputs(" (gone)", table->out);
+    if (others > 1)
+        fprintf(table->out, " and %zu more", others - 1);
+    cli_table_next(table);
+    cli_print_duration(table->out, first->age_ms);
+    cli_table_next(table);
+    cli_print_left(table->out, first);
+    cli_table_next(table);
+}
+
+static void add_row(struct cli_table *table, const struct cli_span *span)
+{
+    const hf_entry *first = hf_view_entry(span->view, span->first);
+
+    cli_print_name(table->out, first->name, first->name_len);
+    cli_table_next(table);
+    add_holder(table, span);
+    if (older_than_ms > 0)
+        putc('-', table->out); /* waiters were not asked for */
+    else
+        fprintf(table->out, "%zu", cli_span_count(span, HF_PLACE_WAITING));
+    cli_table_next(table);
+    cli_print_text(table->out, first->note);
+    cli_table_next(table);
+}
+
+static int print_rows(const struct cli *cli, const hf_view *view)
+{
+    static const char *const titles[] = {"NAME", "MODE",    "HELD BY", "FOR",
+                                         "LEFT", "WAITING", "NOTE",    NULL};
+    struct cli_table table;
+
+    if (hf_view_count(view) == 0)
+        return 0;
+    if (!cli_table_init(&table, titles))
+        return EXIT_MACHINE;
+    for (size_t i = 0; i < hf_view_count(view);) {
+        struct cli_span span = cli_span_at(view, i);
+        add_row(&table, &span);
+        i += span.count;
+    }
+    return cli_table_print(&table, cli, 0, 0);
+}
+
+static int print_json(const hf_view *view)
+{
+    struct cli_json json = {.out = stdout};
+
+    for (size_t i = 0; i < hf_view_count(view);) {
+        struct cli_span span = cli_span_at(view, i);
+        const hf_entry *first = hf_view_entry(view, i);
+        cli_json_lock(&json, first->name, first->name_len, &span);
+        i += span.count;
+    }
+    return 0;
+}
+
+static int list(const struct cli *cli, hf_client *client)
+{
+    hf_query query = {.size = sizeof query,
+                      .prefix = prefix,
+                      .prefix_len = prefix != NULL ? strlen(prefix) : 0,
+                      .older_than_ms = older_than_ms};
+    hf_error err = {0};
+    hf_view *view;
+
+    if (hf_inspect(client, &query, &view, &err) != HF_OK)
+        return cli_fail_error(&err);
+    int status = cli->json ? print_json(view) : print_rows(cli, view);
+    hf_view_free(view);
+    return status;
+}
+
+static int run(struct cli *cli, int argc, char **argv)
+{
+    hf_client *client;
+
+    (void)argv;
+    if (!cli_check_operands(&cli_verb_ls, argc, 0))
+        return EXIT_USAGE;
+    int status = cli_open(cli, &client);
+    if (status != 0)
+        return status;
+    status = list(cli, client);
+    hf_close(client);
+    return status;
+}
+
+const struct cli_verb cli_verb_ls = {
+    .name = "ls",
+    .operands = "",
+    .summary = "List what is held or waited for.",
+    .options = options,
+    .run = run,
+};

@@ -1,0 +1,47 @@
+/* holdfast renew NAME --ticket T: restarts the lease of what `lock` took. */
+#include "cli.h"
+#include "grant.h"
+
+#include "util/banned.h"
+
+static const char *ticket;
+
+static const struct cli_option options[] = {
+    {0, "ticket", CLI_TEXT, &ticket, "T", NULL, 0, 0, "the ticket that 'lock' printed"},
+    {0},
+};
+
+/* Taking it over has restarted the lease; letting go of the handle leaves it in the store. */
+static int leave(const struct cli *cli, hf_lock *lock)
+{
+    hf_error err = {0};
+    int status = cli_print_grant(cli, lock);
+
+    if (hf_lock_detach(lock, &err) != HF_OK)
+        status = cli_fail_error(&err);
+    return status;
+}
+
+static int run(struct cli *cli, int argc, char **argv)
+{
+    hf_client *client;
+    hf_lock *lock;
+
+    if (!cli_check_operands(&cli_verb_renew, argc, 1) || !cli_check_name("renew", argv[0]) ||
+        !cli_check_ticket("renew", ticket))
+        return EXIT_USAGE;
+    int status = cli_adopt(cli, argv[0], ticket, &client, &lock);
+    if (status != 0)
+        return status;
+    status = leave(cli, lock);
+    hf_close(client);
+    return status;
+}
+
+const struct cli_verb cli_verb_renew = {
+    .name = "renew",
+    .operands = "NAME --ticket T",
+    .summary = "Restart the lease of a lock that 'lock' took.",
+    .options = options,
+    .run = run,
+};

@@ -1,0 +1,41 @@
+/* Holders and waiters, as `ls`, `show` and `break` tell of them. */
+#ifndef CLI_ENTRY_H
+#define CLI_ENTRY_H
+
+#include "json.h"
+
+/* Entries of one lock: a run in a view. */
+struct cli_span {
+    const hf_view *view;
+    size_t first, count;
+};
+
+/* The lock that begins at entry `first`. */
+struct cli_span cli_span_at(const hf_view *view, size_t first);
+
+/* How many of them are at this place. */
+size_t cli_span_count(const struct cli_span *span, hf_place place);
+
+/* "exclusive", "shared", "shared, at most 3". */
+void cli_print_mode(FILE *out, const hf_entry *entry);
+
+/* "ann@host, pid 12, backup". */
+void cli_print_who(FILE *out, const hf_entry *entry);
+
+/* How long it has left: "12s", or "never expires". */
+void cli_print_left(FILE *out, const hf_entry *entry);
+
+/* One holder or waiter as an object. */
+void cli_json_entry(struct cli_json *json, const char *key, const hf_entry *entry);
+
+/* A lock as an object: name, holders and queue. */
+void cli_json_lock(struct cli_json *json, const char *name, size_t name_len,
+                   const struct cli_span *span);
+
+/* Looks for one name. 0 with a view to free, or an exit status after a sentence. */
+int cli_look(hf_client *client, const char *name, hf_view **ret_view);
+
+/* The entry with this ticket, or NULL. */
+const hf_entry *cli_find_ticket(const hf_view *view, const char *ticket);
+
+#endif

@@ -1,0 +1,53 @@
+/* What a verb checks before its first request: operands, names, tickets, and the store's door.
+ * Wrong input is found here, before a store is opened, so that it leaves nothing behind. */
+#include <string.h>
+
+#include "cli.h"
+#include "util/ticket.h"
+
+#include "util/banned.h"
+
+int cli_open(const struct cli *cli, hf_client **ret_client)
+{
+    static const hf_client_options options = {.size = sizeof options, .program = "holdfast"};
+    hf_error err = {0};
+
+    if (hf_open(cli->url, &options, ret_client, &err) != HF_OK)
+        return cli_fail_error(&err);
+    return 0;
+}
+
+bool cli_check_operands(const struct cli_verb *verb, int argc, int wanted)
+{
+    if (argc == wanted)
+        return true;
+    if (argc < wanted)
+        cli_fail_usage(verb->name, "'%s' needs %s", verb->name, verb->operands);
+    else
+        cli_fail_usage(verb->name, "there are too many operands");
+    return false;
+}
+
+bool cli_check_name(const char *verb, const char *name)
+{
+    size_t len = strlen(name);
+
+    if (len >= 1 && len <= HF_NAME_MAX)
+        return true;
+    cli_fail_usage(verb, "a lock's name has 1 to %d bytes, this one has %zu", HF_NAME_MAX, len);
+    return false;
+}
+
+bool cli_check_ticket(const char *verb, const char *ticket)
+{
+    struct hf__ticket parsed;
+
+    if (ticket == NULL) {
+        cli_fail_usage(verb, "'%s' needs --ticket, as 'lock' printed it or 'show' tells it", verb);
+        return false;
+    }
+    if (hf__ticket_parse(ticket, &parsed))
+        return true;
+    cli_fail_usage(verb, "a ticket has 32 hexadecimal digits, not '%s'", ticket);
+    return false;
+}

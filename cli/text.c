@@ -1,0 +1,81 @@
+/* UTF-8 as far as tables and escaping need it. The locale is not asked: it would cost a millisecond
+ * at start, and a terminal of today speaks UTF-8. */
+#include "text.h"
+
+#include <string.h>
+
+#include "util/banned.h"
+
+struct range {
+    uint32_t first, last;
+};
+
+static bool within(uint32_t c, const struct range *ranges, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (c >= ranges[i].first && c <= ranges[i].last)
+            return true;
+    }
+    return false;
+}
+
+#define WITHIN(c, ranges) within(c, ranges, sizeof(ranges) / sizeof((ranges)[0]))
+
+size_t cli_decode(const char *bytes, size_t len, uint32_t *ret_char)
+{
+    static const uint32_t smallest[] = {0, 0, 0x80, 0x800, 0x10000};
+    const unsigned char *b = (const unsigned char *)bytes;
+    size_t n = b[0] < 0x80 ? 1 : b[0] >= 0xf0 ? 4 : b[0] >= 0xe0 ? 3 : b[0] >= 0xc0 ? 2 : 0;
+
+    if (n == 0 || n > len || b[0] > 0xf7)
+        return 0;
+    uint32_t c = n == 1 ? b[0] : b[0] & (0x7fu >> n);
+    for (size_t i = 1; i < n; i++) {
+        if ((b[i] & 0xc0) != 0x80)
+            return 0;
+        c = c << 6 | (b[i] & 0x3f);
+    }
+    if (c < smallest[n] || c > 0x10ffff || (c >= 0xd800 && c <= 0xdfff))
+        return 0;
+    *ret_char = c;
+    return n;
+}
+
+bool cli_is_visible(uint32_t c)
+{
+    static const struct range hidden[] = {
+        {0x00, 0x1f},       {0x7f, 0x9f},       {0xad, 0xad},     {0x34f, 0x34f},
+        {0x61c, 0x61c},     {0x115f, 0x1160},   {0x17b4, 0x17b5}, {0x180b, 0x180f},
+        {0x200b, 0x200f},   {0x2028, 0x202e},   {0x2060, 0x206f}, {0x3164, 0x3164},
+        {0xfe00, 0xfe0f},   {0xfeff, 0xfeff},   {0xffa0, 0xffa0}, {0xfff0, 0xfffb},
+        {0x1d173, 0x1d17a}, {0xe0000, 0xe0fff},
+    };
+
+    return !WITHIN(c, hidden);
+}
+
+static size_t char_width(uint32_t c)
+{
+    static const struct range none[] = {{0x300, 0x36f}, {0x1ab0, 0x1aff}, {0x20d0, 0x20ff}};
+    static const struct range wide[] = {
+        {0x1100, 0x115e},   {0x2e80, 0x303e},   {0x3041, 0xa4cf}, {0xac00, 0xd7a3},
+        {0xf900, 0xfaff},   {0xfe30, 0xfe6f},   {0xff01, 0xff60}, {0xffe0, 0xffe6},
+        {0x1f300, 0x1faff}, {0x20000, 0x3fffd},
+    };
+
+    return WITHIN(c, none) ? 0 : WITHIN(c, wide) ? 2 : 1;
+}
+
+size_t cli_width(const char *text)
+{
+    size_t width = 0, left = strlen(text), n;
+    uint32_t c;
+
+    for (; left > 0; text += n, left -= n) {
+        n = cli_decode(text, left, &c);
+        width += n > 0 ? char_width(c) : 1;
+        if (n == 0)
+            n = 1;
+    }
+    return width;
+}

@@ -1,0 +1,88 @@
+#!/bin/sh
+# Runs one example on a store of its own and says whether it did what it shows.
+#
+#     test.sh DIRECTORY-OF-THE-COMMAND EXAMPLE
+#
+# A compiled example checks itself. A script is played through: two of them at once, where that is its
+# point, with files as signals between them.
+set -eu
+
+PATH=$1:$PATH
+example=$2
+dir=$(mktemp -d)
+started=
+# shellcheck disable=SC2086 # a list of words
+trap '[ -z "$started" ] || kill $started 2>/dev/null || :; rm -rf "$dir"' EXIT
+HOLDFAST_URL=sqlite:$dir/locks.db
+export PATH HOLDFAST_URL dir
+
+fail() {
+    echo "FAILED: $*" >&2
+    exit 1
+}
+
+# Waits until the file `$1` is there; gives up after ten seconds.
+await() {
+    tries=0
+    until [ -e "$1" ]; do
+        tries=$((tries + 1))
+        [ "$tries" -le 500 ] || fail "$1 did not appear"
+        sleep 0.02
+    done
+}
+
+# A job that says it has started and ends when it is told to.
+cat >"$dir/job" <<'END'
+#!/bin/sh
+echo "$1" >>"$dir/ran"
+touch "$dir/started.$1"
+until [ -e "$dir/end.$1" ]; do sleep 0.02; done
+END
+chmod +x "$dir/job"
+
+play_nightly() {
+    "$example" "$dir/job" a >"$dir/a.out" &
+    started=$!
+    await "$dir/started.a"
+    [ "$("$example" "$dir/job" b)" = "done elsewhere" ] || fail "the second one ran too"
+    touch "$dir/end.a"
+    wait "$started" || fail "the first one failed"
+    [ "$(cat "$dir/a.out")" = "done here" ] || fail "the first one said: $(cat "$dir/a.out")"
+    [ "$(cat "$dir/ran")" = a ] || fail "ran: $(cat "$dir/ran")"
+    "$example" sh -c 'exit 7' 2>/dev/null && fail "a failing job looks well"
+    return 0
+}
+
+play_leader() {
+    "$example" "$dir/job" a &
+    first=$!
+    started=$first
+    await "$dir/started.a"
+    "$example" "$dir/job" b &
+    second=$!
+    started="$first $second"
+    until holdfast show --json leader/my-service | grep -q '"waiting"'; do sleep 0.02; done
+    [ ! -e "$dir/started.b" ] || fail "two leaders"
+    touch "$dir/end.a" "$dir/end.b"
+    wait $first || fail "the first leader failed"
+    wait $second || fail "the second leader failed"
+    [ "$(cat "$dir/ran")" = "$(printf 'a\nb')" ] || fail "ran: $(cat "$dir/ran")"
+}
+
+play_deploy() {
+    "$example" web1 web2 >"$dir/out" || fail "it stopped"
+    [ "$(grep -c '^deploying to web[12] under token [0-9]*$' "$dir/out")" = 2 ] || fail "$(cat "$dir/out")"
+    # With the sequencer of a turn that is over it stops.
+    # shellcheck disable=SC2016 # for the inner shell
+    old=$(holdfast run deploy/production -- sh -c 'echo "$HOLDFAST_SEQUENCER"')
+    HOLDFAST_NAME=deploy/production HOLDFAST_SEQUENCER=$old HOLDFAST_TOKEN=1 "$example" web1 2>/dev/null &&
+        fail "an old sequencer was good enough"
+    return 0
+}
+
+case ${example##*/} in
+nightly.sh) play_nightly ;;
+leader.sh) play_leader ;;
+deploy.sh) play_deploy ;;
+*) "$example" "$HOLDFAST_URL" ;;
+esac

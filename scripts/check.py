@@ -1,0 +1,188 @@
+#!/usr/bin/env python3
+"""Builds holdfast in several ways, runs the tests of each and sums up. Called by ./check.
+
+A leg is one build with its tests, or one group of checks. Legs run two at a time: their tests wait for
+leases to end much more than they compute. Everything a leg says goes to build-check/LEG.log."""
+
+import argparse
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import results
+
+TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+OUT = os.path.join(TOP, "build-check")
+CPUS = os.cpu_count() or 2
+
+
+class StepFailed(Exception):
+    pass
+
+
+class Leg:
+    children = set()  # process groups to end when we are interrupted
+    screen = threading.Lock()
+
+    def __init__(self, name):
+        self.name = name
+        self.dir = os.path.join(OUT, name)
+        self.log_path = self.dir + ".log"
+        self.test_log = os.path.join(self.dir, "meson-logs", "testlog.json")
+        self.tally = results.Tally()
+        self.started = time.monotonic()
+
+    def say(self, text):
+        with Leg.screen:
+            print(f"{self.name:8}{text}", flush=True)
+
+    def run(self, command, **environment):
+        """Runs a step; its output goes to the log and is returned with the exit status."""
+        with open(self.log_path, "a", encoding="utf-8", errors="replace") as log:
+            log.write(f"\n$ {' '.join(command)}\n")
+            child = subprocess.Popen(
+                command, cwd=TOP, env={**os.environ, **environment}, stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
+                encoding="utf-8", errors="replace")
+            Leg.children.add(child.pid)
+            output = child.stdout.read()
+            status = child.wait()
+            Leg.children.discard(child.pid)
+            log.write(output)
+        return status, output
+
+    def must(self, what, command, **environment):
+        """A step without which the leg cannot go on."""
+        status, output = self.run(command, **environment)
+        if status != 0:
+            self.tally.fail(what, output)
+            raise StepFailed
+
+    def checks(self, what, command, **environment):
+        """A program that prints "ok - NAME" and "not ok - NAME", or just succeeds."""
+        status, output = self.run(command, **environment)
+        results.add_program(self.tally, what, output, "failed" if status else "passed")
+
+    def build(self, *options, targets=(), **environment):
+        if not os.path.exists(os.path.join(self.dir, "build.ninja")):
+            self.must("configure", ["meson", "setup", "--werror", *options, self.dir, TOP], **environment)
+        self.must("build", ["ninja", "-k0", "-C", self.dir, f"-j{max(1, CPUS // 2)}", *targets])
+
+    def test(self, *suites, slower=1, **environment):
+        command = ["meson", "test", "-C", self.dir, "--no-rebuild", "--num-processes", str(CPUS),
+                   "--timeout-multiplier", str(slower), "--print-errorlogs"]
+        for suite in suites:
+            command += ["--suite", suite]
+        if os.path.exists(self.test_log):
+            os.unlink(self.test_log)
+        status, output = self.run(command, **environment)
+        if os.path.exists(self.test_log):
+            results.add_meson_log(self.tally, self.test_log)
+        if (status != 0 and not self.tally.failed) or not os.path.exists(self.test_log):
+            self.tally.fail("meson test", output)
+
+
+def leg_gcc(leg):
+    """The build that people use, and every test there is."""
+    leg.build(CC="gcc")
+    leg.test()
+    leg.checks("capabilities", [sys.executable, "scripts/capabilities.py", leg.test_log])
+
+
+def leg_clang(leg):
+    """The other compiler, and the fuzz targets over their kept corpus."""
+    leg.build("-Dfuzz=true", CC="clang")
+    leg.test("unit", "fuzz")
+
+
+def leg_asan(leg):
+    """Memory errors, leaks and undefined behaviour."""
+    leg.build("-Db_sanitize=address,undefined", "-Db_lundef=false",
+              "-Dc_args=-fno-sanitize-recover=undefined", CC="gcc")
+    leg.test("unit", "doorman", "conformance", "fault", "cli", "examples", slower=3,
+             HOLDFAST_TEST_SHORT="1", ASAN_OPTIONS="detect_stack_use_after_return=1",
+             UBSAN_OPTIONS="print_stacktrace=1")
+
+
+def leg_tsan(leg):
+    """Data races and lock order."""
+    leg.build("-Db_sanitize=thread", "-Db_lundef=false", CC="gcc")
+    leg.test("unit", "doorman", "conformance", "examples", slower=5, HOLDFAST_TEST_SHORT="1",
+             TSAN_OPTIONS="halt_on_error=1 second_deadlock_stack=1")
+
+
+def leg_install(leg):
+    """What `meson install` gives, used from outside the tree."""
+    leg.build("--buildtype=release", "-Dtests=false", "--prefix=/usr", CC="gcc")
+    leg.checks("install", ["sh", "scripts/check-install.sh", leg.dir])
+
+
+def leg_style(leg):
+    """Formatting, scripts and documents."""
+    leg.checks("style", ["sh", "scripts/check-style.sh"])
+    leg.checks("docs", [sys.executable, "scripts/check-docs.py"])
+
+
+LEGS = {name[4:]: function for name, function in list(globals().items()) if name.startswith("leg_")}
+
+
+def run_leg(name):
+    leg = Leg(name)
+    if os.path.exists(leg.log_path):
+        os.unlink(leg.log_path)
+    leg.say(LEGS[name].__doc__)
+    try:
+        LEGS[name](leg)
+    except StepFailed:
+        pass
+    for case, output in leg.tally.failures:
+        tail = "\n".join("    " + line for line in output.strip().splitlines()[-30:])
+        leg.say(f"FAILED: {case}\n{tail}")
+    leg.say(f"{leg.tally.text()} ({time.monotonic() - leg.started:.0f} s)")
+    return leg
+
+
+def interrupted(number, _frame):
+    for pid in list(Leg.children):
+        try:
+            os.killpg(pid, signal.SIGTERM)
+        except ProcessLookupError:
+            pass
+    os._exit(128 + number)
+
+
+def sum_up(legs):
+    total = results.Tally()
+    for leg in legs:
+        total.add(leg.name, leg.tally.passed, leg.tally.failed, leg.tally.skipped)
+        for case, _ in leg.tally.failures:
+            print(f"failed:  {leg.name}: {case} (build-check/{leg.name}.log)")
+        for case in leg.tally.skips:
+            print(f"skipped: {leg.name}: {case}")
+    print(total.text())
+    return 1 if total.failed else 0
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="./check", description="Builds holdfast and runs its tests.")
+    parser.add_argument("--quick", action="store_true", help="only the leg gcc")
+    parser.add_argument("legs", metavar="LEG", nargs="*", help=f"some of: {' '.join(LEGS)}")
+    chosen = parser.parse_args()
+    for name in chosen.legs:
+        if name not in LEGS:
+            parser.error(f"there is no leg '{name}'; there are: {' '.join(LEGS)}")
+    names = ["gcc"] if chosen.quick else chosen.legs or list(LEGS)
+
+    os.makedirs(OUT, exist_ok=True)
+    signal.signal(signal.SIGINT, interrupted)
+    signal.signal(signal.SIGTERM, interrupted)
+    with ThreadPoolExecutor(max_workers=2) as pool:
+        return sum_up(list(pool.map(run_leg, names)))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,130 @@
+# shellcheck shell=sh
+# What must be installed to build and to test holdfast, and how to get it. Sourced by ./holdfast and
+# ./check, which set `me` (the name in messages) and `here` (the top of the tree) first.
+#
+# A need is a line of a table: a probe that says whether it is met, and the packages that bring it on
+# each system. Packages are only installed by apt-get, and only those whose probe fails; elsewhere the
+# list is printed and the status is 69.
+
+: "${me:?}" "${here:?}"
+
+# probe           Debian, Ubuntu       Fedora                Arch        Alpine
+# shellcheck disable=SC2034 # for those who source this
+build_needs='
+compiler          gcc,libc6-dev        gcc,glibc-devel       gcc         gcc,musl-dev
+command:meson     meson                meson                 meson       meson
+command:ninja     ninja-build          ninja-build           ninja       samurai
+command:pkg-config pkg-config          pkgconf-pkg-config    pkgconf     pkgconf
+library:sqlite3   libsqlite3-dev       sqlite-devel          sqlite      sqlite-dev
+'
+
+# shellcheck disable=SC2034
+test_needs='
+command:python3   python3              python3               python      python3
+library:cmocka    libcmocka-dev        libcmocka-devel       cmocka      cmocka-dev
+command:clang     clang                clang                 clang       clang
+fuzzer            libclang-rt-dev      compiler-rt           compiler-rt compiler-rt
+command:clang-format clang-format      clang-tools-extra     clang       clang-extra-tools
+command:shellcheck shellcheck          ShellCheck            shellcheck  shellcheck
+command:file      file                 file                  file        file
+command:expect    expect               expect                expect      expect
+command:mandoc    mandoc               mandoc                mandoc      mandoc
+command:zsh       zsh                  zsh                   zsh         zsh
+command:setpriv   util-linux           util-linux            util-linux  setpriv
+'
+
+say() {
+    printf '%s: %s\n' "$me" "$*" >&2
+}
+
+die() {
+    say "$*"
+    exit 69
+}
+
+# True if the need that `$1` names is met.
+is_met() {
+    case $1 in
+    compiler) printf '#include <stdio.h>\n' | cc -E - >/dev/null 2>&1 ;;
+    fuzzer) [ -e "$(clang -print-file-name=libclang_rt.fuzzer-"$(uname -m)".a 2>/dev/null)" ] ;;
+    command:*) command -v "${1#*:}" >/dev/null 2>&1 ;;
+    library:*) pkg-config --exists "${1#*:}" 2>/dev/null ;;
+    package:*) [ "$(dpkg-query -W -f='${db:Status-Status}' "${1#*:}" 2>/dev/null)" = installed ] ;;
+    *) return 1 ;;
+    esac
+}
+
+# The packages of column `$1` for those needs of table `$2` that are not met, on one line.
+missing_packages() {
+    printf '%s\n' "$2" | while read -r probe debian fedora arch alpine; do
+        [ -n "$probe" ] || continue
+        is_met "$probe" && continue
+        case $1 in
+        debian) packages=$debian ;;
+        fedora) packages=$fedora ;;
+        arch) packages=$arch ;;
+        *) packages=$alpine ;;
+        esac
+        [ "$packages" = - ] || printf '%s\n' "$packages" | tr , ' '
+    done | tr '\n' ' ' | sed 's/ *$//'
+}
+
+# debian, fedora, arch, alpine, macos or other, by what installs packages here.
+system_family() {
+    if [ "$(uname -s)" = Darwin ]; then
+        echo macos
+    elif command -v apt-get >/dev/null 2>&1 && command -v dpkg-query >/dev/null 2>&1; then
+        echo debian
+    elif command -v dnf >/dev/null 2>&1; then
+        echo fedora
+    elif command -v pacman >/dev/null 2>&1; then
+        echo arch
+    elif command -v apk >/dev/null 2>&1; then
+        echo alpine
+    else
+        echo other
+    fi
+}
+
+# Runs apt-get as root; what it says goes to the log.
+apt_get() {
+    set -- env DEBIAN_FRONTEND=noninteractive LC_ALL=C apt-get -q -y "$@"
+    [ "$(id -u)" -eq 0 ] || set -- sudo "$@"
+    "$@" </dev/null >>"$log" 2>&1
+}
+
+# Installs the packages of the list `$1`. The package lists may be old or absent: they are fetched
+# only if it does not work without.
+apt_install() {
+    log=$here/build/packages.log
+    mkdir -p "$here/build" || die "cannot write to $here"
+    : >"$log"
+    if [ "$(id -u)" -ne 0 ] && ! command -v sudo >/dev/null 2>&1; then
+        die "these packages are needed; as root, run: apt-get install $1"
+    fi
+    say "installing $1"
+    # shellcheck disable=SC2086 # a list of words
+    apt_get install --no-install-recommends $1 ||
+        { apt_get update && apt_get install --no-install-recommends $1; } ||
+        { tail -n 20 "$log" >&2; die "apt-get could not install $1 (log: $log)"; }
+}
+
+# Sees to it that every need of table `$1` is met, or says what to install and exits 69.
+meet_needs() {
+    missing=$(missing_packages debian "$1")
+    [ -n "$missing" ] || return 0
+    family=$(system_family)
+    case $family in
+    debian) apt_install "$missing" ;;
+    fedora) die "please install: dnf install $(missing_packages fedora "$1")" ;;
+    arch) die "please install: pacman -S --needed $(missing_packages arch "$1")" ;;
+    alpine) die "please install: apk add $(missing_packages alpine "$1")" ;;
+    macos) die "macOS is not supported: holdfast needs Linux (epoll, timerfd, CLOCK_BOOTTIME)" ;;
+    *)
+        say "please install, by whatever name your system has for them: $missing"
+        die "(Fedora: $(missing_packages fedora "$1"); Arch: $(missing_packages arch "$1"); Alpine: $(missing_packages alpine "$1"))"
+        ;;
+    esac
+    missing=$(missing_packages debian "$1")
+    [ -z "$missing" ] || die "still missing after the installation: $missing"
+}

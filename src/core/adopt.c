@@ -1,0 +1,87 @@
+/* Taking over a lock by its ticket: look at the grant, renew it, keep it. */
+#include "core/acquire.h"
+#include "util/banned.h"
+
+struct search {
+    hf_lock *lock;
+    bool found;
+};
+
+/* What was bid is the store's to say, not the adopter's. */
+static int take_terms(void *ctx, const char *name, size_t name_len, const struct hf__entry *entry)
+{
+    struct search *search = ctx;
+    struct hf__bid *bid = &search->lock->bid;
+
+    (void)name, (void)name_len;
+    if (entry->place != HF__INSIDE || !hf__ticket_equal(&entry->ticket, &bid->ticket))
+        return 0;
+    search->found = true;
+    bid->mode = entry->mode;
+    bid->limit = entry->limit;
+    bid->ttl_ms = entry->ttl_ms;
+    bid->lock_delay_ms = entry->lock_delay_ms;
+    return 0;
+}
+
+static int find_terms(hf_lock *lock, hf_error *err)
+{
+    hf_client *client = lock->client;
+    struct search search = {.lock = lock};
+    struct hf__look look = {
+        .name = lock->name, .name_len = lock->bid.name_len, .found = take_terms, .ctx = &search};
+    int r = client->store->type->inspect(client->store, &look, hf__op_deadline(client), err);
+
+    if (r == 0 && !search.found)
+        r = hf__fail(err, HF_STALE, NULL);
+    return r;
+}
+
+/* The first renewal does not know the generation: it learns it, and restarts the lease in force. */
+static int learn_grant(hf_lock *lock, hf_error *err)
+{
+    hf_client *client = lock->client;
+    struct hf__renewal item = {.name = lock->name,
+                               .name_len = lock->bid.name_len,
+                               .ticket = lock->bid.ticket,
+                               .answer.sent_ns = hf__now_ns(client->env)};
+    int r = client->store->type->renew(client->store, &item, 1, hf__op_deadline(client), err);
+
+    if (r < 0)
+        return r;
+    hf__lock_client(client);
+    enum hf__advice advice =
+        hf__bidder_answered(&lock->bidder, &item.answer, hf__now_ns(client->env));
+    hf__unlock_client(client);
+    return advice == HF__HOLD ? 0 : hf__fail(err, HF_STALE, NULL);
+}
+
+int hf__adopt(hf_lock *lock, const char *ticket, const hf_options *opt, hf_error *err)
+{
+    hf_client *client = lock->client;
+
+    if (!(client->store->capabilities & HF_CAN_DETACH))
+        return hf__fail(err, HF_UNSUPPORTED, "this store's locks end with their client");
+    if (!hf__ticket_parse(ticket, &lock->bid.ticket))
+        return hf__fail(err, HF_INVALID, "a ticket has 32 hex digits");
+    hf__ticket_format(&lock->bid.ticket, lock->ticket);
+    /* An attempt of whoever took it may still be on its way: the release must retire the ticket. */
+    hf__bidder_unanswered(&lock->bidder);
+
+    int r = find_terms(lock, err);
+    if (r == 0)
+        r = learn_grant(lock, err);
+    if (r == 0)
+        r = hf__lock_renew_once(lock, err);
+    if (r < 0)
+        return r == HF_LOST ? HF_STALE : r;
+
+    hf__lock_client(client);
+    lock->held_ns = hf__now_ns(client->env);
+    if (opt->max_hold_ms > 0)
+        lock->max_hold_ns = lock->held_ns + opt->max_hold_ms * HF__NS_PER_MS;
+    lock->duty = HF__KEEP;
+    hf__keeper_schedule(lock);
+    hf__unlock_client(client);
+    return 0;
+}

@@ -1,0 +1,49 @@
+/* A cancel is an eventfd that is never read: once written it stays readable, from anywhere. */
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "core/client.h"
+#include "util/banned.h"
+
+int hf_cancel_new(hf_cancel **ret_cancel)
+{
+    hf_cancel *cancel = malloc(sizeof *cancel);
+
+    if (cancel == NULL)
+        return HF_NO_MEMORY;
+    cancel->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (cancel->fd < 0) {
+        free(cancel);
+        return HF_SYSTEM;
+    }
+    *ret_cancel = cancel;
+    return 0;
+}
+
+void hf_cancel_fire(hf_cancel *cancel)
+{
+    int saved = errno; /* a signal handler must not change it */
+    uint64_t one = 1;
+    ssize_t n = write(cancel->fd, &one, sizeof one);
+
+    (void)n; /* it can only fail when it is full, and then it has been fired */
+    errno = saved;
+}
+
+bool hf__cancel_fired(const hf_cancel *cancel)
+{
+    struct pollfd p = {.fd = cancel->fd, .events = POLLIN};
+
+    return poll(&p, 1, 0) > 0;
+}
+
+void hf_cancel_free(hf_cancel *cancel)
+{
+    if (cancel == NULL)
+        return;
+    close(cancel->fd);
+    free(cancel);
+}

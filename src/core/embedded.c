@@ -1,0 +1,106 @@
+/* Where the embedded store lives when no URL is given. Follows the XDG base directories, which also
+ * ask that missing directories be made with mode 0700. The environment of a set-user-id program is
+ * not believed. */
+#include <errno.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/registry.h"
+#include "util/banned.h"
+
+#define ROOT_DIR  "/var/lib/holdfast"
+#define FILE_NAME "locks.db"
+
+/* The home directory, to be freed; NULL if there is none. */
+static char *find_home(void)
+{
+    const char *home = secure_getenv("HOME");
+    struct passwd entry, *found = NULL;
+    char buf[4096];
+
+    if (home != NULL && home[0] == '/')
+        return strdup(home);
+    if (getpwuid_r(geteuid(), &entry, buf, sizeof buf, &found) != 0 || found == NULL)
+        return NULL;
+    return found->pw_dir[0] == '/' ? strdup(found->pw_dir) : NULL;
+}
+
+static int state_dir(char **ret_dir, hf_error *err)
+{
+    const char *state = secure_getenv("XDG_STATE_HOME");
+    char *dir = NULL;
+    int n;
+
+    if (geteuid() == 0) {
+        n = asprintf(&dir, "%s", ROOT_DIR);
+    } else if (state != NULL && state[0] == '/') {
+        n = asprintf(&dir, "%s/holdfast", state);
+    } else {
+        char *home = find_home();
+        if (home == NULL)
+            return hf__fail(
+                err, HF_NO_STORE,
+                "there is no home directory for the embedded store: set HOME, or name a "
+                "store by its URL");
+        n = asprintf(&dir, "%s/.local/state/holdfast", home);
+        free(home);
+    }
+    if (n < 0)
+        return hf__fail(err, HF_NO_MEMORY, NULL);
+    *ret_dir = dir;
+    return 0;
+}
+
+/* mkdir -p -m 0700; `dir` is absolute and is as before afterwards. */
+static int make_dirs(char *dir, hf_error *err)
+{
+    for (char *slash = strchr(dir + 1, '/');; slash = strchr(slash + 1, '/')) {
+        if (slash != NULL)
+            *slash = '\0';
+        if (mkdir(dir, 0700) != 0 && errno != EEXIST)
+            return hf__fail_errno(err, HF_DENIED, "the directory %s cannot be made", dir);
+        if (slash == NULL)
+            return 0;
+        *slash = '/';
+    }
+}
+
+static bool is_plain(unsigned char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           memchr("/-._~", c, 5) != NULL;
+}
+
+/* "sqlite:" and the path, percent-escaped. */
+static char *make_url(const char *dir)
+{
+    size_t room = sizeof "sqlite:" + 3 * strlen(dir) + sizeof "/" FILE_NAME;
+    char *url = malloc(room);
+    size_t used = 0;
+
+    if (url == NULL)
+        return NULL;
+    used += (size_t)snprintf(url, room, "sqlite:");
+    for (const char *c = dir; *c != '\0'; c++)
+        used += (size_t)snprintf(url + used, room - used,
+                                 is_plain((unsigned char)*c) ? "%c" : "%%%02X", (unsigned char)*c);
+    snprintf(url + used, room - used, "/" FILE_NAME);
+    return url;
+}
+
+int hf__embedded_url(char **ret_url, hf_error *err)
+{
+    char *dir = NULL;
+    int r = state_dir(&dir, err);
+
+    if (r == 0)
+        r = make_dirs(dir, err);
+    if (r == 0 && (*ret_url = make_url(dir)) == NULL)
+        r = hf__fail(err, HF_NO_MEMORY, NULL);
+    free(dir);
+    return r;
+}

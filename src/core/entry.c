@@ -1,0 +1,208 @@
+/* hf_acquire() and hf_adopt(): the checks before a bid, and who may bid at all (C11). */
+#include <string.h>
+
+#include "core/acquire.h"
+#include "util/banned.h"
+
+/* The caller's structure may be shorter than ours (an older header) or longer (a newer one, of
+ * which we know the first part; what it adds must be unset). */
+static int copy_options(const hf_options *given, hf_options *ret, hf_error *err)
+{
+    *ret = (hf_options)HF_OPTIONS_INIT;
+    if (given == NULL)
+        return 0;
+    if (given->size < offsetof(hf_options, ttl_ms))
+        return hf__fail(err, HF_INVALID, "set options.size to sizeof(hf_options)");
+
+    size_t known = given->size < sizeof *ret ? given->size : sizeof *ret;
+    *ret = (hf_options){0};
+    memcpy(ret, given, known);
+    for (size_t i = known; i < given->size; i++) {
+        if (((const char *)given)[i] != 0)
+            return hf__fail(err, HF_UNSUPPORTED, "an option is newer than this library");
+    }
+    if (ret->ttl_ms == 0)
+        ret->ttl_ms = HF_TTL_DEFAULT_MS;
+    return 0;
+}
+
+static int check_options(const hf_options *opt, hf_error *err)
+{
+    if (opt->mode != HF_EXCLUSIVE && opt->mode != HF_SHARED)
+        return hf__fail(err, HF_INVALID, "the mode is neither HF_EXCLUSIVE nor HF_SHARED");
+    if (opt->limit > 0 && opt->mode != HF_SHARED)
+        return hf__fail(err, HF_INVALID, "a limit needs a shared lock");
+    if (opt->ttl_ms != HF_NEVER && (opt->ttl_ms < HF_TTL_MIN_MS || opt->ttl_ms > HF_TTL_MAX_MS))
+        return hf__fail(err, HF_INVALID, "the ttl must be from %d ms to 7 days, or never expire",
+                        HF_TTL_MIN_MS);
+    if (opt->wait_ms < HF_FOREVER)
+        return hf__fail(err, HF_INVALID, "the wait is negative");
+    if (opt->lock_delay_ms < 0 || opt->lock_delay_ms > HF_DELAY_MAX_MS)
+        return hf__fail(err, HF_INVALID, "the lock-delay must be from 0 to 1 hour");
+    if (opt->max_hold_ms < 0)
+        return hf__fail(err, HF_INVALID, "max-hold is negative");
+    if (opt->max_hold_ms > 0 && opt->ttl_ms == HF_NEVER)
+        return hf__fail(err, HF_INVALID,
+                        "max-hold needs a lease; a lock that never expires has none");
+    if (opt->note != NULL && strlen(opt->note) > HF_NOTE_MAX)
+        return hf__fail(err, HF_INVALID, "the note is too long; at most %d bytes", HF_NOTE_MAX);
+    return 0;
+}
+
+static int check_capabilities(const hf_client *client, const hf_options *opt, hf_error *err)
+{
+    const struct {
+        bool asked;
+        uint32_t needs;
+        const char *what;
+    } wants[] = {
+        {opt->mode == HF_SHARED, HF_CAN_SHARE, "shared locks"},
+        {opt->limit > 0, HF_CAN_LIMIT, "limits"},
+        {opt->ttl_ms == HF_NEVER, HF_CAN_NEVER, "locks that never expire"},
+        {opt->lock_delay_ms > 0, HF_CAN_DELAY, "a lock-delay"},
+    };
+
+    for (size_t i = 0; i < sizeof wants / sizeof wants[0]; i++) {
+        if (wants[i].asked && !(client->store->capabilities & wants[i].needs))
+            return hf__fail(err, HF_UNSUPPORTED, "%s has no %s", client->store->type->name,
+                            wants[i].what);
+    }
+    return 0;
+}
+
+/* This owner has, or waits for, this very lock. Mutex held. */
+static int reenter(hf_lock *lock, const hf_options *opt, hf_error *err)
+{
+    if (!hf__bidder_holds(&lock->bidder, hf__now_ns(lock->client->env)) && lock->held_ns != 0)
+        return hf__fail(err, HF_LOST, "it was lost: %s", hf_cause_text(lock->bidder.cause));
+    if (!opt->reentrant || !lock->reentrant)
+        return hf__fail(err, HF_DEADLOCK, NULL);
+    if (lock->held_ns == 0)
+        return hf__fail(err, HF_DEADLOCK, "this owner is waiting for it already");
+    if (opt->mode == HF_EXCLUSIVE && lock->bid.mode == HF_SHARED)
+        return hf__fail(err, HF_DEADLOCK,
+                        "it is held shared; release it before asking for it exclusive");
+    lock->count++;
+    return 0;
+}
+
+static bool is_lost(hf_lock *lock)
+{
+    return lock->held_ns != 0 && !hf__bidder_holds(&lock->bidder, hf__now_ns(lock->client->env));
+}
+
+/* Puts a new handle under its owner's name, or finds the one that is there already: then 1. */
+static int claim_name(hf_lock *lock, const hf_options *opt, hf_lock **ret_found, hf_error *err)
+{
+    hf_client *client = lock->client;
+    int r = 0;
+
+    hf__lock_client(client);
+    hf_lock *found = hf__reentry_find(client, lock->name, lock->bid.name_len, lock->owner);
+    if (found != NULL && (opt->reentrant || !is_lost(found))) {
+        r = reenter(found, opt, err);
+        *ret_found = found;
+        r = r == 0 ? 1 : r;
+    } else {
+        r = hf__keeper_start(client, err);
+        if (r == 0)
+            hf__reentry_add(lock);
+    }
+    hf__unlock_client(client);
+    return r;
+}
+
+static void drop(hf_lock *lock, bool named)
+{
+    hf_client *client = lock->client;
+
+    hf__lock_client(client);
+    if (named)
+        hf__reentry_remove(lock);
+    hf__lock_unref(lock);
+    hf__unlock_client(client);
+}
+
+struct request {
+    struct hf__name name;
+    const char *ticket; /* adopt only */
+    hf_options opt;
+};
+
+static int prepare(hf_client *client, const hf_options *given, struct request *q, hf_error *err)
+{
+    int r = hf__name_len(q->name.bytes, q->name.len, &q->name.len, err);
+
+    if (r == 0)
+        r = copy_options(given, &q->opt, err);
+    if (r == 0)
+        r = check_options(&q->opt, err);
+    if (r == 0)
+        r = check_capabilities(client, &q->opt, err);
+    return r;
+}
+
+static int acquire(hf_client *client, const struct request *q, hf_lock **ret_lock, hf_error *err)
+{
+    hf_lock *lock, *found = NULL;
+    int r = hf__lock_new(client, &q->name, &q->opt, &lock, err);
+
+    if (r < 0)
+        return r;
+    r = claim_name(lock, &q->opt, &found, err);
+    if (r != 0) {
+        drop(lock, false);
+        if (r == 1)
+            *ret_lock = found;
+        return r == 1 ? 0 : r;
+    }
+    r = q->ticket != NULL ? hf__adopt(lock, q->ticket, &q->opt, err) : hf__bid(lock, &q->opt, err);
+    if (r < 0)
+        drop(lock, true);
+    else
+        *ret_lock = lock;
+    return r;
+}
+
+static int enter_and_acquire(hf_client *client, struct request *q, const hf_options *given,
+                             hf_lock **ret_lock, hf_error *err)
+{
+    int r = ret_lock == NULL ? hf__fail(err, HF_INVALID, "there is no place for the lock")
+                             : hf__enter(client, err);
+
+    if (r < 0)
+        return r;
+    r = prepare(client, given, q, err);
+    if (r == 0)
+        r = acquire(client, q, ret_lock, err);
+    hf__leave(client);
+    return r;
+}
+
+static int wrap(hf_error *err, int code, const char *what, const struct request *q)
+{
+    char shown[80];
+
+    if (code < 0 && q->name.bytes != NULL && q->name.len <= HF_NAME_MAX)
+        hf__wrap(err, code, "%s '%s'", what,
+                 hf__printable(q->name.bytes, q->name.len, shown, sizeof shown));
+    return code;
+}
+
+int hf_acquire(hf_client *client, const char *name, size_t name_len, const hf_options *opt,
+               hf_lock **ret_lock, hf_error *err)
+{
+    struct request q = {.name = {name, name_len}};
+
+    return wrap(err, enter_and_acquire(client, &q, opt, ret_lock, err), "acquire", &q);
+}
+
+int hf_adopt(hf_client *client, const char *name, size_t name_len, const char *ticket,
+             const hf_options *opt, hf_lock **ret_lock, hf_error *err)
+{
+    struct request q = {.name = {name, name_len}, .ticket = ticket};
+
+    if (ticket == NULL)
+        return hf__fail(err, HF_INVALID, "there is no ticket");
+    return wrap(err, enter_and_acquire(client, &q, opt, ret_lock, err), "adopt", &q);
+}

@@ -1,0 +1,116 @@
+/* Asking a lock. Every answer comes from the local clock, so a lock whose time is over is LOST here
+ * even before the keeper has woken up (C7, C13). */
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "core/client.h"
+#include "core/sequencer.h"
+#include "util/banned.h"
+
+static bool is_forked(const hf_lock *lock)
+{
+    return lock->client->pid != getpid();
+}
+
+/* Takes the mutex; the caller gives it back. */
+static bool holds_now(hf_lock *lock, int64_t *ret_now_ns)
+{
+    hf__lock_client(lock->client);
+    *ret_now_ns = hf__now_ns(lock->client->env);
+    if (*ret_now_ns >= lock->max_hold_ns)
+        hf__bidder_lose(&lock->bidder, HF_CAUSE_MAX_HOLD);
+    if (hf__bidder_holds(&lock->bidder, *ret_now_ns))
+        return true;
+    hf__lock_tell_lost(lock);
+    return false;
+}
+
+hf_state hf_lock_state(const hf_lock *asked)
+{
+    hf_lock *lock = (hf_lock *)asked;
+    int64_t now_ns;
+
+    if (is_forked(lock))
+        return HF_STATE_LOST;
+    bool held = holds_now(lock, &now_ns);
+    bool risk = now_ns >= hf__lease_at_risk_ns(lock->bidder.sent_ns, lock->bidder.lease_ms);
+    hf__unlock_client(lock->client);
+    return !held ? HF_STATE_LOST : risk ? HF_STATE_AT_RISK : HF_STATE_HELD;
+}
+
+hf_cause hf_lock_cause(const hf_lock *asked)
+{
+    hf_lock *lock = (hf_lock *)asked;
+    int64_t now_ns;
+
+    if (is_forked(lock))
+        return HF_CAUSE_FORKED;
+    hf_cause cause = holds_now(lock, &now_ns) ? HF_CAUSE_NONE : lock->bidder.cause;
+    hf__unlock_client(lock->client);
+    return cause;
+}
+
+int64_t hf_lock_remaining_ms(const hf_lock *asked)
+{
+    hf_lock *lock = (hf_lock *)asked;
+    int64_t now_ns, left_ms = 0;
+
+    if (is_forked(lock))
+        return 0;
+    if (holds_now(lock, &now_ns)) {
+        int64_t until_ns = lock->bidder.deadline_ns < lock->max_hold_ns ? lock->bidder.deadline_ns
+                                                                        : lock->max_hold_ns;
+        left_ms = until_ns == INT64_MAX ? INT64_MAX : (until_ns - now_ns) / HF__NS_PER_MS;
+    }
+    hf__unlock_client(lock->client);
+    return left_ms;
+}
+
+int hf_lock_fd(hf_lock *lock)
+{
+    if (is_forked(lock))
+        return HF_FORKED;
+    hf__lock_client(lock->client);
+    if (lock->lost_fd < 0) {
+        lock->lost_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+        if (lock->lost_fd >= 0 && lock->bidder.phase == HF__LOST_IT)
+            eventfd_write(lock->lost_fd, 1);
+    }
+    int fd = lock->lost_fd;
+    hf__unlock_client(lock->client);
+    return fd < 0 ? HF_SYSTEM : fd;
+}
+
+int hf_lock_generation(const hf_lock *lock, uint64_t *ret_generation)
+{
+    if (lock->bidder.generation == 0)
+        return HF_UNSUPPORTED;
+    *ret_generation = lock->bidder.generation;
+    return 0;
+}
+
+int hf_lock_sequencer(const hf_lock *lock, char *buf, size_t size)
+{
+    struct hf__sequencer s = {.mode = lock->bid.mode,
+                              .limited = lock->bid.limit > 0,
+                              .generation = lock->bidder.generation,
+                              .name_len = lock->bid.name_len};
+
+    if (s.generation == 0)
+        return HF_UNSUPPORTED;
+    memcpy(s.name, lock->name, lock->bid.name_len);
+    return hf__sequencer_format(&s, buf, size);
+}
+
+const char *hf_lock_ticket(const hf_lock *lock)
+{
+    return lock->ticket;
+}
+
+const char *hf_lock_name(const hf_lock *lock, size_t *ret_len)
+{
+    if (ret_len != NULL)
+        *ret_len = lock->bid.name_len;
+    return lock->name;
+}

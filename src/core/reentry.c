@@ -1,0 +1,52 @@
+/* Which owner has which name: for counting reentrant acquires, and for refusing a wait for oneself
+ * (C11). The count lives in the lock, so it cannot outlive the lease. */
+#include <string.h>
+#include <unistd.h>
+
+#include "core/client.h"
+#include "util/banned.h"
+
+uint64_t hf__reentry_owner(uint64_t given)
+{
+    /* Thread ids are small positive numbers; the high bit keeps them apart from keys the caller
+     * chose. */
+    return given != 0 ? given : (UINT64_C(1) << 63 | (uint64_t)gettid());
+}
+
+static uint64_t hash(const hf_client *client, const char *name, size_t len, uint64_t owner)
+{
+    return hf__hash(client->seed ^ owner, name, len);
+}
+
+static hf_lock *lock_of(struct hf__link *link)
+{
+    return (hf_lock *)((char *)link - offsetof(hf_lock, by_owner));
+}
+
+hf_lock *hf__reentry_find(hf_client *client, const char *name, size_t name_len, uint64_t owner)
+{
+    struct hf__link *link = hf__table_find(&client->owned, hash(client, name, name_len, owner));
+    hf_lock *lost = NULL;
+
+    for (; link != NULL; link = hf__table_next(link)) {
+        hf_lock *lock = lock_of(link);
+        if (lock->owner != owner || lock->bid.name_len != name_len ||
+            memcmp(lock->name, name, name_len) != 0)
+            continue;
+        if (lock->bidder.phase != HF__LOST_IT)
+            return lock;
+        lost = lock;
+    }
+    return lost;
+}
+
+void hf__reentry_add(hf_lock *lock)
+{
+    hf__table_add(&lock->client->owned, &lock->by_owner,
+                  hash(lock->client, lock->name, lock->bid.name_len, lock->owner));
+}
+
+void hf__reentry_remove(hf_lock *lock)
+{
+    hf__table_remove(&lock->client->owned, &lock->by_owner);
+}

@@ -1,0 +1,236 @@
+/* Finds the store type for a URL scheme and opens the store.
+ *
+ * Two stores are built in. Every other one is a module, holdfast-<module>.so, so that a machine
+ * needs only the libraries of the stores it uses; it is loaded when its scheme is first asked for
+ * and stays loaded, since its threads and its code may be in use for as long as the process lives.
+ *
+ * The only state is one atomic pointer a module. dlopen() gives the same handle to two threads that
+ * come at once, so both store the same pointer and no mutex is needed, which a fork in another
+ * thread could leave locked for ever. */
+#include "core/registry.h"
+
+#include <dlfcn.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "stores/builtin.h"
+#include "util/banned.h"
+
+static const struct hf__store_type *const builtins[] = {
+    &hf__memory_store_type,
+    &hf__sqlite_store_type,
+};
+#define BUILTIN_COUNT (sizeof builtins / sizeof builtins[0])
+
+/* One line a scheme. `needs`: the library a module is linked with, as Debian calls it; NULL: none.
+ */
+static const struct module {
+    const char *scheme, *module, *needs;
+    bool wrapper;
+} modules[] = {
+    {"trace", "trace", NULL, true},
+    {"fault", "fault", NULL, true},
+};
+#define MODULE_COUNT (sizeof modules / sizeof modules[0])
+
+static _Atomic(const struct hf__store_type *) loaded[MODULE_COUNT];
+
+static const char *module_dir(void)
+{
+    const char *dir = secure_getenv("HOLDFAST_MODULES");
+
+    return dir != NULL && dir[0] != '\0' ? dir : HF__MODULE_DIR;
+}
+
+/* One sentence that says what to install. */
+static int cannot_load(const struct module *m, const char *path, hf_error *err)
+{
+    const char *reason = dlerror();
+
+    if (access(path, F_OK) != 0)
+        return hf__fail(err, HF_NO_STORE,
+                        "its module %s is not there: install holdfast's store modules, or set "
+                        "HOLDFAST_MODULES to their directory",
+                        path);
+    if (m->needs != NULL)
+        return hf__fail(err, HF_NO_STORE, "its module cannot be loaded (%s): install %s", reason,
+                        m->needs);
+    return hf__fail(err, HF_NO_STORE,
+                    "its module cannot be loaded (%s): install holdfast's store modules anew",
+                    reason);
+}
+
+static int load_file(const struct module *m, const char *path,
+                     const struct hf__store_type **ret_type, hf_error *err)
+{
+    void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    const struct hf__store_type *type = NULL;
+
+    if (handle == NULL)
+        return cannot_load(m, path, err);
+    type = dlsym(handle, HF__STORE_SYMBOL);
+    if (type == NULL || type->abi != HF__STORE_ABI)
+        return hf__fail(err, HF_NO_STORE,
+                        "its module %s is of another version: install the modules of holdfast %s",
+                        path, HF_VERSION);
+    *ret_type = type;
+    return 0;
+}
+
+static int load(const struct module *m, const struct hf__store_type **ret_type, hf_error *err)
+{
+    size_t i = (size_t)(m - modules);
+    const struct hf__store_type *type = atomic_load(&loaded[i]);
+    char *path = NULL;
+
+    if (type != NULL) {
+        *ret_type = type;
+        return 0;
+    }
+    if (asprintf(&path, "%s/holdfast-%s.so", module_dir(), m->module) < 0)
+        return hf__fail(err, HF_NO_MEMORY, NULL);
+    int r = load_file(m, path, &type, err);
+    free(path);
+    if (r != 0)
+        return hf__wrap(err, r, "%s", m->module);
+    atomic_store(&loaded[i], type);
+    *ret_type = type;
+    return 0;
+}
+
+static const struct hf__store_type *find_builtin(const char *scheme)
+{
+    for (size_t i = 0; i < BUILTIN_COUNT; i++) {
+        for (const char *const *s = builtins[i]->schemes; *s != NULL; s++) {
+            if (strcmp(*s, scheme) == 0)
+                return builtins[i];
+        }
+    }
+    return NULL;
+}
+
+/* "trace+sqlite" belongs to the wrapper "trace"; "a+b" without such a wrapper is a scheme like any.
+ */
+static const struct module *find_module(const char *scheme)
+{
+    size_t first = strcspn(scheme, "+");
+
+    for (size_t i = 0; i < MODULE_COUNT; i++) {
+        const struct module *m = &modules[i];
+        size_t len = strlen(m->scheme);
+        if (!m->wrapper && strcmp(m->scheme, scheme) == 0)
+            return m;
+        if (m->wrapper && len == first && memcmp(m->scheme, scheme, len) == 0 && scheme[len] == '+')
+            return m;
+    }
+    return NULL;
+}
+
+static int unknown_scheme(const char *scheme, hf_error *err)
+{
+    char known[200] = "", shown[60];
+    size_t used = 0;
+
+    for (size_t i = 0; i < BUILTIN_COUNT + MODULE_COUNT && used < sizeof known; i++) {
+        const char *name =
+            i < BUILTIN_COUNT ? *builtins[i]->schemes : modules[i - BUILTIN_COUNT].scheme;
+        bool wrapper = i >= BUILTIN_COUNT && modules[i - BUILTIN_COUNT].wrapper;
+        used += (size_t)snprintf(known + used, sizeof known - used, "%s%s%s", i > 0 ? ", " : "",
+                                 name, wrapper ? "+" : ":");
+    }
+    hf__printable(scheme, strlen(scheme), shown, sizeof shown);
+    return hf__fail(err, HF_NO_STORE, "there is no store '%s:'; those known are %s", shown, known);
+}
+
+static bool in_table(const struct hf__option *table, const char *name)
+{
+    for (; table != NULL && table->name != NULL; table++) {
+        if (strcmp(table->name, name) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* A wrapper answers for its own options only; the store inside checks the others when it is opened.
+ */
+static int check_wrapper(const struct hf__url *url, const struct hf__option *table, hf_error *err)
+{
+    struct hf__url own = *url;
+
+    own.setting_count = 0;
+    own.settings = calloc(url->setting_count + 1, sizeof *own.settings);
+    if (own.settings == NULL)
+        return hf__fail(err, HF_NO_MEMORY, NULL);
+    for (size_t i = 0; i < url->setting_count; i++) {
+        if (in_table(table, url->settings[i].name))
+            own.settings[own.setting_count++] = url->settings[i];
+    }
+    int r = hf__url_check(&own, table, err);
+    free(own.settings);
+    return r;
+}
+
+static int open_parsed(const struct hf__host *host, const struct hf__url *url,
+                       struct hf__store **ret_store, hf_error *err)
+{
+    const struct hf__store_type *type = find_builtin(url->scheme);
+    const struct module *m = type == NULL ? find_module(url->scheme) : NULL;
+    int r = 0;
+
+    if (type == NULL && m == NULL)
+        return unknown_scheme(url->scheme, err);
+    if (m != NULL)
+        r = load(m, &type, err);
+    if (r != 0)
+        return r;
+
+    if (m != NULL && m->wrapper)
+        r = check_wrapper(url, type->options, err);
+    else
+        r = hf__url_check(url, type->options, err);
+    if (r == 0)
+        r = type->open(url, host, ret_store, err);
+    return r == 0 ? 0 : hf__wrap(err, r, "%s", type->name);
+}
+
+int hf__store_open(const struct hf__host *host, const char *url, struct hf__store **ret_store,
+                   hf_error *err)
+{
+    struct hf__url parsed;
+    char *embedded = NULL;
+    int r = 0;
+
+    if (url == NULL)
+        r = hf__embedded_url(&embedded, err);
+    if (r == 0)
+        r = hf__url_parse(url != NULL ? url : embedded, &parsed, err);
+    free(embedded);
+    if (r != 0)
+        return r;
+    r = open_parsed(host, &parsed, ret_store, err);
+    hf__url_clear(&parsed);
+    return r;
+}
+
+bool hf__known_store(size_t i, struct hf__known *ret_known)
+{
+    hf_error err;
+
+    *ret_known = (struct hf__known){0};
+    if (i < BUILTIN_COUNT) {
+        ret_known->type = builtins[i];
+        ret_known->name = builtins[i]->name;
+        return true;
+    }
+    i -= BUILTIN_COUNT;
+    if (i >= MODULE_COUNT)
+        return false;
+    ret_known->name = modules[i].module;
+    ret_known->wrapper = modules[i].wrapper;
+    if (load(&modules[i], &ret_known->type, &err) != 0)
+        snprintf(ret_known->missing, sizeof ret_known->missing, "%s", err.text);
+    return true;
+}

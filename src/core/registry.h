@@ -1,0 +1,34 @@
+/* Which store serves a URL: those that are built in, and modules that are loaded when first used.
+ *
+ * To add a store that needs a library of its own, add one line to the table in registry.c. */
+#ifndef HF_CORE_REGISTRY_H
+#define HF_CORE_REGISTRY_H
+
+#include "stores/store.h"
+
+/* Opens the store that `url` names; NULL means the embedded default. `host` must outlive the store.
+ * Fits as host->open_inner. The text of an error begins with the store's name.
+ * Errors: HF_INVALID (the URL or an option in it), HF_NO_STORE (no such scheme, module missing),
+ * HF_NO_MEMORY, and those of the store's open. */
+int hf__store_open(const struct hf__host *host, const char *url, struct hf__store **ret_store,
+                   hf_error *err);
+
+/* The URL of the embedded default, to be freed: /var/lib/holdfast/locks.db for root, otherwise
+ * holdfast/locks.db in the user's state directory. Makes the directories that are missing.
+ * Errors: HF_NO_STORE (there is no home directory), HF_DENIED (a directory cannot be made),
+ * HF_NO_MEMORY. */
+int hf__embedded_url(char **ret_url, hf_error *err);
+
+/* One store this installation may have; `type` is NULL if it cannot be used, and `missing` says
+ * why. */
+struct hf__known {
+    const char *name; /* "sqlite" */
+    const struct hf__store_type *type;
+    bool wrapper; /* goes before another store's scheme: "trace+" */
+    char missing[400];
+};
+
+/* The i-th store, loading its module. False past the end. */
+bool hf__known_store(size_t i, struct hf__known *ret_known);
+
+#endif

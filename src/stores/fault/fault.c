@@ -1,0 +1,273 @@
+/* fault+URL: makes chosen calls of the store inside go wrong, as a network would. README.md in this
+ * directory lists the options; plan.c decides, late.c delivers late requests, wakes.c spoils
+ * wake-ups.
+ *
+ * What may be answered follows store.h: HF_UNAVAILABLE only if the call was not applied, HF_UNKNOWN
+ * where the caller cannot tell. */
+#include <stdlib.h>
+#include <time.h>
+
+#include "stores/fault/late.h"
+#include "stores/fault/wakes.h"
+#include "stores/wrap.h"
+#include "util/banned.h"
+
+struct fault {
+    struct hf__wrapper wrapper;
+    struct fault_plan plan;
+    struct late late;
+    struct wakes wakes;
+};
+
+static struct fault *fault_of(struct hf__store *store)
+{
+    return (struct fault *)store;
+}
+
+/* Small steps, so that a clock that a test sets is followed too. */
+static void sleep_until(const struct hf_env *env, int64_t when_ns)
+{
+    static const struct timespec step = {0, 1000000};
+
+    while (hf__now_ns(env) < when_ns)
+        nanosleep(&step, NULL);
+}
+
+/* False if the deadline came first. */
+static bool sleep_for(struct fault *f, int64_t ms, int64_t deadline_ns)
+{
+    const struct hf_env *env = f->wrapper.base.host->env;
+    int64_t until_ns = hf__now_ns(env) + ms * HF__NS_PER_MS;
+    bool in_time = until_ns < deadline_ns;
+
+    sleep_until(env, in_time ? until_ns : deadline_ns);
+    return in_time;
+}
+
+static int unknown(hf_error *err)
+{
+    return hf__fail(err, HF_UNKNOWN, "the answer was lost on purpose");
+}
+
+/* What happens before the call; non-zero: it is not made. */
+static int before(struct fault *f, struct fault_order order, int64_t deadline_ns, hf_error *err)
+{
+    if (order.act == FAULT_FAIL)
+        return hf__fail(err, HF_UNAVAILABLE, "made to fail");
+    if (order.act == FAULT_DELAY && !sleep_for(f, order.ms, deadline_ns))
+        return hf__fail(err, HF_UNAVAILABLE, "delayed past the deadline");
+    if (order.act == FAULT_HANG) {
+        sleep_until(f->wrapper.base.host->env, deadline_ns);
+        return unknown(err);
+    }
+    return 0;
+}
+
+/* What becomes of the answer. */
+static int after(struct fault *f, struct fault_order order, int64_t deadline_ns, int r,
+                 hf_error *err)
+{
+    if (r != 0)
+        return r;
+    if (order.act == FAULT_LOSE)
+        return unknown(err);
+    if (order.act == FAULT_SLOW && !sleep_for(f, order.ms, deadline_ns))
+        return unknown(err);
+    return 0;
+}
+
+static int put_off(struct fault *f, enum fault_op op, const struct hf__bid *bid, int64_t retire_ms,
+                   int64_t ms, hf_error *err)
+{
+    int r = late_add(&f->late, op, bid, retire_ms, ms);
+
+    return r != 0 ? hf__fail(err, r, "the late call cannot be kept") : unknown(err);
+}
+
+static int fault_attempt(struct hf__store *store, const struct hf__bid *bid, int64_t deadline_ns,
+                         struct hf__answer *ret_answer, hf_error *err)
+{
+    struct fault *f = fault_of(store);
+    struct fault_order order = fault_plan_next(&f->plan, FAULT_ATTEMPT);
+
+    if (order.act == FAULT_LATE)
+        return put_off(f, FAULT_ATTEMPT, bid, 0, order.ms, err);
+    int r = before(f, order, deadline_ns, err);
+    if (r != 0)
+        return r;
+    r = hf__wrapper_attempt(store, bid, deadline_ns, ret_answer, err);
+    r = after(f, order, deadline_ns, r, err);
+    if (r == 0 && ret_answer->verdict == HF__QUEUED)
+        wakes_queued(&f->wakes, &bid->ticket, ret_answer->generation);
+    return r;
+}
+
+static int fault_withdraw(struct hf__store *store, const struct hf__bid *bid, int64_t retire_ms,
+                          int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
+{
+    struct fault *f = fault_of(store);
+    struct fault_order order = fault_plan_next(&f->plan, FAULT_WITHDRAW);
+
+    if (order.act == FAULT_LATE)
+        return put_off(f, FAULT_WITHDRAW, bid, retire_ms, order.ms, err);
+    int r = before(f, order, deadline_ns, err);
+    if (r == 0)
+        r = after(f, order, deadline_ns,
+                  hf__wrapper_withdraw(store, bid, retire_ms, deadline_ns, ret_answer, err), err);
+    return r;
+}
+
+static int fault_release(struct hf__store *store, const struct hf__bid *bid, int64_t retire_ms,
+                         int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
+{
+    struct fault *f = fault_of(store);
+    struct fault_order order = fault_plan_next(&f->plan, FAULT_RELEASE);
+
+    if (order.act == FAULT_LATE)
+        return put_off(f, FAULT_RELEASE, bid, retire_ms, order.ms, err);
+    int r = before(f, order, deadline_ns, err);
+    if (r == 0)
+        r = after(f, order, deadline_ns,
+                  hf__wrapper_release(store, bid, retire_ms, deadline_ns, ret_answer, err), err);
+    return r;
+}
+
+static int fault_renew(struct hf__store *store, struct hf__renewal *items, size_t count,
+                       int64_t deadline_ns, hf_error *err)
+{
+    struct fault *f = fault_of(store);
+    struct fault_order order = fault_plan_next(&f->plan, FAULT_RENEW);
+    int r = before(f, order, deadline_ns, err);
+
+    if (r == 0)
+        r = after(f, order, deadline_ns, hf__wrapper_renew(store, items, count, deadline_ns, err),
+                  err);
+    return r;
+}
+
+static int fault_inspect(struct hf__store *store, const struct hf__look *look, int64_t deadline_ns,
+                         hf_error *err)
+{
+    struct fault *f = fault_of(store);
+    struct fault_order order = fault_plan_next(&f->plan, FAULT_INSPECT);
+    int r = before(f, order, deadline_ns, err);
+
+    if (r == 0)
+        r = after(f, order, deadline_ns, hf__wrapper_inspect(store, look, deadline_ns, err), err);
+    return r;
+}
+
+static int fault_break(struct hf__store *store, const struct hf__bid *bid, bool now,
+                       int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
+{
+    struct fault *f = fault_of(store);
+    struct fault_order order = fault_plan_next(&f->plan, FAULT_BREAK);
+    int r = before(f, order, deadline_ns, err);
+
+    if (r == 0)
+        r = after(f, order, deadline_ns,
+                  hf__wrapper_break(store, bid, now, deadline_ns, ret_answer, err), err);
+    return r;
+}
+
+static int fault_upkeep(struct hf__store *store, enum hf__upkeep what, int64_t retain_ms,
+                        int64_t deadline_ns, uint64_t *ret_count, hf_error *err)
+{
+    struct fault *f = fault_of(store);
+    struct fault_order order = fault_plan_next(&f->plan, FAULT_UPKEEP);
+    int r = before(f, order, deadline_ns, err);
+
+    if (r == 0)
+        r = after(f, order, deadline_ns,
+                  hf__wrapper_upkeep(store, what, retain_ms, deadline_ns, ret_count, err), err);
+    return r;
+}
+
+static int fault_wake_fd(struct hf__store *store)
+{
+    return wakes_fd(&fault_of(store)->wakes);
+}
+
+static void fault_wake(struct hf__store *store, hf__wake_sink *sink, void *ctx)
+{
+    wakes_pass(&fault_of(store)->wakes, sink, ctx);
+    hf__wrapper_sync(&fault_of(store)->wrapper);
+}
+
+static void fault_close(struct hf__store *store)
+{
+    struct fault *f = fault_of(store);
+
+    late_clear(&f->late);
+    wakes_clear(&f->wakes);
+    fault_plan_clear(&f->plan);
+    hf__wrapper_close(&f->wrapper);
+    free(f);
+}
+
+static int fault_open(const struct hf__url *url, const struct hf__host *host,
+                      struct hf__store **ret_store, hf_error *err);
+
+__attribute__((visibility("default"))) extern const struct hf__store_type hf_store_type_v1;
+
+const struct hf__store_type hf_store_type_v1 = {
+    .abi = HF__STORE_ABI,
+    .name = "fault",
+    .schemes = (const char *const[]){"fault", NULL},
+    .summary = "makes chosen calls of another store go wrong, for tests: fault+URL",
+    .options = fault_options,
+    .open = fault_open,
+    .close = fault_close,
+    .attempt = fault_attempt,
+    .withdraw = fault_withdraw,
+    .release = fault_release,
+    .renew = fault_renew,
+    .inspect = fault_inspect,
+    .break_ticket = fault_break,
+    .upkeep = fault_upkeep,
+    .diagnose = hf__wrapper_diagnose,
+    .wake_fd = fault_wake_fd,
+    .wake = fault_wake,
+};
+
+static int open_parts(struct fault *f, const struct hf__url *url, const struct hf__host *host,
+                      hf_error *err)
+{
+    int r = fault_plan_init(&f->plan, url, err);
+
+    if (r != 0)
+        return r;
+    r = hf__wrapper_open(&f->wrapper, &hf_store_type_v1, url, host, err);
+    if (r != 0)
+        goto no_inner;
+    r = late_init(&f->late, f->wrapper.inner);
+    if (r != 0)
+        goto no_late;
+    r = wakes_init(&f->wakes, &f->plan, f->wrapper.inner);
+    if (r == 0)
+        return 0;
+
+    late_clear(&f->late);
+no_late:
+    hf__wrapper_close(&f->wrapper);
+    hf__fail(err, r, NULL);
+no_inner:
+    fault_plan_clear(&f->plan);
+    return r;
+}
+
+static int fault_open(const struct hf__url *url, const struct hf__host *host,
+                      struct hf__store **ret_store, hf_error *err)
+{
+    struct fault *f = calloc(1, sizeof *f);
+
+    if (f == NULL)
+        return hf__fail(err, HF_NO_MEMORY, NULL);
+    int r = open_parts(f, url, host, err);
+    if (r != 0) {
+        free(f);
+        return r;
+    }
+    *ret_store = &f->wrapper.base;
+    return 0;
+}

@@ -1,0 +1,170 @@
+/* See wakes.h. The keeper polls one descriptor of ours: an epoll set with that of the inner store
+ * and a timer for the wake-ups that are held back. When there is no room for one it is passed on at
+ * once. */
+#include "stores/fault/wakes.h"
+
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "util/banned.h"
+
+int wakes_init(struct wakes *wakes, struct fault_plan *plan, struct hf__store *inner)
+{
+    wakes->plan = plan;
+    wakes->inner = inner;
+    wakes->epoll_fd = wakes->timer_fd = -1;
+    return pthread_mutex_init(&wakes->mutex, NULL) == 0 ? 0 : HF_SYSTEM;
+}
+
+void wakes_clear(struct wakes *wakes)
+{
+    if (wakes->timer_fd >= 0)
+        close(wakes->timer_fd);
+    if (wakes->epoll_fd >= 0)
+        close(wakes->epoll_fd);
+    pthread_mutex_destroy(&wakes->mutex);
+}
+
+static const struct hf_env *env_of(struct wakes *wakes)
+{
+    return wakes->inner->host->env;
+}
+
+/* With the mutex held. */
+static void set_timer(struct wakes *wakes)
+{
+    int64_t first_ns = INT64_MAX;
+
+    for (size_t i = 0; i < wakes->pending_count; i++) {
+        if (wakes->pending[i].when_ns < first_ns)
+            first_ns = wakes->pending[i].when_ns;
+    }
+    env_of(wakes)->timer_set(env_of(wakes)->ctx, wakes->timer_fd, first_ns);
+}
+
+static bool hold_back(struct wakes *wakes, const struct hf__ticket *ticket, uint64_t generation,
+                      int64_t ms)
+{
+    bool room = false;
+
+    pthread_mutex_lock(&wakes->mutex);
+    if (wakes->timer_fd >= 0 && wakes->pending_count < WAKES_PENDING_MAX) {
+        struct wakes_pending *p = &wakes->pending[wakes->pending_count++];
+        *p = (struct wakes_pending){.when_ns = hf__now_ns(env_of(wakes)) + ms * HF__NS_PER_MS,
+                                    .everybody = ticket == NULL,
+                                    .generation = generation};
+        if (ticket != NULL)
+            p->ticket = *ticket;
+        set_timer(wakes);
+        room = true;
+    }
+    pthread_mutex_unlock(&wakes->mutex);
+    return room;
+}
+
+/* Gives what this ticket was told before, and remembers what it is told now. 0: nothing before. */
+static uint64_t exchange_told(struct wakes *wakes, const struct hf__ticket *ticket,
+                              uint64_t generation)
+{
+    uint64_t before = 0;
+    size_t i = 0;
+
+    pthread_mutex_lock(&wakes->mutex);
+    while (i < WAKES_PENDING_MAX && !hf__ticket_equal(&wakes->told[i].ticket, ticket))
+        i++;
+    if (i < WAKES_PENDING_MAX) {
+        before = wakes->told[i].generation;
+    } else {
+        i = wakes->told_next++ % WAKES_PENDING_MAX;
+        wakes->told[i].ticket = *ticket;
+    }
+    wakes->told[i].generation = generation;
+    pthread_mutex_unlock(&wakes->mutex);
+    return before;
+}
+
+void wakes_queued(struct wakes *wakes, const struct hf__ticket *ticket, uint64_t generation)
+{
+    uint64_t before = exchange_told(wakes, ticket, generation);
+
+    if (before != 0 && fault_plan_next(wakes->plan, FAULT_QUEUED).act == FAULT_STALE)
+        hold_back(wakes, ticket, before, 0);
+}
+
+static bool watch(int epoll_fd, int fd)
+{
+    struct epoll_event event = {.events = EPOLLIN};
+
+    return epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &event) == 0;
+}
+
+int wakes_fd(struct wakes *wakes)
+{
+    const struct hf__store_type *type = wakes->inner->type;
+    int inner_fd = type->wake_fd != NULL ? type->wake_fd(wakes->inner) : -1;
+
+    if (inner_fd < 0)
+        return inner_fd;
+    pthread_mutex_lock(&wakes->mutex);
+    wakes->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    wakes->timer_fd = env_of(wakes)->timer_open(env_of(wakes)->ctx);
+    bool ready = wakes->epoll_fd >= 0 && wakes->timer_fd >= 0 && watch(wakes->epoll_fd, inner_fd) &&
+                 watch(wakes->epoll_fd, wakes->timer_fd);
+    pthread_mutex_unlock(&wakes->mutex);
+    return ready ? wakes->epoll_fd : HF_SYSTEM;
+}
+
+/* Takes one that is due. */
+static bool take_due(struct wakes *wakes, struct wakes_pending *ret)
+{
+    int64_t now_ns = hf__now_ns(env_of(wakes));
+    bool found = false;
+
+    pthread_mutex_lock(&wakes->mutex);
+    for (size_t i = 0; i < wakes->pending_count && !found; i++) {
+        if (wakes->pending[i].when_ns > now_ns)
+            continue;
+        *ret = wakes->pending[i];
+        wakes->pending[i] = wakes->pending[--wakes->pending_count];
+        found = true;
+    }
+    if (!found)
+        set_timer(wakes);
+    pthread_mutex_unlock(&wakes->mutex);
+    return found;
+}
+
+struct sieve {
+    struct wakes *wakes;
+    hf__wake_sink *sink;
+    void *ctx;
+};
+
+static void sift(void *ctx, const struct hf__ticket *ticket, uint64_t generation)
+{
+    struct sieve *s = ctx;
+    struct fault_order order = fault_plan_next(s->wakes->plan, FAULT_WAKE);
+
+    if (order.act == FAULT_DROP)
+        return;
+    if (order.act == FAULT_DEFER && hold_back(s->wakes, ticket, generation, order.ms))
+        return;
+    s->sink(s->ctx, ticket, generation);
+    if (order.act == FAULT_DUP)
+        s->sink(s->ctx, ticket, generation);
+}
+
+void wakes_pass(struct wakes *wakes, hf__wake_sink *sink, void *ctx)
+{
+    struct sieve sieve = {wakes, sink, ctx};
+    struct wakes_pending due;
+    uint64_t fired;
+
+    if (wakes->epoll_fd < 0)
+        return;
+    ssize_t n = read(wakes->timer_fd, &fired, sizeof fired);
+    (void)n; /* it only makes the timer unreadable; what is due is seen by the clock */
+    while (take_due(wakes, &due))
+        sink(ctx, due.everybody ? NULL : &due.ticket, due.generation);
+    wakes->inner->type->wake(wakes->inner, sift, &sieve);
+}

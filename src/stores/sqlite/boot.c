@@ -1,0 +1,141 @@
+/* Which boot this is, and what becomes of the leases of another.
+ *
+ * Leases are counted on CLOCK_BOOTTIME, which begins anew with each boot: what an earlier boot
+ * wrote has no meaning on this one's clock. All who held a lease then are gone with their machine,
+ * so their leases are void; a claimed one with a lock-delay begins its delay now, since nobody
+ * knows how long the machine was off. A claimed grant that never expires stays; its age is taken
+ * from its generation, which is the wall clock of the grant (C4). Where /proc does not tell the
+ * boot, nothing is voided: then the doorman's rule against a clock that went back cuts each lease
+ * to its own length.
+ *
+ * A time namespace shifts CLOCK_BOOTTIME for the processes inside; the shift is taken off again, so
+ * that containers on one machine agree. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "stores/sqlite/sqlite.h"
+
+#include "util/banned.h"
+
+static size_t read_file(const char *path, char *buf, size_t size)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? 0 : read(fd, buf, size - 1);
+
+    if (fd >= 0)
+        close(fd);
+    buf[n > 0 ? n : 0] = '\0';
+    return n > 0 ? (size_t)n : 0;
+}
+
+void hf__sqlite_boot_read(struct hf__sqlite *s)
+{
+    char text[256];
+
+    read_file("/proc/sys/kernel/random/boot_id", s->boot, sizeof s->boot);
+    s->boot[strcspn(s->boot, "\n")] = '\0';
+
+    s->offset_ms = 0;
+    if (read_file("/proc/self/timens_offsets", text, sizeof text) == 0)
+        return;
+    const char *line = strstr(text, "boottime");
+    long long sec, nsec;
+    if (line != NULL && sscanf(line, "boottime %lld %lld", &sec, &nsec) == 2)
+        s->offset_ms = sec * 1000 + nsec / HF__NS_PER_MS;
+}
+
+/* ?1 now, ?2 the wall clock in us. In this order: what lingers already keeps its span, then those
+ * who held with a delay begin to linger. */
+static const char *const voiding[] = {
+    "DELETE FROM holdfast_entry WHERE place = 1",
+    "DELETE FROM holdfast_retired",
+    "UPDATE holdfast_entry SET until = ?1 + lease WHERE place = 3",
+    ("UPDATE holdfast_entry SET place = 3, until = ?1 + delay, lease = delay"
+     " WHERE place = 2 AND until IS NOT NULL AND claimed AND delay > 0"),
+    "DELETE FROM holdfast_entry WHERE place = 2 AND until IS NOT NULL",
+    "UPDATE holdfast_entry SET since = ?1 - max(0, ?2 - generation) / 1000",
+    "UPDATE holdfast_lock SET waiting = 0, retired = 0 WHERE waiting <> 0 OR retired <> 0",
+};
+
+static int void_leases(struct hf__sqlite *s, hf_error *err)
+{
+    struct hf__moment at = hf__sqlite_moment(s, NULL);
+
+    for (size_t i = 0; i < sizeof voiding / sizeof voiding[0]; i++) {
+        sqlite3_stmt *statement = NULL;
+        int result = sqlite3_prepare_v2(s->db, voiding[i], -1, &statement, NULL);
+        if (result == SQLITE_OK) {
+            sqlite3_bind_int64(statement, 1, at.now_ms);
+            sqlite3_bind_int64(statement, 2, (int64_t)at.stamp_us);
+            result = sqlite3_step(statement);
+        }
+        sqlite3_finalize(statement);
+        if (result != SQLITE_DONE)
+            return hf__sqlite_fail(s, result, "void the leases of another boot", err);
+    }
+    return 0;
+}
+
+static int note_boot(struct hf__sqlite *s, hf_error *err)
+{
+    sqlite3_stmt *statement = NULL;
+    int result =
+        sqlite3_prepare_v2(s->db, "UPDATE holdfast_meta SET boot = ?1", -1, &statement, NULL);
+
+    if (result == SQLITE_OK) {
+        sqlite3_bind_text(statement, 1, s->boot, -1, SQLITE_STATIC);
+        result = sqlite3_step(statement);
+    }
+    sqlite3_finalize(statement);
+    return result == SQLITE_DONE ? 0 : hf__sqlite_fail(s, result, "note the boot", err);
+}
+
+/* Empty if it is not known. */
+static int read_noted(struct hf__sqlite *s, char *noted, size_t size, hf_error *err)
+{
+    sqlite3_stmt *statement = NULL;
+    int code = 0,
+        result = sqlite3_prepare_v2(s->db, "SELECT boot FROM holdfast_meta", -1, &statement, NULL);
+
+    if (result == SQLITE_OK)
+        result = sqlite3_step(statement);
+    if (result == SQLITE_ROW)
+        snprintf(noted, size, "%s", (const char *)sqlite3_column_text(statement, 0));
+    else
+        code = hf__sqlite_fail(s, result == SQLITE_DONE ? SQLITE_CORRUPT : result, "read", err);
+    sqlite3_finalize(statement);
+    return code;
+}
+
+static int adopt_in_transaction(struct hf__sqlite *s, hf_error *err)
+{
+    char noted[sizeof s->boot];
+    int code = read_noted(s, noted, sizeof noted, err);
+
+    if (code != 0 || strcmp(noted, s->boot) == 0)
+        return code;
+    if (noted[0] != '\0')
+        code = void_leases(s, err);
+    return code != 0 ? code : note_boot(s, err);
+}
+
+int hf__sqlite_boot_adopt(struct hf__sqlite *s, hf_error *err)
+{
+    char noted[sizeof s->boot];
+    int code = read_noted(s, noted, sizeof noted, err);
+
+    if (code != 0 || s->boot[0] == '\0' || strcmp(noted, s->boot) == 0)
+        return code;
+    code = hf__sqlite_begin(s, err);
+    if (code != 0)
+        return code;
+    code = adopt_in_transaction(s, err);
+    if (code != 0) {
+        hf__sqlite_rollback(s);
+        return code;
+    }
+    s->durable = true;
+    return hf__sqlite_commit(s, err);
+}

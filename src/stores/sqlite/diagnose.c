@@ -1,0 +1,180 @@
+/* What `holdfast doctor` says about a live database. It reads, makes one empty transaction, and
+ * changes nothing. */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/statfs.h>
+
+#include "stores/sqlite/sqlite.h"
+
+#include "util/banned.h"
+
+enum { FINE, NOTE, WARNING, PROBLEM };
+
+#define LATENCY_ROUNDS 16
+
+struct report {
+    struct hf__sqlite *s;
+    hf_finding_callback *found;
+    void *arg;
+};
+
+static void say(const struct report *r, int level, const char *clause, const char *format, ...)
+    HF__PRINTF(4, 5);
+
+static void say(const struct report *r, int level, const char *clause, const char *format, ...)
+{
+    char text[400];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    r->found(level, clause, text, r->arg);
+}
+
+static void say_error(const struct report *r, const char *clause, const hf_error *err)
+{
+    say(r, PROBLEM, clause, "%s", err->text);
+}
+
+static void look_at_files(const struct report *r)
+{
+    struct statfs fs;
+    struct stat st;
+    hf_error err;
+    char shown[160];
+    const char *network = NULL;
+
+    if (hf__sqlite_secure(r->s, &err) != 0)
+        say_error(r, "C1", &err);
+    else
+        say(r, FINE, "C1",
+            "the file is ours alone (0600), in a directory where nobody else can replace it");
+    if (statfs(r->s->path, &fs) == 0)
+        network = hf__sqlite_network_name((unsigned long)fs.f_type & 0xffffffff);
+    if (network != NULL)
+        say(r, WARNING, "C1",
+            "the file is on %s (force=network): safe only while one machine uses it", network);
+    hf__printable(r->s->path, strlen(r->s->path), shown, sizeof shown);
+    if (stat(r->s->path, &st) == 0)
+        say(r, FINE, NULL, "'%s': %" PRIdMAX " bytes", shown, (intmax_t)st.st_size);
+    if (stat(r->s->wal_path, &st) == 0)
+        say(r, st.st_size > 64 << 20 ? WARNING : FINE, NULL, "write-ahead log: %" PRIdMAX " bytes",
+            (intmax_t)st.st_size);
+}
+
+static void look_at_text(const struct report *r, const char *sql, const char *expected,
+                         const char *what)
+{
+    sqlite3_stmt *q = NULL;
+    const char *value = "?";
+
+    if (sqlite3_prepare_v2(r->s->db, sql, -1, &q, NULL) == SQLITE_OK &&
+        sqlite3_step(q) == SQLITE_ROW)
+        value = (const char *)sqlite3_column_text(q, 0);
+    if (value != NULL && strcmp(value, expected) == 0)
+        say(r, FINE, NULL, "%s: %s", what, value);
+    else
+        say(r, PROBLEM, NULL, "%s: %s, expected %s", what, value != NULL ? value : "nothing",
+            expected);
+    sqlite3_finalize(q);
+}
+
+static void look_at_rows(const struct report *r)
+{
+    static const struct {
+        const char *what, *sql;
+    } counts[] = {
+        {"locks known", "SELECT count(*) FROM holdfast_lock"},
+        {"inside, or keeping a lock closed",
+         "SELECT count(*) FROM holdfast_entry WHERE place <> 1"},
+        {"waiting", "SELECT count(*) FROM holdfast_entry WHERE place = 1"},
+        {"tickets remembered", "SELECT count(*) FROM holdfast_retired"},
+    };
+    int64_t number = 0;
+    hf_error err;
+
+    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
+        if (hf__sqlite_ask(r->s, counts[i].sql, &number, &err) != 0)
+            say_error(r, NULL, &err);
+        else
+            say(r, FINE, NULL, "%s: %" PRId64, counts[i].what, number);
+    }
+    if (hf__sqlite_ask(r->s,
+                       "SELECT count(*) FROM holdfast_lock WHERE waiting <>"
+                       " (SELECT count(*) FROM holdfast_entry WHERE lock = id AND place = 1)",
+                       &number, &err) != 0)
+        say_error(r, NULL, &err);
+    else if (number > 0)
+        say(r, PROBLEM, "C5",
+            "%" PRId64 " locks have miscounted their queue: rows were changed by hand", number);
+}
+
+static int compare(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+static void look_at_latency(const struct report *r)
+{
+    const struct hf_env *env = r->s->base.host->env;
+    int64_t took_ns[LATENCY_ROUNDS];
+    hf_error err;
+
+    for (int i = 0; i < LATENCY_ROUNDS; i++) {
+        int64_t from_ns = hf__now_ns(env);
+        if (hf__sqlite_begin(r->s, &err) != 0 || hf__sqlite_commit(r->s, &err) != 0) {
+            say_error(r, NULL, &err);
+            return;
+        }
+        took_ns[i] = hf__now_ns(env) - from_ns;
+    }
+    qsort(took_ns, LATENCY_ROUNDS, sizeof took_ns[0], compare);
+    int64_t median_us = took_ns[LATENCY_ROUNDS / 2] / 1000;
+    say(r, median_us > 20000 ? WARNING : FINE, NULL,
+        "an empty transaction takes %" PRId64 " us (median)", median_us);
+}
+
+static void look_at_clock_and_push(const struct report *r)
+{
+    size_t stale = hf__sqlite_stale_sockets(r->s, false);
+
+    if (r->s->boot[0] == '\0')
+        say(r, WARNING, "C3",
+            "the boot is not known (no /proc): leases of an earlier boot last once more");
+    else
+        say(r, FINE, "C3", "leases count on CLOCK_BOOTTIME of boot %s", r->s->boot);
+    say(r, FINE, "C4", "generations are kept per lock and never below the wall clock");
+    if (stale > 0)
+        say(r, NOTE, "C12", "%zu sockets of clients that died; `holdfast gc` removes them", stale);
+    if (r->s->wake.asked && r->s->wake.in < 0)
+        say(r, WARNING, "C12",
+            "no socket could be made beside the database: waiters ask by themselves");
+    say(r, FINE, NULL, "C1 to C13 hold for the processes of this machine");
+}
+
+int hf__sqlite_diagnose(struct hf__store *store, hf_finding_callback *found, void *arg,
+                        int64_t deadline_ns, hf_error *err)
+{
+    struct report r = {.s = (struct hf__sqlite *)store, .found = found, .arg = arg};
+    int code = hf__sqlite_enter(r.s, deadline_ns, err);
+
+    if (code != 0)
+        return code;
+    code = hf__sqlite_still_ours(r.s, err);
+    if (code == 0) {
+        say(&r, FINE, NULL, "SQLite %s", sqlite3_libversion());
+        look_at_files(&r);
+        look_at_text(&r, "PRAGMA journal_mode", "wal", "journal mode");
+        look_at_text(&r, "PRAGMA quick_check(1)", "ok", "integrity");
+        look_at_rows(&r);
+        look_at_latency(&r);
+        look_at_clock_and_push(&r);
+    }
+    hf__sqlite_leave(r.s);
+    return code;
+}

@@ -1,0 +1,128 @@
+/* Looking: one SELECT, which is one consistent snapshot and keeps nobody from writing. What has run
+ * out but was not swept yet is shown as the doorman would leave it. */
+#include "stores/sqlite/sqlite.h"
+
+#include "util/banned.h"
+
+#define LOOK                                                         \
+    "SELECT " HF__SQLITE_COLUMNS ", host, user, program, pid, note," \
+    " (SELECT name FROM holdfast_lock WHERE id = lock) AS lock_name FROM holdfast_entry "
+
+enum { HOST = 14, USER, PROGRAM, PID, NOTE, NAME };
+
+/* The first byte string after all that begin with the prefix; false if there is none. */
+static bool next_prefix(const char *prefix, size_t len, char *next, size_t *ret_len)
+{
+    memcpy(next, prefix, len);
+    while (len > 0 && (unsigned char)next[len - 1] == 0xff)
+        len--;
+    if (len == 0)
+        return false;
+    next[len - 1]++;
+    *ret_len = len;
+    return true;
+}
+
+static sqlite3_stmt *prepare(struct hf__sqlite *s, const struct hf__look *look, hf_error *err)
+{
+    const char *sql = look->name != NULL ? LOOK
+                          "WHERE lock = (SELECT id FROM holdfast_lock WHERE name = ?1) ORDER BY seq"
+                      : look->prefix != NULL && look->prefix_len > 0
+                          ? LOOK "WHERE lock IN (SELECT id FROM holdfast_lock WHERE name >= ?1"
+                                 " AND (?2 IS NULL OR name < ?2)) ORDER BY lock_name, seq"
+                          : LOOK "ORDER BY lock_name, seq";
+    char next[HF_NAME_MAX];
+    size_t next_len = 0;
+    sqlite3_stmt *q = NULL;
+    int result = sqlite3_prepare_v2(s->db, sql, -1, &q, NULL);
+
+    if (result != SQLITE_OK) {
+        hf__sqlite_fail(s, result, "look", err);
+        return NULL;
+    }
+    if (look->name != NULL) {
+        sqlite3_bind_blob(q, 1, look->name, (int)look->name_len, SQLITE_STATIC);
+    } else if (look->prefix != NULL && look->prefix_len > 0) {
+        sqlite3_bind_blob(q, 1, look->prefix, (int)look->prefix_len, SQLITE_STATIC);
+        if (next_prefix(look->prefix, look->prefix_len, next, &next_len))
+            sqlite3_bind_blob(q, 2, next, (int)next_len, SQLITE_TRANSIENT);
+    }
+    return q;
+}
+
+static const char *text(sqlite3_stmt *q, int column)
+{
+    const char *value = (const char *)sqlite3_column_text(q, column);
+
+    return value != NULL ? value : "";
+}
+
+/* As the doorman would leave it; false if it would be over. */
+static bool settle(struct hf__entry *e, int64_t now_ms)
+{
+    struct hf__record alone = {.entries = e, .count = 1, .capacity = 1};
+
+    if (e->place == HF__WAITING)
+        return e->until_ms > now_ms;
+    hf__doorman_sweep(&alone, (struct hf__moment){.now_ms = now_ms});
+    return e->place == HF__INSIDE || e->place == HF__LINGERING;
+}
+
+static int show(sqlite3_stmt *q, const struct hf__look *look, int64_t now_ms, hf_error *err)
+{
+    struct hf__sqlite_row row;
+    struct hf__entry *e = &row.was;
+    int code = hf__sqlite_read_entry(q, &row, err);
+
+    if (code != 0 || !settle(e, now_ms))
+        return code;
+    e->since_ms = now_ms - e->since_ms;
+    if (look->older_than_ms > 0 && (e->place != HF__INSIDE || e->since_ms < look->older_than_ms))
+        return 0;
+    if (e->until_ms != HF__NEVER)
+        e->until_ms -= now_ms;
+    struct hf__who who = {.host = text(q, HOST),
+                          .user = text(q, USER),
+                          .program = text(q, PROGRAM),
+                          .note = text(q, NOTE),
+                          .pid = sqlite3_column_int64(q, PID)};
+    const char *name = sqlite3_column_blob(q, NAME);
+    if (name == NULL)
+        return hf__fail(err, HF_CORRUPT, "sqlite: an entry without a lock; see `holdfast doctor`");
+    e->who = &who;
+    e->marks = 0;
+    return look->found(look->ctx, name, (size_t)sqlite3_column_bytes(q, NAME), e);
+}
+
+static int show_all(struct hf__sqlite *s, const struct hf__look *look, hf_error *err)
+{
+    sqlite3_stmt *q = prepare(s, look, err);
+    int code = 0, result = SQLITE_DONE;
+
+    if (q == NULL)
+        return hf__sqlite_last_code(s);
+    while (code == 0 && (result = sqlite3_step(q)) == SQLITE_ROW)
+        code = show(q, look, hf__sqlite_moment(s, NULL).now_ms, err);
+    if (code == 0 && result != SQLITE_DONE)
+        code = hf__sqlite_fail(s, result, "look", err);
+    sqlite3_finalize(q);
+    return code;
+}
+
+int hf__sqlite_inspect(struct hf__store *store, const struct hf__look *look, int64_t deadline_ns,
+                       hf_error *err)
+{
+    struct hf__sqlite *s = (struct hf__sqlite *)store;
+    int code;
+
+    if (look->prefix_len > HF_NAME_MAX)
+        return 0; /* no name is that long */
+    code = hf__sqlite_enter(s, deadline_ns, err);
+    if (code != 0)
+        return code;
+    code = hf__sqlite_still_ours(s, err);
+    if (code == 0)
+        code = show_all(s, look, err);
+    hf__sqlite_leave(s);
+    return code;
+}

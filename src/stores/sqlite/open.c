@@ -1,0 +1,280 @@
+/* Opening: refuse what is unsafe, connect, make or check the schema, void what another boot left.
+ *
+ * Made for a command that opens, takes one lock and closes: nothing is checkpointed at close and
+ * the WAL stays, so that neither costs an fsync; pages are small and checkpoints early, so that the
+ * WAL which the first connection has to read through is short. (A client that has made many commits
+ * is there to stay and checkpoints less often: see hf__sqlite_commit.) A database that is not ours
+ * is never changed. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "stores/builtin.h"
+#include "stores/sqlite/sqlite.h"
+
+#include "util/banned.h"
+
+#define PAGE_SIZE 1024
+
+#define TEXT_OF(x)  #x
+#define VALUE_OF(x) TEXT_OF(x)
+
+const struct hf__option hf__sqlite_options[] = {
+    {"force", HF__TEXT, NULL, 0, 0,
+     "'network': use the file although it is on a network file system; no other machine may use "
+     "it"},
+    {NULL, HF__TEXT, NULL, 0, 0, NULL},
+};
+
+static int on_busy(void *ctx, int tries)
+{
+    return hf__sqlite_pause(ctx, tries);
+}
+
+static int configure(struct hf__sqlite *s, hf_error *err)
+{
+    int on = 1;
+
+    sqlite3_extended_result_codes(s->db, 1);
+    sqlite3_busy_handler(s->db, on_busy, s);
+    sqlite3_db_config(s->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+    sqlite3_db_config(s->db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
+    sqlite3_db_config(s->db, SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0, NULL);
+    sqlite3_db_config(s->db, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
+    sqlite3_db_config(s->db, SQLITE_DBCONFIG_ENABLE_VIEW, 0, NULL);
+    sqlite3_db_config(s->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+    sqlite3_file_control(s->db, "main", SQLITE_FCNTL_PERSIST_WAL, &on);
+    sqlite3_wal_autocheckpoint(s->db, HF__SQLITE_WAL_SHORT);
+    return hf__sqlite_exec(s, "PRAGMA synchronous = NORMAL; PRAGMA cell_size_check = ON;",
+                           "configure", err);
+}
+
+/* The file is synced with its directory once, so that a power cut does not lose it as a whole. */
+static void sync_directory(const struct hf__sqlite *s)
+{
+    char path[4200];
+    int fd;
+
+    snprintf(path, sizeof path, "%s", s->path);
+    char *slash = strrchr(path, '/');
+    slash[slash == path] = '\0';
+    fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return;
+    fsync(fd);
+    close(fd);
+}
+
+static int note_creation(struct hf__sqlite *s, hf_error *err)
+{
+    sqlite3_stmt *q = NULL;
+    const struct hf_env *env = s->base.host->env;
+    int result =
+        sqlite3_prepare_v2(s->db, "INSERT INTO holdfast_meta VALUES (1, ?1, ?2)", -1, &q, NULL);
+
+    if (result == SQLITE_OK) {
+        sqlite3_bind_text(q, 1, s->boot, -1, SQLITE_STATIC);
+        sqlite3_bind_int64(q, 2, (int64_t)(env->wall_us(env->ctx) / 1000000));
+        result = sqlite3_step(q);
+    }
+    sqlite3_finalize(q);
+    return result == SQLITE_DONE ? 0 : hf__sqlite_fail(s, result, "create the tables", err);
+}
+
+/* Only in a database without any table: whoever came second finds the tables of the first. */
+static int fill_empty(struct hf__sqlite *s, hf_error *err)
+{
+    int64_t objects = 0;
+    int code = hf__sqlite_ask(s, "SELECT count(*) FROM sqlite_schema", &objects, err);
+
+    if (code != 0 || objects > 0)
+        return code;
+    code = hf__sqlite_exec(s, hf__sqlite_schema, "create the tables", err);
+    if (code == 0)
+        code = hf__sqlite_exec(
+            s,
+            "PRAGMA application_id = " VALUE_OF(
+                HF__SQLITE_APPLICATION) ";"
+                                        "PRAGMA user_version = " VALUE_OF(HF__SQLITE_VERSION) ";",
+            "create the tables", err);
+    return code != 0 ? code : note_creation(s, err);
+}
+
+static int create(struct hf__sqlite *s, hf_error *err)
+{
+    int code = hf__sqlite_exec(s, "PRAGMA page_size = " VALUE_OF(PAGE_SIZE), "configure", err);
+
+    if (code == 0)
+        code = hf__sqlite_begin(s, err);
+    if (code != 0)
+        return code;
+    code = fill_empty(s, err);
+    if (code == 0)
+        code = hf__sqlite_commit(s, err);
+    else
+        hf__sqlite_rollback(s);
+    if (code == 0)
+        sync_directory(s);
+    return code;
+}
+
+/* Ours, of a version we know. `ret_empty`: there is nothing in it yet. */
+static int check_kind(struct hf__sqlite *s, bool *ret_empty, hf_error *err)
+{
+    int64_t application = 0, version = 0, objects = 0;
+    int code = hf__sqlite_ask(s, "PRAGMA application_id", &application, err);
+
+    if (code == 0)
+        code = hf__sqlite_ask(s, "PRAGMA user_version", &version, err);
+    if (code == 0 && application == 0)
+        code = hf__sqlite_ask(s, "SELECT count(*) FROM sqlite_schema", &objects, err);
+    *ret_empty = application == 0 && version == 0 && objects == 0;
+    if (code != 0 || *ret_empty)
+        return code;
+    if (application != HF__SQLITE_APPLICATION)
+        return hf__fail(err, HF_CORRUPT,
+                        "sqlite: this is the database of another program; name another file");
+    if (version > HF__SQLITE_VERSION)
+        return hf__fail(
+            err, HF_CORRUPT,
+            "sqlite: the database was made by a newer holdfast (schema %lld, this one knows "
+            "%d); upgrade this program",
+            (long long)version, HF__SQLITE_VERSION);
+    return version == HF__SQLITE_VERSION
+               ? 0
+               : hf__fail(err, HF_CORRUPT, "sqlite: the database has no schema version");
+}
+
+/* The change to WAL needs the file for itself for a moment; SQLite does not always wait for that.
+ */
+static int switch_to_wal(struct hf__sqlite *s, hf_error *err)
+{
+    for (int tries = 0;; tries++) {
+        int result = sqlite3_exec(s->db, "PRAGMA journal_mode = WAL", NULL, NULL, NULL);
+        if (result == SQLITE_OK)
+            return 0;
+        if ((result & 0xff) != SQLITE_BUSY || !hf__sqlite_pause(s, tries))
+            return hf__sqlite_fail(s, result, "switch to WAL", err);
+    }
+}
+
+static int identify(struct hf__sqlite *s, hf_error *err)
+{
+    struct stat st;
+
+    if (lstat(s->path, &st) != 0)
+        return hf__fail_errno(err, HF_UNAVAILABLE, "sqlite: the database file vanished");
+    s->file.dev = st.st_dev;
+    s->file.ino = st.st_ino;
+    return 0;
+}
+
+static void identify_wal(struct hf__sqlite *s)
+{
+    struct stat st;
+
+    if (lstat(s->wal_path, &st) != 0)
+        return;
+    s->wal.dev = st.st_dev;
+    s->wal.ino = st.st_ino;
+}
+
+static int connect_database(struct hf__sqlite *s, hf_error *err)
+{
+    int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_NOFOLLOW;
+    bool empty = false;
+    int code = identify(s, err);
+
+    if (code != 0)
+        return code;
+    int result = sqlite3_open_v2(s->path, &s->db, flags, NULL);
+    if (result != SQLITE_OK)
+        return hf__sqlite_fail(s, result, "open", err);
+    code = configure(s, err);
+    if (code == 0)
+        code = check_kind(s, &empty, err);
+    if (code == 0 && empty)
+        code = create(s, err);
+    if (code == 0 && empty)
+        code = check_kind(s, &empty, err);
+    if (code == 0)
+        code = switch_to_wal(s, err);
+    if (code == 0)
+        code = hf__sqlite_boot_adopt(s, err);
+    if (code == 0)
+        identify_wal(s); /* the first read has made it */
+    return code;
+}
+
+static int fill_in(struct hf__sqlite *s, const struct hf__url *url, hf_error *err)
+{
+    const char *force = hf__url_text(url, hf__sqlite_options, "force");
+    const struct hf_env *env = s->base.host->env;
+
+    if (url->host != NULL && url->host[0] != '\0')
+        return hf__fail(err, HF_INVALID,
+                        "sqlite: the URL names a host; write sqlite:/path/locks.db or "
+                        "sqlite:///path/locks.db");
+    if (force != NULL && strcmp(force, "network") != 0)
+        return hf__fail(err, HF_INVALID, "sqlite: force=%s is not known; there is force=network",
+                        force);
+    s->allow_network = force != NULL;
+    s->retain_ms = hf__url_number(url, hf__sqlite_options, "retain");
+    if (env->random(env->ctx, &s->dice, sizeof s->dice) != 0)
+        return hf__fail_errno(err, HF_SYSTEM, "sqlite: no random bits");
+    s->dice |= 1;
+    int code = hf__sqlite_absolute(url->path, &s->path, err);
+    if (code == 0 && asprintf(&s->wal_path, "%s-wal", s->path) < 0) {
+        s->wal_path = NULL;
+        code = hf__fail(err, HF_NO_MEMORY, NULL);
+    }
+    return code;
+}
+
+int hf__sqlite_open(const struct hf__url *url, const struct hf__host *host,
+                    struct hf__store **ret_store, hf_error *err)
+{
+    struct hf__sqlite *s = calloc(1, sizeof *s);
+    int code;
+
+    if (s == NULL)
+        return hf__fail(err, HF_NO_MEMORY, NULL);
+    s->base.type = &hf__sqlite_store_type;
+    s->base.host = host;
+    s->base.capabilities = s->base.type->capabilities;
+    pthread_mutex_init(&s->turn, NULL);
+    hf__sqlite_wake_init(s);
+    hf__sqlite_boot_read(s);
+    s->patience_ns = host->op_timeout_ms * HF__NS_PER_MS;
+    s->deadline_ns = hf__now_ns(host->env) + s->patience_ns;
+    code = fill_in(s, url, err);
+    if (code == 0)
+        code = hf__sqlite_secure(s, err);
+    if (code == 0)
+        code = connect_database(s, err);
+    if (code != 0) {
+        hf__sqlite_close(&s->base);
+        return code;
+    }
+    *ret_store = &s->base;
+    return 0;
+}
+
+void hf__sqlite_close(struct hf__store *store)
+{
+    struct hf__sqlite *s = (struct hf__sqlite *)store;
+
+    for (size_t i = 0; i < HF__SQL_COUNT; i++)
+        sqlite3_finalize(s->statements[i]);
+    sqlite3_close(s->db);
+    hf__sqlite_wake_clear(s);
+    pthread_mutex_destroy(&s->turn);
+    free(s->record.entries);
+    free(s->rows);
+    free(s->calls);
+    free(s->path);
+    free(s->wal_path);
+    free(s);
+}

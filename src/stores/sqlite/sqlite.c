@@ -1,0 +1,274 @@
+/* The store of one machine: the doorman's record in an SQLite database, for any number of
+ * processes.
+ *
+ * Each operation is
+ *
+ *      BEGIN IMMEDIATE        -- from here on no other process writes
+ *      SELECT ...             -- the lock's row and the part of its line that matters (record.c)
+ *      <the doorman decides>  -- on the clock read after BEGIN
+ *      INSERT/UPDATE/DELETE   -- only what changed (save.c)
+ *      COMMIT                 -- and fsync if a grant that never expires was touched
+ *      sendto                 -- to those who were let in (wake.c)
+ *
+ * The clock is the client's own (CLOCK_BOOTTIME of this machine), so an answer's sent_ns is the
+ * moment read inside the transaction. */
+#include "stores/sqlite/sqlite.h"
+#include "stores/builtin.h"
+
+#include "util/banned.h"
+
+#define WINDOW_FIRST \
+    4 /* waiters loaded at first; at least two, or every hand-over would load twice */
+#define RENEW_BATCH 256 /* renewals in one transaction, then others get their turn */
+
+enum kind { ATTEMPT, WITHDRAW, RELEASE, RENEW, BREAK };
+
+struct operation {
+    enum kind kind;
+    const struct hf__bid *bid;
+    int64_t retire_ms;   /* WITHDRAW, RELEASE */
+    uint64_t generation; /* RENEW */
+    bool now;            /* BREAK */
+};
+
+static struct hf__answer decide(struct hf__record *record, const struct operation *op,
+                                struct hf__moment at)
+{
+    switch (op->kind) {
+    case ATTEMPT:
+        return hf__doorman_attempt(record, op->bid, NULL, at);
+    case WITHDRAW:
+        return hf__doorman_withdraw(record, &op->bid->ticket, op->retire_ms, at);
+    case RELEASE:
+        return hf__doorman_release(record, &op->bid->ticket, op->retire_ms, at);
+    case RENEW:
+        return hf__doorman_renew(record, &op->bid->ticket, op->generation, at);
+    default:
+        return hf__doorman_break(record, &op->bid->ticket, op->now, at);
+    }
+}
+
+/* A waiter in the middle of a long queue: the doorman saw the others as a number only. */
+static int count_ahead(struct hf__sqlite *s, const struct operation *op, struct hf__answer *answer,
+                       hf_error *err)
+{
+    const struct hf__entry *me = hf__record_find(&s->record, &op->bid->ticket);
+    size_t ahead = 0;
+    int code;
+
+    if (op->kind != ATTEMPT || answer->verdict != HF__QUEUED || s->record.unseen == 0 ||
+        me == NULL || me->who == NULL || me < s->record.entries + s->record.gap)
+        return 0;
+    code = hf__sqlite_ahead(s, me, &ahead, err);
+    if (code == 0)
+        answer->position = ahead == SIZE_MAX ? 0 : ahead + 1;
+    return code;
+}
+
+/* Whoever is next looks once a second although it will be called: a call may be lost, or not reach
+ * into another namespace. Without a socket asking is all there is; it becomes rarer with the time
+ * waited. */
+static void pace(struct hf__sqlite *s, const struct operation *op, struct hf__moment at,
+                 struct hf__answer *answer)
+{
+    const struct hf__entry *me = hf__record_find(&s->record, &op->bid->ticket);
+    const struct hf__sqlite_row *row = me != NULL ? me->who : NULL;
+    bool called = row != NULL ? row->can_wake : s->wake.in >= 0;
+    int64_t most_ms = HF__NEVER;
+
+    if (answer->verdict != HF__QUEUED || me == NULL)
+        return;
+    if (!called) {
+        int64_t waited_ms = at.now_ms - me->since_ms;
+        most_ms = waited_ms < 20 ? 5 : waited_ms > 800 ? 200 : waited_ms / 4;
+    } else if (s->record.unseen == 0 || me < s->record.entries + s->record.gap) {
+        most_ms = 800;
+    }
+    if (most_ms == HF__NEVER)
+        return;
+    most_ms += (int64_t)hf__sqlite_dice(s, (uint64_t)most_ms / 4 + 1);
+    if (answer->ask_again_ms > most_ms)
+        answer->ask_again_ms = most_ms;
+}
+
+/* Inside a transaction: load, decide, save; with a wider window if the doorman asks for it. */
+static int apply(struct hf__sqlite *s, const struct operation *op, struct hf__moment at,
+                 struct hf__answer *ret_answer, hf_error *err)
+{
+    struct hf__sqlite_window window = {.name = op->bid->name,
+                                       .name_len = op->bid->name_len,
+                                       .ticket = &op->bid->ticket,
+                                       .waiters = WINDOW_FIRST,
+                                       .remembered = op->kind == ATTEMPT || op->kind == WITHDRAW,
+                                       .now_ms = at.now_ms};
+    struct hf__answer answer;
+    int code;
+
+    for (;; window.waiters *= 8) {
+        code = hf__sqlite_load(s, &window, err);
+        if (code != 0)
+            return code;
+        answer = decide(&s->record, op, at);
+        if (answer.verdict != HF__MORE)
+            break;
+    }
+    code = hf__sqlite_save(s, op->bid, at, err);
+    if (code == 0)
+        code = count_ahead(s, op, &answer, err);
+    if (code != 0)
+        return code;
+    pace(s, op, at, &answer);
+    answer.sent_ns = ret_answer->sent_ns;
+    *ret_answer = answer;
+    return 0;
+}
+
+static void tell_broken(struct hf__sqlite *s, const struct operation *op)
+{
+    for (size_t i = 0; op->kind == BREAK && i < s->record.count; i++) {
+        const struct hf__entry *e = &s->record.entries[i];
+        if (hf__ticket_equal(&e->ticket, &op->bid->ticket))
+            hf__sqlite_call(s, e, 0);
+    }
+}
+
+static int operate_once(struct hf__sqlite *s, const struct operation *op,
+                        struct hf__answer *ret_answer, hf_error *err)
+{
+    struct hf__answer answer = {0};
+    int code = hf__sqlite_begin(s, err);
+
+    if (code != 0)
+        return code;
+    struct hf__moment at = hf__sqlite_moment(s, &answer.sent_ns);
+    code = apply(s, op, at, &answer, err);
+    if (code != 0) {
+        hf__sqlite_rollback(s);
+        return code;
+    }
+    tell_broken(s, op);
+    code = hf__sqlite_commit(s, err);
+    if (code == 0)
+        *ret_answer = answer;
+    return code;
+}
+
+/* On a full disk the WAL cannot grow, but what is in it can often be moved into the database: then
+ * it is written from its beginning again, and a lock can at least be released. */
+static int operate(struct hf__store *store, const struct operation *op, int64_t deadline_ns,
+                   struct hf__answer *ret_answer, hf_error *err)
+{
+    struct hf__sqlite *s = (struct hf__sqlite *)store;
+    int code = hf__sqlite_enter(s, deadline_ns, err);
+
+    if (code != 0)
+        return code;
+    code = operate_once(s, op, ret_answer, err);
+    if (code == HF_FULL &&
+        sqlite3_wal_checkpoint_v2(s->db, NULL, SQLITE_CHECKPOINT_RESTART, NULL, NULL) == SQLITE_OK)
+        code = operate_once(s, op, ret_answer, err);
+    hf__sqlite_leave(s);
+    return code;
+}
+
+static int attempt(struct hf__store *store, const struct hf__bid *bid, int64_t deadline_ns,
+                   struct hf__answer *ret_answer, hf_error *err)
+{
+    struct operation op = {.kind = ATTEMPT, .bid = bid};
+
+    return operate(store, &op, deadline_ns, ret_answer, err);
+}
+
+static int withdraw(struct hf__store *store, const struct hf__bid *bid, int64_t retire_ms,
+                    int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
+{
+    struct operation op = {.kind = WITHDRAW, .bid = bid, .retire_ms = retire_ms};
+
+    return operate(store, &op, deadline_ns, ret_answer, err);
+}
+
+static int release(struct hf__store *store, const struct hf__bid *bid, int64_t retire_ms,
+                   int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
+{
+    struct operation op = {.kind = RELEASE, .bid = bid, .retire_ms = retire_ms};
+
+    return operate(store, &op, deadline_ns, ret_answer, err);
+}
+
+static int break_ticket(struct hf__store *store, const struct hf__bid *bid, bool now,
+                        int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
+{
+    struct operation op = {.kind = BREAK, .bid = bid, .now = now};
+
+    return operate(store, &op, deadline_ns, ret_answer, err);
+}
+
+static int renew_batch(struct hf__sqlite *s, struct hf__renewal *items, size_t count, hf_error *err)
+{
+    int64_t sent_ns;
+    int code = hf__sqlite_begin(s, err);
+
+    if (code != 0)
+        return code;
+    struct hf__moment at = hf__sqlite_moment(s, &sent_ns);
+    for (size_t i = 0; i < count && code == 0; i++) {
+        struct hf__bid bid = {
+            .name = items[i].name, .name_len = items[i].name_len, .ticket = items[i].ticket};
+        struct operation op = {.kind = RENEW, .bid = &bid, .generation = items[i].generation};
+        items[i].answer.sent_ns = sent_ns;
+        code = apply(s, &op, at, &items[i].answer, err);
+    }
+    if (code != 0) {
+        hf__sqlite_rollback(s);
+        return code;
+    }
+    return hf__sqlite_commit(s, err);
+}
+
+static int renew(struct hf__store *store, struct hf__renewal *items, size_t count,
+                 int64_t deadline_ns, hf_error *err)
+{
+    struct hf__sqlite *s = (struct hf__sqlite *)store;
+    int code = 0;
+
+    for (size_t done = 0; done < count && code == 0; done += RENEW_BATCH) {
+        size_t n = count - done < RENEW_BATCH ? count - done : RENEW_BATCH;
+        code = hf__sqlite_enter(s, deadline_ns, err);
+        if (code != 0)
+            break;
+        code = renew_batch(s, items + done, n, err);
+        hf__sqlite_leave(s);
+        /* The batches before this one were applied. */
+        if (code == HF_UNAVAILABLE && done > 0 && err != NULL)
+            err->code = HF_UNKNOWN;
+        if (code == HF_UNAVAILABLE && done > 0)
+            code = HF_UNKNOWN;
+    }
+    return code;
+}
+
+static const char *const schemes[] = {"sqlite", NULL};
+
+const struct hf__store_type hf__sqlite_store_type = {
+    .abi = HF__STORE_ABI,
+    .name = "sqlite",
+    .schemes = schemes,
+    .summary = "a file on this machine, for any number of its processes (the default)",
+    .capabilities = HF_CAN_SHARE | HF_CAN_LIMIT | HF_CAN_LEASE | HF_CAN_NEVER | HF_CAN_DELAY |
+                    HF_CAN_QUEUE | HF_CAN_PUSH | HF_CAN_TOKEN | HF_CAN_CHECK | HF_CAN_BREAK |
+                    HF_CAN_DETACH | HF_CAN_PROCESS | HF_CAN_PERSIST,
+    .options = hf__sqlite_options,
+    .ddl = hf__sqlite_schema,
+    .open = hf__sqlite_open,
+    .close = hf__sqlite_close,
+    .attempt = attempt,
+    .withdraw = withdraw,
+    .release = release,
+    .renew = renew,
+    .inspect = hf__sqlite_inspect,
+    .break_ticket = break_ticket,
+    .upkeep = hf__sqlite_upkeep,
+    .diagnose = hf__sqlite_diagnose,
+    .wake_fd = hf__sqlite_wake_fd,
+    .wake = hf__sqlite_wake,
+};

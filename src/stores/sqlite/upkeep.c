@@ -1,0 +1,149 @@
+/* Setup, which opening has done already, and the removal of what has been idle for long.
+ *
+ * A lock's row is kept for its generation. Without it the next one is taken from the wall clock
+ * alone, which is above it as long as the clock was not put back by more than `retain`. */
+#include "stores/sqlite/sqlite.h"
+
+#include "util/banned.h"
+
+#define PURGE_BATCH 200 /* locks in one transaction, then others get their turn */
+
+struct purge {
+    int64_t before_ms; /* wall clock */
+    int64_t last_id;
+    size_t seen; /* in this batch */
+    uint64_t removed;
+};
+
+static int remove_lock(struct hf__sqlite *s, hf_error *err)
+{
+    sqlite3_stmt *q = NULL;
+    int result = sqlite3_prepare_v2(s->db, "DELETE FROM holdfast_lock WHERE id = ?1", -1, &q, NULL);
+
+    if (result == SQLITE_OK) {
+        sqlite3_bind_int64(q, 1, s->lock.id);
+        result = sqlite3_step(q);
+    }
+    sqlite3_finalize(q);
+    return result == SQLITE_DONE ? 0 : hf__sqlite_fail(s, result, "purge", err);
+}
+
+static bool is_empty(const struct hf__sqlite *s)
+{
+    for (size_t i = 0; i < s->record.count; i++) {
+        if (s->record.entries[i].place != HF__GONE)
+            return false;
+    }
+    return true;
+}
+
+/* What has run out but was never swept must not keep an idle lock alive. */
+static int purge_lock(struct hf__sqlite *s, struct purge *p, const char *name, size_t name_len,
+                      hf_error *err)
+{
+    struct hf__moment at = hf__sqlite_moment(s, NULL);
+    struct hf__sqlite_window everything = {.name = name,
+                                           .name_len = name_len,
+                                           .waiters = SIZE_MAX,
+                                           .remembered = true,
+                                           .now_ms = at.now_ms};
+    struct hf__bid nobody = {.name = name, .name_len = name_len};
+    int code = hf__sqlite_load(s, &everything, err);
+
+    if (code != 0)
+        return code;
+    hf__doorman_sweep(&s->record, at);
+    if (is_empty(s)) {
+        code = hf__sqlite_save(s, &nobody, at, err);
+        p->removed++;
+        return code != 0 ? code : remove_lock(s, err);
+    }
+    return hf__sqlite_save(s, &nobody, at, err);
+}
+
+static int purge_some(struct hf__sqlite *s, struct purge *p, hf_error *err)
+{
+    sqlite3_stmt *q = NULL;
+    int code = 0;
+    int result =
+        sqlite3_prepare_v2(s->db,
+                           "SELECT id, name FROM holdfast_lock WHERE id > ?1 AND touched <= ?2"
+                           " ORDER BY id LIMIT ?3",
+                           -1, &q, NULL);
+
+    sqlite3_bind_int64(q, 1, p->last_id);
+    sqlite3_bind_int64(q, 2, p->before_ms);
+    sqlite3_bind_int(q, 3, PURGE_BATCH);
+    while (code == 0 && result != SQLITE_DONE && (result = sqlite3_step(q)) == SQLITE_ROW) {
+        p->last_id = sqlite3_column_int64(q, 0);
+        p->seen++;
+        const char *name = sqlite3_column_blob(q, 1);
+        code = purge_lock(s, p, name, (size_t)sqlite3_column_bytes(q, 1), err);
+    }
+    if (code == 0 && result != SQLITE_DONE)
+        code = hf__sqlite_fail(s, result, "purge", err);
+    sqlite3_finalize(q);
+    return code;
+}
+
+static int purge_batch(struct hf__sqlite *s, struct purge *p, int64_t deadline_ns, hf_error *err)
+{
+    int code = hf__sqlite_enter(s, deadline_ns, err);
+
+    p->seen = 0;
+    if (code != 0)
+        return code;
+    code = hf__sqlite_begin(s, err);
+    if (code == 0) {
+        code = purge_some(s, p, err);
+        if (code == 0)
+            code = hf__sqlite_commit(s, err);
+        else
+            hf__sqlite_rollback(s);
+    }
+    hf__sqlite_leave(s);
+    return code;
+}
+
+static int purge(struct hf__sqlite *s, int64_t retain_ms, int64_t deadline_ns, uint64_t *ret_count,
+                 hf_error *err)
+{
+    int64_t wall_ms = (int64_t)(hf__sqlite_moment(s, NULL).stamp_us / 1000);
+    struct purge p = {.before_ms = wall_ms - (retain_ms > 0 ? retain_ms : s->retain_ms)};
+    int code;
+
+    do
+        code = purge_batch(s, &p, deadline_ns, err);
+    while (code == 0 && p.seen == PURGE_BATCH);
+    if (code != 0)
+        return code;
+    pthread_mutex_lock(&s->turn);
+    hf__sqlite_stale_sockets(s, true);
+    pthread_mutex_unlock(&s->turn);
+    if (ret_count != NULL)
+        *ret_count = p.removed;
+    return 0;
+}
+
+static int setup(struct hf__sqlite *s, int64_t deadline_ns, hf_error *err)
+{
+    int code = hf__sqlite_enter(s, deadline_ns, err);
+
+    if (code != 0)
+        return code;
+    code = hf__sqlite_still_ours(s, err);
+    hf__sqlite_leave(s);
+    return code;
+}
+
+int hf__sqlite_upkeep(struct hf__store *store, enum hf__upkeep what, int64_t retain_ms,
+                      int64_t deadline_ns, uint64_t *ret_count, hf_error *err)
+{
+    struct hf__sqlite *s = (struct hf__sqlite *)store;
+
+    if (what == HF__PURGE)
+        return purge(s, retain_ms, deadline_ns, ret_count, err);
+    if (ret_count != NULL)
+        *ret_count = 0;
+    return setup(s, deadline_ns, err);
+}

@@ -1,0 +1,228 @@
+/* Push: one unix datagram socket per client, named by 128 random bits in <database>.wake/, a
+ * directory of mode 0700. A waiter's row carries the name; whoever lets it in sends ticket and
+ * generation after the commit. Nothing here can fail an operation: a call that does not arrive
+ * costs time only.
+ *
+ * A socket's address holds 107 bytes. Longer paths go through /proc/self/fd/<directory>/<name>. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "stores/sqlite/sqlite.h"
+
+#include "util/banned.h"
+
+#define MESSAGE_SIZE 24 /* ticket, generation (little-endian) */
+#define NAME_SIZE    (2 * HF__SQLITE_WAKE_SIZE + 1)
+
+void hf__sqlite_wake_init(struct hf__sqlite *s)
+{
+    s->wake.dir = s->wake.in = s->wake.out = -1;
+}
+
+static void format_name(const unsigned char *wake, char name[NAME_SIZE])
+{
+    struct hf__ticket bits;
+
+    memcpy(bits.bits, wake, sizeof bits.bits);
+    hf__ticket_format(&bits, name);
+}
+
+/* Only a directory that nobody else can look into is good enough. */
+static bool open_directory(struct hf__sqlite *s, bool create)
+{
+    struct stat st;
+    char path[4200];
+
+    if (s->wake.dir >= 0)
+        return true;
+    snprintf(path, sizeof path, "%s.wake", s->path);
+    if (create && mkdir(path, 0700) != 0 && errno != EEXIST)
+        return false;
+    int fd = open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    if (fstat(fd, &st) != 0 || st.st_uid != geteuid() || (st.st_mode & 077) != 0) {
+        close(fd);
+        return false;
+    }
+    s->wake.dir = fd;
+    return true;
+}
+
+static socklen_t make_address(const struct hf__sqlite *s, const char *name,
+                              struct sockaddr_un *address)
+{
+    int len = snprintf(address->sun_path, sizeof address->sun_path, "%s.wake/%s", s->path, name);
+
+    address->sun_family = AF_UNIX;
+    if (len < 0 || (size_t)len >= sizeof address->sun_path)
+        snprintf(address->sun_path, sizeof address->sun_path, "/proc/self/fd/%d/%.32s", s->wake.dir,
+                 name);
+    return sizeof *address;
+}
+
+static int bind_socket(struct hf__sqlite *s)
+{
+    struct sockaddr_un address = {0};
+    const struct hf_env *env = s->base.host->env;
+    char name[NAME_SIZE];
+    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+    if (fd < 0)
+        return -1;
+    if (env->random(env->ctx, s->wake.name, sizeof s->wake.name) == 0) {
+        format_name(s->wake.name, name);
+        socklen_t len = make_address(s, name, &address);
+        if (bind(fd, (struct sockaddr *)&address, len) == 0)
+            return fd;
+    }
+    close(fd);
+    return -1;
+}
+
+int hf__sqlite_wake_fd(struct hf__store *store)
+{
+    struct hf__sqlite *s = (struct hf__sqlite *)store;
+    int fd;
+
+    pthread_mutex_lock(&s->turn);
+    if (!s->wake.asked && open_directory(s, true))
+        s->wake.in = bind_socket(s);
+    s->wake.asked = true;
+    fd = s->wake.in;
+    pthread_mutex_unlock(&s->turn);
+    return fd;
+}
+
+void hf__sqlite_wake_clear(struct hf__sqlite *s)
+{
+    char name[NAME_SIZE];
+
+    if (s->wake.in >= 0) {
+        format_name(s->wake.name, name);
+        unlinkat(s->wake.dir, name, 0);
+        close(s->wake.in);
+    }
+    if (s->wake.out >= 0)
+        close(s->wake.out);
+    if (s->wake.dir >= 0)
+        close(s->wake.dir);
+    hf__sqlite_wake_init(s);
+}
+
+/* Receiving
+ * ----------------------------------------------------------------------------------------- */
+
+void hf__sqlite_wake(struct hf__store *store, hf__wake_sink *sink, void *ctx)
+{
+    struct hf__sqlite *s = (struct hf__sqlite *)store;
+    unsigned char message[MESSAGE_SIZE + 1];
+
+    for (int i = 0; i < 256; i++) { /* the keeper has other things to do as well */
+        ssize_t n = recv(s->wake.in, message, sizeof message, MSG_DONTWAIT);
+        struct hf__ticket ticket;
+        uint64_t generation = 0;
+        if (n < 0 && errno != EINTR)
+            return;
+        if (n != MESSAGE_SIZE)
+            continue;
+        memcpy(ticket.bits, message, sizeof ticket.bits);
+        for (int k = 7; k >= 0; k--)
+            generation = generation << 8 | message[16 + k];
+        sink(ctx, &ticket, generation);
+    }
+}
+
+/* Sending
+ * ------------------------------------------------------------------------------------------- */
+
+static bool is_socket(const struct hf__sqlite *s, const char *name)
+{
+    struct stat st;
+
+    return fstatat(s->wake.dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISSOCK(st.st_mode);
+}
+
+static void send_call(struct hf__sqlite *s, const struct hf__sqlite_call *call)
+{
+    struct sockaddr_un address = {0};
+    unsigned char message[MESSAGE_SIZE];
+    char name[NAME_SIZE];
+
+    memcpy(message, call->ticket.bits, sizeof call->ticket.bits);
+    for (int k = 0; k < 8; k++)
+        message[16 + k] = (unsigned char)(call->generation >> (8 * k));
+    format_name(call->wake, name);
+    socklen_t len = make_address(s, name, &address);
+    ssize_t n = sendto(s->wake.out, message, sizeof message, MSG_DONTWAIT | MSG_NOSIGNAL,
+                       (struct sockaddr *)&address, len);
+    /* Names are never used twice: a socket that nobody listens to belongs to a client that died. */
+    if (n < 0 && errno == ECONNREFUSED && is_socket(s, name))
+        unlinkat(s->wake.dir, name, 0);
+}
+
+static bool open_sender(struct hf__sqlite *s)
+{
+    if (s->wake.out < 0)
+        s->wake.out = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    return s->wake.out >= 0;
+}
+
+void hf__sqlite_tell(struct hf__sqlite *s)
+{
+    if (s->call_count > 0 && open_directory(s, false) && open_sender(s)) {
+        for (size_t i = 0; i < s->call_count; i++)
+            send_call(s, &s->calls[i]);
+    }
+    s->call_count = 0;
+}
+
+/* Cleaning up
+ * --------------------------------------------------------------------------------------- */
+
+static bool is_stale(struct hf__sqlite *s, const char *name)
+{
+    struct sockaddr_un address = {0};
+    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    bool refused;
+
+    if (fd < 0)
+        return false;
+    socklen_t len = make_address(s, name, &address);
+    refused = connect(fd, (struct sockaddr *)&address, len) != 0 && errno == ECONNREFUSED;
+    close(fd);
+    return refused;
+}
+
+size_t hf__sqlite_stale_sockets(struct hf__sqlite *s, bool remove)
+{
+    struct hf__ticket ignored;
+    struct dirent *entry;
+    size_t count = 0;
+
+    if (!open_directory(s, false))
+        return 0;
+    int fd = openat(s->wake.dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *listing = fd < 0 ? NULL : fdopendir(fd);
+    if (listing == NULL) {
+        if (fd >= 0)
+            close(fd);
+        return 0;
+    }
+    while ((entry = readdir(listing)) != NULL) {
+        if (!hf__ticket_parse(entry->d_name, &ignored) || !is_socket(s, entry->d_name) ||
+            !is_stale(s, entry->d_name))
+            continue;
+        count++;
+        if (remove)
+            unlinkat(s->wake.dir, entry->d_name, 0);
+    }
+    closedir(listing);
+    return count;
+}

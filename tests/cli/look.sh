@@ -1,0 +1,234 @@
+# ls, show, break, check: looking and mending.
+
+is_free() {
+    ! "$HOLDFAST" show -q "$1"
+}
+
+test_ls_of_an_empty_store_is_empty() {
+    nothing_left
+    hf ls --json
+    status_is 0
+    out_is_empty
+}
+
+test_ls_is_a_table_sorted_by_name() {
+    hf lock -q b --ttl 1m --note 'for now'
+    hf lock -q a --never-expires
+    hf ls
+    status_is 0
+    out_has '^NAME +MODE +HELD BY +FOR +LEFT +WAITING +NOTE$'
+    [ "$(sed -n 2p out | cut -c1)" = a ]
+    sed -n 2p out | grep -q 'exclusive.*, pid [0-9]*, holdfast.*never expires'
+    sed -n 3p out | grep -q '^b .* 0  *for now$'
+    lacks out ' $'
+}
+
+test_ls_json_has_one_object_a_lock() {
+    hf lock -q -s a --ttl 1m
+    hf lock -q -s a --ttl 1m
+    hf lock -q b --ttl 1m
+    hf ls --json
+    json 'map(.name) == ["a", "b"] and (.[0].holders | length == 2) and .[1].queue == []'
+}
+
+test_ls_prefix() {
+    for name in job/1 job/2 other 'job%'; do
+        hf lock -q "$name" --ttl 1m
+    done
+    hf ls --prefix job/ --json
+    json 'map(.name) == ["job/1", "job/2"]'
+    hf ls --prefix nothing --json
+    out_is_empty
+}
+
+is_old() {
+    "$HOLDFAST" ls --older-than 100ms --json | jq -e '.name == "x"' >/dev/null
+}
+
+test_ls_older_than() {
+    hf lock -q x --ttl 1m
+    hf ls --older-than 1h
+    status_is 0
+    out_is_empty
+    eventually is_old
+}
+
+test_show_tells_holders_and_queue() {
+    hf lock -q x --ttl 1m --note why
+    ticket=$(cat out)
+    "$HOLDFAST" lock -q x --ttl 1m >second 2>&1 &
+    pid=$!
+    eventually queue_of x 1
+    hf show x
+    status_is 0
+    out_has "^inside +exclusive +$ticket +[0-9]+ .* why$"
+    out_has '^waiting, place 1 +exclusive +[0-9a-f]{32} +- '
+    hf show x --json
+    json '.[0] | .free == false and (.holders[0] | .place == "inside" and .ttl_ms == 60000 and .claimed
+          and (.generation | type == "string") and .note == "why") and (.queue[0] | .position == 1
+          and .generation == null)'
+    kill "$pid"
+    wait "$pid" || :
+}
+
+queue_of() {
+    [ "$("$HOLDFAST" show --json "$1" | jq '.queue | length')" = "$2" ]
+}
+
+test_show_of_a_free_lock() {
+    hf show x
+    status_is 1
+    out_is 'x is free'
+    hf show -q x
+    status_is 1
+    out_is_empty
+    hf show --json x
+    status_is 1
+    json '.[0] == {name: "x", free: true, holders: [], queue: []}'
+}
+
+test_break_keeps_a_lease_closed_until_it_ends() {
+    hf lock -q x --ttl 1m
+    ticket=$(cat out)
+    hf break x --ticket "$ticket"
+    status_is 0
+    out_has '^broken: .*, pid [0-9]+, holdfast no longer holds x; it stays closed for '
+    hf show x --json
+    json '.[0].holders[0].place == "lingering"'
+    hf lock x -nq --ttl 1m
+    status_is 1
+    hf renew x --ticket "$ticket"
+    refused 1 'no longer, held'
+    hf break x --ticket "$ticket" --now
+    status_is 0
+    nothing_left
+}
+
+test_break_of_a_lock_that_never_expires() {
+    hf lock -q x --never-expires
+    ticket=$(cat out)
+    hf break x --ticket "$ticket" --json
+    status_is 0
+    json ".[0] | .name == \"x\" and .ticket == \"$ticket\" and .now == false and .closed_ms == 0
+          and .was.place == \"inside\""
+    nothing_left
+    hf break x --ticket "$ticket"
+    refused 1 'no such lock or ticket'
+}
+
+test_break_withdraws_a_waiter() {
+    hf lock -q x --ttl 1m
+    "$HOLDFAST" lock -q x --ttl 1m -w 20s >second 2>&1 &
+    pid=$!
+    eventually queue_of x 1
+    waiter=$("$HOLDFAST" show --json x | jq -r '.queue[0].ticket')
+    hf break x --ticket "$waiter"
+    status_is 0
+    out_has '^broken: .* no longer waits$'
+    hf show x --json
+    json '.[0].holders | length == 1'
+    kill "$pid" 2>/dev/null || :
+    wait "$pid" || :
+}
+
+test_break_respects_the_lock_delay() {
+    hf lock -q x --ttl 1m --lock-delay 1m
+    ticket=$(cat out)
+    hf break x --ticket "$ticket" --now --json
+    status_is 0
+    json '.[0].closed_ms > 30000'
+    hf lock x -nq --ttl 1m
+    status_is 1
+}
+
+test_check_tells_current_from_stale() {
+    hf lock x --ttl 1m --json
+    sequencer=$(jq -r .sequencer out) ticket=$(jq -r .ticket out)
+    hf check "$sequencer"
+    status_is 0
+    out_is current
+    hf check -q "$sequencer"
+    status_is 0
+    out_is_empty
+    hf unlock x --ticket "$ticket"
+    hf check "$sequencer"
+    status_is 1
+    out_is stale
+    hf check --json "$sequencer"
+    status_is 1
+    json ".[0] == {sequencer: \"$sequencer\", current: false}"
+}
+
+test_check_refuses_what_is_no_sequencer() {
+    for bad in '' x hf1:x:0::x 'hf1:q:5::x' 'hf1:x:5::'; do
+        hf check "$bad"
+        refused 64 '.'
+    done
+}
+
+test_any_bytes_can_be_a_name() {
+    for name in "'; DROP TABLE holdfast_lock; --" '../../etc' '%' '%41' '{}' ' x' 'x ' X "$(printf 'a\tb\033[31m')" \
+        "$(printf 'bad\377utf8')" 'é' "$(printf '\342\200\256evil')"; do
+        hf lock -q "$name" --ttl 1m
+        status_is 0
+        hf show -q "$name"
+        status_is 0
+        hf lock -nq "$name" --ttl 1m
+        status_is 1
+    done
+    hf show -q x
+    status_is 1
+    hf show -q A
+    status_is 1
+    hf ls --json
+    json 'length == 12 and (map(.name) | unique | length == 12)'
+    jq -r .name out | grep -qx 'bad%FFutf8'
+    jq -r .name out | grep -qx '%2541'
+}
+
+test_strange_names_do_not_reach_the_terminal() {
+    hf lock -q "$(printf 'a\033[31m\342\200\256\377%% ')" --ttl 1m --note "$(printf 'n\007\n100%%')"
+    hf ls
+    out_has '^a%1B\[31m%E2%80%AE%FF%25%20 '
+    out_has ' n%07%0A100%$'
+    lacks out "$(printf '[\007\033]')"
+    hf ls --json
+    json '.[0].holders[0].note == "n\u0007\n100%25"'
+}
+
+test_columns_are_aligned_by_width() {
+    hf lock -q 'é日本' --ttl 1m
+    hf lock -q plain --ttl 1m
+    hf ls
+    python3 - <<'END'
+import unicodedata
+def column(line):
+    at = line.index("exclusive")
+    return sum(2 if unicodedata.east_asian_width(c) == "W" else 1 for c in line[:at])
+lines = open("out", encoding="utf-8").read().splitlines()[1:]
+assert len({column(line) for line in lines}) == 1, lines
+END
+}
+
+test_colours_only_when_asked_or_on_a_terminal() {
+    hf lock -q x --ttl 1m
+    escape=$(printf '\033')
+    hf ls
+    lacks out "$escape"
+    hf ls --color always
+    out_has "^$escape\[1mNAME"
+    script -qc "'$HOLDFAST' ls" terminal >/dev/null </dev/null
+    grep -q "$escape" terminal
+    NO_COLOR=1 script -qc "'$HOLDFAST' ls" terminal >/dev/null </dev/null
+    lacks terminal "$escape"
+    script -qc "'$HOLDFAST' ls --color never" terminal >/dev/null </dev/null
+    lacks terminal "$escape"
+}
+
+test_lease_ends_by_itself() {
+    hf lock -q x --ttl 100ms
+    eventually is_free x
+    nothing_left
+}
+
+. "$(dirname "$0")/harness.sh"

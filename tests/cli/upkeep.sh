@@ -1,0 +1,138 @@
+# setup, gc, doctor, stores, bench.
+
+test_setup_creates_the_store() {
+    hf setup
+    status_is 0
+    out_is "$HOLDFAST_URL is ready"
+    exists store/locks.db
+    hf setup --json
+    status_is 0
+    json ".[0] == {url: \"$HOLDFAST_URL\", ready: true}"
+    hf setup -q
+    out_is_empty
+}
+
+test_setup_print_does_not_touch_the_store() {
+    hf setup --print
+    status_is 0
+    out_has 'CREATE TABLE'
+    absent store/locks.db
+    hf setup --print --json
+    json '.[0].store == "sqlite" and (.[0].ddl | contains("CREATE TABLE"))'
+    hf -u "trace+sqlite:$PWD/x" setup --print
+    out_has 'CREATE TABLE'
+    hf -u memory://x setup --print
+    status_is 0
+    out_is '# memory needs nothing'
+    hf -u gopher://x setup --print
+    refused 69 "no store for 'gopher:'"
+}
+
+test_the_printed_setup_is_what_setup_makes() {
+    hf setup --print
+    status_is 0
+    cp out schema.sql
+    hf setup -q
+    status_is 0
+    python3 - <<'END'
+import sqlite3
+def tables(db):
+    return sorted(r for r in db.execute("SELECT type, name, sql FROM sqlite_master"))
+made = sqlite3.connect("store/locks.db")
+printed = sqlite3.connect(":memory:")
+printed.executescript(open("schema.sql").read())
+assert tables(made) == tables(printed), (tables(made), tables(printed))
+END
+}
+
+test_gc_counts_what_it_removes() {
+    hf lock -q x --ttl 1m
+    ticket=$(cat out)
+    hf lock -q kept --ttl 1m
+    hf unlock x --ticket "$ticket"
+    hf gc
+    status_is 0
+    out_is 'removed 0 idle records'
+    eventually gc_removes_one
+    hf show -q kept
+    status_is 0
+}
+
+gc_removes_one() {
+    "$HOLDFAST" gc --retain 10ms --json | jq -e '.removed == 1' >/dev/null
+}
+
+test_doctor_finds_a_sound_store_sound() {
+    hf doctor
+    status_is 0
+    out_has '^fine +a trial lock was taken and released in '
+    out_has '^fine +C9 +'
+    hf doctor --json
+    status_is 0
+    json 'all(.level | IN("fine", "note", "warning", "problem")) and any(.clause == "C3")'
+    hf doctor -q
+    status_is 0
+    out_is_empty
+    nothing_left
+}
+
+test_doctor_tells_a_problem() {
+    hf -u "fault+$HOLDFAST_URL?fail=attempt:*&op_timeout=200ms" doctor
+    status_is 1
+    out_has '^problem +C6 +a trial lock failed'
+}
+
+test_doctor_tells_what_a_store_lacks() {
+    hf -u memory://x doctor --json
+    status_is 0
+    json 'any(.level == "note" and (.text | test("several processes")))'
+}
+
+test_stores_lists_them_with_their_capabilities() {
+    hf stores
+    status_is 0
+    out_has '^memory  memory:'
+    out_has '^sqlite  sqlite:'
+    out_has '^  cannot .*process'
+    hf stores --json
+    json 'map(.name) | contains(["memory", "sqlite", "trace", "fault"])'
+    json 'map(select(.name == "sqlite"))[0] | .usable and .missing == null and .capabilities.token
+          and .capabilities.process'
+    hf stores sqlite
+    status_is 0
+    out_has '^  option +op_timeout='
+    hf stores frob
+    refused 69 "no store 'frob'"
+}
+
+test_stores_says_why_one_is_missing() {
+    HOLDFAST_MODULES=$PWD/nowhere
+    export HOLDFAST_MODULES
+    hf stores --json
+    status_is 0
+    json 'map(select(.name == "trace"))[0] | .usable == false and (.missing | test("module"))'
+    hf stores trace
+    status_is 0
+    out_has '^  missing .*install'
+}
+
+test_bench_measures() {
+    hf bench --count 20
+    status_is 0
+    out_has '^20 rounds of acquire and release, [0-9]+ a second$'
+    out_has '^p50 [0-9.]+ us, p90 [0-9.]+ us, p99 [0-9.]+ us, longest [0-9.]+ us$'
+    hf bench --json --threads 3 --count 5
+    status_is 0
+    json '.[0] | .threads == 3 and .rounds == 15 and .p50_ns <= .p90_ns and .p90_ns <= .p99_ns
+          and .p99_ns <= .max_ns and .per_second > 0'
+    hf -u memory://x bench --json --same --threads 2 --count 50
+    json '.[0].rounds == 100'
+    nothing_left
+}
+
+test_bench_reports_a_failing_store() {
+    hf -u "fault+$HOLDFAST_URL?fail=attempt:3-&op_timeout=200ms" bench --count 20
+    refused 69 'holdfast/bench/0'
+}
+
+. "$(dirname "$0")/harness.sh"

@@ -1,0 +1,180 @@
+# Where the URL comes from, and what is refused.
+
+# A config file with these lines and this mode.
+write_config() {
+    mkdir -p "$(dirname "$1")"
+    printf '%s\n' "$3" >"$1"
+    chmod "$2" "$1"
+}
+
+test_option_wins_over_environment() {
+    mkdir other
+    hf -u "sqlite:$PWD/other/locks.db" lock -q x --ttl 5s
+    status_is 0
+    exists other/locks.db
+    absent store/locks.db
+}
+
+test_environment_wins_over_config() {
+    mkdir other
+    write_config .config/holdfast/config 600 "url = sqlite:$PWD/other/locks.db"
+    hf lock -q x --ttl 5s
+    status_is 0
+    exists store/locks.db
+    absent other/locks.db
+}
+
+test_config_names_the_store() {
+    unset HOLDFAST_URL
+    write_config .config/holdfast/config 644 "# ours
+
+  url =  sqlite:$PWD/store/locks.db  "
+    hf lock -q x --ttl 5s
+    status_is 0
+    exists store/locks.db
+}
+
+test_xdg_config_home_is_used() {
+    unset HOLDFAST_URL
+    XDG_CONFIG_HOME=$PWD/xdg
+    export XDG_CONFIG_HOME
+    write_config .config/holdfast/config 644 'url = nonsense:'
+    write_config xdg/holdfast/config 644 "url = sqlite:$PWD/store/locks.db"
+    hf lock -q x --ttl 5s
+    status_is 0
+    exists store/locks.db
+}
+
+test_empty_environment_counts_as_unset() {
+    write_config .config/holdfast/config 644 "url = sqlite:$PWD/store/locks.db"
+    HOLDFAST_URL=
+    hf lock -q x --ttl 5s
+    status_is 0
+    exists store/locks.db
+}
+
+test_config_mistakes_are_refused() {
+    unset HOLDFAST_URL
+    write_config .config/holdfast/config 600 'colour = blue'
+    hf ls
+    refused 64 "config line 1: there is no setting 'colour'"
+    write_config .config/holdfast/config 600 'url'
+    hf ls
+    refused 64 "config line 1: expected 'url = URL'"
+    write_config .config/holdfast/config 600 'url ='
+    hf ls
+    refused 64 'line 1: expected one'
+    write_config .config/holdfast/config 600 'url = memory://a
+url = memory://b'
+    hf ls
+    refused 64 'line 2: expected one'
+}
+
+test_config_with_password_must_be_private() {
+    unset HOLDFAST_URL
+    write_config .config/holdfast/config 644 'url = memory://me:secret@x'
+    hf ls
+    refused 64 'holds a password.*chmod 600'
+    lacks err secret
+    chmod 600 .config/holdfast/config
+    hf ls
+    status_is 0
+}
+
+test_config_that_everybody_writes_is_refused() {
+    unset HOLDFAST_URL
+    write_config .config/holdfast/config 666 'url = memory://x'
+    hf ls
+    refused 64 'everybody can write .*chmod o-w'
+}
+
+test_config_of_another_user_is_refused() {
+    [ "$(id -u)" -eq 0 ] || skip 'only root can give files away'
+    unset HOLDFAST_URL
+    write_config .config/holdfast/config 600 'url = memory://x'
+    chown 65534 .config/holdfast/config
+    hf ls
+    refused 64 'belongs to another user'
+}
+
+test_config_that_cannot_be_read_is_not_skipped() {
+    unset HOLDFAST_URL
+    mkdir -p .config/holdfast/config
+    hf ls
+    refused 64 'config'
+}
+
+test_help_and_stores_do_not_need_the_config() {
+    unset HOLDFAST_URL
+    write_config .config/holdfast/config 666 'nonsense'
+    hf help lock
+    status_is 0
+    hf stores
+    status_is 0
+}
+
+test_wrong_urls_are_refused() {
+    HOLDFAST_URL=nonsense
+    hf ls
+    refused 64 '.'
+    HOLDFAST_URL=gopher://x
+    hf ls
+    refused 69 'gopher'
+    HOLDFAST_URL="sqlite:$PWD/store/locks.db?frob=1"
+    hf ls
+    refused 64 'frob'
+    HOLDFAST_URL="sqlite:$PWD/store/locks.db?op_timeout=soon"
+    hf ls
+    refused 64 'op_timeout'
+    HOLDFAST_URL=sqlite:
+    hf ls
+    refused 64 '.'
+    absent store/locks.db
+}
+
+test_missing_module_says_what_to_do() {
+    HOLDFAST_MODULES=$PWD/nowhere
+    export HOLDFAST_MODULES
+    hf -u "trace+sqlite:$PWD/store/locks.db" ls
+    refused 69 'module.*HOLDFAST_MODULES'
+    absent store/locks.db
+}
+
+test_unusable_files_are_refused() {
+    mkdir -p store/locks.db
+    hf ls
+    refused 69 'locks.db'
+    rmdir store/locks.db
+    echo 'this is no database, whatever else it may be' >store/locks.db
+    hf ls
+    refused 69 'not an SQLite database'
+    rm store/locks.db
+    ln -s /etc/passwd store/locks.db
+    hf ls
+    refused 69 'locks.db'
+    echo text >file
+    HOLDFAST_URL=sqlite:$PWD/file/locks.db
+    hf ls
+    refused 69 'not a directory'
+}
+
+waits_for() {
+    "$HOLDFAST" show --json "$1" | jq -e '.queue | length > 0' >/dev/null
+}
+
+test_password_on_the_command_line_is_warned_of_and_wiped() {
+    hf lock -q x --ttl 1m
+    "$HOLDFAST" -u memory://me:s3cret@x "--url=sqlite://me:s3cret@$PWD/store/locks.db" lock x --ttl 1m \
+        >out 2>err &
+    pid=$!
+    eventually waits_for x
+    tr '\0' ' ' <"/proc/$pid/cmdline" >cmdline
+    kill "$pid"
+    wait "$pid" || :
+    grep -q ' -u xxx.* --url=xxx.* lock x --ttl 1m' cmdline
+    lacks cmdline s3cret
+    err_has 'can be seen by everybody with ps'
+    lacks err s3cret
+}
+
+. "$(dirname "$0")/harness.sh"

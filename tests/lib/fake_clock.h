@@ -1,0 +1,28 @@
+/* A clock that stands still until the test moves it. Timers fire when their moment is passed. */
+#ifndef TESTS_LIB_FAKE_CLOCK_H
+#define TESTS_LIB_FAKE_CLOCK_H
+
+#include <pthread.h>
+
+#include "util/env.h"
+
+struct fake_clock {
+    struct hf_env env;
+    pthread_mutex_t mutex;
+    int64_t now_ns;
+    struct {
+        int fd;
+        int64_t when_ns;
+    } timers[16];
+    int timer_count;
+};
+
+void fake_clock_init(struct fake_clock *clock);
+void fake_clock_advance(struct fake_clock *clock, int64_t ms);
+
+/* Moves on in small steps until `done` says so; false after `limit_ms` of this clock. Between the
+ * steps other threads get real time to react, so a step is never taken before its effects could be
+ * seen. */
+int fake_clock_run(struct fake_clock *clock, int64_t limit_ms, int (*done)(void *), void *arg);
+
+#endif

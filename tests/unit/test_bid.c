@@ -1,0 +1,282 @@
+/* One bid, from the first question to the handle, over a store that loses answers (C2, C5, C6), on
+ * a clock that the test owns. */
+#include <pthread.h>
+
+#include "lib/check.h"
+#include "lib/fake_clock.h"
+#include "lib/puppet.h"
+
+struct stage {
+    struct fake_clock clock;
+    struct puppet *store;
+    char url[32];
+    hf_client *client, *other; /* the other one speaks to the store directly */
+};
+
+static int set_up(void **state)
+{
+    static struct stage stage;
+
+    static int number;
+
+    stage = (struct stage){0};
+    snprintf(stage.url, sizeof stage.url, "memory://bid%d", ++number);
+    fake_clock_init(&stage.clock);
+    stage.store = puppet_open(stage.url, &stage.clock.env, &stage.client);
+    *state = &stage;
+    return stage.store == NULL ||
+           hf__open(stage.url, NULL, &stage.clock.env, &stage.other, NULL) < 0;
+}
+
+static int tear_down(void **state)
+{
+    struct stage *s = *state;
+
+    puppet_close(s->client);
+    hf_close(s->other);
+    return 0;
+}
+
+/* Who holds or waits for "x", by the store's account. */
+static size_t in_store(struct stage *s)
+{
+    hf_view *view;
+
+    assert_int_equal(hf_inspect(s->other, NULL, &view, NULL), 0);
+    size_t count = hf_view_count(view);
+    hf_view_free(view);
+    return count;
+}
+
+static hf_lock *take(hf_client *client)
+{
+    hf_lock *lock;
+
+    assert_int_equal(hf_acquire(client, "x", HF_NTS, NULL, &lock, NULL), 0);
+    return lock;
+}
+
+/* An acquire on a thread of its own. */
+struct asker {
+    hf_client *client;
+    hf_options opt;
+    pthread_t thread;
+    hf_lock *lock;
+    hf_error err;
+    atomic_int ended;
+    int r;
+};
+
+static void *ask(void *arg)
+{
+    struct asker *a = arg;
+
+    a->r = hf_acquire(a->client, "x", HF_NTS, &a->opt, &a->lock, &a->err);
+    atomic_store(&a->ended, 1);
+    return NULL;
+}
+
+static void start(struct asker *a, hf_client *client, int64_t wait_ms)
+{
+    *a = (struct asker){.client = client, .opt = HF_OPTIONS_INIT};
+    a->opt.wait_ms = wait_ms;
+    assert_int_equal(pthread_create(&a->thread, NULL, ask, a), 0);
+}
+
+static int has_ended(void *arg)
+{
+    return atomic_load(&((struct asker *)arg)->ended);
+}
+
+static void finish(struct stage *s, struct asker *a)
+{
+    assert_true(fake_clock_run(&s->clock, 60000, has_ended, a));
+    pthread_join(a->thread, NULL);
+}
+
+static int two_in_store(void *arg)
+{
+    return in_store(arg) == 2;
+}
+
+static int store_is_empty(void *arg)
+{
+    return in_store(arg) == 0;
+}
+
+static void c6_a_lost_answer_is_asked_for_again_by_ticket(void **state)
+{
+    struct stage *s = *state;
+    struct asker a;
+
+    atomic_store(&s->store->lose[PUPPET_ATTEMPT], 1);
+    start(&a, s->client, HF_FOREVER);
+    finish(s, &a);
+    assert_int_equal(a.r, 0);
+    assert_int_equal(atomic_load(&s->store->calls[PUPPET_ATTEMPT]), 2);
+    assert_int_equal(in_store(s), 1);
+    assert_int_equal(hf_lock_release(a.lock, NULL), 0);
+    assert_int_equal(in_store(s), 0);
+}
+
+static void c6_a_store_that_stays_away_is_unknown_and_undone_later(void **state)
+{
+    struct stage *s = *state;
+    struct asker a;
+
+    atomic_store(&s->store->lose[PUPPET_ATTEMPT], 1000000);
+    atomic_store(&s->store->fail[PUPPET_WITHDRAW], 2);
+    start(&a, s->client, HF_FOREVER);
+    finish(s, &a);
+    assert_int_equal(a.r, HF_UNKNOWN);
+    assert_int_equal(a.err.code, HF_UNKNOWN);
+    assert_true(a.err.may_hold_ms > 0);
+    assert_true(fake_clock_run(&s->clock, a.err.may_hold_ms, store_is_empty, s));
+}
+
+static void c6_withdrawn_in_time_is_a_plain_no(void **state)
+{
+    struct stage *s = *state;
+    struct asker a;
+
+    atomic_store(&s->store->lose[PUPPET_ATTEMPT], 1000000);
+    start(&a, s->client, HF_FOREVER);
+    finish(s, &a);
+    assert_int_equal(a.r, HF_UNAVAILABLE);
+    assert_int_equal(in_store(s), 0);
+}
+
+static void c2_a_retried_release_is_not_an_error(void **state)
+{
+    struct stage *s = *state;
+    hf_lock *lock = take(s->client);
+
+    atomic_store(&s->store->lose[PUPPET_RELEASE], 1);
+    assert_int_equal(hf_lock_release(lock, NULL), 0);
+    assert_int_equal(atomic_load(&s->store->calls[PUPPET_RELEASE]), 2);
+    assert_int_equal(in_store(s), 0);
+}
+
+static void c6_a_release_that_stays_unanswered_goes_on_in_the_background(void **state)
+{
+    struct stage *s = *state;
+    hf_lock *lock = take(s->client);
+    hf_error err;
+
+    atomic_store(&s->store->fail[PUPPET_RELEASE], 5);
+    assert_int_equal(hf_lock_release(lock, &err), HF_UNKNOWN);
+    assert_in_range(err.may_hold_ms, 29000, 30001);
+    assert_int_equal(in_store(s), 1);
+    assert_true(fake_clock_run(&s->clock, 10000, store_is_empty, s));
+}
+
+static void c5_a_wait_ends_by_the_clock_and_leaves_nothing(void **state)
+{
+    struct stage *s = *state;
+    hf_lock *lock = take(s->other);
+    struct asker a;
+
+    start(&a, s->client, 60000);
+    assert_true(fake_clock_run(&s->clock, 1000, two_in_store, s));
+    assert_false(fake_clock_run(&s->clock, 20000, has_ended, &a));
+    assert_int_equal(in_store(s), 2); /* its signs of life kept it in the queue */
+    finish(s, &a);
+    assert_int_equal(a.r, HF_TIMEOUT);
+    assert_int_equal(in_store(s), 1);
+    assert_int_equal(hf_lock_release(lock, NULL), 0);
+    assert_int_equal(in_store(s), 0);
+}
+
+static void c5_a_cancelled_wait_leaves_nothing(void **state)
+{
+    struct stage *s = *state;
+    hf_lock *lock = take(s->other);
+    struct asker a = {.client = s->client, .opt = HF_OPTIONS_INIT};
+
+    assert_int_equal(hf_cancel_new(&a.opt.cancel), 0);
+    assert_int_equal(pthread_create(&a.thread, NULL, ask, &a), 0);
+    assert_true(fake_clock_run(&s->clock, 1000, two_in_store, s));
+    hf_cancel_fire(a.opt.cancel);
+    finish(s, &a);
+    assert_int_equal(a.r, HF_CANCELLED);
+    assert_int_equal(in_store(s), 1);
+    /* Once fired it stays fired. */
+    assert_int_equal(hf_acquire(s->client, "y", HF_NTS, &a.opt, &a.lock, NULL), HF_CANCELLED);
+    hf_cancel_free(a.opt.cancel);
+    hf_lock_release(lock, NULL);
+}
+
+static void closing_wakes_those_who_wait(void **state)
+{
+    struct stage *s = *state;
+    hf_lock *lock = take(s->other);
+    hf_client *third;
+    struct asker a;
+
+    assert_int_equal(hf__open(s->url, NULL, &s->clock.env, &third, NULL), 0);
+    start(&a, third, HF_FOREVER);
+    assert_true(fake_clock_run(&s->clock, 1000, two_in_store, s));
+    hf_close(third);
+    finish(s, &a);
+    assert_int_equal(a.r, HF_CLOSED);
+    assert_int_equal(in_store(s), 1);
+    hf_lock_release(lock, NULL);
+}
+
+static void c12_a_hand_over_is_pushed_and_claimed(void **state)
+{
+    struct stage *s = *state;
+    hf_lock *lock = take(s->other);
+    struct asker a;
+    uint64_t first, second;
+
+    start(&a, s->client, HF_FOREVER);
+    assert_true(fake_clock_run(&s->clock, 1000, two_in_store, s));
+    int asked = atomic_load(&s->store->calls[PUPPET_ATTEMPT]);
+    assert_int_equal(hf_lock_generation(lock, &first), 0);
+    assert_int_equal(hf_lock_release(lock, NULL), 0);
+    finish(s, &a);
+    assert_int_equal(a.r, 0);
+    /* The wake-up was the grant: nobody asked again, or once if the first ask was still under way.
+     */
+    assert_in_range(atomic_load(&s->store->calls[PUPPET_ATTEMPT]), asked, asked + 1);
+    assert_int_equal(hf_lock_generation(a.lock, &second), 0);
+    assert_true(second > first);
+    hf_lock_release(a.lock, NULL);
+}
+
+static void c5_a_lock_that_never_expires_is_claimed_before_it_is_had(void **state)
+{
+    struct stage *s = *state;
+    struct asker a;
+
+    a = (struct asker){.client = s->client, .opt = HF_OPTIONS_INIT};
+    a.opt.ttl_ms = HF_NEVER;
+    atomic_store(&s->store->fail[PUPPET_RENEW], 1);
+    assert_int_equal(pthread_create(&a.thread, NULL, ask, &a), 0);
+    finish(s, &a);
+    assert_int_equal(a.r, 0);
+    assert_int_equal(atomic_load(&s->store->calls[PUPPET_RENEW]), 2);
+    fake_clock_advance(&s->clock, 3600000);
+    assert_int_equal(hf_lock_state(a.lock), HF_STATE_HELD);
+    assert_int_equal(hf_lock_release(a.lock, NULL), 0);
+}
+
+int main(void)
+{
+#define CASE(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        CASE(c6_a_lost_answer_is_asked_for_again_by_ticket),
+        CASE(c6_a_store_that_stays_away_is_unknown_and_undone_later),
+        CASE(c6_withdrawn_in_time_is_a_plain_no),
+        CASE(c2_a_retried_release_is_not_an_error),
+        CASE(c6_a_release_that_stays_unanswered_goes_on_in_the_background),
+        CASE(c5_a_wait_ends_by_the_clock_and_leaves_nothing),
+        CASE(c5_a_cancelled_wait_leaves_nothing),
+        CASE(closing_wakes_those_who_wait),
+        CASE(c12_a_hand_over_is_pushed_and_claimed),
+        CASE(c5_a_lock_that_never_expires_is_claimed_before_it_is_had),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

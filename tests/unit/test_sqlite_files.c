@@ -1,0 +1,328 @@
+/* Which files the SQLite store takes, which it refuses and how, and what it does when they change.
+ */
+#include <limits.h>
+#include <sys/wait.h>
+
+#include "stores/sqlite/sqlite.h"
+#include "unit/sqlite_fixture.h"
+
+static void check_refused(struct fixture *f, const char *what, int code, const char *part)
+{
+    check_number(what, try_open(f, f->url), code);
+    check_contains(what, f->err.text, "sqlite: ");
+    check_contains(what, f->err.text, part);
+    assert_null(f->store);
+}
+
+static int mode_of(const char *path)
+{
+    struct stat st;
+
+    assert_int_equal(lstat(path, &st), 0);
+    return (int)(st.st_mode & 07777);
+}
+
+static void makes_0700_directories_and_a_0600_file(void **state)
+{
+    struct fixture *f = *state;
+    char dir[200];
+
+    snprintf(f->path, sizeof f->path, "%.120s/a/b/locks.db", f->dir);
+    snprintf(f->url, sizeof f->url, "sqlite:%s", f->path);
+    mode_t old = umask(0);
+    open_store(f);
+    umask(old);
+    check_number("file", mode_of(f->path), 0600);
+    snprintf(dir, sizeof dir, "%s-wal", f->path);
+    check_number("wal", mode_of(dir), 0600);
+    snprintf(dir, sizeof dir, "%s/a/b", f->dir);
+    check_number("directory", mode_of(dir), 0700);
+    snprintf(dir, sizeof dir, "%s/a", f->dir);
+    check_number("its parent", mode_of(dir), 0700);
+}
+
+static void every_form_of_url_names_the_same_file(void **state)
+{
+    struct fixture *f = *state;
+    char cwd[PATH_MAX];
+    struct hf__bid bid = make_bid(f, "x");
+
+    open_store(f);
+    assert_int_equal(attempt(f, &bid).verdict, HF__GRANTED);
+    close_store(f);
+    snprintf(f->url, sizeof f->url, "sqlite://%.150s", f->path);
+    open_store(f);
+    assert_int_equal(attempt(f, &bid).verdict, HF__GRANTED);
+    close_store(f);
+    assert_non_null(getcwd(cwd, sizeof cwd));
+    assert_int_equal(chdir(f->dir), 0);
+    snprintf(f->url, sizeof f->url, "sqlite:locks.db");
+    open_store(f);
+    assert_int_equal(chdir(cwd), 0); /* the path was made absolute */
+    assert_int_equal(attempt(f, &bid).verdict, HF__GRANTED);
+    assert_int_equal(release(f, &bid).verdict, HF__DONE);
+}
+
+static void urls_without_a_file_are_refused(void **state)
+{
+    struct fixture *f = *state;
+
+    check_number("host", try_open(f, "sqlite://host/path.db"), HF_INVALID);
+    check_number("directory", try_open(f, "sqlite:/tmp/"), HF_INVALID);
+    snprintf(f->url, sizeof f->url, "sqlite:%s?force=yes", f->path);
+    check_refused(f, "force", HF_INVALID, "force=network");
+}
+
+static void a_symbolic_link_is_refused(void **state)
+{
+    struct fixture *f = *state;
+    char real[200], link[200];
+
+    snprintf(real, sizeof real, "%s/real.db", f->dir);
+    assert_int_equal(symlink(real, f->path), 0);
+    check_refused(f, "file", HF_DENIED, "symbolic link");
+    assert_int_equal(access(real, F_OK), -1);
+
+    snprintf(link, sizeof link, "%s/link", f->dir);
+    assert_int_equal(symlink(f->dir, link), 0);
+    snprintf(f->url, sizeof f->url, "sqlite:%.150s/other.db", link);
+    check_refused(f, "directory", HF_DENIED, "symbolic link");
+
+    unlink(f->path);
+    snprintf(link, sizeof link, "%s-wal", f->path);
+    assert_int_equal(symlink(real, link), 0);
+    snprintf(f->url, sizeof f->url, "sqlite:%s", f->path);
+    check_refused(f, "wal", HF_DENIED, "symbolic link");
+}
+
+static void a_hard_link_is_refused(void **state)
+{
+    struct fixture *f = *state;
+    char other[200];
+
+    open_store(f);
+    close_store(f);
+    snprintf(other, sizeof other, "%s/other.db", f->dir);
+    assert_int_equal(link(f->path, other), 0);
+    check_refused(f, "hard link", HF_DENIED, "hard links");
+}
+
+static void what_is_not_a_regular_file_is_refused(void **state)
+{
+    struct fixture *f = *state;
+
+    assert_int_equal(mkdir(f->path, 0700), 0);
+    check_refused(f, "directory", HF_DENIED, "not a regular file");
+    assert_int_equal(rmdir(f->path), 0);
+    assert_int_equal(mkfifo(f->path, 0600), 0);
+    check_refused(f, "fifo", HF_DENIED, "not a regular file");
+    unlink(f->path);
+    snprintf(f->url, sizeof f->url, "sqlite:/dev/null/locks.db");
+    assert_int_not_equal(try_open(f, f->url), 0);
+}
+
+static void modes_that_let_others_in_are_refused(void **state)
+{
+    struct fixture *f = *state;
+
+    assert_int_equal(chmod(f->dir, 0770), 0);
+    check_refused(f, "group", HF_DENIED, "chmod 700");
+    assert_int_equal(chmod(f->dir, 0707), 0);
+    check_refused(f, "others", HF_DENIED, "chmod 700");
+    assert_int_equal(chmod(f->dir, 0755), 0);
+    open_store(f);
+    close_store(f);
+    assert_int_equal(chmod(f->path, 0644), 0);
+    check_refused(f, "file", HF_DENIED, "chmod 600");
+}
+
+static void a_sticky_directory_is_safe_with_a_file_of_ours(void **state)
+{
+    struct fixture *f = *state;
+    char wal[200];
+
+    assert_int_equal(chmod(f->dir, 01777), 0);
+    open_store(f);
+    close_store(f);
+    snprintf(wal, sizeof wal, "%s-wal", f->path);
+    assert_int_equal(chmod(wal, 0666), 0);
+    check_refused(f, "wal", HF_DENIED, "chmod 600");
+}
+
+static void a_foreign_owner_is_refused(void **state)
+{
+    struct fixture *f = *state;
+
+    if (geteuid() != 0)
+        skip(); /* only root can give a file away */
+    open_store(f);
+    close_store(f);
+    assert_int_equal(chown(f->path, 12345, (gid_t)-1), 0);
+    check_refused(f, "file", HF_DENIED, "another user");
+    assert_int_equal(chown(f->path, 0, (gid_t)-1), 0);
+    assert_int_equal(chown(f->dir, 12345, (gid_t)-1), 0);
+    check_refused(f, "directory", HF_DENIED, "another user");
+}
+
+static void rights_that_are_missing_are_told(void **state)
+{
+    struct fixture *f = *state;
+    int status;
+
+    if (geteuid() != 0)
+        skip(); /* needs a second user */
+    assert_int_equal(chmod(f->dir, 0755), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        bool ok = setuid(12345) == 0 && try_open(f, f->url) == HF_DENIED &&
+                  strstr(f->err.text, "cannot create") != NULL;
+        _exit(ok ? 0 : 1);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
+static void network_file_systems_are_known(void **state)
+{
+    (void)state;
+    check_text("nfs", hf__sqlite_network_name(0x6969), "NFS");
+    check_text("cifs", hf__sqlite_network_name(0xff534d42), "CIFS");
+    check_text("smb2", hf__sqlite_network_name(0xfe534d42), "SMB2");
+    check_text("9p", hf__sqlite_network_name(0x01021997), "9p");
+    check_text("fuse", hf__sqlite_network_name(0x65735546), "FUSE");
+    check_text("ext4", hf__sqlite_network_name(0xef53), NULL);
+    check_text("tmpfs", hf__sqlite_network_name(0x01021994), NULL);
+    check_text("btrfs", hf__sqlite_network_name(0x9123683e), NULL);
+}
+
+static void another_programs_database_is_refused_and_kept(void **state)
+{
+    struct fixture *f = *state;
+
+    meddle(f, "CREATE TABLE customers (id INTEGER PRIMARY KEY); INSERT INTO customers VALUES (7)");
+    assert_int_equal(chmod(f->path, 0600), 0);
+    check_refused(f, "tables", HF_CORRUPT, "another program");
+    meddle(f, "PRAGMA application_id = 77");
+    check_refused(f, "application", HF_CORRUPT, "another program");
+    check_number("customers", ask(f, "SELECT id FROM customers"), 7);
+    check_number("tables", ask(f, "SELECT count(*) FROM sqlite_schema"), 1);
+    check_number("not wal", ask(f, "SELECT journal_mode = 'delete' FROM pragma_journal_mode"), 1);
+}
+
+static void a_newer_schema_is_refused(void **state)
+{
+    struct fixture *f = *state;
+
+    open_store(f);
+    close_store(f);
+    meddle(f, "PRAGMA user_version = 99");
+    check_refused(f, "version", HF_CORRUPT, "newer holdfast");
+}
+
+static void what_is_no_database_is_refused_and_kept(void **state)
+{
+    struct fixture *f = *state;
+    struct stat st;
+    FILE *file = fopen(f->path, "w");
+
+    assert_non_null(file);
+    for (int i = 0; i < 1000; i++)
+        fputs("this is a diary\n", file);
+    fclose(file);
+    assert_int_equal(chmod(f->path, 0600), 0);
+    check_refused(f, "text", HF_CORRUPT, "not an SQLite database");
+    assert_int_equal(f->err.store_code & 0xff, SQLITE_NOTADB);
+    assert_int_equal(stat(f->path, &st), 0);
+    check_number("size", st.st_size, 16000);
+}
+
+static void an_empty_file_is_filled(void **state)
+{
+    struct fixture *f = *state;
+    struct hf__bid bid = make_bid(f, "x");
+
+    assert_int_equal(mknod(f->path, S_IFREG | 0600, 0), 0);
+    open_store(f);
+    assert_int_equal(attempt(f, &bid).verdict, HF__GRANTED);
+}
+
+static void check_lost(struct fixture *f)
+{
+    struct hf__bid bid = make_bid(f, "x");
+    struct hf__answer a = {0};
+
+    check_number("attempt", f->store->type->attempt(f->store, &bid, soon(f), &a, &f->err),
+                 HF_UNAVAILABLE);
+    check_contains("attempt", f->err.text, "replaced or deleted");
+    assert_true(f->store->data_lost);
+}
+
+static void c7_a_deleted_file_loses_everything(void **state)
+{
+    struct fixture *f = *state;
+    struct hf__look look = {0};
+
+    assert_false(f->store->data_lost);
+    unlink(f->path);
+    check_lost(f);
+    check_number("inspect", f->store->type->inspect(f->store, &look, soon(f), &f->err),
+                 HF_UNAVAILABLE);
+}
+
+static void c7_a_replaced_file_loses_everything_for_good(void **state)
+{
+    struct fixture *f = *state;
+    struct fixture *other = make_fixture();
+    char kept[200];
+
+    open_store(other);
+    close_store(other);
+    snprintf(kept, sizeof kept, "%s/kept.db", f->dir);
+    assert_int_equal(rename(f->path, kept), 0);
+    assert_int_equal(rename(other->path, f->path), 0);
+    check_lost(f);
+    assert_int_equal(rename(kept, f->path), 0); /* too late: somebody may have used the other one */
+    check_lost(f);
+    free_fixture(other);
+}
+
+static void c7_a_deleted_wal_loses_everything(void **state)
+{
+    struct fixture *f = *state;
+    struct hf__bid bid = make_bid(f, "x");
+    char wal[200];
+
+    assert_int_equal(attempt(f, &bid).verdict, HF__GRANTED);
+    snprintf(wal, sizeof wal, "%s-wal", f->path);
+    assert_int_equal(unlink(wal), 0);
+    pass_time(f, 30);
+    check_lost(f);
+}
+
+int main(void)
+{
+#define FRESH(test) cmocka_unit_test_setup_teardown(test, setup_fixture, teardown)
+#define OPEN(test)  cmocka_unit_test_setup_teardown(test, setup_open, teardown)
+    const struct CMUnitTest tests[] = {
+        FRESH(makes_0700_directories_and_a_0600_file),
+        FRESH(every_form_of_url_names_the_same_file),
+        FRESH(urls_without_a_file_are_refused),
+        FRESH(a_symbolic_link_is_refused),
+        FRESH(a_hard_link_is_refused),
+        FRESH(what_is_not_a_regular_file_is_refused),
+        FRESH(modes_that_let_others_in_are_refused),
+        FRESH(a_sticky_directory_is_safe_with_a_file_of_ours),
+        FRESH(a_foreign_owner_is_refused),
+        FRESH(rights_that_are_missing_are_told),
+        cmocka_unit_test(network_file_systems_are_known),
+        FRESH(another_programs_database_is_refused_and_kept),
+        FRESH(a_newer_schema_is_refused),
+        FRESH(what_is_no_database_is_refused_and_kept),
+        FRESH(an_empty_file_is_filled),
+        OPEN(c7_a_deleted_file_loses_everything),
+        OPEN(c7_a_replaced_file_loses_everything_for_good),
+        OPEN(c7_a_deleted_wal_loses_everything),
+    };
+
+    return cmocka_run_group_tests_name("sqlite_files", tests, NULL, NULL);
+}

@@ -1,0 +1,198 @@
+/* Several processes on one database, on the machine's own clock. */
+#include <sched.h>
+#include <signal.h>
+#include <sys/mount.h>
+#include <sys/wait.h>
+
+#include "unit/sqlite_fixture.h"
+
+#define PROCESSES 3
+#define ROUNDS    400
+
+/* In a child: the real clock, a store of its own. */
+static void open_own(struct fixture *f)
+{
+    f->env = hf__system_env;
+    f->random.state ^= (uint64_t)getpid() * 0x9e3779b97f4a7c15U;
+    f->env.ctx = f;
+    f->env.random = fixture_random;
+    f->host.op_timeout_ms = 60 * SECOND;
+    if (try_open(f, f->url) != 0) {
+        fprintf(stderr, "open: %s\n", f->err.text);
+        _exit(1);
+    }
+}
+
+static int64_t real_deadline(void)
+{
+    return hf__now_ns(&hf__system_env) + 60 * SECOND * HF__NS_PER_MS;
+}
+
+static int wait_all(const pid_t *children, size_t count)
+{
+    int failed = 0, status;
+
+    for (size_t i = 0; i < count; i++) {
+        assert_int_equal(waitpid(children[i], &status, 0), children[i]);
+        failed += status != 0;
+    }
+    return failed;
+}
+
+/* Reads, lets others run, writes: wrong as soon as two do it at once. */
+static bool increment(const char *path)
+{
+    int64_t value = 0;
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    bool ok = fd >= 0 && pread(fd, &value, sizeof value, 0) >= 0;
+
+    sched_yield();
+    value++;
+    ok = ok && pwrite(fd, &value, sizeof value, 0) == sizeof value;
+    close(fd);
+    return ok;
+}
+
+static bool take_turn(struct fixture *f, const char *counter)
+{
+    struct hf__bid bid = make_bid(f, "counter");
+    struct hf__answer a = {0};
+
+    bid.queue = true;
+    do {
+        if (f->store->type->attempt(f->store, &bid, real_deadline(), &a, &f->err) != 0)
+            return false;
+        if (a.verdict == HF__QUEUED)
+            usleep((useconds_t)hf__now_ns(&hf__system_env) % 300);
+    } while (a.verdict == HF__QUEUED);
+    return a.verdict == HF__GRANTED && increment(counter) &&
+           f->store->type->release(f->store, &bid, 0, real_deadline(), &a, &f->err) == 0 &&
+           a.verdict == HF__DONE;
+}
+
+static void hammer(struct fixture *f, const char *counter)
+{
+    open_own(f);
+    for (int i = 0; i < ROUNDS; i++) {
+        if (!take_turn(f, counter)) {
+            fprintf(stderr, "turn: %s\n", f->err.text);
+            _exit(1);
+        }
+    }
+    close_store(f);
+    _exit(0);
+}
+
+static void c1_only_one_process_is_inside(void **state)
+{
+    struct fixture *f = *state;
+    pid_t children[PROCESSES];
+    char counter[200];
+    int64_t value = 0;
+
+    snprintf(counter, sizeof counter, "%s/counter", f->dir);
+    for (int i = 0; i < PROCESSES; i++) { /* all of them also race to create the database */
+        children[i] = fork();
+        if (children[i] == 0)
+            hammer(f, counter);
+    }
+    check_number("failed", wait_all(children, PROCESSES), 0);
+    int fd = open(counter, O_RDONLY);
+    assert_int_equal(read(fd, &value, sizeof value), sizeof value);
+    close(fd);
+    check_number("counter", value, PROCESSES * ROUNDS);
+}
+
+static void many_processes_may_create_it_at_once(void **state)
+{
+    struct fixture *f = *state;
+    pid_t children[12];
+
+    for (size_t i = 0; i < COUNT(children); i++) {
+        children[i] = fork();
+        if (children[i] == 0) {
+            struct hf__answer a = {0};
+            open_own(f);
+            struct hf__bid bid = make_bid(f, "x");
+            bid.mode = HF_SHARED;
+            int code = f->store->type->attempt(f->store, &bid, real_deadline(), &a, &f->err);
+            _exit(code == 0 && a.verdict == HF__GRANTED ? 0 : 1);
+        }
+    }
+    check_number("failed", wait_all(children, COUNT(children)), 0);
+    check_number("holders", ask(f, "SELECT count(*) FROM holdfast_entry"), COUNT(children));
+}
+
+static void a_killed_process_leaves_a_lease_that_ends(void **state)
+{
+    struct fixture *f = *state;
+    struct hf__bid mine = make_bid(f, "x"), next = make_bid(f, "x");
+    int status;
+
+    pid_t child = fork();
+    if (child == 0) {
+        struct hf__answer a = {0};
+        if (try_open(f, f->url) != 0)
+            _exit(1);
+        mine.queue = true;
+        f->store->type->attempt(f->store, &mine, soon(f), &a, &f->err);
+        raise(SIGKILL);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFSIGNALED(status));
+    open_store(f);
+    assert_int_equal(attempt(f, &next).verdict, HF__BUSY);
+    pass_time(f, 10 * SECOND);
+    assert_int_equal(attempt(f, &next).verdict, HF__GRANTED);
+}
+
+/* Fills the database until it says that it is full. */
+static void fill_up(struct fixture *f)
+{
+    struct hf__answer a = {0};
+    char name[HF_NAME_MAX];
+    int code = 0;
+
+    open_store(f);
+    memset(name, 'n', sizeof name);
+    for (int i = 0; i < 20000 && code == 0; i++) {
+        struct hf__bid bid = make_bid(f, "");
+        snprintf(name, sizeof name, "%d", i);
+        bid.name = name;
+        bid.name_len = sizeof name;
+        code = f->store->type->attempt(f->store, &bid, soon(f), &a, &f->err);
+    }
+    check_number("code", code, HF_FULL);
+    check_contains("text", f->err.text, "disk is full");
+}
+
+static void a_full_file_system_is_told(void **state)
+{
+    struct fixture *f = *state;
+    char dir[140];
+
+    if (geteuid() != 0)
+        skip(); /* only root can mount */
+    snprintf(dir, sizeof dir, "%s/small", f->dir);
+    assert_int_equal(mkdir(dir, 0700), 0);
+    if (mount("tmpfs", dir, "tmpfs", 0, "size=512k,mode=0700") != 0)
+        skip();
+    snprintf(f->path, sizeof f->path, "%s/locks.db", dir);
+    snprintf(f->url, sizeof f->url, "sqlite:%s", f->path);
+    fill_up(f);
+    close_store(f);
+    assert_int_equal(umount(dir), 0);
+}
+
+int main(void)
+{
+#define FRESH(test) cmocka_unit_test_setup_teardown(test, setup_fixture, teardown)
+    const struct CMUnitTest tests[] = {
+        FRESH(c1_only_one_process_is_inside),
+        FRESH(many_processes_may_create_it_at_once),
+        FRESH(a_killed_process_leaves_a_lease_that_ends),
+        FRESH(a_full_file_system_is_told),
+    };
+
+    return cmocka_run_group_tests_name("sqlite_processes", tests, NULL, NULL);
+}
