@@ -103,6 +103,7 @@ struct hf__sqlite {
         dev_t dev;
         ino_t ino;
     } file, wal; /* of the files that SQLite has open; wal.ino 0: not looked at yet */
+    int64_t wal_seen_ns;
 
     sqlite3 *db;
     sqlite3_stmt *statements[HF__SQL_COUNT];
