@@ -31,7 +31,7 @@ static void c6_memory_is_left_empty_if_closing_finds_memory(void **state)
     bool stop_early = true;
 
     (void)state;
-    torture_run(tour_memory, &stop_early);
+    torture_run(tour_memory, &stop_early, 1);
 }
 
 static void closing_survives_every_failed_allocation(void **state)
@@ -39,7 +39,7 @@ static void closing_survives_every_failed_allocation(void **state)
     bool stop_early = false;
 
     (void)state;
-    torture_run(tour_memory, &stop_early);
+    torture_run(tour_memory, &stop_early, 1);
 }
 
 int main(void)

@@ -8,7 +8,7 @@
 #include "holdfast.h"
 #include "lib/check.h"
 
-#define RUNS_MAX 100000
+#define NTH_MAX 100000
 
 static atomic_size_t seen, target;
 static atomic_bool keep_failing, has_failed;
@@ -107,33 +107,34 @@ int __wrap_asprintf(char **ret, const char *format, ...)
 }
 
 struct tally {
-    size_t runs, refused;
+    size_t nth, runs, refused;
 };
 
 /* Gives whether an allocation failed in this run. */
 static bool run_once(torture_scenario *scenario, void *arg, bool forever, struct tally *tally)
 {
-    size_t nth = tally->runs / 2 + 1;
-
-    torture_start(nth, forever);
+    torture_start(tally->nth, forever);
     int code = scenario(arg);
     torture_stop();
     if (code != HF_OK && ((code != HF_NO_MEMORY && code != HF_UNKNOWN) || !torture_failed()))
-        fail_msg("with allocation %zu failing%s: %s", nth, forever ? " and all after it" : "",
-                 hf_code_name(code));
+        fail_msg("with allocation %zu failing%s: %s", tally->nth,
+                 forever ? " and all after it" : "", hf_code_name(code));
     tally->runs++;
     tally->refused += code != HF_OK;
     return torture_failed();
 }
 
-size_t torture_run(torture_scenario *scenario, void *arg)
+size_t torture_run(torture_scenario *scenario, void *arg, size_t step)
 {
-    struct tally tally = {0};
+    struct tally tally = {.nth = 1};
+    const char *given = getenv("HOLDFAST_TORTURE_STEP");
     bool more = true;
 
+    if (given != NULL && atoi(given) > 0)
+        step = (size_t)atoi(given);
     torture_stop();
     check_number("without a failure", scenario(arg), HF_OK);
-    while (more && tally.runs < RUNS_MAX) {
+    for (; more && tally.nth < NTH_MAX; tally.nth += step) {
         more = run_once(scenario, arg, false, &tally);
         more = run_once(scenario, arg, true, &tally) || more;
     }

@@ -26,8 +26,10 @@ size_t torture_count(void);
 typedef int torture_scenario(void *arg);
 
 /* Runs it with the first, the second, ... allocation failing, once alone and once with all that
- * follow, until a run needs no more. Each must give 0 or HF_NO_MEMORY, and at least one
- * HF_NO_MEMORY (else fail_msg); without a failure it must give 0. Gives the number of runs. */
-size_t torture_run(torture_scenario *scenario, void *arg);
+ * follow, until a run needs no more. Each must give 0, HF_NO_MEMORY or, of a store, HF_UNKNOWN, and
+ * not all of them 0 (else fail_msg); without a failure it must give 0. Gives the number of runs.
+ * `step`: only every so manieth, for what takes long; HOLDFAST_TORTURE_STEP in the environment
+ * overrides it. */
+size_t torture_run(torture_scenario *scenario, void *arg, size_t step);
 
 #endif

@@ -295,6 +295,7 @@ static void c7_a_deleted_wal_loses_everything(void **state)
     assert_int_equal(attempt(f, &bid).verdict, HF__GRANTED);
     snprintf(wal, sizeof wal, "%s-wal", f->path);
     assert_int_equal(unlink(wal), 0);
+    pass_time(f, 30);
     check_lost(f);
 }
 

@@ -1,9 +1,7 @@
 /* Several processes on one database, on the machine's own clock. */
-#include <errno.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/mount.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include "unit/sqlite_fixture.h"
@@ -148,7 +146,7 @@ static void a_killed_process_leaves_a_lease_that_ends(void **state)
     assert_int_equal(attempt(f, &next).verdict, HF__GRANTED);
 }
 
-/* Fills the database until it says that it is full, gives something back, goes on. */
+/* Fills the database until it says that it is full. */
 static void fill_up(struct fixture *f)
 {
     struct hf__answer a = {0};
@@ -156,8 +154,6 @@ static void fill_up(struct fixture *f)
     int code = 0;
 
     open_store(f);
-    struct hf__bid held = make_bid(f, "held");
-    attempt(f, &held);
     memset(name, 'n', sizeof name);
     for (int i = 0; i < 20000 && code == 0; i++) {
         struct hf__bid bid = make_bid(f, "");

@@ -100,6 +100,11 @@ int hf__sqlite_fail(struct hf__sqlite *s, int result, const char *doing, hf_erro
     return m.code;
 }
 
+int hf__sqlite_last_code(struct hf__sqlite *s)
+{
+    return meaning_of(sqlite3_errcode(s->db), sqlite3_system_errno(s->db)).code;
+}
+
 /* Statements
  * ---------------------------------------------------------------------------------------- */
 
@@ -214,7 +219,7 @@ void hf__sqlite_leave(struct hf__sqlite *s)
 int hf__sqlite_begin(struct hf__sqlite *s, hf_error *err)
 {
     sqlite3_stmt *begin = hf__sqlite_statement(s, HF__SQL_BEGIN, err);
-    int code = begin == NULL ? HF_UNAVAILABLE : hf__sqlite_run(s, begin, "begin", err);
+    int code = begin == NULL ? hf__sqlite_last_code(s) : hf__sqlite_run(s, begin, "begin", err);
 
     if (code != 0)
         return code;
@@ -271,10 +276,12 @@ static void count_commit(struct hf__sqlite *s)
 int hf__sqlite_commit(struct hf__sqlite *s, hf_error *err)
 {
     sqlite3_stmt *commit = hf__sqlite_statement(s, HF__SQL_COMMIT, err);
-    int code = HF_UNAVAILABLE, result;
+    int code = 0, result;
 
-    if (commit == NULL)
+    if (commit == NULL) {
+        code = hf__sqlite_last_code(s);
         goto undo;
+    }
     result = sqlite3_step(commit);
     sqlite3_reset(commit);
     if (result != SQLITE_DONE) {

@@ -100,7 +100,7 @@ static int show_all(struct hf__sqlite *s, const struct hf__look *look, hf_error 
     int code = 0, result = SQLITE_DONE;
 
     if (q == NULL)
-        return HF_UNAVAILABLE;
+        return hf__sqlite_last_code(s);
     while (code == 0 && (result = sqlite3_step(q)) == SQLITE_ROW)
         code = show(q, look, hf__sqlite_moment(s, NULL).now_ms, err);
     if (code == 0 && result != SQLITE_DONE)

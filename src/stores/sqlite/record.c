@@ -143,7 +143,7 @@ static int find_lock(struct hf__sqlite *s, const struct hf__sqlite_window *w, hf
 
     s->lock = (struct hf__sqlite_lock){0};
     if (q == NULL)
-        return HF_UNAVAILABLE;
+        return hf__sqlite_last_code(s);
     sqlite3_bind_blob(q, 1, w->name, (int)w->name_len, SQLITE_STATIC);
     result = sqlite3_step(q);
     if (result == SQLITE_ROW)
@@ -170,7 +170,7 @@ static int load_retired(struct hf__sqlite *s, const struct hf__sqlite_window *w,
         return 0;
     q = hf__sqlite_statement(s, all ? HF__SQL_ALL_RETIRED : HF__SQL_FIND_RETIRED, err);
     if (q == NULL)
-        return HF_UNAVAILABLE;
+        return hf__sqlite_last_code(s);
     sqlite3_bind_int64(q, 1, s->lock.id);
     if (!all)
         sqlite3_bind_blob(q, 2, w->ticket->bits, sizeof w->ticket->bits, SQLITE_STATIC);
@@ -195,7 +195,7 @@ static int load_behind(struct hf__sqlite *s, const struct hf__sqlite_window *w, 
     int code;
 
     if (q == NULL)
-        return HF_UNAVAILABLE;
+        return hf__sqlite_last_code(s);
     sqlite3_bind_int64(q, 1, s->lock.id);
     sqlite3_bind_int64(q, 2, w->now_ms);
     sqlite3_bind_int64(q, 3, s->rows[s->record.count - 1].seq);
@@ -204,7 +204,7 @@ static int load_behind(struct hf__sqlite *s, const struct hf__sqlite_window *w, 
         return code;
     q = hf__sqlite_statement(s, HF__SQL_BY_TICKET, err);
     if (q == NULL)
-        return HF_UNAVAILABLE;
+        return hf__sqlite_last_code(s);
     sqlite3_bind_int64(q, 1, s->lock.id);
     sqlite3_bind_blob(q, 2, w->ticket->bits, sizeof w->ticket->bits, SQLITE_STATIC);
     return take_all(s, q, SIZE_MAX, waiting, err);
@@ -217,7 +217,7 @@ static int load_line(struct hf__sqlite *s, const struct hf__sqlite_window *w, hf
     int code;
 
     if (q == NULL)
-        return HF_UNAVAILABLE;
+        return hf__sqlite_last_code(s);
     sqlite3_bind_int64(q, 1, s->lock.id);
     code = take_all(s, q, w->waiters, &waiting, err);
     s->record.gap = s->record.count;
@@ -258,7 +258,7 @@ int hf__sqlite_ahead(struct hf__sqlite *s, const struct hf__entry *entry, size_t
     int result, code = 0;
 
     if (q == NULL)
-        return HF_UNAVAILABLE;
+        return hf__sqlite_last_code(s);
     sqlite3_bind_int64(q, 1, s->lock.id);
     sqlite3_bind_int64(q, 2, row->seq);
     sqlite3_bind_int64(q, 3, COUNTABLE_MAX);

@@ -26,7 +26,7 @@ static int add_lock(struct hf__sqlite *s, const struct hf__bid *bid, hf_error *e
     int code;
 
     if (q == NULL)
-        return HF_UNAVAILABLE;
+        return hf__sqlite_last_code(s);
     sqlite3_bind_blob(q, 1, bid->name, (int)bid->name_len, SQLITE_STATIC);
     code = hf__sqlite_run(s, q, "add a lock", err);
     if (code == 0)
@@ -39,7 +39,7 @@ static int set_lock(struct hf__sqlite *s, hf_error *err)
     sqlite3_stmt *q = hf__sqlite_statement(s, HF__SQL_SET_LOCK, err);
 
     if (q == NULL)
-        return HF_UNAVAILABLE;
+        return hf__sqlite_last_code(s);
     sqlite3_bind_int64(q, 1, s->lock.id);
     sqlite3_bind_int64(q, 2, (int64_t)s->lock.generation);
     sqlite3_bind_int64(q, 3, s->lock.last_seq);
@@ -68,7 +68,7 @@ static int add_entry(struct hf__sqlite *s, const struct hf__entry *e, const stru
     sqlite3_stmt *q = hf__sqlite_statement(s, HF__SQL_ADD_ENTRY, err);
 
     if (q == NULL)
-        return HF_UNAVAILABLE;
+        return hf__sqlite_last_code(s);
     sqlite3_bind_int64(q, 1, s->lock.id);
     sqlite3_bind_int64(q, 2, ++s->lock.last_seq);
     bind_ticket(q, 3, &e->ticket);
@@ -92,7 +92,7 @@ static int set_entry(struct hf__sqlite *s, const struct hf__entry *e, int64_t se
     sqlite3_stmt *q = hf__sqlite_statement(s, HF__SQL_SET_ENTRY, err);
 
     if (q == NULL)
-        return HF_UNAVAILABLE;
+        return hf__sqlite_last_code(s);
     sqlite3_bind_int64(q, 1, s->lock.id);
     sqlite3_bind_int64(q, 2, seq);
     sqlite3_bind_int(q, 3, (int)e->place);
@@ -123,7 +123,7 @@ static int drop_entry(struct hf__sqlite *s, int64_t seq, hf_error *err)
     sqlite3_stmt *q = hf__sqlite_statement(s, HF__SQL_DROP_ENTRY, err);
 
     if (q == NULL)
-        return HF_UNAVAILABLE;
+        return hf__sqlite_last_code(s);
     sqlite3_bind_int64(q, 1, s->lock.id);
     sqlite3_bind_int64(q, 2, seq);
     return hf__sqlite_run(s, q, "write", err);
@@ -136,7 +136,7 @@ static int forget_retired(struct hf__sqlite *s, int64_t now_ms, hf_error *err)
     int code;
 
     if (q == NULL)
-        return HF_UNAVAILABLE;
+        return hf__sqlite_last_code(s);
     sqlite3_bind_int64(q, 1, s->lock.id);
     sqlite3_bind_int64(q, 2, now_ms);
     code = hf__sqlite_run(s, q, "write", err);
@@ -150,7 +150,7 @@ static int add_retired(struct hf__sqlite *s, const struct hf__entry *e, hf_error
     sqlite3_stmt *q = hf__sqlite_statement(s, HF__SQL_ADD_RETIRED, err);
 
     if (q == NULL)
-        return HF_UNAVAILABLE;
+        return hf__sqlite_last_code(s);
     sqlite3_bind_int64(q, 1, s->lock.id);
     bind_ticket(q, 2, &e->ticket);
     sqlite3_bind_int64(q, 3, e->until_ms);
@@ -164,7 +164,7 @@ static int drop_retired(struct hf__sqlite *s, const struct hf__entry *e, hf_erro
     int code;
 
     if (q == NULL)
-        return HF_UNAVAILABLE;
+        return hf__sqlite_last_code(s);
     sqlite3_bind_int64(q, 1, s->lock.id);
     bind_ticket(q, 2, &e->ticket);
     code = hf__sqlite_run(s, q, "write", err);

@@ -103,6 +103,7 @@ struct hf__sqlite {
         dev_t dev;
         ino_t ino;
     } file, wal; /* of the files that SQLite has open; wal.ino 0: not looked at yet */
+    int64_t wal_seen_ns;
 
     sqlite3 *db;
     sqlite3_stmt *statements[HF__SQL_COUNT];
@@ -131,11 +132,12 @@ struct hf__sqlite {
 /* db.c: one connection ----------------------------------------------------------------------------
  */
 
-/* A cached statement, ready to be bound; NULL with the error set. Give it back with
- * hf__sqlite_done(). */
+/* A cached statement, ready to be bound; NULL with the error set, whose code is then
+ * hf__sqlite_last_code(). Give it back with hf__sqlite_done(). */
 sqlite3_stmt *hf__sqlite_statement(struct hf__sqlite *s, enum hf__sqlite_statement which,
                                    hf_error *err);
 void hf__sqlite_done(sqlite3_stmt *statement);
+int hf__sqlite_last_code(struct hf__sqlite *s);
 
 /* Runs a statement that gives no rows, and gives it back. */
 int hf__sqlite_run(struct hf__sqlite *s, sqlite3_stmt *statement, const char *doing, hf_error *err);
