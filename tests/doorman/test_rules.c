@@ -609,6 +609,23 @@ static void c5_a_full_queue_refuses_new_bids(void **state)
     check_cap(HF__WAITING, HF__QUEUE_MAX);
 }
 
+static void c5_a_refused_bid_still_lets_the_next_in(void **state)
+{
+    struct hf__entry *entries = calloc(HF__QUEUE_MAX + 2, sizeof *entries);
+    struct hf__record record = {.entries = entries, .capacity = HF__QUEUE_MAX + 2};
+    struct hf__moment at = {.now_ms = 1000000};
+    struct hf__bid bid = writer(1);
+
+    (void)state;
+    assert_non_null(entries);
+    fill(&record, 1, HF__INSIDE, at.now_ms);
+    record.entries[0].ticket = ticket(2);
+    fill(&record, HF__QUEUE_MAX, HF__WAITING, at.now_ms + 60000);
+    is("full", hf__doorman_attempt(&record, &bid, NULL, at).verdict, HF__FULL);
+    is("the head", record.entries[1].place, HF__INSIDE);
+    free(entries);
+}
+
 static void c5_full_tombstones_refuse_new_bids_and_none_is_dropped(void **state)
 {
     (void)state;
@@ -644,6 +661,7 @@ int main(void)
         cmocka_unit_test(c5_a_sign_of_life_can_let_its_sender_in),
         cmocka_unit_test(c5_break_of_a_waiter_withdraws_it),
         cmocka_unit_test(c5_a_full_queue_refuses_new_bids),
+        cmocka_unit_test(c5_a_refused_bid_still_lets_the_next_in),
         cmocka_unit_test(c5_full_tombstones_refuse_new_bids_and_none_is_dropped),
         cmocka_unit_test(c8_a_vanished_holder_keeps_the_lock_closed),
         cmocka_unit_test(c8_no_delay_after_a_clean_release),
