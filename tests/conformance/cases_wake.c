@@ -6,6 +6,16 @@
 
 #define HOUR_MS (3600 * INT64_C(1000))
 
+/* A client that has never waited tells the store where to call with its second question. Afterwards
+ * it does so with its first: this takes two attempts. */
+static void listen_first(hf_client *client, const char *name)
+{
+    hf_options opt = options(LONG_MS, 1);
+    hf_lock *none;
+
+    EXPECT(HF_TIMEOUT, hf_acquire(client, name, HF_NTS, &opt, &none, NULL));
+}
+
 static void c12_waiter_is_woken_by_the_store(struct ctx *ctx)
 {
     char path[] = "/tmp/conformance-trace-XXXXXX";
@@ -15,6 +25,7 @@ static void c12_waiter_is_woken_by_the_store(struct ctx *ctx)
     hf_lock *lock = TAKE(ctx, client, name, options(HOUR_MS, 0));
     struct bid bid;
 
+    listen_first(waiting, name);
     bid_queue(&bid, waiting, name, options(LONG_MS, HF_FOREVER), 1);
     EXPECT(HF_OK, hf_lock_release(lock, &ctx->err));
     EXPECT(HF_OK, hf_lock_release(bid_join_lock(&bid), &ctx->err));
@@ -30,10 +41,12 @@ struct pushed {
 static void wait_for_push(struct ctx *ctx, int fd, void *arg)
 {
     struct pushed *p = arg;
-    hf_lock *lock;
+    hf_client *client = open_traced(ctx, "chaos=0", p->path);
 
     hear(fd, 'b');
-    lock = TAKE(ctx, open_traced(ctx, "chaos=0", p->path), p->name, options(LONG_MS, HF_FOREVER));
+    listen_first(client, p->name);
+    say(fd, 'l');
+    hf_lock *lock = TAKE(ctx, client, p->name, options(LONG_MS, HF_FOREVER));
     EXPECT(HF_OK, hf_lock_release(lock, &ctx->err));
     say(fd, 'g');
     hear(fd, 'e');
@@ -52,6 +65,7 @@ static void c12_processes_are_woken_by_the_store(struct ctx *ctx)
     hf_lock *lock = TAKE(ctx, client, pushed.name, options(HOUR_MS, 0));
     for (size_t i = 0; i < 3; i++) {
         say(actors[i].fd, 'b');
+        hear(actors[i].fd, 'l');
         await_count(client, pushed.name, HF_PLACE_WAITING, i + 1);
     }
     EXPECT(HF_OK, hf_lock_release(lock, &ctx->err));
@@ -137,14 +151,15 @@ static void c12_stale_wake_up_is_not_believed(struct ctx *ctx)
 
 static void c12_wake_up_after_the_turn_has_passed_is_not_believed(struct ctx *ctx)
 {
-    /* Its sign of life is under way for longer than its turn lasts, and the call comes after that.
-     */
-    hf_client *waiting = open_fault(ctx, "delay=renew:1:3500ms&late_wakes=1:2500ms&op_timeout=10s");
+    /* What it asks is under way for longer than its turn lasts, and the call comes after that. */
+    hf_client *waiting =
+        open_fault(ctx, "delay=renew:1:3500ms,attempt:4:3s&late_wakes=1:2500ms&op_timeout=10s");
     hf_client *client = open_client(ctx);
     const char *name = name_of(ctx, "a");
     hf_lock *lock = TAKE(ctx, client, name, options(HOUR_MS, 0));
     struct bid late;
 
+    listen_first(waiting, name);
     bid_queue(&late, waiting, name, options(1000, HF_FOREVER), 1);
     EXPECT(HF_OK, hf_lock_release(lock, &ctx->err)); /* its turn comes, and it does not know */
     lock = TAKE(ctx, client, name, options(LONG_MS, HF_FOREVER));

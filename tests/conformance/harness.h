@@ -19,6 +19,19 @@
 
 #include "holdfast.h"
 
+/* ThreadSanitizer cannot follow a child of a process with threads that starts threads of its own.
+ */
+#if defined(__SANITIZE_THREAD__)
+#define UNDER_TSAN 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define UNDER_TSAN 1
+#endif
+#endif
+#ifndef UNDER_TSAN
+#define UNDER_TSAN 0
+#endif
+
 #define AWAIT_MS 15000 /* an event that has not come by then does not come */
 #define SHORT_MS 300   /* a lease that is meant to run out */
 #define LONG_MS  20000 /* a lease that is not */

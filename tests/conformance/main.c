@@ -40,7 +40,7 @@ struct job {
     pid_t pid; /* 0: free */
     int fd;    /* what it prints */
     int64_t began_ms;
-    char text[600];
+    char text[4000];
     size_t used;
 };
 
@@ -163,7 +163,7 @@ static bool read_output(struct job *job)
 
 static void finish(struct suite *s, struct job *job, bool overdue)
 {
-    char result[700];
+    char result[4100];
     int status = 0;
 
     if (overdue)
