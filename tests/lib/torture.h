@@ -1,4 +1,4 @@
-/* Failing every allocation in turn.
+/* Failing every allocation, or every system call of some kinds, in turn.
  *
  * A test that links with torture_dep has malloc, calloc, realloc, strdup, strndup and asprintf of
  * our own code (not those inside other libraries) counted, and the one it asks for fails. The
@@ -11,7 +11,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The nth allocation from now on fails; `forever`: all after it too. */
+enum torture_aim { TORTURE_MEMORY, TORTURE_SYSTEM };
+
+/* What is counted and fails; memory unless told. Not while a scenario runs. */
+void torture_at(enum torture_aim aim);
+
+/* The nth allocation (or call) from now on fails; `forever`: all after it too. */
 void torture_start(size_t nth, bool forever);
 
 /* From now on none does. */

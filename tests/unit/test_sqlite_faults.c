@@ -185,8 +185,7 @@ static void install_shim(void)
     assert_int_equal(sqlite3_vfs_register(&shim, 1), SQLITE_OK);
 }
 
-/* Tests
- * --------------------------------------------------------------------------------------------- */
+/* Tests -------------------------------------------------------------------- */
 
 static int attempt_code(struct fixture *f, const struct hf__bid *bid)
 {

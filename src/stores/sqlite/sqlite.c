@@ -99,7 +99,7 @@ static int apply(struct hf__sqlite *s, const struct operation *op, struct hf__mo
                                        .name_len = op->bid->name_len,
                                        .ticket = &op->bid->ticket,
                                        .waiters = WINDOW_FIRST,
-                                       .remembered = op->kind == ATTEMPT || op->kind == WITHDRAW,
+                                       .remembered = op->kind == ATTEMPT || op->retire_ms > 0,
                                        .now_ms = at.now_ms};
     struct hf__answer answer;
     int code;
