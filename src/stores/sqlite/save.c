@@ -22,11 +22,11 @@ static void bind_ticket(sqlite3_stmt *q, int at, const struct hf__ticket *ticket
 
 static int add_lock(struct hf__sqlite *s, const struct hf__bid *bid, hf_error *err)
 {
-    sqlite3_stmt *q = hf__sqlite_statement(s, HF__SQL_ADD_LOCK, err);
-    int code;
+    sqlite3_stmt *q;
+    int code = hf__sqlite_statement(s, HF__SQL_ADD_LOCK, &q, err);
 
-    if (q == NULL)
-        return HF_UNAVAILABLE;
+    if (code != 0)
+        return code;
     sqlite3_bind_blob(q, 1, bid->name, (int)bid->name_len, SQLITE_STATIC);
     code = hf__sqlite_run(s, q, "add a lock", err);
     if (code == 0)
@@ -36,10 +36,11 @@ static int add_lock(struct hf__sqlite *s, const struct hf__bid *bid, hf_error *e
 
 static int set_lock(struct hf__sqlite *s, hf_error *err)
 {
-    sqlite3_stmt *q = hf__sqlite_statement(s, HF__SQL_SET_LOCK, err);
+    sqlite3_stmt *q;
+    int code = hf__sqlite_statement(s, HF__SQL_SET_LOCK, &q, err);
 
-    if (q == NULL)
-        return HF_UNAVAILABLE;
+    if (code != 0)
+        return code;
     sqlite3_bind_int64(q, 1, s->lock.id);
     sqlite3_bind_int64(q, 2, (int64_t)s->lock.generation);
     sqlite3_bind_int64(q, 3, s->lock.last_seq);
@@ -65,10 +66,11 @@ static void bind_who(struct hf__sqlite *s, sqlite3_stmt *q, const struct hf__bid
 static int add_entry(struct hf__sqlite *s, const struct hf__entry *e, const struct hf__bid *bid,
                      hf_error *err)
 {
-    sqlite3_stmt *q = hf__sqlite_statement(s, HF__SQL_ADD_ENTRY, err);
+    sqlite3_stmt *q;
+    int code = hf__sqlite_statement(s, HF__SQL_ADD_ENTRY, &q, err);
 
-    if (q == NULL)
-        return HF_UNAVAILABLE;
+    if (code != 0)
+        return code;
     sqlite3_bind_int64(q, 1, s->lock.id);
     sqlite3_bind_int64(q, 2, ++s->lock.last_seq);
     bind_ticket(q, 3, &e->ticket);
@@ -89,10 +91,11 @@ static int add_entry(struct hf__sqlite *s, const struct hf__entry *e, const stru
 
 static int set_entry(struct hf__sqlite *s, const struct hf__entry *e, int64_t seq, hf_error *err)
 {
-    sqlite3_stmt *q = hf__sqlite_statement(s, HF__SQL_SET_ENTRY, err);
+    sqlite3_stmt *q;
+    int code = hf__sqlite_statement(s, HF__SQL_SET_ENTRY, &q, err);
 
-    if (q == NULL)
-        return HF_UNAVAILABLE;
+    if (code != 0)
+        return code;
     sqlite3_bind_int64(q, 1, s->lock.id);
     sqlite3_bind_int64(q, 2, seq);
     sqlite3_bind_int(q, 3, (int)e->place);
@@ -107,10 +110,11 @@ static int set_entry(struct hf__sqlite *s, const struct hf__entry *e, int64_t se
 /* Asks again now that it listens: the first time it had nowhere to be called. */
 static int set_wake(struct hf__sqlite *s, struct hf__sqlite_row *row, hf_error *err)
 {
-    sqlite3_stmt *q = hf__sqlite_statement(s, HF__SQL_SET_WAKE, err);
+    sqlite3_stmt *q;
+    int code = hf__sqlite_statement(s, HF__SQL_SET_WAKE, &q, err);
 
-    if (q == NULL)
-        return HF_UNAVAILABLE;
+    if (code != 0)
+        return code;
     sqlite3_bind_int64(q, 1, s->lock.id);
     sqlite3_bind_int64(q, 2, row->seq);
     sqlite3_bind_blob(q, 3, s->wake.name, sizeof s->wake.name, SQLITE_STATIC);
@@ -120,10 +124,11 @@ static int set_wake(struct hf__sqlite *s, struct hf__sqlite_row *row, hf_error *
 
 static int drop_entry(struct hf__sqlite *s, int64_t seq, hf_error *err)
 {
-    sqlite3_stmt *q = hf__sqlite_statement(s, HF__SQL_DROP_ENTRY, err);
+    sqlite3_stmt *q;
+    int code = hf__sqlite_statement(s, HF__SQL_DROP_ENTRY, &q, err);
 
-    if (q == NULL)
-        return HF_UNAVAILABLE;
+    if (code != 0)
+        return code;
     sqlite3_bind_int64(q, 1, s->lock.id);
     sqlite3_bind_int64(q, 2, seq);
     return hf__sqlite_run(s, q, "write", err);
@@ -132,11 +137,11 @@ static int drop_entry(struct hf__sqlite *s, int64_t seq, hf_error *err)
 /* Whoever adds a tombstone clears away those that have ended, so that they do not pile up. */
 static int forget_retired(struct hf__sqlite *s, int64_t now_ms, hf_error *err)
 {
-    sqlite3_stmt *q = hf__sqlite_statement(s, HF__SQL_FORGET_RETIRED, err);
-    int code;
+    sqlite3_stmt *q;
+    int code = hf__sqlite_statement(s, HF__SQL_FORGET_RETIRED, &q, err);
 
-    if (q == NULL)
-        return HF_UNAVAILABLE;
+    if (code != 0)
+        return code;
     sqlite3_bind_int64(q, 1, s->lock.id);
     sqlite3_bind_int64(q, 2, now_ms);
     code = hf__sqlite_run(s, q, "write", err);
@@ -147,10 +152,11 @@ static int forget_retired(struct hf__sqlite *s, int64_t now_ms, hf_error *err)
 
 static int add_retired(struct hf__sqlite *s, const struct hf__entry *e, hf_error *err)
 {
-    sqlite3_stmt *q = hf__sqlite_statement(s, HF__SQL_ADD_RETIRED, err);
+    sqlite3_stmt *q;
+    int code = hf__sqlite_statement(s, HF__SQL_ADD_RETIRED, &q, err);
 
-    if (q == NULL)
-        return HF_UNAVAILABLE;
+    if (code != 0)
+        return code;
     sqlite3_bind_int64(q, 1, s->lock.id);
     bind_ticket(q, 2, &e->ticket);
     sqlite3_bind_int64(q, 3, e->until_ms);
@@ -160,11 +166,11 @@ static int add_retired(struct hf__sqlite *s, const struct hf__entry *e, hf_error
 
 static int drop_retired(struct hf__sqlite *s, const struct hf__entry *e, hf_error *err)
 {
-    sqlite3_stmt *q = hf__sqlite_statement(s, HF__SQL_DROP_RETIRED, err);
-    int code;
+    sqlite3_stmt *q;
+    int code = hf__sqlite_statement(s, HF__SQL_DROP_RETIRED, &q, err);
 
-    if (q == NULL)
-        return HF_UNAVAILABLE;
+    if (code != 0)
+        return code;
     sqlite3_bind_int64(q, 1, s->lock.id);
     bind_ticket(q, 2, &e->ticket);
     code = hf__sqlite_run(s, q, "write", err);
