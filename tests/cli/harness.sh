@@ -118,7 +118,7 @@ run_all() {
     passed=0 failed=0
     for name in $(sed -n 's/^\(test_[a-z0-9_]*\)() {$/\1/p' "$0"); do
         code=0
-        report=$(sh "$0" --case "$name" 2>&1) || code=$?
+        report=$(timeout -k 5 60 sh "$0" --case "$name" 2>&1) || code=$?
         case $code in
         0) passed=$((passed + 1)) ;;
         77) printf 'skipped %s: %s\n' "$name" "$report" ;;
