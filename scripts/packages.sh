@@ -26,11 +26,10 @@ command:clang     clang                clang                 clang       clang
 fuzzer            libclang-rt-dev      compiler-rt           compiler-rt compiler-rt
 command:clang-format clang-format      clang-tools-extra     clang       clang-extra-tools
 command:shellcheck shellcheck          ShellCheck            shellcheck  shellcheck
-command:file      file                 file                  file        file
-command:expect    expect               expect                expect      expect
+command:jq        jq                   jq                    jq          jq
+command:ps        procps               procps-ng             procps-ng   procps
 command:mandoc    mandoc               mandoc                mandoc      mandoc
 command:zsh       zsh                  zsh                   zsh         zsh
-command:setpriv   util-linux           util-linux            util-linux  setpriv
 '
 
 say() {
