@@ -158,6 +158,17 @@ test_unusable_files_are_refused() {
     refused 69 'not a directory'
 }
 
+test_full_disk_is_told() {
+    mkdir small
+    unshare -rm mount -t tmpfs none small 2>/dev/null || skip 'mounting needs a user namespace'
+    HOLDFAST_URL=sqlite:$PWD/small/locks.db
+    status=0 last='holdfast lock on a full disk'
+    # shellcheck disable=SC2016
+    unshare -rm sh -c 'mount -t tmpfs -o size=32k,mode=700 none small
+        "$HOLDFAST" lock x --ttl 5s' >out 2>err || status=$?
+    refused 69 'disk is full; make room'
+}
+
 waits_for() {
     "$HOLDFAST" show --json "$1" | jq -e '.queue | length > 0' >/dev/null
 }
