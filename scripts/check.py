@@ -67,10 +67,11 @@ class Leg:
         status, output = self.run(command, **environment)
         results.add_program(self.tally, what, output, "failed" if status else "passed")
 
-    def build(self, *options, targets=(), **environment):
+    def build(self, *options, **environment):
         if not os.path.exists(os.path.join(self.dir, "build.ninja")):
             self.must("configure", ["meson", "setup", "--werror", *options, self.dir, TOP], **environment)
-        self.must("build", ["ninja", "-k0", "-C", self.dir, f"-j{max(1, CPUS // 2)}", *targets])
+        self.must("build", ["ninja", "-k0", "-C", self.dir, f"-j{max(1, CPUS // 2)}"])
+        self.say(f"built ({time.monotonic() - self.started:.0f} s)")
 
     def test(self, *suites, slower=1, **environment):
         command = ["meson", "test", "-C", self.dir, "--no-rebuild", "--num-processes", str(CPUS),

@@ -19,9 +19,10 @@
 #define JOBS_MAX         16
 
 static const struct conformance_case *const tables[] = {
-    cases_declared, cases_mutex,  cases_wait,  cases_wake,   cases_rw,      cases_lease,
-    cases_lost,     cases_delay,  cases_names, cases_detach, cases_reentry, cases_fence,
-    cases_never,    cases_broken, cases_fork,  cases_close,  cases_crowd,   cases_lost_reply,
+    cases_declared, cases_mutex, cases_wait,       cases_wake,    cases_rw,
+    cases_lease,    cases_lost,  cases_delay,      cases_names,   cases_detach,
+    cases_reentry,  cases_fence, cases_never,      cases_broken,  cases_fork,
+    cases_close,    cases_crowd, cases_lost_reply, cases_cut_off,
 };
 #define TABLE_COUNT (sizeof tables / sizeof tables[0])
 

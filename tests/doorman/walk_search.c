@@ -142,7 +142,8 @@ static void print_violation(struct walk *k, const struct seen *seen, struct stat
 {
     struct world before;
 
-    printf("  %s is broken: %s\n", f.clause, f.what);
+    printf("  %s is broken: %s (generations are renumbered by rank in every state)\n", f.clause,
+           f.what);
     print_path(k->s, seen, last.parent);
     load(k->s, seen, last.parent, &before);
     printf("  - ");

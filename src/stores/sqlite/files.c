@@ -241,15 +241,17 @@ static int still_there(struct hf__sqlite *s, const char *path, dev_t dev, ino_t 
 }
 
 /* SQLite itself keeps the WAL while a connection is open, so both files must be the ones we opened.
- */
+ * The WAL alone is hardly ever removed: it is looked at less often, but more than leases need. */
 int hf__sqlite_still_ours(struct hf__sqlite *s, hf_error *err)
 {
+    int64_t now_ns = hf__now_ns(s->base.host->env);
     int code;
 
     if (s->base.data_lost)
         return lost(s, err);
     code = still_there(s, s->path, s->file.dev, s->file.ino, err);
-    if (code != 0 || s->wal.ino == 0)
+    if (code != 0 || s->wal.ino == 0 || now_ns - s->wal_seen_ns < WAL_LOOK_NS)
         return code;
+    s->wal_seen_ns = now_ns;
     return still_there(s, s->wal_path, s->wal.dev, s->wal.ino, err);
 }
