@@ -53,6 +53,14 @@ test_empty_environment_counts_as_unset() {
     exists store/locks.db
 }
 
+test_without_a_url_the_embedded_store_is_used() {
+    [ "$(id -u)" -ne 0 ] || skip "root's is not to be touched"
+    unset HOLDFAST_URL
+    hf lock -q x --ttl 5s
+    status_is 0
+    exists .local/state/holdfast/locks.db
+}
+
 test_config_mistakes_are_refused() {
     unset HOLDFAST_URL
     write_config .config/holdfast/config 600 'colour = blue'
