@@ -164,5 +164,5 @@ const struct conformance_case cases_broken[] = {
     CASE(BREAK | HF_CAN_SHARE, c9_one_reader_of_several_is_broken),
     CASE(BREAK | HF_CAN_QUEUE, c5_broken_waiter_goes_to_the_end_of_the_queue),
     CASE(BREAK, c3_break_needs_the_right_ticket),
-    {NULL, 0, NULL},
+    {0},
 };

@@ -120,5 +120,5 @@ const struct conformance_case cases_cut_off[] = {
     CASE(HF_CAN_QUEUE | HF_CAN_NEVER, c3_waiter_that_was_cut_off_never_holds_for_ever),
     CASE(HF_CAN_QUEUE, c5_waiter_that_was_cut_off_leaves_the_queue),
     CASE(HF_CAN_LEASE | HF_CAN_DELAY, c8_holder_that_was_cut_off_keeps_it_closed),
-    {NULL, 0, NULL},
+    {0},
 };

@@ -168,5 +168,5 @@ const struct conformance_case cases_delay[] = {
     CASE(DELAY | HF_CAN_PROCESS | HF_CAN_QUEUE, c8_grant_that_nobody_knew_of_leaves_no_delay),
     CASE(DELAY | HF_CAN_SHARE | HF_CAN_BREAK, c8_vanished_reader_keeps_writers_out_only),
     CASE(DELAY | HF_CAN_BREAK, c8_max_hold_is_followed_by_the_delay),
-    {NULL, 0, NULL},
+    {0},
 };

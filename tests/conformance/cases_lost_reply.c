@@ -324,5 +324,5 @@ const struct conformance_case cases_lost_reply[] = {
     CASE(0, c2_release_that_arrives_late_releases_nobody_else),
     CASE(0, c1_storm_of_faults_lets_nobody_in_twice_1),
     CASE(0, c1_storm_of_faults_lets_nobody_in_twice_2),
-    {NULL, 0, NULL},
+    {0},
 };

@@ -4,7 +4,7 @@
 #include "unit/sqlite_fixture.h"
 
 #define NAMES      2
-#define PEOPLE     90 /* per name */
+#define PEOPLE     140 /* per name */
 #define OPERATIONS 60000
 #define CAPACITY   40000
 
