@@ -228,7 +228,7 @@ static void answers_and_line_are_those_of_the_doorman(void **state)
                      " holdfast_entry WHERE lock = id AND place = 1) OR retired <>"
                      " (SELECT count(*) FROM holdfast_retired WHERE lock = id)"),
                  0);
-    if (w->longest < 40 || w->widest < 8) /* the window grew twice */
+    if (w->longest < 50 || w->widest < 8)
         fail_msg("the walk was too tame: queue %zu, let in at once %zu", w->longest, w->widest);
     for (int lock = 0; lock < NAMES; lock++)
         free(w->record[lock].entries);
