@@ -55,6 +55,7 @@ static bool watch_signals(void)
         if (sigaction(signals[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)
             sigaction(signals[i], &action, NULL);
     }
+    signal(SIGPIPE, SIG_IGN); /* a reader that has gone is an error of the output */
     return true;
 }
 
@@ -119,8 +120,8 @@ static bool check(int argc, char **argv)
         return false;
     }
     if ((ttl_ms != 0) == never_expires) {
-        cli_fail_usage("lock", "it needs either --ttl DUR or --never-expires, since it stays after "
-                               "this command ends");
+        cli_fail_usage("lock", "it stays after this command ends, so it needs either --ttl DUR or "
+                               "--never-expires");
         return false;
     }
     if (note != NULL && strlen(note) > HF_NOTE_MAX) {

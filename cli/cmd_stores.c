@@ -98,7 +98,7 @@ static int run(struct cli *cli, int argc, char **argv)
     struct listing listing = {.cli = cli, .only = argc > 0 ? argv[0] : NULL};
 
     if (argc > 1)
-        return cli_fail_usage("stores", "there is one operand too many");
+        return cli_fail_usage("stores", "there are too many operands");
     int code = hf_stores(found, &listing);
     if (code != HF_OK)
         return cli_fail(hf_code_exit_status(code), "%s", hf_code_text(code));

@@ -19,9 +19,14 @@ int cli_adopt(const struct cli *cli, const char *name, const char *ticket, hf_cl
 
     if (status != 0)
         return status;
-    if (hf_adopt(*ret_client, name, HF_NTS, ticket, &options, ret_lock, &err) == HF_OK)
+    int code = hf_adopt(*ret_client, name, HF_NTS, ticket, &options, ret_lock, &err);
+    if (code == HF_OK)
         return 0;
-    status = cli_fail_error(&err);
+    if (code == HF_STALE)
+        status =
+            cli_fail(EXIT_NOT_OBTAINED, "'%s' is not, or no longer, held by this ticket", name);
+    else
+        status = cli_fail_error(&err);
     hf_close(*ret_client);
     return status;
 }

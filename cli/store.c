@@ -22,9 +22,9 @@ bool cli_check_operands(const struct cli_verb *verb, int argc, int wanted)
     if (argc == wanted)
         return true;
     if (argc < wanted)
-        cli_fail_usage(verb->name, "it needs %s", verb->operands);
+        cli_fail_usage(verb->name, "'%s' needs %s", verb->name, verb->operands);
     else
-        cli_fail_usage(verb->name, "there is one operand too many");
+        cli_fail_usage(verb->name, "there are too many operands");
     return false;
 }
 
@@ -43,7 +43,7 @@ bool cli_check_ticket(const char *verb, const char *ticket)
     struct hf__ticket parsed;
 
     if (ticket == NULL) {
-        cli_fail_usage(verb, "it needs --ticket, as 'lock' printed it or 'show' tells it");
+        cli_fail_usage(verb, "'%s' needs --ticket, as 'lock' printed it or 'show' tells it", verb);
         return false;
     }
     if (hf__ticket_parse(ticket, &parsed))

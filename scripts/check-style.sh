@@ -26,6 +26,7 @@ c_files_are_formatted() {
     { files '*.c'; files '*.h'; } | xargs clang-format --dry-run --Werror
 }
 
+# Those that are sourced have no first line to say which shell they are for.
 scripts_are_clean() {
     {
         files '*.sh'
@@ -33,7 +34,12 @@ scripts_are_clean() {
             while read -r file; do
                 head -n 1 "$file" | grep -q '^#!.*[/ ]\(ba\)\{0,1\}sh' && echo "$file"
             done
-    } | sort -u | xargs shellcheck -x
+    } | sort -u | while read -r file; do
+        case $(head -n 1 "$file") in
+        '#!'*) shellcheck -x -S warning "$file" ;;
+        *) shellcheck -x -S warning -s sh "$file" ;;
+        esac
+    done
 }
 
 examples_are_short() {

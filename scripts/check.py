@@ -70,7 +70,7 @@ class Leg:
     def build(self, *options, targets=(), **environment):
         if not os.path.exists(os.path.join(self.dir, "build.ninja")):
             self.must("configure", ["meson", "setup", "--werror", *options, self.dir, TOP], **environment)
-        self.must("build", ["ninja", "-C", self.dir, f"-j{max(1, CPUS // 2)}", *targets])
+        self.must("build", ["ninja", "-k0", "-C", self.dir, f"-j{max(1, CPUS // 2)}", *targets])
 
     def test(self, *suites, slower=1, **environment):
         command = ["meson", "test", "-C", self.dir, "--no-rebuild", "--num-processes", str(CPUS),
@@ -117,7 +117,7 @@ def leg_tsan(leg):
 
 def leg_install(leg):
     """What `meson install` gives, used from outside the tree."""
-    leg.build("-Dtests=false", "--prefix=/usr", CC="gcc")
+    leg.build("--buildtype=release", "-Dtests=false", "--prefix=/usr", CC="gcc")
     leg.checks("install", ["sh", "scripts/check-install.sh", leg.dir])
 
 

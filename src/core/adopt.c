@@ -65,6 +65,8 @@ int hf__adopt(hf_lock *lock, const char *ticket, const hf_options *opt, hf_error
     if (!hf__ticket_parse(ticket, &lock->bid.ticket))
         return hf__fail(err, HF_INVALID, "a ticket has 32 hex digits");
     hf__ticket_format(&lock->bid.ticket, lock->ticket);
+    /* An attempt of whoever took it may still be on its way: the release must retire the ticket. */
+    hf__bidder_unanswered(&lock->bidder);
 
     int r = find_terms(lock, err);
     if (r == 0)

@@ -97,7 +97,7 @@ static void sweep_entry(struct hf__entry *e, int64_t now_ms)
 {
     int64_t span_ms = e->lease_ms;
 
-    if (PLANTED(PROVISIONAL_NEVER_CUT) && e->ttl_ms == 0)
+    if (PLANTED(PROVISIONAL_NEVER_CUT) && e->ttl_ms == 0 && e->place == HF__INSIDE)
         span_ms = 0;
     if (e->until_ms != HF__NEVER && e->until_ms - now_ms > span_ms)
         give(e, now_ms, span_ms); /* the store's clock went back */
@@ -315,25 +315,6 @@ struct hf__answer hf__doorman_attempt(struct hf__record *record, const struct hf
     return answer(HF__BUSY);
 }
 
-struct hf__answer hf__doorman_release(struct hf__record *record, const struct hf__ticket *ticket,
-                                      int64_t retire_ms, struct hf__moment at)
-{
-    sweep(record, at.now_ms);
-
-    struct hf__entry *e = hf__record_find(record, ticket);
-    if (PLANTED(WRONG_TICKET_RELEASES)) {
-        for (size_t i = 0; i < record->count && (e == NULL || e->place != HF__INSIDE); i++)
-            e = &record->entries[i];
-    }
-    bool inside = e != NULL && e->place == HF__INSIDE;
-    bool waiting = e != NULL && e->place == HF__WAITING && !PLANTED(WAITING_RELEASE_IGNORED);
-    if (inside || waiting)
-        leave(e, retire_ms, at.now_ms);
-    if (!let_in(record, NULL, at))
-        return answer(HF__MORE);
-    return answer(inside ? HF__DONE : HF__STALE);
-}
-
 /* Its attempt may still be on the way: what has not been seen is remembered too. */
 static void retire_unseen(struct hf__record *record, const struct hf__ticket *ticket,
                           int64_t retire_ms, int64_t now_ms)
@@ -345,6 +326,41 @@ static void retire_unseen(struct hf__record *record, const struct hf__ticket *ti
     leave(e, retire_ms, now_ms);
 }
 
+/* The bidder is done with its ticket. An older tombstone is renewed: the last attempt may be
+ * younger. Returns where the ticket was. */
+static enum hf__place end_bid(struct hf__record *record, const struct hf__ticket *ticket,
+                              int64_t retire_ms, int64_t now_ms)
+{
+    struct hf__entry *e = hf__record_find(record, ticket);
+    enum hf__place was = e == NULL ? HF__GONE : e->place;
+
+    if (was == HF__INSIDE || was == HF__WAITING)
+        leave(e, retire_ms, now_ms);
+    else if (was == HF__GONE && retire_ms > 0)
+        retire_unseen(record, ticket, retire_ms, now_ms);
+    else if (was == HF__RETIRED && e->until_ms < now_ms + retire_ms)
+        give(e, now_ms, retire_ms);
+    return was;
+}
+
+struct hf__answer hf__doorman_release(struct hf__record *record, const struct hf__ticket *ticket,
+                                      int64_t retire_ms, struct hf__moment at)
+{
+    sweep(record, at.now_ms);
+
+    for (size_t i = 0; PLANTED(WRONG_TICKET_RELEASES) && i < record->count; i++) {
+        if (record->entries[i].place == HF__INSIDE)
+            ticket = &record->entries[i].ticket;
+    }
+    const struct hf__entry *e = hf__record_find(record, ticket);
+    if (PLANTED(WAITING_RELEASE_IGNORED) && e != NULL && e->place == HF__WAITING)
+        return answer(HF__STALE);
+    enum hf__place was = end_bid(record, ticket, retire_ms, at.now_ms);
+    if (!let_in(record, NULL, at))
+        return answer(HF__MORE);
+    return answer(was == HF__INSIDE ? HF__DONE : HF__STALE);
+}
+
 struct hf__answer hf__doorman_withdraw(struct hf__record *record, const struct hf__ticket *ticket,
                                        int64_t retire_ms, struct hf__moment at)
 {
@@ -352,17 +368,10 @@ struct hf__answer hf__doorman_withdraw(struct hf__record *record, const struct h
         retire_ms = 0;
     sweep(record, at.now_ms);
 
-    struct hf__entry *e = hf__record_find(record, ticket);
-    bool had = e != NULL && (e->place == HF__INSIDE || e->place == HF__WAITING);
-    if (had)
-        leave(e, retire_ms, at.now_ms);
-    else if (e == NULL && retire_ms > 0)
-        retire_unseen(record, ticket, retire_ms, at.now_ms);
-    else if (e != NULL && e->place == HF__RETIRED && e->until_ms < at.now_ms + retire_ms)
-        give(e, at.now_ms, retire_ms); /* its last attempt may be younger than the tombstone */
+    enum hf__place was = end_bid(record, ticket, retire_ms, at.now_ms);
     if (!let_in(record, NULL, at))
         return answer(HF__MORE);
-    return answer(had ? HF__DONE : HF__STALE);
+    return answer(was == HF__INSIDE || was == HF__WAITING ? HF__DONE : HF__STALE);
 }
 
 struct hf__answer hf__doorman_renew(struct hf__record *record, const struct hf__ticket *ticket,
@@ -423,11 +432,10 @@ struct hf__answer hf__doorman_break(struct hf__record *record, const struct hf__
         break_inside(e, now, at.now_ms);
     else if (found && (e->place == HF__WAITING || now))
         leave(e, e->retire_ms, at.now_ms);
-    if (PLANTED(SHORTER_DELAY_OVERWRITES) && found && e->place == HF__LINGERING) {
-        for (size_t i = 0; i < record->count; i++) {
-            if (record->entries[i].place == HF__LINGERING)
-                give(&record->entries[i], at.now_ms, e->lease_ms);
-        }
+    for (size_t i = 0; PLANTED(SHORTER_DELAY_OVERWRITES) && found && i < record->count; i++) {
+        struct hf__entry *other = &record->entries[i];
+        if (other->place == HF__LINGERING && other->until_ms > e->until_ms)
+            give(other, at.now_ms, e->until_ms - at.now_ms);
     }
     if (!let_in(record, NULL, at))
         return answer(HF__MORE);

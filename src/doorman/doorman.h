@@ -66,7 +66,7 @@ struct hf__entry {
 struct hf__record {
     uint64_t generation; /* the last one given */
     struct hf__entry *entries;
-    size_t count, capacity; /* attempt and withdraw need room for one more */
+    size_t count, capacity; /* attempt, release and withdraw need room for one more */
     size_t unseen, gap;
 };
 
@@ -125,8 +125,8 @@ int64_t hf__provisional_lease_ms(int64_t ttl_ms);
 struct hf__answer hf__doorman_attempt(struct hf__record *record, const struct hf__bid *bid,
                                       void *who, struct hf__moment at);
 
-/* The holder leaves and the next are let in. `retire`: an attempt of this ticket is unanswered, so
- * the ticket stays remembered. DONE, STALE, MORE. */
+/* The holder leaves and the next are let in. Retires the ticket, as withdraw does, if retire_ms >
+ * 0: an attempt of it is unanswered. DONE (it was inside), STALE, MORE. */
 struct hf__answer hf__doorman_release(struct hf__record *record, const struct hf__ticket *ticket,
                                       int64_t retire_ms, struct hf__moment at);
 

@@ -66,8 +66,8 @@ void hf__wrapper_close(struct hf__wrapper *w)
 
 void hf__wrapper_sync(struct hf__wrapper *w)
 {
-    if (__atomic_load_n(&w->inner->data_lost, __ATOMIC_ACQUIRE))
-        __atomic_store_n(&w->base.data_lost, true, __ATOMIC_RELEASE);
+    if (w->inner->data_lost)
+        w->base.data_lost = true;
 }
 
 static struct hf__wrapper *wrapper_of(struct hf__store *store)

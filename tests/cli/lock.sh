@@ -38,8 +38,10 @@ test_lock_refuses_what_contradicts() {
 test_lock_refuses_wrong_names() {
     hf lock '' --ttl 5s
     refused 64 '1 to 512 bytes, this one has 0'
-    hf lock "$(printf '%0513d' 0)" --ttl 5s
-    refused 64 '1 to 512 bytes, this one has 513'
+    for len in 513 65536; do
+        hf lock "$(printf "%0${len}d" 0)" --ttl 5s
+        refused 64 "1 to 512 bytes, this one has $len"
+    done
     hf lock x --ttl 5s --note "$(printf '%0257d' 0)"
     refused 64 'at most 256 bytes'
     absent store/locks.db
@@ -191,6 +193,17 @@ test_a_lock_whose_ticket_cannot_be_printed_is_given_back() {
     "$HOLDFAST" lock x --ttl 1m >/dev/full 2>err || status=$?
     last='lock >/dev/full' : >out
     refused 71 'cannot write the output'
+    nothing_left
+}
+
+test_a_reader_that_has_gone_leaves_no_lock() {
+    mkfifo pipe
+    exec 3<>pipe 4>pipe 3<&-
+    status=0
+    "$HOLDFAST" lock x --never-expires >&4 2>err || status=$?
+    exec 4>&-
+    last='lock into a broken pipe' : >out
+    refused 71 'cannot write the output: Broken pipe'
     nothing_left
 }
 

@@ -56,16 +56,16 @@ test_unknown_options_are_refused() {
 test_operands_are_counted() {
     for verb in lock unlock renew show break check; do
         hf "$verb"
-        refused 64 "it needs .*see 'holdfast $verb --help'"
+        refused 64 "'$verb' needs .*see 'holdfast $verb --help'"
         hf "$verb" a b
-        refused 64 'one operand too many'
+        refused 64 'too many operands'
     done
     for verb in ls setup gc doctor bench; do
         hf "$verb" a
-        refused 64 'one operand too many'
+        refused 64 'too many operands'
     done
     hf stores a b
-    refused 64 'one operand too many'
+    refused 64 'too many operands'
     absent store/locks.db
 }
 
@@ -155,6 +155,9 @@ test_output_that_cannot_be_written_is_told() {
 
 test_setuid_is_refused() {
     [ "$(id -u)" -eq 0 ] || skip 'only root can make a setuid program of another user'
+    if grep -q __asan_init "$HOLDFAST"; then
+        skip 'the leak sanitizer cannot look into a setuid program'
+    fi
     cp "$HOLDFAST" other
     chown 65534 other
     chmod 4755 other

@@ -30,8 +30,10 @@ test_setup_print_does_not_touch_the_store() {
 
 test_the_printed_setup_is_what_setup_makes() {
     hf setup --print
+    status_is 0
     cp out schema.sql
     hf setup -q
+    status_is 0
     python3 - <<'END'
 import sqlite3
 def tables(db):

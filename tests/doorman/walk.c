@@ -1,5 +1,5 @@
-/* Walks all scenarios with the code as it is, then plants each bug of planted.h and shows that the walk
- * finds it. See walk.h.
+/* Walks all scenarios with the code as it is, then plants each bug of planted.h and shows that the
+ * walk finds it. See walk.h.
  *
  *   walk [--deep] [--only SCENARIO] [--plant BUG] */
 #include "walk.h"
@@ -9,10 +9,9 @@
 
 enum hf__planted hf__planted;
 
-static const char *const bug_name[] = {
-    "nothing",
+static const char *const bug_name[] = {"nothing",
 #define X(bug) #bug,
-    HF__PLANTABLE(X)
+                                       HF__PLANTABLE(X)
 #undef X
 };
 static const char *const sight_text[] = {
@@ -63,36 +62,43 @@ static void walk_all(const struct wish *wish, struct tally *t)
     printf("%llu states in all\n\n", (unsigned long long)t->states);
 }
 
-/* Tries the scenarios one after the other until the bug shows. */
-static void walk_bug(int bug, const struct wish *wish, struct tally *t)
+static const struct scenario *find_scenario(const char *name)
 {
-    uint64_t states = 0;
-
-    hf__planted = (enum hf__planted)bug;
     for (size_t i = 0; i < scenario_count; i++) {
-        struct walk k = {.s = &scenarios[i]};
-        if (wish->only != NULL ? strcmp(wish->only, k.s->name) != 0 : k.s->deep)
-            continue;
-        struct result r = search(&k, wish->plant != NULL);
-        states += r.states;
-        if (r.finding.clause == NULL)
-            continue;
-        printf("caught %-28s by %-5s after %8llu states in '%s': %s\n", bug_name[bug],
-               r.finding.clause, (unsigned long long)r.states, k.s->name, r.finding.what);
-        fflush(stdout);
-        hf__planted = HF__NOTHING_PLANTED;
-        count(t, true);
+        if (strcmp(scenarios[i].name, name) == 0)
+            return &scenarios[i];
+    }
+    return NULL;
+}
+
+/* The bug must show in its scenario, as the breach of its clause. */
+static void walk_bug(size_t bug, const struct wish *wish, struct tally *t)
+{
+    const struct hunt *hunt = bug < hunt_count ? &hunts[bug] : &(struct hunt){0};
+    const char *name = wish->only != NULL ? wish->only : hunt->scenario;
+    struct walk k = {.s = name == NULL ? NULL : find_scenario(name)};
+
+    if (k.s == NULL) {
+        printf("MISSED %-28s: nobody looks for it\n", bug_name[bug]);
+        count(t, false);
         return;
     }
-    printf("MISSED %-28s in %llu states\n", bug_name[bug], (unsigned long long)states);
-    fflush(stdout);
+    hf__planted = (enum hf__planted)bug;
+    struct result r = search(&k, wish->plant != NULL);
     hf__planted = HF__NOTHING_PLANTED;
-    count(t, false);
+
+    bool found = r.finding.clause != NULL;
+    bool good = found && hunt->clause != NULL && strcmp(r.finding.clause, hunt->clause) == 0;
+    printf("%s %-28s by %-4s after %6llu states of '%s': %s\n", good ? "caught" : "MISSED",
+           bug_name[bug], found ? r.finding.clause : "-", (unsigned long long)r.states, k.s->name,
+           found ? r.finding.what : "not found");
+    fflush(stdout);
+    count(t, good);
 }
 
 static void plant_all(const struct wish *wish, struct tally *t)
 {
-    for (int bug = 1; bug < (int)(sizeof bug_name / sizeof bug_name[0]); bug++) {
+    for (size_t bug = 1; bug < sizeof bug_name / sizeof bug_name[0]; bug++) {
         if (wish->plant == NULL || strcmp(wish->plant, bug_name[bug]) == 0)
             walk_bug(bug, wish, t);
     }

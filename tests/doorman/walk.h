@@ -1,12 +1,12 @@
-/* The walk: every state that a few clients, one record and a bad network can reach, on the real doorman
- * and the real bidder.
+/* The walk: every state that a few clients, one record and a bad network can reach, on the real
+ * doorman and the real bidder.
  *
- * A world is one such state. Its clock always stands at the same instant: when a tick passes, all that
- * was written down moves into the past instead, so that worlds that differ only in their date are one.
- * For the same reason generations are renumbered by rank (the rules only compare them), and what can
- * make no difference any more is set to zero. What is left is packed into a few dozen bytes and looked
- * up among those already seen. The search is breadth-first, so that the first trace to a violation is
- * a shortest one.
+ * A world is one such state. Its clock always stands at the same instant: when a tick passes, all
+ * that was written down moves into the past instead, so that worlds that differ only in their date
+ * are one. For the same reason generations are renumbered by rank (the rules only compare them),
+ * and what can make no difference any more is set to zero. What is left is packed into a few dozen
+ * bytes and looked up among those already seen. The search is breadth-first, so that the first
+ * trace to a violation is a shortest one.
  *
  * The network: a request or an answer may take up to `life` ticks, overtake others, arrive twice or
  * never; a wake-up may come at any time or never. An attempt arrives a second time only after its
@@ -26,32 +26,35 @@
 #define MAX_CLIENTS  3
 #define MAX_BIDS     2 /* one after the other, per client: a ticket each */
 #define MAX_TICKETS  (MAX_CLIENTS * MAX_BIDS)
-#define MAX_MESSAGES 6
+#define MAX_MESSAGES 8
 #define MAX_MOVES    64
 #define MAX_PACKED   192
+#define NO_TICKET    15
 
 #define NOW_MS INT64_C(1000000000)
 #define NOW_NS (NOW_MS * 1000000)
 
-/* Scenarios. -------------------------------------------------------------------------------------- */
+/* Scenarios. --------------------------------------------------------------------------------------
+ */
 struct bidding {
     hf_mode mode;
     uint32_t limit;
     int64_t ttl_ms, delay_ms;
     bool no_wait;
-    int bids; /* 1 to MAX_BIDS */
+    bool near; /* its requests and answers take no time and are never lost */
+    int bids;  /* 1 to MAX_BIDS */
 };
 
 struct scenario {
     const char *name;
-    int64_t tick_ms;  /* all durations are multiples of it */
-    int life;         /* ticks that a request with its answer may take; retired for one more */
-    int messages;     /* in flight at most */
+    int64_t tick_ms; /* all durations are multiples of it */
+    int life;        /* ticks that a request with its answer may take; retired for one more */
+    int messages;    /* in flight at most; one more for a wake-up */
     int deaths, breaks, steps_back;
-    int64_t back_ms;  /* what a step of the store's clock takes */
-    bool unlock;      /* a person may release a waiting ticket */
-    bool twice;       /* requests may arrive twice */
-    bool deep;        /* only with --deep */
+    int64_t back_ms; /* what a step of the store's clock takes */
+    bool unlock;     /* a person may release a waiting ticket */
+    bool twice;      /* requests may arrive twice */
+    bool deep;       /* only with --deep */
     int clients;
     struct bidding client[MAX_CLIENTS];
 };
@@ -59,7 +62,16 @@ struct scenario {
 extern const struct scenario scenarios[];
 extern const size_t scenario_count;
 
-/* The world. -------------------------------------------------------------------------------------- */
+/* Where a planted bug must show, and as the breach of which clause. Indexed by enum hf__planted. */
+struct hunt {
+    const char *scenario, *clause;
+};
+
+extern const struct hunt hunts[];
+extern const size_t hunt_count;
+
+/* The world. --------------------------------------------------------------------------------------
+ */
 enum kind {
     NO_MESSAGE,
     /* requests */
@@ -70,8 +82,10 @@ enum kind {
     /* to a client */
     ATTEMPT_ANSWER,
     RENEW_ANSWER,
-    END_ANSWER, /* of a withdraw or a release */
     WAKE,
+    /* no messages, only deeds */
+    BREAKING,
+    SWEEPING,
 };
 
 struct message {
@@ -101,9 +115,9 @@ struct ghost {
     uint8_t withdrawn; /* a withdraw or release was applied */
     uint8_t claimed;   /* somebody who knew of the grant said so to the store */
     uint8_t broken;
-    uint8_t cut;       /* broken so that its holder may believe longer than the store */
-    uint8_t barred;    /* it is over: not to be let in */
-    uint8_t closed;    /* the door must stay closed for its sake */
+    uint8_t cut;    /* broken so that its holder may believe longer than the store */
+    uint8_t barred; /* it is over: not to be let in */
+    uint8_t closed; /* the door must stay closed for its sake */
 };
 
 struct world {
@@ -125,25 +139,25 @@ struct finding {
 };
 
 /* Things worth seeing; a walk that never sees one of them proves nothing about it. */
-#define SIGHTS(X)                                                                                  \
-    X(HANDED_OVER, "a grant by hand-over")                                                         \
-    X(WAKE_BELIEVED, "a wake-up believed")                                                         \
-    X(WAKE_REFUSED, "a wake-up taken for a hint only")                                             \
-    X(ANSWER_TOO_LATE, "a grant whose answer came too late")                                       \
-    X(LATE_ATTEMPT_REFUSED, "a late attempt of a ticket that was over")                            \
-    X(LINGERED, "a lock-delay")                                                                    \
-    X(UNCLAIMED_EXPIRED, "an unclaimed grant that expired")                                        \
-    X(READERS_TOGETHER, "readers inside together")                                                 \
-    X(LIMIT_REACHED, "a limit reached")                                                            \
-    X(READER_BEHIND_WRITER, "a reader waiting behind a writer")                                    \
-    X(BROKEN_READER, "one reader of several broken")                                               \
-    X(BROKEN_NOW, "a lock broken now")                                                             \
-    X(NEVER_CLAIMED, "a never-expiring grant claimed")                                             \
-    X(RELEASE_RETRIED, "a release that arrived twice")                                             \
-    X(DEAD_WAITER_LEFT, "a dead waiter that left")                                                 \
-    X(BUSY_TOLD, "a no-wait bid refused")                                                          \
-    X(CLOCK_CUT, "a time cut because the clock went back")                                         \
-    X(LOST_GONE, "a lock lost because the store says so")                                          \
+#define SIGHTS(X)                                                       \
+    X(HANDED_OVER, "a grant by hand-over")                              \
+    X(WAKE_BELIEVED, "a wake-up believed")                              \
+    X(WAKE_REFUSED, "a wake-up taken for a hint only")                  \
+    X(ANSWER_TOO_LATE, "a grant whose answer came too late")            \
+    X(LATE_ATTEMPT_REFUSED, "a late attempt of a ticket that was over") \
+    X(LINGERED, "a lock-delay")                                         \
+    X(UNCLAIMED_EXPIRED, "an unclaimed grant that expired")             \
+    X(READERS_TOGETHER, "readers inside together")                      \
+    X(LIMIT_REACHED, "a limit reached")                                 \
+    X(READER_BEHIND_WRITER, "a reader waiting behind a writer")         \
+    X(BROKEN_READER, "one reader of several broken")                    \
+    X(BROKEN_NOW, "a lock broken now")                                  \
+    X(NEVER_CLAIMED, "a never-expiring grant claimed")                  \
+    X(RELEASE_RETRIED, "a release that arrived twice")                  \
+    X(DEAD_WAITER_LEFT, "a dead waiter that left")                      \
+    X(BUSY_TOLD, "a no-wait bid refused")                               \
+    X(CLOCK_CUT, "a time cut because the clock went back")              \
+    X(LOST_GONE, "a lock lost because the store says so")               \
     X(LOST_EXPIRED, "a lock lost by the local timer")
 
 enum sight {
@@ -178,7 +192,7 @@ void world_unpack(const struct scenario *s, const uint8_t *in, struct world *w);
 
 /* walk_store.c: one operation of the real doorman, and all that must be true of it. */
 struct deed {
-    enum kind kind; /* a request, or NO_MESSAGE for a break */
+    enum kind kind; /* a request, BREAKING or SWEEPING */
     uint8_t ticket;
     uint64_t generation;
     bool retire, now;
@@ -203,6 +217,7 @@ enum move_kind {
     BREAK,
     BREAK_NOW,
     STEP_BACK,
+    SWEEP,
 };
 struct move {
     uint8_t kind, arg; /* a client, a message or a ticket */

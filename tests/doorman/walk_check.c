@@ -82,7 +82,8 @@ static struct finding check_gate(struct walk *k, struct world *w, int i)
     return FINE;
 }
 
-/* Promises: somebody who goes on asking gets in, if all others die now. --------------------------- */
+/* Promises: somebody who goes on asking gets in, if all others die now. ---------------------------
+ */
 #define PROMISES (1u << 20)
 
 struct promise_cache {
@@ -103,23 +104,25 @@ static uint64_t promise_hash(const struct world *w, uint8_t ticket)
         const struct hf__entry *e = &w->entries[i];
         h = mix(h, (uint64_t)(e->until_ms == HF__NEVER ? INT64_MAX : e->until_ms - NOW_MS));
         h = mix(h, (uint64_t)e->lease_ms);
-        h = mix(h, (uint64_t)e->place | (uint64_t)e->claimed << 8 | (uint64_t)e->ticket.bits[0] << 16);
+        h = mix(h,
+                (uint64_t)e->place | (uint64_t)e->claimed << 8 | (uint64_t)e->ticket.bits[0] << 16);
     }
     return h | 1;
 }
 
-/* How long the others can keep us out: those inside until their lease and delay are over, those before
- * us at most two own leases each. -1: for ever. */
+/* How long the others can keep us out: those inside until their lease and delay are over, those
+ * before us at most two own leases each (that no delay follows is C8's to say). -1: for ever. */
 static int patience(const struct scenario *s, const struct world *w, uint8_t ticket)
 {
     int64_t inside_ms = 0, before_ms = 0;
 
     for (size_t i = 0; i < w->entry_count; i++) {
         const struct hf__entry *e = &w->entries[i];
-        if (ticket_number(&e->ticket) == ticket || e->place == HF__RETIRED)
+        bool mine = ticket_number(&e->ticket) == ticket && e->place != HF__LINGERING;
+        if (mine || e->place == HF__RETIRED)
             continue;
         if (e->place == HF__WAITING) {
-            before_ms += 2 * hf__own_lease_ms(e->ttl_ms);
+            before_ms += 2 * hf__own_lease_ms(e->ttl_ms) + e->lock_delay_ms;
             continue;
         }
         if (e->until_ms == HF__NEVER)

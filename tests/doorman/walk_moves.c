@@ -1,8 +1,8 @@
-/* What can happen next: a client acts, the network delivers, loses or repeats, a person breaks a lock,
- * time passes, the store's clock steps back.
+/* What can happen next: a client acts, the network delivers, loses or repeats, a person breaks a
+ * lock, time passes, the store's clock steps back.
  *
- * Clients do what the core does, only at any time they like: one attempt and one renewal under way at
- * most, a withdraw or a release sent again until it is answered, nothing after LOST. */
+ * Clients do what the core does, only at any time they like: one attempt and one renewal under way
+ * at most, a withdraw or a release sent again until it is answered, nothing after LOST. */
 #include "walk.h"
 
 #include <stdlib.h>
@@ -20,7 +20,8 @@ static bool wants_in(const struct client *c)
     return c->bidder.phase == HF__ASKING || c->bidder.phase == HF__QUEUEING;
 }
 
-/* Which moves there are. -------------------------------------------------------------------------- */
+/* Which moves there are. --------------------------------------------------------------------------
+ */
 struct list {
     struct move *out;
     size_t count;
@@ -36,7 +37,7 @@ static void add(struct list *l, enum move_kind kind, size_t arg)
 static void list_client(const struct scenario *s, const struct world *w, int i, struct list *l)
 {
     const struct client *c = &w->client[i];
-    bool room = w->message_count < (size_t)s->messages;
+    bool room = s->client[i].near || w->message_count < (size_t)s->messages;
     bool holds = c->bidder.phase == HF__HOLDING;
     bool over = c->bidder.phase == HF__OVER || c->bidder.phase == HF__LOST_IT;
 
@@ -64,7 +65,7 @@ static void list_message(const struct scenario *s, const struct world *w, size_t
 {
     const struct message *m = &w->message[i];
     bool repeats = s->twice && !m->copied && (m->kind != ATTEMPT || m->late);
-    bool full = w->message_count == (size_t)s->messages;
+    bool full = w->message_count >= (size_t)s->messages;
 
     add(l, DELIVER, i);
     if (m->kind == WAKE || (is_request(m) && repeats))
@@ -88,12 +89,15 @@ size_t moves_of(const struct scenario *s, const struct world *w, struct move out
         add(&l, BREAK, ticket_number(&w->entries[i].ticket));
         add(&l, BREAK_NOW, ticket_number(&w->entries[i].ticket));
     }
+    if (w->entry_count > 0)
+        add(&l, SWEEP, 0);
     if (w->steps_back > 0)
         add(&l, STEP_BACK, 0);
     return l.count;
 }
 
-/* Clients. ---------------------------------------------------------------------------------------- */
+/* Clients. ----------------------------------------------------------------------------------------
+ */
 static void send(struct world *w, struct message m)
 {
     if (w->message_count == MAX_MESSAGES)
@@ -143,7 +147,7 @@ static void send_end(struct world *w, int i)
                              .retire = c->bidder.unanswered});
 }
 
-static void act(struct world *w, enum move_kind kind, int i)
+static void client_act(struct world *w, enum move_kind kind, int i)
 {
     struct client *c = &w->client[i];
     uint8_t ticket = ticket_of(w, i);
@@ -185,13 +189,22 @@ static void follow(struct world *w, int i, enum hf__advice advice)
         end_bid(w, i, c->bidder.unanswered ? WITHDRAW_PENDING : NOTHING_PENDING);
 }
 
-/* The network. ------------------------------------------------------------------------------------ */
+/* The network. ------------------------------------------------------------------------------------
+ */
+/* When the answer to a withdraw or a release comes makes no difference, only whether it does: one
+ * that is lost is a copy that was given up. */
 static void answer_request(struct world *w, const struct message *m, const struct hf__answer *a)
 {
-    uint8_t kind = m->kind == ATTEMPT ? ATTEMPT_ANSWER : m->kind == RENEW ? RENEW_ANSWER : END_ANSWER;
+    uint8_t kind = m->kind == ATTEMPT ? ATTEMPT_ANSWER : RENEW_ANSWER;
+    struct client *c = &w->client[client_of(m->ticket)];
 
-    if (m->late || w->message_count == MAX_MESSAGES)
+    if (m->late)
         return;
+    if (m->kind == WITHDRAW || m->kind == RELEASE) {
+        c->end_out = 0;
+        c->pending = NOTHING_PENDING;
+        return;
+    }
     send(w, (struct message){.kind = kind,
                              .ticket = m->ticket,
                              .age = m->age,
@@ -204,10 +217,8 @@ static void answer_request(struct world *w, const struct message *m, const struc
 
 static struct finding at_store(struct walk *k, struct world *w, const struct message *m)
 {
-    struct deed d = {.kind = m->kind,
-                     .ticket = m->ticket,
-                     .generation = m->named,
-                     .retire = m->retire};
+    struct deed d = {
+        .kind = m->kind, .ticket = m->ticket, .generation = m->named, .retire = m->retire};
     struct hf__answer a;
     struct finding f = store_apply(k, w, &d, &a);
 
@@ -238,10 +249,7 @@ static struct finding hear_answer(struct walk *k, struct world *w, const struct 
                            .claimed = m->claimed,
                            .sent_ns = NOW_NS - m->age * k->s->tick_ms * 1000000};
 
-    if (m->kind == END_ANSWER) {
-        c->end_out = 0;
-        c->pending = NOTHING_PENDING;
-    } else if (m->kind == ATTEMPT_ANSWER) {
+    if (m->kind == ATTEMPT_ANSWER) {
         c->attempt_out = 0;
         follow(w, i, hf__bidder_answered(&c->bidder, &a, NOW_NS));
     } else {
@@ -256,24 +264,6 @@ static struct finding hear_answer(struct walk *k, struct world *w, const struct 
     const struct hf__entry *e = entry_of(w, m->ticket);
     if (e != NULL && e->place == HF__INSIDE && e->until_ms > NOW_MS)
         return (struct finding){"C7", "a lock that is held was declared lost"};
-    return FINE;
-}
-
-static struct finding deliver(struct walk *k, struct world *w, size_t i, bool copy)
-{
-    struct message m = w->message[i];
-
-    if (!copy) {
-        drop_message(w, i);
-    } else if (is_request(&m)) {
-        w->message[i].copied = 1;
-        w->message[i].late = 1;
-    }
-    if (is_request(&m))
-        return at_store(k, w, &m);
-    if (m.kind != WAKE)
-        return hear_answer(k, w, &m);
-    hear_wake(k, w, &m);
     return FINE;
 }
 
@@ -299,6 +289,43 @@ static void lose(struct world *w, size_t i)
     }
 }
 
+static struct finding deliver(struct walk *k, struct world *w, size_t i, bool copy)
+{
+    struct message m = w->message[i];
+
+    if (!copy) {
+        drop_message(w, i);
+    } else if (is_request(&m)) {
+        w->message[i].copied = 1;
+        lose(w, i);
+        m.late |= m.kind == WITHDRAW || m.kind == RELEASE;
+    }
+    if (is_request(&m))
+        return at_store(k, w, &m);
+    if (m.kind != WAKE)
+        return hear_answer(k, w, &m);
+    hear_wake(k, w, &m);
+    return FINE;
+}
+
+/* A near client's request is answered before anything else happens. */
+static struct finding act(struct walk *k, struct world *w, enum move_kind kind, int i)
+{
+    struct finding f = FINE;
+    uint8_t ticket = ticket_of(w, i);
+
+    client_act(w, kind, i);
+    if (!k->s->client[i].near)
+        return FINE;
+    for (size_t m = 0; m < w->message_count && f.clause == NULL;) {
+        if (w->message[m].ticket == ticket && w->message[m].kind != WAKE)
+            f = deliver(k, w, m, false), m = 0;
+        else
+            m++;
+    }
+    return f;
+}
+
 static void step_back(const struct scenario *s, struct world *w)
 {
     for (size_t i = 0; i < w->entry_count; i++) {
@@ -311,7 +338,7 @@ static void step_back(const struct scenario *s, struct world *w)
 
 struct finding move_apply(struct walk *k, struct world *w, struct move m)
 {
-    struct deed breaking = {.kind = NO_MESSAGE, .ticket = m.arg, .now = m.kind == BREAK_NOW};
+    struct deed breaking = {.kind = BREAKING, .ticket = m.arg, .now = m.kind == BREAK_NOW};
     struct hf__answer a;
 
     switch ((enum move_kind)m.kind) {
@@ -329,11 +356,12 @@ struct finding move_apply(struct walk *k, struct world *w, struct move m)
     case BREAK_NOW:
         w->breaks--;
         return store_apply(k, w, &breaking, &a);
+    case SWEEP:
+        return store_apply(k, w, &(struct deed){.kind = SWEEPING, .ticket = NO_TICKET}, &a);
     case STEP_BACK:
         step_back(k->s, w);
         return FINE;
     default:
-        act(w, (enum move_kind)m.kind, m.arg);
-        return FINE;
+        return act(k, w, (enum move_kind)m.kind, m.arg);
     }
 }

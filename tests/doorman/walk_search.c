@@ -20,7 +20,7 @@ struct seen {
     uint64_t arena_used, arena_size;
     struct state *state;
     uint32_t count, capacity;
-    uint32_t *table; /* state + 1; 0: free */
+    uint64_t *table; /* part of the hash, state + 1; 0: free */
     uint32_t table_size;
 };
 
@@ -48,20 +48,29 @@ static uint64_t hash_bytes(const uint8_t *bytes, size_t size)
     for (; size > 0; size--)
         h = (h ^ *bytes++) * UINT64_C(0x100000001B3);
     h *= UINT64_C(0xD6E8FEB86659FD93);
-    return h ^ h >> 32;
+    return h ^ h >> 29;
 }
 
-static uint32_t *find_slot(struct seen *seen, const uint8_t *packed, size_t size)
+/* The slot of these bytes, or a free one for them. */
+static uint64_t *find_slot(struct seen *seen, const uint8_t *packed, size_t size, uint64_t hash)
 {
-    uint32_t i = (uint32_t)hash_bytes(packed, size) & (seen->table_size - 1);
+    uint32_t i = (uint32_t)hash & (seen->table_size - 1);
 
     for (;; i = (i + 1) & (seen->table_size - 1)) {
-        if (seen->table[i] == 0)
+        uint64_t entry = seen->table[i];
+        if (entry == 0)
             return &seen->table[i];
-        const struct state *st = &seen->state[seen->table[i] - 1];
+        if (entry >> 32 != hash >> 32)
+            continue;
+        const struct state *st = &seen->state[(uint32_t)entry - 1];
         if (st->size == size && memcmp(seen->arena + st->at, packed, size) == 0)
             return &seen->table[i];
     }
+}
+
+static void fill_slot(uint64_t *slot, uint64_t hash, uint32_t state)
+{
+    *slot = hash >> 32 << 32 | (state + 1);
 }
 
 static void grow_table(struct seen *seen)
@@ -70,8 +79,11 @@ static void grow_table(struct seen *seen)
     seen->table_size = seen->table_size == 0 ? 1 << 16 : seen->table_size * 2;
     seen->table = grow(NULL, seen->table_size, sizeof *seen->table);
     memset(seen->table, 0, seen->table_size * sizeof *seen->table);
-    for (uint32_t i = 0; i < seen->count; i++)
-        *find_slot(seen, seen->arena + seen->state[i].at, seen->state[i].size) = i + 1;
+    for (uint32_t i = 0; i < seen->count; i++) {
+        const uint8_t *packed = seen->arena + seen->state[i].at;
+        uint64_t hash = hash_bytes(packed, seen->state[i].size);
+        fill_slot(find_slot(seen, packed, seen->state[i].size, hash), hash, i);
+    }
 }
 
 static void make_room(struct seen *seen)
@@ -95,15 +107,16 @@ static void meet(const struct scenario *s, struct seen *seen, struct world *w, s
     size_t size = world_pack(s, w, packed);
 
     make_room(seen);
-    uint32_t *slot = find_slot(seen, packed, size);
+    uint64_t hash = hash_bytes(packed, size);
+    uint64_t *slot = find_slot(seen, packed, size, hash);
     if (*slot != 0)
         return;
     from.at = seen->arena_used;
     from.size = (uint8_t)size;
     memcpy(seen->arena + seen->arena_used, packed, size);
     seen->arena_used += size;
+    fill_slot(slot, hash, seen->count);
     seen->state[seen->count++] = from;
-    *slot = seen->count;
 }
 
 static void load(const struct scenario *s, const struct seen *seen, uint32_t i, struct world *w)
@@ -139,7 +152,8 @@ static void print_violation(struct walk *k, const struct seen *seen, struct stat
 }
 
 /* Everything that can follow one world. */
-static struct finding expand(struct walk *k, struct seen *seen, uint32_t i, struct result *r, bool print)
+static struct finding expand(struct walk *k, struct seen *seen, uint32_t i, struct result *r,
+                             bool print)
 {
     struct world here, next;
     struct move moves[MAX_MOVES];

@@ -1,7 +1,8 @@
 /* One operation on the record, done by the real doorman, and what must be true of every such step.
  *
  * The observer works out for himself, from the record before, who was live at that moment (`seen`),
- * and remembers for each ticket what the contract has to say about it (`ghost`). Then he compares. */
+ * and remembers for each ticket what the contract has to say about it (`ghost`). Then he compares.
+ */
 #include "walk.h"
 
 #include <string.h>
@@ -34,7 +35,8 @@ static uint8_t ticks_left(const struct scenario *s, int64_t until_ms)
     return until_ms <= NOW_MS ? 0 : (uint8_t)((until_ms - NOW_MS) / s->tick_ms);
 }
 
-/* Before the operation. --------------------------------------------------------------------------- */
+/* Before the operation. ---------------------------------------------------------------------------
+ */
 
 /* A lease ran out: from now on the ticket is over, and a claimed one keeps the door closed. */
 static struct seen see_expired(struct step *p, const struct hf__entry *e, struct ghost *g)
@@ -75,7 +77,8 @@ static void look_before(struct step *p)
         p->seen[ticket_number(&p->before[i].ticket)] = see_entry(p, p->before[i]);
 }
 
-/* The operation. ---------------------------------------------------------------------------------- */
+/* The operation. ----------------------------------------------------------------------------------
+ */
 static void run(struct step *p)
 {
     struct hf__record record = {.generation = p->w->generation,
@@ -94,6 +97,8 @@ static void run(struct step *p)
         p->a = hf__doorman_withdraw(&record, &bid.ticket, retire, at);
     else if (p->d->kind == RELEASE)
         p->a = hf__doorman_release(&record, &bid.ticket, retire, at);
+    else if (p->d->kind == SWEEPING)
+        p->a = hf__doorman_sweep(&record, at);
     else
         p->a = hf__doorman_break(&record, &bid.ticket, p->d->now, at);
     p->w->generation = record.generation;
@@ -107,7 +112,8 @@ static bool was_let_in(const struct step *p, const struct hf__entry *e)
     return e->place == HF__INSIDE && before->place != HF__INSIDE;
 }
 
-/* What the contract says of the ticket from now on. ----------------------------------------------- */
+/* What the contract says of the ticket from now on. -----------------------------------------------
+ */
 static void remember_break(struct step *p, struct ghost *g)
 {
     const struct seen *before = &p->seen[p->d->ticket];
@@ -131,6 +137,9 @@ static void remember_break(struct step *p, struct ghost *g)
 
 static void remember(struct step *p)
 {
+    if (p->d->kind == SWEEPING)
+        return;
+
     struct ghost *g = &p->w->ghost[p->d->ticket];
     const struct seen *before = &p->seen[p->d->ticket];
 
@@ -139,13 +148,15 @@ static void remember(struct step *p)
             SAW(p->k, RELEASE_RETRIED);
         g->withdrawn = 1;
     }
-    if (p->d->kind == RENEW && before->place == HF__INSIDE && p->d->generation == before->generation)
+    if (p->d->kind == RENEW && before->place == HF__INSIDE &&
+        p->d->generation == before->generation)
         g->claimed = 1;
-    if (p->d->kind == NO_MESSAGE)
+    if (p->d->kind == BREAKING)
         remember_break(p, g);
 }
 
-/* After the operation. ---------------------------------------------------------------------------- */
+/* After the operation. ----------------------------------------------------------------------------
+ */
 static struct finding check_fields(const struct step *p, size_t i)
 {
     const struct hf__entry *e = &p->w->entries[i], *old = &p->before[i];
@@ -296,7 +307,8 @@ static struct finding check_claims(const struct step *p, const struct hf__entry 
     return FINE;
 }
 
-/* The answers. ------------------------------------------------------------------------------------ */
+/* The answers. ------------------------------------------------------------------------------------
+ */
 static struct finding check_attempt(const struct step *p, enum hf__place after, uint64_t generation)
 {
     bool queue = bid_of(p->s, p->d->ticket).queue;
@@ -321,7 +333,8 @@ static struct finding check_renew(const struct step *p, enum hf__place after, ui
 
     if (p->a.verdict == HF__GRANTED && before->place != HF__INSIDE && before->place != HF__WAITING)
         return FOUND("C2", "a ticket that was over renewed its grant");
-    if (p->a.verdict == HF__GRANTED && (after != HF__INSIDE || p->a.generation != generation || !known))
+    if (p->a.verdict == HF__GRANTED &&
+        (after != HF__INSIDE || p->a.generation != generation || !known))
         return FOUND("C2", "told granted without a grant");
     if (after == HF__INSIDE && known && p->a.verdict != HF__GRANTED)
         return FOUND("C6", "inside, but told otherwise");
@@ -336,8 +349,10 @@ static struct finding check_end(const struct step *p, enum hf__place after)
     enum hf__place before = p->seen[p->d->ticket].place;
     bool was_inside = before == HF__INSIDE, was_waiting = before == HF__WAITING;
     bool done = was_inside || (was_waiting && p->d->kind != RELEASE) ||
-                (before == HF__LINGERING && p->d->kind == NO_MESSAGE);
+                (before == HF__LINGERING && p->d->kind == BREAKING);
 
+    if (before == HF__GONE && p->a.verdict == HF__DONE && p->d->kind != RELEASE)
+        return FOUND("C5", "a dead waiter was still in the queue");
     if (after == HF__INSIDE || after == HF__WAITING)
         return FOUND("C5", "a ticket that was released, withdrawn or broken is still there");
     if (p->a.verdict != (done ? HF__DONE : HF__STALE))
@@ -351,6 +366,8 @@ static struct finding check_answer(const struct step *p)
     enum hf__place after = e == NULL ? HF__GONE : e->place;
     uint64_t generation = e == NULL ? 0 : e->generation;
 
+    if (p->d->kind == SWEEPING)
+        return FINE;
     if (p->d->kind == ATTEMPT)
         return check_attempt(p, after, generation);
     if (p->d->kind == RENEW)
@@ -397,9 +414,9 @@ static void call_those_let_in(struct step *p)
         SAW(p->k, HANDED_OVER);
         const struct client *c = &p->w->client[client_of(t)];
         bool listens = c->alive && ticket_of(p->w, client_of(t)) == t;
-        if (listens && p->w->message_count < MAX_MESSAGES)
-            p->w->message[p->w->message_count++] = (struct message){
-                .kind = WAKE, .ticket = t, .generation = (uint8_t)e->generation};
+        if (listens && p->w->message_count <= (size_t)p->s->messages)
+            p->w->message[p->w->message_count++] =
+                (struct message){.kind = WAKE, .ticket = t, .generation = (uint8_t)e->generation};
     }
 }
 
@@ -417,7 +434,7 @@ static void note_sights(struct step *p)
         if (e->place == HF__INSIDE && e->until_ms == HF__NEVER)
             SAW(p->k, NEVER_CLAIMED);
         bool reader = e->place == HF__INSIDE && e->mode == HF_SHARED;
-        if (reader && p->d->kind == NO_MESSAGE && ticket_number(&e->ticket) != p->d->ticket &&
+        if (reader && p->d->kind == BREAKING && ticket_number(&e->ticket) != p->d->ticket &&
             p->seen[p->d->ticket].place == HF__INSIDE)
             SAW(p->k, BROKEN_READER);
     }
@@ -431,20 +448,19 @@ struct finding store_apply(struct walk *k, struct world *w, const struct deed *d
                            struct hf__answer *ret_answer)
 {
     struct step p = {.k = k, .s = k->s, .w = w, .d = d};
-    struct finding f = FINE;
+    struct finding f;
 
     look_before(&p);
     run(&p);
     remember(&p);
     remember_let_in(&p);
+    f = check_answer(&p);
     for (size_t i = 0; i < w->entry_count && f.clause == NULL; i++)
         f = check_entry(&p, i);
     if (f.clause == NULL)
         f = check_generations(&p);
     if (f.clause == NULL)
         f = check_inside(&p);
-    if (f.clause == NULL)
-        f = check_answer(&p);
     note_sights(&p);
     call_those_let_in(&p);
 

@@ -10,21 +10,20 @@ static const char *const kind_name[] = {
     [RELEASE] = "release",
     [ATTEMPT_ANSWER] = "answer to the attempt",
     [RENEW_ANSWER] = "answer to the renewal",
-    [END_ANSWER] = "answer to the withdraw or release",
     [WAKE] = "wake-up",
 };
 static const char *const verdict_name[] = {
-    [HF__GRANTED] = "granted", [HF__QUEUED] = "queued", [HF__BUSY] = "busy",
-    [HF__WITHDRAWN] = "withdrawn", [HF__FULL] = "full", [HF__DONE] = "done",
-    [HF__STALE] = "stale", [HF__GONE_LOST] = "lost", [HF__MORE] = "more",
+    [HF__GRANTED] = "granted",     [HF__QUEUED] = "queued",  [HF__BUSY] = "busy",
+    [HF__WITHDRAWN] = "withdrawn", [HF__FULL] = "full",      [HF__DONE] = "done",
+    [HF__STALE] = "stale",         [HF__GONE_LOST] = "lost", [HF__MORE] = "more",
 };
 static const char *const place_name[] = {
-    [HF__GONE] = "gone", [HF__WAITING] = "waiting", [HF__INSIDE] = "inside",
+    [HF__GONE] = "gone",           [HF__WAITING] = "waiting", [HF__INSIDE] = "inside",
     [HF__LINGERING] = "lingering", [HF__RETIRED] = "retired",
 };
 static const char *const phase_name[] = {
     [HF__ASKING] = "asking", [HF__QUEUEING] = "queueing", [HF__HOLDING] = "HOLDING",
-    [HF__LOST_IT] = "lost", [HF__OVER] = "over",
+    [HF__LOST_IT] = "lost",  [HF__OVER] = "over",
 };
 static const char *const act_text[] = {
     [ASK] = "sends an attempt",
@@ -70,6 +69,9 @@ void print_move(const struct scenario *s, const struct world *before, struct mov
     case STEP_BACK:
         printf("the store's clock steps back");
         break;
+    case SWEEP:
+        printf("some other request makes the store look at the time");
+        break;
     case BREAK:
     case BREAK_NOW:
         printf("somebody breaks ");
@@ -79,7 +81,9 @@ void print_move(const struct scenario *s, const struct world *before, struct mov
     case DELIVER:
     case DELIVER_COPY:
     case LOSE:
-        printf("%s: ", m.kind == LOSE ? "lost" : m.kind == DELIVER ? "arrives" : "arrives, not for the last time");
+        printf("%s: ", m.kind == LOSE      ? "lost"
+                       : m.kind == DELIVER ? "arrives"
+                                           : "arrives, not for the last time");
         print_message(&before->message[m.arg]);
         break;
     default:

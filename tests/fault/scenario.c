@@ -112,11 +112,14 @@ static void hand_over(struct tour *t, hf_lock *lock)
     pthread_t thread;
     hf_error err = {0};
 
-    if (take(t, "cancel", hf_cancel_new(&v.cancel), 0, NULL) != 0) {
+    int code = hf_cancel_new(&v.cancel);
+    if (code == 0 && pthread_create(&thread, NULL, visit, &v) != 0)
+        code = HF_SYSTEM;
+    if (take(t, "a visitor", code, 0, NULL) != 0) {
+        hf_cancel_free(v.cancel);
         release(t, "release", lock);
         return;
     }
-    assert_int_equal(pthread_create(&thread, NULL, visit, &v), 0);
     pthread_mutex_lock(&v.mutex);
     while (!v.queued && !v.over)
         pthread_cond_wait(&v.moved, &v.mutex);
@@ -209,7 +212,8 @@ static void pass_on(struct tour *t)
     if (lock == NULL)
         return;
     assert_true(hf_lock_remaining_ms(lock) > 0);
-    assert_true(hf_lock_fd(lock) >= 0);
+    int fd = hf_lock_fd(lock);
+    take(t, "descriptor", fd < 0 ? fd : 0, 0, NULL);
     take(t, "sequencer", hf_lock_sequencer(lock, sequencer, sizeof sequencer), 0, NULL);
     take(t, "check", hf_check(t->client, sequencer, &err), 0, &err);
     take(t, "renew", hf_lock_renew(lock, &err), 0, &err);

@@ -31,7 +31,7 @@ static void urls_survive_every_failed_allocation(void **state)
 
     (void)state;
     for (size_t i = 0; i < COUNT(urls); i++)
-        torture_run(parse_url, urls[i]);
+        torture_run(parse_url, urls[i], 1);
 }
 
 /* A malformed URL is refused as such, or for want of memory; the scenario's own good end is the
@@ -47,8 +47,8 @@ static int parse_bad_url(void *arg)
 static void refused_urls_leave_nothing(void **state)
 {
     (void)state;
-    torture_run(parse_bad_url, (char *)"redis://u:p@h:1/p?a=1&b=2&c=%00");
-    torture_run(parse_bad_url, (char *)"redis://u:p@h:99999/p?a=1");
+    torture_run(parse_bad_url, (char *)"redis://u:p@h:1/p?a=1&b=2&c=%00", 1);
+    torture_run(parse_bad_url, (char *)"redis://u:p@h:99999/p?a=1", 1);
 }
 
 enum { NAMES = 40 }; /* enough for the table to grow more than once */
@@ -95,7 +95,7 @@ static int use_gate(void *arg)
 static void c10_a_gate_out_of_memory_keeps_what_it_let_pass(void **state)
 {
     (void)state;
-    torture_run(use_gate, NULL);
+    torture_run(use_gate, NULL, 1);
 }
 
 int main(void)

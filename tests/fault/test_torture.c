@@ -7,7 +7,7 @@
 #include "lib/torture.h"
 #include "scenario.h"
 
-static const int allowed[] = {HF_NO_MEMORY, HF_UNKNOWN, 0};
+static const int allowed[] = {HF_NO_MEMORY, HF_SYSTEM, HF_UNKNOWN, 0};
 
 /* A store of its own for each run, so that the making of records is tortured too. */
 static int tour_memory(void *arg)
@@ -26,27 +26,43 @@ static int tour_memory(void *arg)
     return scenario_run(&scenario);
 }
 
-static void c6_memory_is_left_empty_if_closing_finds_memory(void **state)
+static void torture_tour(enum torture_aim aim, bool stop_early)
 {
-    bool stop_early = true;
+    torture_at(aim);
+    torture_run(tour_memory, &stop_early, 1);
+}
 
+static void c6_nothing_is_left_if_closing_finds_memory(void **state)
+{
     (void)state;
-    torture_run(tour_memory, &stop_early);
+    torture_tour(TORTURE_MEMORY, true);
 }
 
 static void closing_survives_every_failed_allocation(void **state)
 {
-    bool stop_early = false;
-
     (void)state;
-    torture_run(tour_memory, &stop_early);
+    torture_tour(TORTURE_MEMORY, false);
+}
+
+static void c6_nothing_is_left_if_closing_finds_threads_and_descriptors(void **state)
+{
+    (void)state;
+    torture_tour(TORTURE_SYSTEM, true);
+}
+
+static void closing_survives_every_failed_call(void **state)
+{
+    (void)state;
+    torture_tour(TORTURE_SYSTEM, false);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(c6_memory_is_left_empty_if_closing_finds_memory),
+        cmocka_unit_test(c6_nothing_is_left_if_closing_finds_memory),
         cmocka_unit_test(closing_survives_every_failed_allocation),
+        cmocka_unit_test(c6_nothing_is_left_if_closing_finds_threads_and_descriptors),
+        cmocka_unit_test(closing_survives_every_failed_call),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

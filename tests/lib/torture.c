@@ -2,14 +2,20 @@
 #include "lib/torture.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/random.h>
+#include <sys/timerfd.h>
 
 #include "holdfast.h"
 #include "lib/check.h"
 
-#define RUNS_MAX 100000
+#define NTH_MAX 100000
 
+static enum torture_aim aimed_at = TORTURE_MEMORY;
 static atomic_size_t seen, target;
 static atomic_bool keep_failing, has_failed;
 
@@ -19,6 +25,13 @@ void *__real_realloc(void *block, size_t size);
 char *__real_strdup(const char *text);
 char *__real_strndup(const char *text, size_t size);
 int __real_vasprintf(char **ret, const char *format, va_list args);
+int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *),
+                          void *arg);
+int __real_eventfd(unsigned count, int flags);
+int __real_epoll_create1(int flags);
+int __real_epoll_ctl(int epoll, int op, int fd, struct epoll_event *event);
+int __real_timerfd_create(int clock, int flags);
+ssize_t __real_getrandom(void *buf, size_t size, unsigned flags);
 
 void *__wrap_malloc(size_t size);
 void *__wrap_calloc(size_t count, size_t size);
@@ -27,6 +40,18 @@ char *__wrap_strdup(const char *text);
 char *__wrap_strndup(const char *text, size_t size);
 int __wrap_vasprintf(char **ret, const char *format, va_list args);
 int __wrap_asprintf(char **ret, const char *format, ...);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *),
+                          void *arg);
+int __wrap_eventfd(unsigned count, int flags);
+int __wrap_epoll_create1(int flags);
+int __wrap_epoll_ctl(int epoll, int op, int fd, struct epoll_event *event);
+int __wrap_timerfd_create(int clock, int flags);
+ssize_t __wrap_getrandom(void *buf, size_t size, unsigned flags);
+
+void torture_at(enum torture_aim aim)
+{
+    aimed_at = aim;
+}
 
 void torture_start(size_t nth, bool forever)
 {
@@ -52,18 +77,28 @@ size_t torture_count(void)
     return seen;
 }
 
-static bool must_fail(void)
+static bool hits(enum torture_aim aim)
 {
     size_t wanted = target;
 
-    if (wanted == 0)
+    if (wanted == 0 || aimed_at != aim)
         return false;
     size_t number = atomic_fetch_add(&seen, 1) + 1;
     if (keep_failing ? number < wanted : number != wanted)
         return false;
     has_failed = true;
-    errno = ENOMEM;
+    errno = aim == TORTURE_MEMORY ? ENOMEM : EMFILE;
     return true;
+}
+
+static bool must_fail(void)
+{
+    return hits(TORTURE_MEMORY);
+}
+
+static bool call_must_fail(void)
+{
+    return hits(TORTURE_SYSTEM);
 }
 
 void *__wrap_malloc(size_t size)
@@ -106,34 +141,73 @@ int __wrap_asprintf(char **ret, const char *format, ...)
     return len;
 }
 
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *),
+                          void *arg)
+{
+    return call_must_fail() ? EAGAIN : __real_pthread_create(thread, attr, run, arg);
+}
+
+int __wrap_eventfd(unsigned count, int flags)
+{
+    return call_must_fail() ? -1 : __real_eventfd(count, flags);
+}
+
+int __wrap_epoll_create1(int flags)
+{
+    return call_must_fail() ? -1 : __real_epoll_create1(flags);
+}
+
+int __wrap_epoll_ctl(int epoll, int op, int fd, struct epoll_event *event)
+{
+    return call_must_fail() ? -1 : __real_epoll_ctl(epoll, op, fd, event);
+}
+
+int __wrap_timerfd_create(int clock, int flags)
+{
+    return call_must_fail() ? -1 : __real_timerfd_create(clock, flags);
+}
+
+ssize_t __wrap_getrandom(void *buf, size_t size, unsigned flags)
+{
+    return call_must_fail() ? -1 : __real_getrandom(buf, size, flags);
+}
+
+static bool is_clean(int code)
+{
+    int own = aimed_at == TORTURE_MEMORY ? HF_NO_MEMORY : HF_SYSTEM;
+
+    return code == HF_OK || (torture_failed() && (code == own || code == HF_UNKNOWN));
+}
+
 struct tally {
-    size_t runs, refused;
+    size_t nth, runs, refused;
 };
 
 /* Gives whether an allocation failed in this run. */
 static bool run_once(torture_scenario *scenario, void *arg, bool forever, struct tally *tally)
 {
-    size_t nth = tally->runs / 2 + 1;
-
-    torture_start(nth, forever);
+    torture_start(tally->nth, forever);
     int code = scenario(arg);
     torture_stop();
-    if (code != HF_OK && ((code != HF_NO_MEMORY && code != HF_UNKNOWN) || !torture_failed()))
-        fail_msg("with allocation %zu failing%s: %s", nth, forever ? " and all after it" : "",
+    if (!is_clean(code))
+        fail_msg("with number %zu failing%s: %s", tally->nth, forever ? " and all after it" : "",
                  hf_code_name(code));
     tally->runs++;
     tally->refused += code != HF_OK;
     return torture_failed();
 }
 
-size_t torture_run(torture_scenario *scenario, void *arg)
+size_t torture_run(torture_scenario *scenario, void *arg, size_t step)
 {
-    struct tally tally = {0};
+    struct tally tally = {.nth = 1};
+    const char *given = getenv("HOLDFAST_TORTURE_STEP");
     bool more = true;
 
+    if (given != NULL && atoi(given) > 0)
+        step = (size_t)atoi(given);
     torture_stop();
     check_number("without a failure", scenario(arg), HF_OK);
-    while (more && tally.runs < RUNS_MAX) {
+    for (; more && tally.nth < NTH_MAX; tally.nth += step) {
         more = run_once(scenario, arg, false, &tally);
         more = run_once(scenario, arg, true, &tally) || more;
     }

@@ -1,4 +1,4 @@
-/* Failing every allocation in turn.
+/* Failing every allocation, or every system call of some kinds, in turn.
  *
  * A test that links with torture_dep has malloc, calloc, realloc, strdup, strndup and asprintf of
  * our own code (not those inside other libraries) counted, and the one it asks for fails. The
@@ -11,7 +11,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The nth allocation from now on fails; `forever`: all after it too. */
+enum torture_aim { TORTURE_MEMORY, TORTURE_SYSTEM };
+
+/* What is counted and fails; memory unless told. Not while a scenario runs. */
+void torture_at(enum torture_aim aim);
+
+/* The nth allocation (or call) from now on fails; `forever`: all after it too. */
 void torture_start(size_t nth, bool forever);
 
 /* From now on none does. */
@@ -26,8 +31,10 @@ size_t torture_count(void);
 typedef int torture_scenario(void *arg);
 
 /* Runs it with the first, the second, ... allocation failing, once alone and once with all that
- * follow, until a run needs no more. Each must give 0 or HF_NO_MEMORY, and at least one
- * HF_NO_MEMORY (else fail_msg); without a failure it must give 0. Gives the number of runs. */
-size_t torture_run(torture_scenario *scenario, void *arg);
+ * follow, until a run needs no more. Each must give 0, HF_NO_MEMORY or, of a store, HF_UNKNOWN, and
+ * not all of them 0 (else fail_msg); without a failure it must give 0. Gives the number of runs.
+ * `step`: only every so manieth, for what takes long; HOLDFAST_TORTURE_STEP in the environment
+ * overrides it. */
+size_t torture_run(torture_scenario *scenario, void *arg, size_t step);
 
 #endif

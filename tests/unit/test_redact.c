@@ -22,6 +22,7 @@ static void secrets_are_hidden_and_the_rest_is_shown(void **state)
         {"redis://u@[::1]:1", "redis://u@[::1]:1"},
         {"x:/?password=p", "x:/?password=***"},
         {"x:/?password=", "x:/?password="},
+        {"x:/?mode=pass&b=c", "x:/?mode=pass&b=c"},
         {"x:/?a=b&db_PassWord=p", "x:/?a=b&db_PassWord=***"},
         {"x:/?p%61ssword=p", "x:/?p%61ssword=***"},
         {"x:/?client_secret=p", "x:/?client_secret=***"},

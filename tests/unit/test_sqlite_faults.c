@@ -7,6 +7,7 @@ static struct {
     int syncs;
     int fail_writes; /* with this result; 0: none */
     int fail_syncs;
+    int64_t wal_room; /* bytes that a WAL may have; 0: any */
 } disk;
 
 struct shim {
@@ -40,6 +41,8 @@ static int shim_write(sqlite3_file *file, const void *buf, int size, sqlite3_int
 
     if (disk.fail_writes != 0 && (s->flags & SQLITE_OPEN_WAL))
         return disk.fail_writes;
+    if (disk.wal_room != 0 && (s->flags & SQLITE_OPEN_WAL) && at + size > disk.wal_room)
+        return SQLITE_FULL;
     return s->real->pMethods->xWrite(s->real, buf, size, at);
 }
 
@@ -182,8 +185,7 @@ static void install_shim(void)
     assert_int_equal(sqlite3_vfs_register(&shim, 1), SQLITE_OK);
 }
 
-/* Tests
- * --------------------------------------------------------------------------------------------- */
+/* Tests -------------------------------------------------------------------- */
 
 static int attempt_code(struct fixture *f, const struct hf__bid *bid)
 {
@@ -280,6 +282,19 @@ static void a_full_disk_is_told_and_nothing_was_applied(void **state)
     check_number("free", attempt(f, &other).verdict, HF__GRANTED);
 }
 
+static void a_wal_that_cannot_grow_is_written_again(void **state)
+{
+    struct fixture *f = *state;
+
+    disk.wal_room = 40 * 1024;
+    for (int i = 0; i < 100; i++) {
+        struct hf__bid bid = make_bid(f, "x");
+        attempt(f, &bid);
+        assert_int_equal(release(f, &bid).verdict, HF__DONE);
+    }
+    disk.wal_room = 0;
+}
+
 static void a_database_kept_busy_is_unavailable_at_the_deadline(void **state)
 {
     struct fixture *f = *state;
@@ -364,6 +379,7 @@ int main(void)
         OPEN(c6_a_failed_sync_leaves_the_outcome_unknown),
         OPEN(c6_an_io_error_at_commit_is_unknown),
         OPEN(a_full_disk_is_told_and_nothing_was_applied),
+        OPEN(a_wal_that_cannot_grow_is_written_again),
         OPEN(a_database_kept_busy_is_unavailable_at_the_deadline),
         OPEN(a_deadline_that_has_passed_asks_nobody),
         OPEN(many_renewals_are_answered_each),

@@ -149,6 +149,19 @@ static void a_sticky_directory_is_safe_with_a_file_of_ours(void **state)
     check_refused(f, "wal", HF_DENIED, "chmod 600");
 }
 
+static void in_a_sticky_directory_nobody_can_put_a_wal_first(void **state)
+{
+    struct fixture *f = *state;
+    struct hf__sqlite unopened = {.path = f->path};
+    char wal[200];
+
+    assert_int_equal(chmod(f->dir, 01777), 0);
+    check_ok(f, "secure", hf__sqlite_secure(&unopened, &f->err));
+    snprintf(wal, sizeof wal, "%s-wal", f->path);
+    check_number("wal", mode_of(wal), 0600);
+    open_store(f);
+}
+
 static void a_foreign_owner_is_refused(void **state)
 {
     struct fixture *f = *state;
@@ -295,6 +308,7 @@ static void c7_a_deleted_wal_loses_everything(void **state)
     assert_int_equal(attempt(f, &bid).verdict, HF__GRANTED);
     snprintf(wal, sizeof wal, "%s-wal", f->path);
     assert_int_equal(unlink(wal), 0);
+    pass_time(f, 30);
     check_lost(f);
 }
 
@@ -311,6 +325,7 @@ int main(void)
         FRESH(what_is_not_a_regular_file_is_refused),
         FRESH(modes_that_let_others_in_are_refused),
         FRESH(a_sticky_directory_is_safe_with_a_file_of_ours),
+        FRESH(in_a_sticky_directory_nobody_can_put_a_wal_first),
         FRESH(a_foreign_owner_is_refused),
         FRESH(rights_that_are_missing_are_told),
         cmocka_unit_test(network_file_systems_are_known),

@@ -222,6 +222,12 @@ static void answers_and_line_are_those_of_the_doorman(void **state)
         if (i % 100 == 0)
             compare_lines(w, i / 100 % NAMES);
     }
+    check_number("miscounted locks",
+                 ask(w->f,
+                     "SELECT count(*) FROM holdfast_lock WHERE waiting <> (SELECT count(*) FROM"
+                     " holdfast_entry WHERE lock = id AND place = 1) OR retired <>"
+                     " (SELECT count(*) FROM holdfast_retired WHERE lock = id)"),
+                 0);
     if (w->longest < 50 || w->widest < 8)
         fail_msg("the walk was too tame: queue %zu, let in at once %zu", w->longest, w->widest);
     for (int lock = 0; lock < NAMES; lock++)
@@ -229,11 +235,53 @@ static void answers_and_line_are_those_of_the_doorman(void **state)
     free(w);
 }
 
+/* The store loads the tombstones only when they are so many that they matter. */
+static void c5_too_many_tombstones_refuse_new_bids_until_they_end(void **state)
+{
+    struct fixture *f = *state;
+    struct hf__bid bid = make_bid(f, "x");
+    char sql[400];
+
+    attempt(f, &bid);
+    snprintf(
+        sql, sizeof sql,
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < %d)"
+        " INSERT INTO holdfast_retired SELECT 1, CAST(printf('%%016d', i) AS BLOB), %lld, 60000"
+        " FROM n; UPDATE holdfast_lock SET retired = %d",
+        HF__RETIRED_MAX, (long long)(f->now_ns / HF__NS_PER_MS + 60 * SECOND), HF__RETIRED_MAX);
+    meddle(f, sql);
+    release(f, &bid);
+    bid = make_bid(f, "x");
+    assert_int_equal(attempt(f, &bid).verdict, HF__FULL);
+    pass_time(f, 60 * SECOND);
+    assert_int_equal(attempt(f, &bid).verdict, HF__GRANTED);
+    check_number("tombstones", ask(f, "SELECT count(*) FROM holdfast_retired"), 0);
+    check_number("counted", ask(f, "SELECT retired FROM holdfast_lock"), 0);
+}
+
+static void c5_a_second_withdraw_neither_counts_twice_nor_shortens(void **state)
+{
+    struct fixture *f = *state;
+    struct hf__bid bid = make_bid(f, "x");
+    struct hf__answer a = {0};
+
+    for (int64_t retire = 60 * SECOND; retire > 0; retire -= 59 * SECOND)
+        check_ok(f, "withdraw",
+                 f->store->type->withdraw(f->store, &bid, retire, soon(f), &a, &f->err));
+    check_number("counted", ask(f, "SELECT retired FROM holdfast_lock"), 1);
+    pass_time(f, 59 * SECOND);
+    assert_int_equal(attempt(f, &bid).verdict, HF__WITHDRAWN);
+    pass_time(f, SECOND);
+    assert_int_equal(attempt(f, &bid).verdict, HF__GRANTED);
+}
+
 int main(void)
 {
+#define OPEN(test) cmocka_unit_test_setup_teardown(test, setup_open, teardown)
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(answers_and_line_are_those_of_the_doorman, setup_open,
-                                        teardown),
+        OPEN(answers_and_line_are_those_of_the_doorman),
+        OPEN(c5_too_many_tombstones_refuse_new_bids_until_they_end),
+        OPEN(c5_a_second_withdraw_neither_counts_twice_nor_shortens),
     };
 
     return cmocka_run_group_tests_name("sqlite_rules", tests, NULL, NULL);

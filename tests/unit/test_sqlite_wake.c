@@ -84,6 +84,21 @@ static void c12_a_hand_over_is_pushed_with_its_generation(void **state)
     check_number("sockets after close", (int64_t)count_sockets(f), 0);
 }
 
+/* The core asks for the descriptor after the first answer "queued", then attempts again. */
+static void c12_a_waiter_that_asks_again_is_called_where_it_listens_now(void **state)
+{
+    struct fixture *f = *state;
+    struct hf__bid holder = make_bid(f, "x"), waiter = make_bid(f, "x");
+
+    waiter.queue = true;
+    attempt(f, &holder);
+    attempt(f, &waiter);
+    int fd = f->store->type->wake_fd(f->store);
+    attempt(f, &waiter);
+    release(f, &holder);
+    check_number("calls", (int64_t)take_calls(f->store, fd).count, 1);
+}
+
 static void c12_a_long_path_is_pushed_too(void **state)
 {
     struct fixture *f = *state;
@@ -260,6 +275,7 @@ int main(void)
 #define OPEN(test) cmocka_unit_test_setup_teardown(test, setup_open, teardown)
     const struct CMUnitTest tests[] = {
         OPEN(c12_a_hand_over_is_pushed_with_its_generation),
+        OPEN(c12_a_waiter_that_asks_again_is_called_where_it_listens_now),
         cmocka_unit_test_setup_teardown(c12_a_long_path_is_pushed_too, setup_fixture, teardown),
         OPEN(c12_a_waiter_of_another_client_is_told_and_nobody_else),
         OPEN(c12_a_broken_holder_is_told_to_ask),

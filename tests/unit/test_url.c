@@ -24,6 +24,7 @@ static void parts_are_found(void **state)
         {"sqlite:/a%0Ab", "sqlite", NULL, NULL, "", "/a\nb"},
         {"SQLite:/X", "sqlite", NULL, NULL, "", "/X"},
         {"memory://name", "memory", NULL, NULL, "name", ""},
+        {"memory://name?a=/b", "memory", NULL, NULL, "name", ""},
         {"memory://", "memory", NULL, NULL, "", ""},
         {"memory:name", "memory", NULL, NULL, "", "name"},
         {"memory://a%20b", "memory", NULL, NULL, "a b", ""},

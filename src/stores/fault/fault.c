@@ -96,9 +96,10 @@ static int fault_attempt(struct hf__store *store, const struct hf__bid *bid, int
     if (r != 0)
         return r;
     r = hf__wrapper_attempt(store, bid, deadline_ns, ret_answer, err);
+    r = after(f, order, deadline_ns, r, err);
     if (r == 0 && ret_answer->verdict == HF__QUEUED)
         wakes_queued(&f->wakes, &bid->ticket, ret_answer->generation);
-    return after(f, order, deadline_ns, r, err);
+    return r;
 }
 
 static int fault_withdraw(struct hf__store *store, const struct hf__bid *bid, int64_t retire_ms,

@@ -17,7 +17,7 @@ enum fault_op {
     FAULT_UPKEEP,
     FAULT_CALLS,              /* so many operations, and as an operation: any of them */
     FAULT_WAKE = FAULT_CALLS, /* a wake-up that the inner store delivers */
-    FAULT_QUEUED,             /* an attempt that was answered "queued" */
+    FAULT_QUEUED,             /* an attempt that was answered "queued" once more */
     FAULT_OPS,
 };
 
@@ -32,7 +32,8 @@ enum fault_act {
     FAULT_DROP,  /* a wake-up: not delivered */
     FAULT_DUP,   /* a wake-up: delivered twice */
     FAULT_DEFER, /* a wake-up: delivered later */
-    FAULT_STALE, /* a queued ticket is called with the generation it has already been told */
+    FAULT_STALE, /* a ticket that is queued again is called with the generation it was told before
+                  */
 };
 
 #define FAULT_RULES_MAX 32

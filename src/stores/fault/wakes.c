@@ -62,10 +62,33 @@ static bool hold_back(struct wakes *wakes, const struct hf__ticket *ticket, uint
     return room;
 }
 
+/* Gives what this ticket was told before, and remembers what it is told now. 0: nothing before. */
+static uint64_t exchange_told(struct wakes *wakes, const struct hf__ticket *ticket,
+                              uint64_t generation)
+{
+    uint64_t before = 0;
+    size_t i = 0;
+
+    pthread_mutex_lock(&wakes->mutex);
+    while (i < WAKES_PENDING_MAX && !hf__ticket_equal(&wakes->told[i].ticket, ticket))
+        i++;
+    if (i < WAKES_PENDING_MAX) {
+        before = wakes->told[i].generation;
+    } else {
+        i = wakes->told_next++ % WAKES_PENDING_MAX;
+        wakes->told[i].ticket = *ticket;
+    }
+    wakes->told[i].generation = generation;
+    pthread_mutex_unlock(&wakes->mutex);
+    return before;
+}
+
 void wakes_queued(struct wakes *wakes, const struct hf__ticket *ticket, uint64_t generation)
 {
-    if (fault_plan_next(wakes->plan, FAULT_QUEUED).act == FAULT_STALE)
-        hold_back(wakes, ticket, generation, 0);
+    uint64_t before = exchange_told(wakes, ticket, generation);
+
+    if (before != 0 && fault_plan_next(wakes->plan, FAULT_QUEUED).act == FAULT_STALE)
+        hold_back(wakes, ticket, before, 0);
 }
 
 static bool watch(int epoll_fd, int fd)

@@ -19,13 +19,20 @@ struct wakes {
         uint64_t generation;
     } pending[WAKES_PENDING_MAX];
     size_t pending_count;
+    struct wakes_told {
+        struct hf__ticket ticket;
+        uint64_t generation;
+    } told[WAKES_PENDING_MAX]; /* the last tickets that were told "queued"; a ring */
+    size_t told_next;
 };
 
 int wakes_init(struct wakes *wakes, struct fault_plan *plan,
                struct hf__store *inner); /* HF_SYSTEM */
 void wakes_clear(struct wakes *wakes);
 
-/* A ticket was told that it is queued at this generation: may call it with that one. */
+/* A ticket is told that it is queued at this generation: may call it with the one it was told
+ * before, which it knows to be over. (Not with this one: it may not have the answer yet, and a
+ * store never calls anybody with a generation that was not given to him.) */
 void wakes_queued(struct wakes *wakes, const struct hf__ticket *ticket, uint64_t generation);
 
 /* As in struct hf__store_type. */

@@ -39,23 +39,35 @@ static int by_name(const void *a, const void *b)
     return order != 0 ? order : (x->name_len > y->name_len) - (x->name_len < y->name_len);
 }
 
-/* As a span from now; what is over and was not swept yet is left out. */
+/* As the doorman would leave it; false if it would be over. A waiter alone would be let in. */
+static bool sweep_copy(struct hf__entry *copy, int64_t now_ms)
+{
+    struct hf__record alone = {.entries = copy, .count = 1, .capacity = 1};
+
+    if (copy->place == HF__WAITING)
+        return copy->until_ms > now_ms;
+    hf__doorman_sweep(&alone, (struct hf__moment){.now_ms = now_ms});
+    return copy->place == HF__INSIDE || copy->place == HF__LINGERING;
+}
+
+/* As a span from now. */
 static int show(const struct room *room, const struct hf__entry *e, const struct hf__look *look,
                 int64_t now_ms)
 {
     const struct caller *caller = e->who;
     struct hf__entry copy = *e;
 
-    if (e->until_ms <= now_ms || e->place == HF__RETIRED)
+    if (!sweep_copy(&copy, now_ms))
         return 0;
+    copy.since_ms = now_ms - e->since_ms;
     if (look->older_than_ms > 0 &&
-        (e->place != HF__INSIDE || now_ms - e->since_ms < look->older_than_ms))
+        (copy.place != HF__INSIDE || copy.since_ms < look->older_than_ms))
         return 0;
     struct hf__who who = caller->client->self;
     who.note = caller->note;
     copy.who = &who;
-    copy.since_ms = now_ms - e->since_ms;
-    copy.until_ms = e->until_ms == HF__NEVER ? HF__NEVER : e->until_ms - now_ms;
+    if (copy.until_ms != HF__NEVER)
+        copy.until_ms -= now_ms;
     return look->found(look->ctx, room->name, room->name_len, &copy);
 }
 

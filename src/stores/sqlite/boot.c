@@ -52,8 +52,8 @@ static const char *const voiding[] = {
     "DELETE FROM holdfast_entry WHERE place = 1",
     "DELETE FROM holdfast_retired",
     "UPDATE holdfast_entry SET until = ?1 + lease WHERE place = 3",
-    "UPDATE holdfast_entry SET place = 3, until = ?1 + delay, lease = delay"
-    " WHERE place = 2 AND until IS NOT NULL AND claimed AND delay > 0",
+    ("UPDATE holdfast_entry SET place = 3, until = ?1 + delay, lease = delay"
+     " WHERE place = 2 AND until IS NOT NULL AND claimed AND delay > 0"),
     "DELETE FROM holdfast_entry WHERE place = 2 AND until IS NOT NULL",
     "UPDATE holdfast_entry SET since = ?1 - max(0, ?2 - generation) / 1000",
     "UPDATE holdfast_lock SET waiting = 0, retired = 0 WHERE waiting <> 0 OR retired <> 0",

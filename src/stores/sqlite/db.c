@@ -41,8 +41,7 @@ struct hf__moment hf__sqlite_moment(struct hf__sqlite *s, int64_t *ret_ns)
                                .stamp_us = env->wall_us(env->ctx)};
 }
 
-/* What went wrong
- * ----------------------------------------------------------------------------------- */
+/* What went wrong ---------------------------------------------------------- */
 
 struct meaning {
     int code;
@@ -100,21 +99,19 @@ int hf__sqlite_fail(struct hf__sqlite *s, int result, const char *doing, hf_erro
     return m.code;
 }
 
-/* Statements
- * ---------------------------------------------------------------------------------------- */
+/* Statements --------------------------------------------------------------- */
 
-sqlite3_stmt *hf__sqlite_statement(struct hf__sqlite *s, enum hf__sqlite_statement which,
-                                   hf_error *err)
+int hf__sqlite_statement(struct hf__sqlite *s, enum hf__sqlite_statement which,
+                         sqlite3_stmt **ret_statement, hf_error *err)
 {
     if (s->statements[which] == NULL) {
         int result = sqlite3_prepare_v3(s->db, statements[which], -1, SQLITE_PREPARE_PERSISTENT,
                                         &s->statements[which], NULL);
-        if (result != SQLITE_OK) {
-            hf__sqlite_fail(s, result, "prepare", err);
-            return NULL;
-        }
+        if (result != SQLITE_OK)
+            return hf__sqlite_fail(s, result, "prepare", err);
     }
-    return s->statements[which];
+    *ret_statement = s->statements[which];
+    return 0;
 }
 
 void hf__sqlite_done(sqlite3_stmt *statement)
@@ -155,8 +152,7 @@ int hf__sqlite_ask(struct hf__sqlite *s, const char *sql, int64_t *ret_value, hf
     return code;
 }
 
-/* Taking turns
- * -------------------------------------------------------------------------------------- */
+/* Taking turns ------------------------------------------------------------- */
 
 /* Waiting is counted by what was slept, not by the host's clock alone, which a test may have
  * stopped. */
@@ -173,20 +169,53 @@ bool hf__sqlite_pause(struct hf__sqlite *s, int tries)
     return true;
 }
 
-static int lock_by(pthread_mutex_t *mutex, int64_t patience_ns)
+static struct timespec monotonic_in(int64_t ns)
 {
     struct timespec until;
 
-    if (pthread_mutex_trylock(mutex) == 0)
-        return 0;
     clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += patience_ns / 1000000000;
-    until.tv_nsec += patience_ns % 1000000000;
+    until.tv_sec += ns / 1000000000;
+    until.tv_nsec += ns % 1000000000;
     if (until.tv_nsec >= 1000000000) {
         until.tv_sec++;
         until.tv_nsec -= 1000000000;
     }
-    return pthread_mutex_clocklock(mutex, CLOCK_MONOTONIC, &until);
+    return until;
+}
+
+void hf__sqlite_turn_init(struct hf__sqlite *s)
+{
+    pthread_condattr_t attr;
+
+    pthread_mutex_init(&s->turn.mutex, NULL);
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&s->turn.over, &attr);
+    pthread_condattr_destroy(&attr);
+}
+
+void hf__sqlite_turn_clear(struct hf__sqlite *s)
+{
+    pthread_cond_destroy(&s->turn.over);
+    pthread_mutex_destroy(&s->turn.mutex);
+}
+
+/* A mutex with a deadline that is not on the wall clock, in a form that ThreadSanitizer knows. */
+static bool take_turn(struct hf__sqlite *s, int64_t patience_ns)
+{
+    bool mine;
+
+    pthread_mutex_lock(&s->turn.mutex);
+    if (s->turn.taken) {
+        struct timespec until = monotonic_in(patience_ns);
+        while (s->turn.taken &&
+               pthread_cond_timedwait(&s->turn.over, &s->turn.mutex, &until) != ETIMEDOUT)
+            continue;
+    }
+    mine = !s->turn.taken;
+    s->turn.taken = true;
+    pthread_mutex_unlock(&s->turn.mutex);
+    return mine;
 }
 
 int hf__sqlite_enter(struct hf__sqlite *s, int64_t deadline_ns, hf_error *err)
@@ -195,7 +224,7 @@ int hf__sqlite_enter(struct hf__sqlite *s, int64_t deadline_ns, hf_error *err)
 
     if (patience_ns <= 0)
         return hf__fail(err, HF_UNAVAILABLE, "sqlite: the time for this operation is over");
-    if (lock_by(&s->turn, patience_ns) != 0)
+    if (!take_turn(s, patience_ns))
         return hf__fail(err, HF_UNAVAILABLE,
                         "sqlite: other threads kept the database busy; try again");
     s->deadline_ns = deadline_ns;
@@ -205,17 +234,21 @@ int hf__sqlite_enter(struct hf__sqlite *s, int64_t deadline_ns, hf_error *err)
 
 void hf__sqlite_leave(struct hf__sqlite *s)
 {
-    pthread_mutex_unlock(&s->turn);
+    pthread_mutex_lock(&s->turn.mutex);
+    s->turn.taken = false;
+    pthread_cond_signal(&s->turn.over);
+    pthread_mutex_unlock(&s->turn.mutex);
 }
 
-/* Transactions
- * -------------------------------------------------------------------------------------- */
+/* Transactions ------------------------------------------------------------- */
 
 int hf__sqlite_begin(struct hf__sqlite *s, hf_error *err)
 {
-    sqlite3_stmt *begin = hf__sqlite_statement(s, HF__SQL_BEGIN, err);
-    int code = begin == NULL ? HF_UNAVAILABLE : hf__sqlite_run(s, begin, "begin", err);
+    sqlite3_stmt *begin = NULL;
+    int code = hf__sqlite_statement(s, HF__SQL_BEGIN, &begin, err);
 
+    if (code == 0)
+        code = hf__sqlite_run(s, begin, "begin", err);
     if (code != 0)
         return code;
     s->durable = false;
@@ -233,8 +266,7 @@ void hf__sqlite_rollback(struct hf__sqlite *s)
     s->call_count = 0;
     if (sqlite3_get_autocommit(s->db)) /* SQLite has rolled back by itself */
         return;
-    rollback = hf__sqlite_statement(s, HF__SQL_ROLLBACK, NULL);
-    if (rollback != NULL)
+    if (hf__sqlite_statement(s, HF__SQL_ROLLBACK, &rollback, NULL) == 0)
         hf__sqlite_run(s, rollback, "roll back", NULL);
 }
 
@@ -270,10 +302,10 @@ static void count_commit(struct hf__sqlite *s)
 
 int hf__sqlite_commit(struct hf__sqlite *s, hf_error *err)
 {
-    sqlite3_stmt *commit = hf__sqlite_statement(s, HF__SQL_COMMIT, err);
-    int code = HF_UNAVAILABLE, result;
+    sqlite3_stmt *commit = NULL;
+    int code = hf__sqlite_statement(s, HF__SQL_COMMIT, &commit, err), result;
 
-    if (commit == NULL)
+    if (code != 0)
         goto undo;
     result = sqlite3_step(commit);
     sqlite3_reset(commit);

@@ -18,6 +18,8 @@
 
 #include "util/banned.h"
 
+#define WAL_LOOK_NS (25 * HF__NS_PER_MS)
+
 static const struct {
     unsigned long magic;
     const char *name;

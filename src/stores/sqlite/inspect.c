@@ -23,7 +23,8 @@ static bool next_prefix(const char *prefix, size_t len, char *next, size_t *ret_
     return true;
 }
 
-static sqlite3_stmt *prepare(struct hf__sqlite *s, const struct hf__look *look, hf_error *err)
+static int prepare(struct hf__sqlite *s, const struct hf__look *look, sqlite3_stmt **ret_q,
+                   hf_error *err)
 {
     const char *sql = look->name != NULL ? LOOK
                           "WHERE lock = (SELECT id FROM holdfast_lock WHERE name = ?1) ORDER BY seq"
@@ -36,10 +37,8 @@ static sqlite3_stmt *prepare(struct hf__sqlite *s, const struct hf__look *look, 
     sqlite3_stmt *q = NULL;
     int result = sqlite3_prepare_v2(s->db, sql, -1, &q, NULL);
 
-    if (result != SQLITE_OK) {
-        hf__sqlite_fail(s, result, "look", err);
-        return NULL;
-    }
+    if (result != SQLITE_OK)
+        return hf__sqlite_fail(s, result, "look", err);
     if (look->name != NULL) {
         sqlite3_bind_blob(q, 1, look->name, (int)look->name_len, SQLITE_STATIC);
     } else if (look->prefix != NULL && look->prefix_len > 0) {
@@ -47,7 +46,8 @@ static sqlite3_stmt *prepare(struct hf__sqlite *s, const struct hf__look *look, 
         if (next_prefix(look->prefix, look->prefix_len, next, &next_len))
             sqlite3_bind_blob(q, 2, next, (int)next_len, SQLITE_TRANSIENT);
     }
-    return q;
+    *ret_q = q;
+    return 0;
 }
 
 static const char *text(sqlite3_stmt *q, int column)
@@ -96,11 +96,11 @@ static int show(sqlite3_stmt *q, const struct hf__look *look, int64_t now_ms, hf
 
 static int show_all(struct hf__sqlite *s, const struct hf__look *look, hf_error *err)
 {
-    sqlite3_stmt *q = prepare(s, look, err);
-    int code = 0, result = SQLITE_DONE;
+    sqlite3_stmt *q;
+    int code = prepare(s, look, &q, err), result = SQLITE_DONE;
 
-    if (q == NULL)
-        return HF_UNAVAILABLE;
+    if (code != 0)
+        return code;
     while (code == 0 && (result = sqlite3_step(q)) == SQLITE_ROW)
         code = show(q, look, hf__sqlite_moment(s, NULL).now_ms, err);
     if (code == 0 && result != SQLITE_DONE)

@@ -120,31 +120,52 @@ static int create(struct hf__sqlite *s, hf_error *err)
     return code;
 }
 
+struct kind {
+    int64_t application, version, objects;
+};
+
+static int read_kind(struct hf__sqlite *s, struct kind *kind, hf_error *err)
+{
+    int code = hf__sqlite_ask(s, "PRAGMA application_id", &kind->application, err);
+
+    if (code == 0)
+        code = hf__sqlite_ask(s, "PRAGMA user_version", &kind->version, err);
+    if (code == 0 && kind->application != HF__SQLITE_APPLICATION)
+        code = hf__sqlite_ask(s, "SELECT count(*) FROM sqlite_schema", &kind->objects, err);
+    return code;
+}
+
+/* Another process may be filling it at this moment: what is read must belong together. */
+static int read_kind_at_once(struct hf__sqlite *s, struct kind *kind, hf_error *err)
+{
+    int code = hf__sqlite_exec(s, "BEGIN", "read", err);
+
+    if (code != 0)
+        return code;
+    code = read_kind(s, kind, err);
+    hf__sqlite_rollback(s);
+    return code;
+}
+
 /* Ours, of a version we know. `ret_empty`: there is nothing in it yet. */
 static int check_kind(struct hf__sqlite *s, bool *ret_empty, hf_error *err)
 {
-    int64_t application = 0, version = 0, objects = 0;
-    int code = hf__sqlite_ask(s, "PRAGMA application_id", &application, err);
+    struct kind kind = {0};
+    int code = read_kind_at_once(s, &kind, err);
 
-    if (code == 0)
-        code = hf__sqlite_ask(s, "PRAGMA user_version", &version, err);
-    if (code == 0 && application == 0)
-        code = hf__sqlite_ask(s, "SELECT count(*) FROM sqlite_schema", &objects, err);
-    *ret_empty = application == 0 && version == 0 && objects == 0;
+    *ret_empty = code == 0 && kind.application == 0 && kind.version == 0 && kind.objects == 0;
     if (code != 0 || *ret_empty)
         return code;
-    if (application != HF__SQLITE_APPLICATION)
+    if (kind.application != HF__SQLITE_APPLICATION)
         return hf__fail(err, HF_CORRUPT,
                         "sqlite: this is the database of another program; name another file");
-    if (version > HF__SQLITE_VERSION)
-        return hf__fail(
-            err, HF_CORRUPT,
-            "sqlite: the database was made by a newer holdfast (schema %lld, this one knows "
-            "%d); upgrade this program",
-            (long long)version, HF__SQLITE_VERSION);
-    return version == HF__SQLITE_VERSION
-               ? 0
-               : hf__fail(err, HF_CORRUPT, "sqlite: the database has no schema version");
+    if (kind.version == HF__SQLITE_VERSION)
+        return 0;
+    return hf__fail(
+        err, HF_CORRUPT,
+        "sqlite: the database was made by a newer holdfast (schema %lld, this one knows "
+        "%d); upgrade this program",
+        (long long)kind.version, HF__SQLITE_VERSION);
 }
 
 /* The change to WAL needs the file for itself for a moment; SQLite does not always wait for that.
@@ -244,7 +265,7 @@ int hf__sqlite_open(const struct hf__url *url, const struct hf__host *host,
     s->base.type = &hf__sqlite_store_type;
     s->base.host = host;
     s->base.capabilities = s->base.type->capabilities;
-    pthread_mutex_init(&s->turn, NULL);
+    hf__sqlite_turn_init(s);
     hf__sqlite_wake_init(s);
     hf__sqlite_boot_read(s);
     s->patience_ns = host->op_timeout_ms * HF__NS_PER_MS;
@@ -270,7 +291,7 @@ void hf__sqlite_close(struct hf__store *store)
         sqlite3_finalize(s->statements[i]);
     sqlite3_close(s->db);
     hf__sqlite_wake_clear(s);
-    pthread_mutex_destroy(&s->turn);
+    hf__sqlite_turn_clear(s);
     free(s->record.entries);
     free(s->rows);
     free(s->calls);

@@ -17,9 +17,6 @@
 
 #define COUNTABLE_MAX 1000 /* beyond it a place in the queue is not worth its cost */
 
-/* Reading
- * ------------------------------------------------------------------------------------------- */
-
 static int corrupt(const char *what, hf_error *err)
 {
     return hf__fail(err, HF_CORRUPT, "sqlite: %s; see `holdfast doctor`", what);
@@ -138,12 +135,13 @@ static int take_all(struct hf__sqlite *s, sqlite3_stmt *q, size_t most, size_t *
 
 static int find_lock(struct hf__sqlite *s, const struct hf__sqlite_window *w, hf_error *err)
 {
-    sqlite3_stmt *q = hf__sqlite_statement(s, HF__SQL_FIND_LOCK, err);
-    int code = 0, result;
+    sqlite3_stmt *q;
+    int code = hf__sqlite_statement(s, HF__SQL_FIND_LOCK, &q, err);
+    int result;
 
     s->lock = (struct hf__sqlite_lock){0};
-    if (q == NULL)
-        return HF_UNAVAILABLE;
+    if (code != 0)
+        return code;
     sqlite3_bind_blob(q, 1, w->name, (int)w->name_len, SQLITE_STATIC);
     result = sqlite3_step(q);
     if (result == SQLITE_ROW)
@@ -168,9 +166,9 @@ static int load_retired(struct hf__sqlite *s, const struct hf__sqlite_window *w,
 
     if (s->lock.retired == 0 || !w->remembered)
         return 0;
-    q = hf__sqlite_statement(s, all ? HF__SQL_ALL_RETIRED : HF__SQL_FIND_RETIRED, err);
-    if (q == NULL)
-        return HF_UNAVAILABLE;
+    code = hf__sqlite_statement(s, all ? HF__SQL_ALL_RETIRED : HF__SQL_FIND_RETIRED, &q, err);
+    if (code != 0)
+        return code;
     sqlite3_bind_int64(q, 1, s->lock.id);
     if (!all)
         sqlite3_bind_blob(q, 2, w->ticket->bits, sizeof w->ticket->bits, SQLITE_STATIC);
@@ -191,20 +189,20 @@ static bool has_row(const struct hf__sqlite *s, const struct hf__ticket *ticket)
 static int load_behind(struct hf__sqlite *s, const struct hf__sqlite_window *w, size_t *waiting,
                        hf_error *err)
 {
-    sqlite3_stmt *q = hf__sqlite_statement(s, HF__SQL_OVERDUE, err);
-    int code;
+    sqlite3_stmt *q;
+    int code = hf__sqlite_statement(s, HF__SQL_OVERDUE, &q, err);
 
-    if (q == NULL)
-        return HF_UNAVAILABLE;
+    if (code != 0)
+        return code;
     sqlite3_bind_int64(q, 1, s->lock.id);
     sqlite3_bind_int64(q, 2, w->now_ms);
     sqlite3_bind_int64(q, 3, s->rows[s->record.count - 1].seq);
     code = take_all(s, q, SIZE_MAX, waiting, err);
     if (code != 0 || has_row(s, w->ticket))
         return code;
-    q = hf__sqlite_statement(s, HF__SQL_BY_TICKET, err);
-    if (q == NULL)
-        return HF_UNAVAILABLE;
+    code = hf__sqlite_statement(s, HF__SQL_BY_TICKET, &q, err);
+    if (code != 0)
+        return code;
     sqlite3_bind_int64(q, 1, s->lock.id);
     sqlite3_bind_blob(q, 2, w->ticket->bits, sizeof w->ticket->bits, SQLITE_STATIC);
     return take_all(s, q, SIZE_MAX, waiting, err);
@@ -212,12 +210,12 @@ static int load_behind(struct hf__sqlite *s, const struct hf__sqlite_window *w, 
 
 static int load_line(struct hf__sqlite *s, const struct hf__sqlite_window *w, hf_error *err)
 {
-    sqlite3_stmt *q = hf__sqlite_statement(s, HF__SQL_LINE, err);
+    sqlite3_stmt *q;
+    int code = hf__sqlite_statement(s, HF__SQL_LINE, &q, err);
     size_t waiting = 0;
-    int code;
 
-    if (q == NULL)
-        return HF_UNAVAILABLE;
+    if (code != 0)
+        return code;
     sqlite3_bind_int64(q, 1, s->lock.id);
     code = take_all(s, q, w->waiters, &waiting, err);
     s->record.gap = s->record.count;
@@ -254,11 +252,12 @@ int hf__sqlite_ahead(struct hf__sqlite *s, const struct hf__entry *entry, size_t
                      hf_error *err)
 {
     const struct hf__sqlite_row *row = entry->who;
-    sqlite3_stmt *q = hf__sqlite_statement(s, HF__SQL_AHEAD, err);
-    int result, code = 0;
+    sqlite3_stmt *q;
+    int code = hf__sqlite_statement(s, HF__SQL_AHEAD, &q, err);
+    int result;
 
-    if (q == NULL)
-        return HF_UNAVAILABLE;
+    if (code != 0)
+        return code;
     sqlite3_bind_int64(q, 1, s->lock.id);
     sqlite3_bind_int64(q, 2, row->seq);
     sqlite3_bind_int64(q, 3, COUNTABLE_MAX);

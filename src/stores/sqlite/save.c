@@ -22,11 +22,11 @@ static void bind_ticket(sqlite3_stmt *q, int at, const struct hf__ticket *ticket
 
 static int add_lock(struct hf__sqlite *s, const struct hf__bid *bid, hf_error *err)
 {
-    sqlite3_stmt *q = hf__sqlite_statement(s, HF__SQL_ADD_LOCK, err);
-    int code;
+    sqlite3_stmt *q;
+    int code = hf__sqlite_statement(s, HF__SQL_ADD_LOCK, &q, err);
 
-    if (q == NULL)
-        return HF_UNAVAILABLE;
+    if (code != 0)
+        return code;
     sqlite3_bind_blob(q, 1, bid->name, (int)bid->name_len, SQLITE_STATIC);
     code = hf__sqlite_run(s, q, "add a lock", err);
     if (code == 0)
@@ -36,10 +36,11 @@ static int add_lock(struct hf__sqlite *s, const struct hf__bid *bid, hf_error *e
 
 static int set_lock(struct hf__sqlite *s, hf_error *err)
 {
-    sqlite3_stmt *q = hf__sqlite_statement(s, HF__SQL_SET_LOCK, err);
+    sqlite3_stmt *q;
+    int code = hf__sqlite_statement(s, HF__SQL_SET_LOCK, &q, err);
 
-    if (q == NULL)
-        return HF_UNAVAILABLE;
+    if (code != 0)
+        return code;
     sqlite3_bind_int64(q, 1, s->lock.id);
     sqlite3_bind_int64(q, 2, (int64_t)s->lock.generation);
     sqlite3_bind_int64(q, 3, s->lock.last_seq);
@@ -65,10 +66,11 @@ static void bind_who(struct hf__sqlite *s, sqlite3_stmt *q, const struct hf__bid
 static int add_entry(struct hf__sqlite *s, const struct hf__entry *e, const struct hf__bid *bid,
                      hf_error *err)
 {
-    sqlite3_stmt *q = hf__sqlite_statement(s, HF__SQL_ADD_ENTRY, err);
+    sqlite3_stmt *q;
+    int code = hf__sqlite_statement(s, HF__SQL_ADD_ENTRY, &q, err);
 
-    if (q == NULL)
-        return HF_UNAVAILABLE;
+    if (code != 0)
+        return code;
     sqlite3_bind_int64(q, 1, s->lock.id);
     sqlite3_bind_int64(q, 2, ++s->lock.last_seq);
     bind_ticket(q, 3, &e->ticket);
@@ -89,10 +91,11 @@ static int add_entry(struct hf__sqlite *s, const struct hf__entry *e, const stru
 
 static int set_entry(struct hf__sqlite *s, const struct hf__entry *e, int64_t seq, hf_error *err)
 {
-    sqlite3_stmt *q = hf__sqlite_statement(s, HF__SQL_SET_ENTRY, err);
+    sqlite3_stmt *q;
+    int code = hf__sqlite_statement(s, HF__SQL_SET_ENTRY, &q, err);
 
-    if (q == NULL)
-        return HF_UNAVAILABLE;
+    if (code != 0)
+        return code;
     sqlite3_bind_int64(q, 1, s->lock.id);
     sqlite3_bind_int64(q, 2, seq);
     sqlite3_bind_int(q, 3, (int)e->place);
@@ -104,12 +107,28 @@ static int set_entry(struct hf__sqlite *s, const struct hf__entry *e, int64_t se
     return hf__sqlite_run(s, q, "write", err);
 }
 
+/* Asks again now that it listens: the first time it had nowhere to be called. */
+static int set_wake(struct hf__sqlite *s, struct hf__sqlite_row *row, hf_error *err)
+{
+    sqlite3_stmt *q;
+    int code = hf__sqlite_statement(s, HF__SQL_SET_WAKE, &q, err);
+
+    if (code != 0)
+        return code;
+    sqlite3_bind_int64(q, 1, s->lock.id);
+    sqlite3_bind_int64(q, 2, row->seq);
+    sqlite3_bind_blob(q, 3, s->wake.name, sizeof s->wake.name, SQLITE_STATIC);
+    row->can_wake = true;
+    return hf__sqlite_run(s, q, "write", err);
+}
+
 static int drop_entry(struct hf__sqlite *s, int64_t seq, hf_error *err)
 {
-    sqlite3_stmt *q = hf__sqlite_statement(s, HF__SQL_DROP_ENTRY, err);
+    sqlite3_stmt *q;
+    int code = hf__sqlite_statement(s, HF__SQL_DROP_ENTRY, &q, err);
 
-    if (q == NULL)
-        return HF_UNAVAILABLE;
+    if (code != 0)
+        return code;
     sqlite3_bind_int64(q, 1, s->lock.id);
     sqlite3_bind_int64(q, 2, seq);
     return hf__sqlite_run(s, q, "write", err);
@@ -118,11 +137,11 @@ static int drop_entry(struct hf__sqlite *s, int64_t seq, hf_error *err)
 /* Whoever adds a tombstone clears away those that have ended, so that they do not pile up. */
 static int forget_retired(struct hf__sqlite *s, int64_t now_ms, hf_error *err)
 {
-    sqlite3_stmt *q = hf__sqlite_statement(s, HF__SQL_FORGET_RETIRED, err);
-    int code;
+    sqlite3_stmt *q;
+    int code = hf__sqlite_statement(s, HF__SQL_FORGET_RETIRED, &q, err);
 
-    if (q == NULL)
-        return HF_UNAVAILABLE;
+    if (code != 0)
+        return code;
     sqlite3_bind_int64(q, 1, s->lock.id);
     sqlite3_bind_int64(q, 2, now_ms);
     code = hf__sqlite_run(s, q, "write", err);
@@ -133,10 +152,11 @@ static int forget_retired(struct hf__sqlite *s, int64_t now_ms, hf_error *err)
 
 static int add_retired(struct hf__sqlite *s, const struct hf__entry *e, hf_error *err)
 {
-    sqlite3_stmt *q = hf__sqlite_statement(s, HF__SQL_ADD_RETIRED, err);
+    sqlite3_stmt *q;
+    int code = hf__sqlite_statement(s, HF__SQL_ADD_RETIRED, &q, err);
 
-    if (q == NULL)
-        return HF_UNAVAILABLE;
+    if (code != 0)
+        return code;
     sqlite3_bind_int64(q, 1, s->lock.id);
     bind_ticket(q, 2, &e->ticket);
     sqlite3_bind_int64(q, 3, e->until_ms);
@@ -146,11 +166,11 @@ static int add_retired(struct hf__sqlite *s, const struct hf__entry *e, hf_error
 
 static int drop_retired(struct hf__sqlite *s, const struct hf__entry *e, hf_error *err)
 {
-    sqlite3_stmt *q = hf__sqlite_statement(s, HF__SQL_DROP_RETIRED, err);
-    int code;
+    sqlite3_stmt *q;
+    int code = hf__sqlite_statement(s, HF__SQL_DROP_RETIRED, &q, err);
 
-    if (q == NULL)
-        return HF_UNAVAILABLE;
+    if (code != 0)
+        return code;
     sqlite3_bind_int64(q, 1, s->lock.id);
     bind_ticket(q, 2, &e->ticket);
     code = hf__sqlite_run(s, q, "write", err);
@@ -226,6 +246,13 @@ void hf__sqlite_call(struct hf__sqlite *s, const struct hf__entry *entry, uint64
     memcpy(call->wake, row->wake, sizeof call->wake);
 }
 
+static bool needs_wake(const struct hf__sqlite *s, const struct hf__entry *e)
+{
+    const struct hf__sqlite_row *row = e->who;
+
+    return e->place == HF__WAITING && row != NULL && !row->can_wake && s->wake.in >= 0;
+}
+
 static bool lock_differs(const struct hf__sqlite_lock *a, const struct hf__sqlite_lock *b)
 {
     return a->id != b->id || a->generation != b->generation || a->last_seq != b->last_seq ||
@@ -244,8 +271,11 @@ int hf__sqlite_save(struct hf__sqlite *s, const struct hf__bid *bid, struct hf__
         if (e->marks == 0)
             continue;
         code = e->marks & HF__NEW ? save_new(s, e, bid, err) : save_old(s, e, err);
-        if ((e->marks & HF__LET_IN) && !hf__ticket_equal(&e->ticket, &bid->ticket))
+        bool own = hf__ticket_equal(&e->ticket, &bid->ticket);
+        if ((e->marks & HF__LET_IN) && !own)
             hf__sqlite_call(s, e, e->generation);
+        if (code == 0 && own && bid->who != NULL && needs_wake(s, e))
+            code = set_wake(s, e->who, err);
     }
     if (code != 0 || s->lock.id == 0)
         return code;

@@ -99,7 +99,7 @@ static int apply(struct hf__sqlite *s, const struct operation *op, struct hf__mo
                                        .name_len = op->bid->name_len,
                                        .ticket = &op->bid->ticket,
                                        .waiters = WINDOW_FIRST,
-                                       .remembered = op->kind == ATTEMPT || op->kind == WITHDRAW,
+                                       .remembered = op->kind == ATTEMPT || op->retire_ms > 0,
                                        .now_ms = at.now_ms};
     struct hf__answer answer;
     int code;
@@ -132,29 +132,42 @@ static void tell_broken(struct hf__sqlite *s, const struct operation *op)
     }
 }
 
+static int operate_once(struct hf__sqlite *s, const struct operation *op,
+                        struct hf__answer *ret_answer, hf_error *err)
+{
+    struct hf__answer answer = {0};
+    int code = hf__sqlite_begin(s, err);
+
+    if (code != 0)
+        return code;
+    struct hf__moment at = hf__sqlite_moment(s, &answer.sent_ns);
+    code = apply(s, op, at, &answer, err);
+    if (code != 0) {
+        hf__sqlite_rollback(s);
+        return code;
+    }
+    tell_broken(s, op);
+    code = hf__sqlite_commit(s, err);
+    if (code == 0)
+        *ret_answer = answer;
+    return code;
+}
+
+/* On a full disk the WAL cannot grow, but what is in it can often be moved into the database: then
+ * it is written from its beginning again, and a lock can at least be released. */
 static int operate(struct hf__store *store, const struct operation *op, int64_t deadline_ns,
                    struct hf__answer *ret_answer, hf_error *err)
 {
     struct hf__sqlite *s = (struct hf__sqlite *)store;
-    struct hf__answer answer = {0};
     int code = hf__sqlite_enter(s, deadline_ns, err);
 
     if (code != 0)
         return code;
-    code = hf__sqlite_begin(s, err);
-    if (code == 0) {
-        struct hf__moment at = hf__sqlite_moment(s, &answer.sent_ns);
-        code = apply(s, op, at, &answer, err);
-        if (code == 0) {
-            tell_broken(s, op);
-            code = hf__sqlite_commit(s, err);
-        } else {
-            hf__sqlite_rollback(s);
-        }
-    }
+    code = operate_once(s, op, ret_answer, err);
+    if (code == HF_FULL &&
+        sqlite3_wal_checkpoint_v2(s->db, NULL, SQLITE_CHECKPOINT_RESTART, NULL, NULL) == SQLITE_OK)
+        code = operate_once(s, op, ret_answer, err);
     hf__sqlite_leave(s);
-    if (code == 0)
-        *ret_answer = answer;
     return code;
 }
 

@@ -49,6 +49,7 @@ extern const struct hf__option hf__sqlite_options[];
       " ?16, ?17, ?18, ?19, ?20)")                                                                \
     X(SET_ENTRY, "UPDATE holdfast_entry SET place = ?3, generation = ?4, since = ?5, until = ?6," \
                  " lease = ?7, claimed = ?8 WHERE lock = ?1 AND seq = ?2")                        \
+    X(SET_WAKE, "UPDATE holdfast_entry SET wake = ?3 WHERE lock = ?1 AND seq = ?2")               \
     X(DROP_ENTRY, "DELETE FROM holdfast_entry WHERE lock = ?1 AND seq = ?2")                      \
     X(FIND_RETIRED, "SELECT ticket, until, lease FROM holdfast_retired"                           \
                     " WHERE lock = ?1 AND ticket = ?2")                                           \
@@ -94,7 +95,11 @@ struct hf__sqlite_lock {
 
 struct hf__sqlite {
     struct hf__store base;
-    pthread_mutex_t turn;
+    struct {
+        pthread_mutex_t mutex;
+        pthread_cond_t over;
+        bool taken;
+    } turn;
     char *path, *wal_path; /* absolute */
     bool allow_network;
     int64_t retain_ms;
@@ -102,6 +107,7 @@ struct hf__sqlite {
         dev_t dev;
         ino_t ino;
     } file, wal; /* of the files that SQLite has open; wal.ino 0: not looked at yet */
+    int64_t wal_seen_ns;
 
     sqlite3 *db;
     sqlite3_stmt *statements[HF__SQL_COUNT];
@@ -127,13 +133,11 @@ struct hf__sqlite {
     } wake;
 };
 
-/* db.c: one connection ----------------------------------------------------------------------------
- */
+/* db.c: one connection ----------------------------------------------------- */
 
-/* A cached statement, ready to be bound; NULL with the error set. Give it back with
- * hf__sqlite_done(). */
-sqlite3_stmt *hf__sqlite_statement(struct hf__sqlite *s, enum hf__sqlite_statement which,
-                                   hf_error *err);
+/* A cached statement, ready to be bound. Give it back with hf__sqlite_done(). */
+int hf__sqlite_statement(struct hf__sqlite *s, enum hf__sqlite_statement which,
+                         sqlite3_stmt **ret_statement, hf_error *err);
 void hf__sqlite_done(sqlite3_stmt *statement);
 
 /* Runs a statement that gives no rows, and gives it back. */
@@ -148,7 +152,10 @@ int hf__sqlite_ask(struct hf__sqlite *s, const char *sql, int64_t *ret_value, hf
 /* What an SQLite result means; the text is "sqlite: <doing>: <what>; <what to do>". */
 int hf__sqlite_fail(struct hf__sqlite *s, int result, const char *doing, hf_error *err);
 
-/* The turn of this thread, by the deadline; then the files are still ours. HF_UNAVAILABLE. */
+void hf__sqlite_turn_init(struct hf__sqlite *s);
+void hf__sqlite_turn_clear(struct hf__sqlite *s);
+
+/* The turn of this thread, by the deadline. HF_UNAVAILABLE. */
 int hf__sqlite_enter(struct hf__sqlite *s, int64_t deadline_ns, hf_error *err);
 void hf__sqlite_leave(struct hf__sqlite *s);
 
@@ -166,14 +173,12 @@ uint64_t hf__sqlite_dice(struct hf__sqlite *s, uint64_t below);
 /* The present in the store's time; `ret_ns` (may be NULL) is the client's clock at that moment. */
 struct hf__moment hf__sqlite_moment(struct hf__sqlite *s, int64_t *ret_ns);
 
-/* open.c: making and checking the database
- * --------------------------------------------------------- */
+/* open.c: making and checking the database --------------------------------- */
 int hf__sqlite_open(const struct hf__url *url, const struct hf__host *host,
                     struct hf__store **ret_store, hf_error *err);
 void hf__sqlite_close(struct hf__store *store);
 
-/* files.c: what may be used
- * ------------------------------------------------------------------------ */
+/* files.c: what may be used ------------------------------------------------ */
 
 /* An absolute path without a trailing slash, for the caller to free. */
 int hf__sqlite_absolute(const char *path, char **ret_path, hf_error *err);
@@ -187,15 +192,13 @@ const char *hf__sqlite_network_name(unsigned long magic);
 /* Sets data_lost if the files are no longer those that SQLite has open. HF_UNAVAILABLE. */
 int hf__sqlite_still_ours(struct hf__sqlite *s, hf_error *err);
 
-/* boot.c
- * ------------------------------------------------------------------------------------------- */
+/* boot.c ------------------------------------------------------------------- */
 void hf__sqlite_boot_read(struct hf__sqlite *s);
 
 /* Voids the leases of another boot, in a transaction of its own, once. */
 int hf__sqlite_boot_adopt(struct hf__sqlite *s, hf_error *err);
 
-/* record.c: the record in rows
- * --------------------------------------------------------------------- */
+/* record.c: the record in rows --------------------------------------------- */
 
 struct hf__sqlite_window {
     const char *name;
@@ -223,8 +226,7 @@ int hf__sqlite_ahead(struct hf__sqlite *s, const struct hf__entry *entry, size_t
 /* Somebody to be told after the commit: `generation` 0 means "ask". */
 void hf__sqlite_call(struct hf__sqlite *s, const struct hf__entry *entry, uint64_t generation);
 
-/* wake.c: sockets
- * ----------------------------------------------------------------------------------- */
+/* wake.c: sockets ---------------------------------------------------------- */
 void hf__sqlite_wake_init(struct hf__sqlite *s);
 void hf__sqlite_wake_clear(struct hf__sqlite *s);
 int hf__sqlite_wake_fd(struct hf__store *store);
@@ -236,8 +238,7 @@ void hf__sqlite_tell(struct hf__sqlite *s);
 /* Counts the sockets nobody listens to any more; `remove` also removes them. */
 size_t hf__sqlite_stale_sockets(struct hf__sqlite *s, bool remove);
 
-/* inspect.c, upkeep.c, diagnose.c
- * ------------------------------------------------------------------- */
+/* inspect.c, upkeep.c, diagnose.c ------------------------------------------ */
 int hf__sqlite_inspect(struct hf__store *store, const struct hf__look *look, int64_t deadline_ns,
                        hf_error *err);
 int hf__sqlite_upkeep(struct hf__store *store, enum hf__upkeep what, int64_t retain_ms,

@@ -115,11 +115,12 @@ static int purge(struct hf__sqlite *s, int64_t retain_ms, int64_t deadline_ns, u
     do
         code = purge_batch(s, &p, deadline_ns, err);
     while (code == 0 && p.seen == PURGE_BATCH);
+    if (code == 0)
+        code = hf__sqlite_enter(s, deadline_ns, err);
     if (code != 0)
         return code;
-    pthread_mutex_lock(&s->turn);
     hf__sqlite_stale_sockets(s, true);
-    pthread_mutex_unlock(&s->turn);
+    hf__sqlite_leave(s);
     if (ret_count != NULL)
         *ret_count = p.removed;
     return 0;

@@ -89,14 +89,16 @@ static int bind_socket(struct hf__sqlite *s)
 int hf__sqlite_wake_fd(struct hf__store *store)
 {
     struct hf__sqlite *s = (struct hf__sqlite *)store;
+    const struct hf__host *host = s->base.host;
     int fd;
 
-    pthread_mutex_lock(&s->turn);
+    if (hf__sqlite_enter(s, hf__now_ns(host->env) + host->op_timeout_ms * HF__NS_PER_MS, NULL) != 0)
+        return -1;
     if (!s->wake.asked && open_directory(s, true))
         s->wake.in = bind_socket(s);
     s->wake.asked = true;
     fd = s->wake.in;
-    pthread_mutex_unlock(&s->turn);
+    hf__sqlite_leave(s);
     return fd;
 }
 
@@ -116,8 +118,7 @@ void hf__sqlite_wake_clear(struct hf__sqlite *s)
     hf__sqlite_wake_init(s);
 }
 
-/* Receiving
- * ----------------------------------------------------------------------------------------- */
+/* Receiving ---------------------------------------------------------------- */
 
 void hf__sqlite_wake(struct hf__store *store, hf__wake_sink *sink, void *ctx)
 {
@@ -139,8 +140,7 @@ void hf__sqlite_wake(struct hf__store *store, hf__wake_sink *sink, void *ctx)
     }
 }
 
-/* Sending
- * ------------------------------------------------------------------------------------------- */
+/* Sending ------------------------------------------------------------------ */
 
 static bool is_socket(const struct hf__sqlite *s, const char *name)
 {
@@ -183,8 +183,7 @@ void hf__sqlite_tell(struct hf__sqlite *s)
     s->call_count = 0;
 }
 
-/* Cleaning up
- * --------------------------------------------------------------------------------------- */
+/* Cleaning up -------------------------------------------------------------- */
 
 static bool is_stale(struct hf__sqlite *s, const char *name)
 {

@@ -1,0 +1,221 @@
+/* A crowd at one door: 500 wait, a third gives up, a tenth is killed, the others are served, one at
+ * a time and in their order (C1, C5). */
+#include <stdatomic.h>
+
+#include "harness.h"
+
+#define PROCESSES   10
+#define PER_PROCESS 50
+#define CROWD       (PROCESSES * PER_PROCESS)
+
+struct door {
+    _Atomic int inside, served, cancelled;
+    _Atomic int order[CROWD]; /* by whom it was served: number + 1 */
+};
+
+struct waiter {
+    struct door *door;
+    hf_client *client;
+    const char *name;
+    hf_cancel *cancel; /* of those who will give up */
+    char note[16];
+    int number;
+    pthread_t thread;
+};
+
+static void *wait_in_crowd(void *arg)
+{
+    struct waiter *w = arg;
+    hf_options opt = options(4000, HF_FOREVER); /* the dead are missed after so long */
+    hf_lock *lock;
+
+    opt.cancel = w->cancel;
+    opt.note = w->note;
+    int r = hf_acquire(w->client, w->name, HF_NTS, &opt, &lock, NULL);
+    if (w->cancel != NULL) {
+        EXPECT(HF_CANCELLED, r);
+        w->door->cancelled++;
+        return NULL;
+    }
+    EXPECT(HF_OK, r);
+    CHECK(atomic_fetch_add(&w->door->inside, 1) == 0);
+    w->door->order[w->door->served++] = w->number + 1;
+    CHECK(atomic_fetch_sub(&w->door->inside, 1) == 1);
+    EXPECT(HF_OK, hf_lock_release(lock, NULL));
+    return NULL;
+}
+
+static void start_waiter(struct waiter *w)
+{
+    pthread_attr_t attr;
+
+    snprintf(w->note, sizeof w->note, "%d", w->number);
+    CHECK(pthread_attr_init(&attr) == 0);
+    CHECK(pthread_attr_setstacksize(&attr, 256 * 1024) == 0);
+    CHECK(pthread_create(&w->thread, &attr, wait_in_crowd, w) == 0);
+    pthread_attr_destroy(&attr);
+}
+
+/* The queue as the store shows it, filtered by `stays`; the notes are the numbers. */
+static size_t read_queue(hf_client *client, const char *name, bool (*stays)(int number),
+                         int *numbers)
+{
+    hf_query query = {.size = sizeof query, .name = name, .name_len = strlen(name)};
+    size_t count = 0;
+    hf_view *view;
+
+    EXPECT(HF_OK, hf_inspect(client, &query, &view, NULL));
+    for (size_t i = 0; i < hf_view_count(view); i++) {
+        const hf_entry *e = hf_view_entry(view, i);
+        int number = (int)strtol(e->note, NULL, 10);
+        if (e->place == HF_PLACE_WAITING && stays(number))
+            numbers[count++] = number;
+    }
+    hf_view_free(view);
+    return count;
+}
+
+static void check_served(const struct door *door, const int *queue, size_t count, bool in_order)
+{
+    CHECK((size_t)door->served == count);
+    for (size_t i = 0; in_order && i < count; i++)
+        CHECK(door->order[i] == queue[i] + 1);
+}
+
+static bool gives_up(int number)
+{
+    return number % 3 == 0;
+}
+
+static bool stays_to_the_end(int number)
+{
+    return !gives_up(number);
+}
+
+static void c5_crowd_of_threads_is_served(struct ctx *ctx)
+{
+    hf_client *client = open_client(ctx), *other = open_client(ctx);
+    const char *name = name_of(ctx, "a");
+    hf_lock *lock = TAKE(ctx, client, name, options(LONG_MS, 0));
+    struct door *door = shared_memory(sizeof *door);
+    struct waiter *all = calloc(CROWD, sizeof *all);
+    int queue[CROWD];
+    hf_cancel *cancel;
+
+    CHECK(all != NULL);
+    EXPECT(HF_OK, hf_cancel_new(&cancel));
+    for (int i = 0; i < CROWD; i++) {
+        all[i] = (struct waiter){.door = door,
+                                 .client = i % 2 ? client : other,
+                                 .name = name,
+                                 .number = i,
+                                 .cancel = gives_up(i) ? cancel : NULL};
+        start_waiter(&all[i]);
+    }
+    await_count(client, name, HF_PLACE_WAITING, CROWD);
+    size_t count = read_queue(client, name, stays_to_the_end, queue);
+    hf_cancel_fire(cancel);
+    await_count(client, name, HF_PLACE_WAITING, count);
+    EXPECT(HF_OK, hf_lock_release(lock, &ctx->err));
+    for (int i = 0; i < CROWD; i++)
+        CHECK(pthread_join(all[i].thread, NULL) == 0);
+    check_served(door, queue, count, ctx->can & HF_CAN_QUEUE);
+    CHECK((size_t)door->cancelled == CROWD - count);
+    hf_cancel_free(cancel);
+    free(all);
+}
+
+struct crowd_part {
+    struct door *door;
+    const char *name;
+    int first;
+};
+
+static void wait_as_process(struct ctx *ctx, int fd, void *arg)
+{
+    struct crowd_part *part = arg;
+    struct waiter all[PER_PROCESS];
+    hf_client *client = open_client(ctx);
+    hf_cancel *cancel;
+
+    EXPECT(HF_OK, hf_cancel_new(&cancel));
+    hear(fd, 'b');
+    for (int i = 0; i < PER_PROCESS; i++) {
+        int number = part->first + i;
+        all[i] = (struct waiter){.door = part->door,
+                                 .client = client,
+                                 .name = part->name,
+                                 .number = number,
+                                 .cancel = gives_up(number) ? cancel : NULL};
+        start_waiter(&all[i]);
+    }
+    hear(fd, 'c');
+    hf_cancel_fire(cancel);
+    for (int i = 0; i < PER_PROCESS; i++)
+        CHECK(pthread_join(all[i].thread, NULL) == 0);
+    say(fd, 'd');
+}
+
+/* The waiters of process 4 are killed. */
+static bool survives(int number)
+{
+    return !gives_up(number) && number / PER_PROCESS != 4;
+}
+
+static bool is_killed(int number)
+{
+    return number / PER_PROCESS == 4;
+}
+
+static void await_cancelled(struct door *door, int count)
+{
+    int64_t began_ms = now_ms();
+
+    while (door->cancelled < count) {
+        CHECK(now_ms() - began_ms < AWAIT_MS);
+        await_age(now_ms(), 5);
+    }
+}
+
+static void c5_crowd_of_processes_is_served_although_some_die(struct ctx *ctx)
+{
+    const char *name = name_of(ctx, "a");
+    struct door *door = shared_memory(sizeof *door);
+    struct crowd_part parts[PROCESSES];
+    struct actor actors[PROCESSES];
+    int queue[CROWD], dead[CROWD];
+
+    for (int i = 0; i < PROCESSES; i++) {
+        parts[i] = (struct crowd_part){door, name, i * PER_PROCESS};
+        actors[i] = actor_start(ctx, wait_as_process, &parts[i]);
+    }
+    hf_client *client = open_client(ctx);
+    hf_lock *lock = TAKE(ctx, client, name, options(LONG_MS, 0));
+    for (int i = 0; i < PROCESSES; i++)
+        say(actors[i].fd, 'b');
+    await_count(client, name, HF_PLACE_WAITING, CROWD);
+    size_t count = read_queue(client, name, survives, queue);
+    CHECK(read_queue(client, name, is_killed, dead) == PER_PROCESS);
+    actor_kill(&actors[4]);
+    for (int i = 0; i < PROCESSES; i++) {
+        if (i != 4)
+            say(actors[i].fd, 'c');
+    }
+    await_cancelled(door, CROWD - PER_PROCESS - (int)count);
+    EXPECT(HF_OK, hf_lock_release(lock, &ctx->err));
+    for (int i = 0; i < PROCESSES; i++) {
+        if (i == 4)
+            continue;
+        struct actor *a = &actors[i];
+        hear(a->fd, 'd');
+        actor_join(a);
+    }
+    check_served(door, queue, count, ctx->can & HF_CAN_QUEUE);
+    await_free(client, name);
+}
+
+const struct conformance_case cases_crowd[] = {
+    CASE(0, c5_crowd_of_threads_is_served),
+    CASE(HF_CAN_PROCESS, c5_crowd_of_processes_is_served_although_some_die),
+    {NULL, 0, NULL},
+};

@@ -1,0 +1,110 @@
+/* What a store declares is what it does: a capability it has works, and a call that needs one it
+ * lacks says HF_UNSUPPORTED and leaves nothing behind. These cases run on every store. */
+#include "harness.h"
+
+static int expected(struct ctx *ctx, uint32_t capability)
+{
+    return ctx->can & capability ? HF_OK : HF_UNSUPPORTED;
+}
+
+static void check_acquire(struct ctx *ctx, uint32_t capability, hf_options opt)
+{
+    hf_client *client = open_client(ctx);
+    const char *name = name_of(ctx, "a");
+    hf_lock *lock = NULL;
+
+    EXPECT(expected(ctx, capability), hf_acquire(client, name, HF_NTS, &opt, &lock, &ctx->err));
+    EXPECT(HF_OK, hf_lock_release(lock, &ctx->err));
+}
+
+static void c9_shared_locks_are_as_declared(struct ctx *ctx)
+{
+    check_acquire(ctx, HF_CAN_SHARE, shared(LONG_MS, 0));
+}
+
+static void c1_limits_are_as_declared(struct ctx *ctx)
+{
+    hf_options opt = shared(LONG_MS, 0);
+
+    opt.limit = 2;
+    check_acquire(ctx, HF_CAN_LIMIT, opt);
+}
+
+static void c3_never_expiring_locks_are_as_declared(struct ctx *ctx)
+{
+    check_acquire(ctx, HF_CAN_NEVER, options(HF_NEVER, 0));
+}
+
+static void c8_lock_delay_is_as_declared(struct ctx *ctx)
+{
+    hf_options opt = options(LONG_MS, 0);
+
+    opt.lock_delay_ms = 1000;
+    check_acquire(ctx, HF_CAN_DELAY, opt);
+}
+
+static void c4_tokens_are_as_declared(struct ctx *ctx)
+{
+    hf_client *client = open_client(ctx);
+    hf_lock *lock = TAKE(ctx, client, name_of(ctx, "a"), options(LONG_MS, 0));
+    char sequencer[HF_SEQUENCER_MAX];
+    uint64_t generation = 0;
+
+    EXPECT(expected(ctx, HF_CAN_TOKEN), hf_lock_generation(lock, &generation));
+    EXPECT(expected(ctx, HF_CAN_TOKEN), hf_lock_sequencer(lock, sequencer, sizeof sequencer));
+    CHECK((generation > 0) == ((ctx->can & HF_CAN_TOKEN) != 0));
+    EXPECT(HF_OK, hf_lock_release(lock, &ctx->err));
+}
+
+static void c10_checking_is_as_declared(struct ctx *ctx)
+{
+    hf_client *client = open_client(ctx);
+    hf_lock *lock = TAKE(ctx, client, name_of(ctx, "a"), options(LONG_MS, 0));
+    char sequencer[HF_SEQUENCER_MAX];
+
+    if (ctx->can & HF_CAN_TOKEN) {
+        EXPECT(HF_OK, hf_lock_sequencer(lock, sequencer, sizeof sequencer));
+        EXPECT(expected(ctx, HF_CAN_CHECK), hf_check(client, sequencer, &ctx->err));
+    } else {
+        CHECK(!(ctx->can & HF_CAN_CHECK));
+    }
+    EXPECT(HF_OK, hf_lock_release(lock, &ctx->err));
+}
+
+static void c3_breaking_is_as_declared(struct ctx *ctx)
+{
+    hf_client *client = open_client(ctx);
+    const char *name = name_of(ctx, "a");
+    hf_lock *lock = TAKE(ctx, client, name, options(LONG_MS, 0));
+
+    EXPECT(expected(ctx, HF_CAN_BREAK),
+           hf_break(client, name, HF_NTS, hf_lock_ticket(lock), 1, &ctx->err));
+    EXPECT(ctx->can & HF_CAN_BREAK ? HF_STALE : HF_OK, hf_lock_release(lock, &ctx->err));
+}
+
+static void c2_detaching_is_as_declared(struct ctx *ctx)
+{
+    hf_client *client = open_client(ctx);
+    const char *name = name_of(ctx, "a");
+    hf_lock *lock = TAKE(ctx, client, name, options(LONG_MS, 0));
+    hf_options opt = options(LONG_MS, 0);
+    char ticket[HF_TICKET_SIZE];
+
+    snprintf(ticket, sizeof ticket, "%s", hf_lock_ticket(lock));
+    EXPECT(expected(ctx, HF_CAN_DETACH), hf_lock_detach(lock, &ctx->err));
+    if (ctx->can & HF_CAN_DETACH)
+        EXPECT(HF_OK, hf_adopt(client, name, HF_NTS, ticket, &opt, &lock, &ctx->err));
+    EXPECT(HF_OK, hf_lock_release(lock, &ctx->err));
+}
+
+const struct conformance_case cases_declared[] = {
+    CASE(0, c9_shared_locks_are_as_declared),
+    CASE(0, c1_limits_are_as_declared),
+    CASE(0, c3_never_expiring_locks_are_as_declared),
+    CASE(0, c8_lock_delay_is_as_declared),
+    CASE(0, c4_tokens_are_as_declared),
+    CASE(0, c10_checking_is_as_declared),
+    CASE(0, c3_breaking_is_as_declared),
+    CASE(0, c2_detaching_is_as_declared),
+    {NULL, 0, NULL},
+};

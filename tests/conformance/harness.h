@@ -1,0 +1,178 @@
+/* What the cases of the suite share.
+ *
+ * A case is a function that runs in a process of its own, with names of its own, and ends at the
+ * first expectation that does not hold. It uses the public header only. It waits for events, never
+ * for luck: everything named await_ ends with the event, or fails the case after AWAIT_MS.
+ *
+ * Where a case needs other processes it starts them as actors, before it opens its first client: a
+ * process that has threads is not forked. */
+#ifndef CONFORMANCE_HARNESS_H
+#define CONFORMANCE_HARNESS_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/types.h>
+
+#include "holdfast.h"
+
+/* ThreadSanitizer cannot follow a child of a process with threads that starts threads of its own.
+ */
+#if defined(__SANITIZE_THREAD__)
+#define UNDER_TSAN 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define UNDER_TSAN 1
+#endif
+#endif
+#ifndef UNDER_TSAN
+#define UNDER_TSAN 0
+#endif
+
+#define AWAIT_MS 15000 /* an event that has not come by then does not come */
+#define SHORT_MS 300   /* a lease that is meant to run out */
+#define LONG_MS  20000 /* a lease that is not */
+
+struct ctx {
+    const char *url;
+    uint32_t can;
+    char prefix[40]; /* of every name of this case */
+    hf_client *clients[32];
+    size_t client_count;
+    char names[64][128];
+    size_t name_count;
+    hf_error err;
+};
+
+/* The case says which capabilities it needs; without them it is skipped, and `declared` cases see
+ * to it that the calls are refused. */
+struct conformance_case {
+    const char *name; /* the rule, with its clause in front: "c5_timed_out_waiter_never_holds" */
+    uint32_t needs;   /* enum hf_capability */
+    void (*run)(struct ctx *ctx);
+};
+#define CASE(needs, name)  \
+    {                      \
+#name, needs, name \
+    }
+
+/* Each file of cases ends in such a table, which ends with a NULL name. */
+extern const struct conformance_case cases_declared[], cases_mutex[], cases_wait[], cases_rw[],
+    cases_lease[], cases_lost[], cases_delay[], cases_names[], cases_reentry[], cases_fence[],
+    cases_never[], cases_fork[], cases_crowd[], cases_lost_reply[], cases_wake[], cases_broken[],
+    cases_close[], cases_detach[];
+
+/* Expectations. -----------------------------------------------------------------------------------
+ */
+#define CHECK(condition) \
+    ((condition) ? (void)0 : fail_at(__FILE__, __LINE__, "not true: %s", #condition))
+#define EXPECT(code, call) expect_at(__FILE__, __LINE__, #call, code, call)
+
+_Noreturn void fail_at(const char *file, int line, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+void expect_at(const char *file, int line, const char *call, int expected, int got);
+
+/* Clients, names, options. ------------------------------------------------------------------------
+ */
+
+/* "<prefix of the case><suffix>". On the case's main thread only. */
+const char *name_of(struct ctx *ctx, const char *suffix);
+
+/* Closed at the end of the case, unless it was closed with close_client(). */
+hf_client *open_client(struct ctx *ctx);
+hf_client *open_fault(struct ctx *ctx, const char *options); /* fault+URL with these options */
+hf_client *open_traced(struct ctx *ctx, const char *options,
+                       const char *path); /* fault+trace+URL */
+void close_client(struct ctx *ctx, hf_client *client);
+
+/* Exclusive, and of an owner that nobody else is. */
+hf_options options(int64_t ttl_ms, int64_t wait_ms);
+hf_options shared(int64_t ttl_ms, int64_t wait_ms);
+
+/* Acquires; fails the case if it cannot. */
+#define TAKE(ctx, client, name, opt) take_at(__FILE__, __LINE__, ctx, client, name, opt)
+hf_lock *take_at(const char *file, int line, struct ctx *ctx, hf_client *client, const char *name,
+                 hf_options opt);
+
+/* Acquires without waiting and releases at once: HF_OK, HF_BUSY, ... */
+int probe(hf_client *client, const char *name);
+int probe_shared(hf_client *client, const char *name);
+
+uint64_t generation_of(const hf_lock *lock);
+
+int64_t now_ms(void); /* CLOCK_BOOTTIME */
+
+/* Looking into the store, and waiting for what it shows. ------------------------------------------
+ */
+size_t count_place(hf_client *client, const char *name, hf_place place);
+void await_count(hf_client *client, const char *name, hf_place place, size_t count);
+void await_free(hf_client *client, const char *name); /* nobody inside, lingering or waiting */
+void await_lost(hf_lock *lock);                       /* by its descriptor */
+void await_age(int64_t since_ms, int64_t ms);         /* until so much time has passed */
+void await_line(const char *path, const char *operation, const char *answer, size_t count);
+
+/* The only entry of this name; fails the case if there are more or less. */
+struct found {
+    hf_place place;
+    hf_mode mode;
+    uint64_t generation;
+    int64_t ttl_ms, lock_delay_ms, age_ms, remaining_ms, pid;
+    int claimed;
+    char ticket[HF_TICKET_SIZE], note[HF_NOTE_MAX + 1];
+};
+struct found look_at(hf_client *client, const char *name);
+
+/* Bids on threads. --------------------------------------------------------------------------------
+ */
+struct bid {
+    hf_client *client;
+    const char *name;
+    hf_options opt;
+    pthread_t thread;
+    int code; /* what hf_acquire gave */
+    hf_lock *lock;
+    hf_error err;
+    int64_t at_ms;  /* when it returned */
+    uint64_t order; /* counts the bids of a case that have got their lock, from 1 */
+    bool done;      /* use bid_is_done() */
+};
+
+/* Starts a thread that acquires. `bid` must stay where it is until bid_join(). */
+void bid_start(struct bid *bid, hf_client *client, const char *name, hf_options opt);
+/* The same, and waits until the store shows `waiting` bidders in the queue. */
+void bid_queue(struct bid *bid, hf_client *client, const char *name, hf_options opt,
+               size_t waiting);
+bool bid_is_done(struct bid *bid);
+int bid_join(struct bid *bid);           /* its code */
+hf_lock *bid_join_lock(struct bid *bid); /* it must have got it */
+
+/* Other processes. --------------------------------------------------------------------------------
+ */
+struct actor {
+    pid_t pid;
+    int fd;
+};
+typedef void actor_part(struct ctx *ctx, int fd, void *arg);
+
+/* Before the first client of the case. The part runs in a process of its own, which ends with it,
+ * without closing its clients: what it holds then, it has abandoned. */
+struct actor actor_start(struct ctx *ctx, actor_part *part, void *arg);
+void actor_kill(struct actor *actor); /* kill -9 */
+void actor_stop(struct actor *actor); /* SIGSTOP; returns when it has stopped */
+void actor_go_on(struct actor *actor);
+void actor_join(struct actor *actor); /* it must have ended well */
+void say(int fd, char word);
+void hear(int fd, char word); /* waits for it; any other fails the case */
+
+void *shared_memory(size_t size); /* zeroed; with actors that are started later */
+
+/* The runner's side. ------------------------------------------------------------------------------
+ */
+
+/* Runs one case in this process, checks that nothing is left in the store, and exits. */
+_Noreturn void run_case(const struct conformance_case *c, struct ctx *ctx);
+
+#endif
