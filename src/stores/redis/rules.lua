@@ -454,3 +454,26 @@ local function drop_unknown(lock, ticket)
     end
     return false
 end
+
+-- The bidder is done with its ticket. An older tombstone is renewed: the last attempt may be younger.
+-- Returns where the ticket was.
+local function end_bid(lock, ticket, retire)
+    local e = find(lock, ticket)
+    if not e then
+        local was = drop_unknown(lock, ticket) and 'I' or 'gone'
+        if retire > 0 then -- its attempt may still be on the way
+            lay(lock, {ticket = ticket, place = 'R', mode = 'X', claimed = false, since = now,
+                       till = now + retire, gen = 0, ttl = 0, delay = 0, retire = retire, limit = 0,
+                       span = retire})
+        end
+        return was
+    end
+    local was = e.place
+    if was == 'I' or was == 'W' then
+        leave(lock, e, retire)
+    elseif was == 'R' and e.till < now + retire then
+        e.span = retire
+        give(lock, e, retire)
+    end
+    return was
+end
