@@ -189,7 +189,7 @@ static void compare(const struct world *w, const struct request *q, const struct
         snprintf(wanted, sizeof wanted, "queued %" PRIu64 " %" PRId64 " %zu %" PRId64 " 0",
                  a->generation, shown(a->lease_ms), a->position, shown(a->ask_again_ms));
     if (reply->type == REDIS_REPLY_INTEGER) /* the quick way */
-        snprintf(got, sizeof got, "granted %lld000 %" PRId64 " %d", reply->integer,
+        snprintf(got, sizeof got, "granted %lld %" PRId64 " %d", reply->integer,
                  q->bid.ttl_ms > 0 ? q->bid.ttl_ms : hf__provisional_lease_ms(0),
                  q->bid.ttl_ms > 0);
     else

@@ -73,12 +73,12 @@ static void add_bid(struct hf__redis *s, struct hf__redis_conn *c, struct operat
     hf__redis_add(c, more, (size_t)len);
 }
 
-/* The quick way answers with the server's time only: the rest is as it was bid. */
-static void grant_quickly(const struct hf__bid *bid, int64_t now_ms, struct hf__answer *a)
+/* The quick way answers with the generation only: the rest is as it was bid. */
+static void grant_quickly(const struct hf__bid *bid, int64_t generation, struct hf__answer *a)
 {
     *a =
         (struct hf__answer){.verdict = HF__GRANTED,
-                            .generation = (uint64_t)now_ms * 1000,
+                            .generation = (uint64_t)generation,
                             .lease_ms = bid->ttl_ms > 0 ? bid->ttl_ms : hf__provisional_lease_ms(0),
                             .claimed = bid->ttl_ms > 0,
                             .sent_ns = a->sent_ns};
