@@ -20,6 +20,7 @@ library:sqlite3   libsqlite3-dev       sqlite-devel          sqlite      sqlite-
 
 # shellcheck disable=SC2034
 test_needs='
+command:g++       g++                  gcc-c++               gcc         g++
 command:python3   python3              python3               python      python3
 library:cmocka    libcmocka-dev        libcmocka-devel       cmocka      cmocka-dev
 command:clang     clang                clang                 clang       clang
