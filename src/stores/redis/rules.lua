@@ -1,0 +1,256 @@
+-- The rules of src/doorman/doorman.c, over what notes.lua keeps. Every operation is: open, sweep, apply,
+-- let in, close. None looks at more than the entries it is about, those that are over and those it lets in.
+local function give(lock, e, span)
+    e.till = span == NEVER and NEVER or now + span
+    lay(lock, e)
+end
+
+-- Where an entry goes that is over: remembered as retired, or forgotten.
+local function retired(e, retire, from)
+    e.place = retire > 0 and 'R' or 'gone'
+    e.till, e.span = from + retire, retire
+end
+
+local function leave(lock, e, retire)
+    lift(lock, e)
+    retired(e, retire, now)
+    lay(lock, e)
+end
+
+-- A holder whose time is over. One that knew it held keeps the door closed for its lock-delay.
+local function expire(lock, e)
+    lift(lock, e)
+    while e.place ~= 'gone' and e.till <= now do
+        if e.place == 'I' and e.claimed and e.delay > 0 then
+            e.place, e.till, e.span = 'L', e.till + e.delay, e.delay
+        elseif e.place == 'R' then
+            e.place = 'gone'
+        else
+            retired(e, e.retire, e.till)
+        end
+    end
+    lay(lock, e)
+end
+
+local function over(lock, kind, count)
+    return redis.call('ZRANGEBYSCORE', set_of(lock, kind), '-inf', now, 'LIMIT', 0, count)
+end
+
+-- Waiters without a sign of life, and tickets that were remembered long enough.
+local function forget(lock, kind)
+    local tickets = over(lock, kind, 1000)
+    while #tickets > 0 do
+        for _, ticket in ipairs(tickets) do
+            lock.entries[ticket] = false
+            erase(lock, ticket)
+            erase(lock, '@' .. ticket)
+        end
+        redis.call('ZREM', set_of(lock, kind), unpack(tickets))
+        if kind == 'w' then
+            redis.call('ZREM', set_of(lock, 'q'), unpack(tickets))
+        end
+        tickets = over(lock, kind, 1000)
+    end
+end
+
+local function first_due(lock)
+    local due
+    for _, kind in ipairs({'w', 'i', 'r'}) do
+        local first = redis.call('ZRANGE', set_of(lock, kind), 0, 0, 'WITHSCORES')
+        if first[2] then
+            due = math.min(due or NEVER, tonumber(first[2]))
+        end
+    end
+    return due
+end
+
+-- The server's clock went back: nothing lasts longer from now than it was given.
+local function cut(lock)
+    local tickets = redis.call('HKEYS', set_of(lock, 't'))
+    tickets[#tickets + 1] = lock.alone
+    for _, ticket in ipairs(tickets) do
+        if #ticket == 32 then
+            local e = find(lock, ticket)
+            if e.till ~= NEVER and e.till - now > lease_of(e) then
+                give(lock, e, lease_of(e))
+            end
+        end
+    end
+    lock.due = first_due(lock)
+    lock.touched = true
+end
+
+-- Nobody vouches for those whom the notes have inside.
+local function void(lock)
+    local tickets = redis.call('ZRANGE', set_of(lock, 'i'), 0, -1)
+    tickets[#tickets + 1] = lock.holder and lock.holder.ticket
+    for _, ticket in ipairs(tickets) do
+        local e = find(lock, ticket)
+        leave(lock, e, e.retire)
+    end
+    lock.noted = false
+end
+
+-- What is over goes, by the clock; then the key has the last word.
+local function sweep(lock)
+    lock.holder = lock.holder or (lock.noted and #lock.noted == 32 and find(lock, lock.noted)) or nil
+    lock.crowd = lock.due and redis.call('ZCARD', set_of(lock, 'i')) or 0
+    local vouched = (lock.holder or lock.crowd > 0) and lock.noted
+    if now < lock.time then
+        cut(lock)
+    end
+    if lock.holder and lock.holder.till <= now then
+        expire(lock, lock.holder)
+    end
+    if lock.due and lock.due <= now then
+        forget(lock, 'w')
+        for _, ticket in ipairs(over(lock, 'i', -1)) do
+            expire(lock, find(lock, ticket))
+        end
+        forget(lock, 'r')
+        lock.due = first_due(lock)
+    end
+
+    lock.value = redis.pcall('GET', lock.key)
+    if type(lock.value) == 'table' then
+        lock.value = '' -- of another type: somebody else's
+    end
+    if lock.value ~= vouched and (lock.holder or lock.crowd > 0) then
+        void(lock)
+    end
+    lock.foreign = lock.value and lock.value ~= vouched
+end
+
+local function smaller_limit(a, b)
+    return (a == 0 or b == 0) and a + b or math.min(a, b)
+end
+
+local function fits(lock, e)
+    if lock.holder or lock.foreign then
+        return false
+    elseif lock.crowd == 0 then
+        return true
+    elseif e.mode == 'X' then
+        return false
+    end
+    local smallest = redis.call('ZRANGE', set_of(lock, 'l'), 0, 0, 'WITHSCORES')
+    local limit = smaller_limit(tonumber(smallest[2] or 0), e.limit)
+    return limit == 0 or lock.crowd < limit
+end
+
+local function tell(lock, e, gen)
+    local channel = string.match(who_of(lock, e), '^(%x+)%z')
+    if channel then
+        redis.call('PUBLISH', 'holdfast.wake:' .. channel, string.format('%s %d', e.ticket, gen))
+    end
+end
+
+-- Direct hand-over never leaves the key free, so clients that poll it would wait for ever. With the
+-- option yield=N the key is left free for a moment after N hand-overs in a row.
+local function may_enter(lock, e)
+    if now < lock.gap then
+        return false
+    elseif lock.gap > 0 then
+        lock.gap = 0
+    elseif lock.yield ~= '0:0' and lock.crowd == 0 then
+        local every, pause = string.match(lock.yield, '^(%d+):(%d+)$')
+        if lock.streak >= tonumber(every) then
+            lock.streak, lock.gap, lock.touched = 0, now + pause, true
+            tell(lock, e, 0)
+            return false
+        end
+        lock.streak = lock.streak + 1
+    end
+    return true
+end
+
+-- A bidder that is let in by its own attempt knows of it from the answer; anybody else may be dead.
+local function enter(lock, e, knows)
+    lock.gen = math.max(lock.gen + 1, now * 1000)
+    e.place, e.gen, e.since = 'I', lock.gen, now
+    e.claimed = knows and e.ttl > 0
+    give(lock, e, lease_of(e))
+    if not knows then
+        tell(lock, e, e.gen)
+    end
+end
+
+-- Lets in the head of the queue while it fits. True: nobody is left waiting.
+local function let_in(lock, asker)
+    while lock.due do
+        local head = redis.call('ZRANGE', set_of(lock, 'q'), 0, 0)[1]
+        if not head then
+            return true
+        end
+        local e = find(lock, head)
+        if not fits(lock, e) or not may_enter(lock, e) then
+            return false
+        end
+        lift(lock, e)
+        enter(lock, e, head == asker)
+    end
+    return true
+end
+
+-- When it is worth asking although nobody called: whoever is first may find that a holder has
+-- vanished, everybody else that the one before him has.
+local function ask_again(lock, rank)
+    if rank > 0 then
+        local before = redis.call('ZRANGE', set_of(lock, 'q'), rank - 1, rank - 1)[1]
+        return redis.call('ZSCORE', set_of(lock, 'w'), before) - now
+    elseif lock.gap > now and not lock.foreign then
+        return lock.gap - now
+    elseif lock.foreign then
+        return redis.call('PTTL', lock.key)
+    end
+    local till = lock.holder and lock.holder.till
+    if not till then
+        till = tonumber(redis.call('ZRANGE', set_of(lock, 'i'), 0, 0, 'WITHSCORES')[2])
+    end
+    return till >= NEVER and -1 or till - now
+end
+
+local function granted(e)
+    local lease = lease_of(e)
+    return string.format('granted %d %d %d', e.gen, lease == NEVER and -1 or lease, e.claimed and 1 or 0)
+end
+
+local function queued(lock, e, without_position)
+    local rank = redis.call('ZRANK', set_of(lock, 'q'), e.ticket)
+    return string.format('queued %d %d %d %d %d', lock.gen, provisional_lease(e.ttl),
+                         without_position and 0 or rank + 1, ask_again(lock, rank),
+                         lock.foreign and 1 or 0)
+end
+
+-- A key that says this ticket, of which there is no note: it is let go like that of anybody else.
+local function drop_unknown(lock, ticket)
+    if lock.foreign and lock.value == ticket then
+        redis.call('DEL', lock.key)
+        lock.value, lock.foreign = false, false
+        return true
+    end
+    return false
+end
+
+-- The bidder is done with its ticket. An older tombstone is renewed: the last attempt may be younger.
+-- Returns where the ticket was.
+local function end_bid(lock, ticket, retire)
+    local e = find(lock, ticket)
+    if not e then
+        local was = drop_unknown(lock, ticket) and 'I' or 'gone'
+        if retire > 0 then -- its attempt may still be on the way
+            lay(lock, {ticket = ticket, place = 'R', mode = 'X', claimed = false, since = now,
+                       till = now + retire, gen = 0, ttl = 0, delay = 0, retire = retire, limit = 0,
+                       span = retire})
+        end
+        return was
+    end
+    local was = e.place
+    if was == 'I' or was == 'W' then
+        leave(lock, e, retire)
+    elseif was == 'R' and e.till < now + retire then
+        e.span = retire
+        give(lock, e, retire)
+    end
+    return was
+end
