@@ -20,6 +20,7 @@ zk_configure() {
         echo tickTime=100 initLimit=50 syncLimit=20 minSessionTimeout=200 maxSessionTimeout=900000000 \
             "dataDir=$1/data" "clientPort=$2" clientPortAddress=127.0.0.1 maxClientCnxns=0 \
             '4lw.commands.whitelist=*' admin.enableServer=false | tr ' ' '\n'
+        echo
         shift 2
         for line in "$@"; do echo "$line"; done
     } >"$dir/zoo.cfg"

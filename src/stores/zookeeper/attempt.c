@@ -1,9 +1,9 @@
 /* A bid: join the queue, look where it stands, and wait for the one before it.
  *
  * The first node is made in the session of a holder, so that a free lock takes one write and one
- * read. Whoever finds somebody before it moves into the session of a waiter, or leaves at once if it
- * does not want to wait. When the answer to a create was lost, the node is looked for by the ticket
- * in its name after a sync, and counts only if a session of this client owns it. */
+ * read. Whoever finds somebody before it moves into the session of a waiter, or leaves at once if
+ * it does not want to wait. When the answer to a create was lost, the node is looked for by the
+ * ticket in its name after a sync, and counts only if a session of this client owns it. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,8 +49,8 @@ static int make_node(struct bidding *b, int64_t deadline_ns, struct call *call)
         call->done = false;
         rc = hf__zk_make_directory(b->session, b->directory, deadline_ns);
         if (rc == ZOK)
-            rc = hf__zk_make(b->session, path, b->data, ZOO_EPHEMERAL_SEQUENTIAL, deadline_ns,
-                             call);
+            rc =
+                hf__zk_make(b->session, path, b->data, ZOO_EPHEMERAL_SEQUENTIAL, deadline_ns, call);
     }
     return rc;
 }

@@ -5,9 +5,9 @@
  *                              `--- lease over, broken, session expired --> LEAVING --> SPENT
  *
  * A ticket that is over is remembered for as long as an attempt of it may still arrive: it is never
- * let in again. The memory is this client's, which is enough: an attempt travels in a session of this
- * client, and what a cut connection has not delivered by the time the session is used again is refused
- * by the servers. */
+ * let in again. The memory is this client's, which is enough: an attempt travels in a session of
+ * this client, and what a cut connection has not delivered by the time the session is used again is
+ * refused by the servers. */
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>

@@ -1,10 +1,10 @@
 /* Breaking a lock.
  *
- * A waiter's node is deleted, and so is a holder's that never expires or is to go now. A leased holder
- * may be alive, so it is asked to leave: a mark beside the locks, <prefix>/%break/<uuid>, which every
- * renewal looks at. Its client then counts its last lease to the end, and its lock-delay, and deletes
- * the node. If that client is dead, its session ends the same way. A mark is never a child of the
- * lock: other clients would take it for a bid. */
+ * A waiter's node is deleted, and so is a holder's that never expires or is to go now. A leased
+ * holder may be alive, so it is asked to leave: a mark beside the locks, <prefix>/%break/<uuid>,
+ * which every renewal looks at. Its client then counts its last lease to the end, and its
+ * lock-delay, and deletes the node. If that client is dead, its session ends the same way. A mark
+ * is never a child of the lock: other clients would take it for a bid. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,8 +59,8 @@ static int find(struct breaking *q, const struct hf__ticket *ticket)
     }
     for (int i = 0; rc == ZOK && mine.name != NULL && i < list->name_count; i++) {
         struct child c = hf__zk_child(list->names[i]);
-        q->waits |= c.name != mine.name && strcmp(c.name, mine.name) != 0 &&
-                    hf__zk_blocks(&c, &mine);
+        q->waits |=
+            c.name != mine.name && strcmp(c.name, mine.name) != 0 && hf__zk_blocks(&c, &mine);
     }
     if (rc == ZOK && mine.name != NULL)
         snprintf(q->path, sizeof q->path, "%s/%s", q->directory, mine.name);

@@ -1,8 +1,8 @@
 /* Requests with a deadline.
  *
- * The library's synchronous calls cannot be given up, so everything is asynchronous: a call is owned
- * by two, the thread that waits and the completion, and whoever lets go last frees it. Several calls
- * can be under way at once; ZooKeeper answers those of one session in their order. */
+ * The library's synchronous calls cannot be given up, so everything is asynchronous: a call is
+ * owned by two, the thread that waits and the completion, and whoever lets go last frees it.
+ * Several calls can be under way at once; ZooKeeper answers those of one session in their order. */
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>

@@ -3,7 +3,8 @@
  *      holdfast1 gen=0 waits=0 ttl=30000 delay=0 pid=7 host=a user=b program=c note=d
  *
  * It is written when the node is made and never changed, since a change would wake the clients of
- * others that watch the node; only a move to another session writes it anew, with the generation. */
+ * others that watch the node; only a move to another session writes it anew, with the generation.
+ */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* What `doctor` tells of an ensemble: who is there and who leads, by the four-letter word `srvr` that
- * every server answers by default; which sessions it gives, by asking for the shortest and the
+/* What `doctor` tells of an ensemble: who is there and who leads, by the four-letter word `srvr`
+ * that every server answers by default; which sessions it gives, by asking for the shortest and the
  * longest; who may read and delete; how long a write takes. */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -23,8 +23,8 @@ struct doctor {
     unsigned servers, answered, leaders;
 };
 
-/* The bugs that can keep a dead holder's node, or lose a live one's, and the release that ended each
- * of them in its line. */
+/* The bugs that can keep a dead holder's node, or lose a live one's, and the release that ended
+ * each of them in its line. */
 static const struct bug {
     int major, minor, fixed_patch;
     const char *text;
@@ -144,8 +144,9 @@ static void tell_servers(struct doctor *d)
         tell_server(d, host);
     free(hosts);
     if (d->answered > 0 && d->leaders == 0)
-        tell(d, 2, "C1", "no server of the list leads: the leader is not in the URL, or there is "
-                         "none and locks cannot be taken");
+        tell(d, 2, "C1",
+             "no server of the list leads: the leader is not in the URL, or there is "
+             "none and locks cannot be taken");
     if (d->servers == 1)
         tell(d, 1, NULL, "the URL names one server: if it is down, no lock can be taken or kept");
 }
@@ -213,8 +214,9 @@ int hf__zk_diagnose(struct hf__store *store, hf_finding_callback *found, void *a
     if (d.zk->acl == &ZOO_CREATOR_ALL_ACL)
         tell(&d, 0, NULL, "nodes belong to their creator: only this user may read or delete them");
     else
-        tell(&d, 2, NULL, "nodes belong to the world: whoever reaches the servers may break any "
-                          "lock; give a user and a password in the URL");
+        tell(&d, 2, NULL,
+             "nodes belong to the world: whoever reaches the servers may break any "
+             "lock; give a user and a password in the URL");
     if (!d.zk->fair)
         tell(&d, 1, "C5", "fair=no: no queue, and each release wakes all who wait");
     return 0;

@@ -1,9 +1,9 @@
 /* Looking: the children of a lock in their order, and what each says about itself.
  *
- * A sync goes first, so that the answer is not older than the question. What only the holder's client
- * knows (how long its lease still runs) is told for the bids of this client; of others the span that
- * their session may last is told. The age counts from the node's creation by the server's clock, and
- * is compared with the clock of this machine: it is for people. */
+ * A sync goes first, so that the answer is not older than the question. What only the holder's
+ * client knows (how long its lease still runs) is told for the bids of this client; of others the
+ * span that their session may last is told. The age counts from the node's creation by the server's
+ * clock, and is compared with the clock of this machine: it is for people. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -98,8 +98,8 @@ static void fill(const struct view *v, const struct seen *seen, const struct det
                             .ttl_ms = d->ttl_ms > 0 ? d->ttl_ms : 0,
                             .lock_delay_ms = d->lock_delay_ms,
                             .since_ms = wall_ms > stat->ctime ? wall_ms - stat->ctime : 0,
-                            .until_ms = never && !seen->waits ? HF__NEVER
-                                                              : hf__own_lease_ms(d->ttl_ms)};
+                            .until_ms =
+                                never && !seen->waits ? HF__NEVER : hf__own_lease_ms(d->ttl_ms)};
     if (!seen->waits) {
         e->generation = d->generation != 0 ? d->generation : (uint64_t)stat->czxid;
         e->claimed = !d->waits && (d->ttl_ms != 0 || stat->ephemeralOwner == 0);
@@ -271,8 +271,8 @@ int hf__zk_inspect(struct hf__store *store, const struct hf__look *look, int64_t
         return r;
     v.marks = hf__zk_call_new();
     snprintf(marks, sizeof marks, "%s/%s", v.zk->prefix, HF__ZK_MARKS);
-    int rc = v.marks != NULL ? hf__zk_children(v.s, marks, true, deadline_ns, v.marks)
-                             : ZSYSTEMERROR;
+    int rc =
+        v.marks != NULL ? hf__zk_children(v.s, marks, true, deadline_ns, v.marks) : ZSYSTEMERROR;
     if (rc != ZOK && rc != ZNONODE) {
         r = hf__zk_fail(err, rc, "children");
     } else if (look->name != NULL) {

@@ -1,8 +1,8 @@
 /* Leaving: release, withdraw, and deleting a node with proof.
  *
- * A deletion is proved by the server's answer, or by a look after a sync that does not find the node.
- * That also settles a create whose answer was lost: a request that a cut connection has not delivered
- * when the session is used again is refused by the servers, so it cannot come later. */
+ * A deletion is proved by the server's answer, or by a look after a sync that does not find the
+ * node. That also settles a create whose answer was lost: a request that a cut connection has not
+ * delivered when the session is used again is refused by the servers, so it cannot come later. */
 #include <stdlib.h>
 
 #include "stores/zookeeper/zk.h"

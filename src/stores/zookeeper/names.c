@@ -1,12 +1,13 @@
 /* Names of locks and nodes.
  *
- * A lock's name is one path component: letters, digits, '-', '_' and a '.' that is not the first are
- * themselves, everything else is %XX, so that no two names meet and ZooKeeper's rules for paths hold.
+ * A lock's name is one path component: letters, digits, '-', '_' and a '.' that is not the first
+ * are themselves, everything else is %XX, so that no two names meet and ZooKeeper's rules for paths
+ * hold.
  *
  * Other clients name their nodes otherwise; whatever ends in a sequence number takes part in the
  * order, and what is not known to be a reader counts as a writer. The number is a signed 32-bit
- * counter printed with %010d: "-2147483648" has eleven characters and "-000000001" ten, so it is read
- * from behind the dialect's own mark. */
+ * counter printed with %010d: "-2147483648" has eleven characters and "-000000001" ten, so it is
+ * read from behind the dialect's own mark. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* Opening and closing, and the table of the store. The URL is zookeeper://[user:password@]h1,h2/path;
- * nothing is connected before the first request. */
+/* Opening and closing, and the table of the store. The URL is
+ * zookeeper://[user:password@]h1,h2/path; nothing is connected before the first request. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -160,9 +160,8 @@ static int open_zk(const struct hf__url *url, const struct hf__host *host,
         return hf__fail(err, HF_NO_MEMORY, NULL);
     const char *acl = hf__url_text(url, options, "acl");
     bool creator = acl != NULL ? strcmp(acl, "creator") == 0 : url->user != NULL;
-    zk->base = (struct hf__store){.type = &hf_store_type_v1,
-                                  .host = host,
-                                  .capabilities = hf_store_type_v1.capabilities};
+    zk->base = (struct hf__store){
+        .type = &hf_store_type_v1, .host = host, .capabilities = hf_store_type_v1.capabilities};
     zk->wake_fd = -1;
     zk->last_wake = &zk->first_wake;
     zk->acl = creator ? &ZOO_CREATOR_ALL_ACL : &ZOO_OPEN_ACL_UNSAFE;
@@ -175,7 +174,8 @@ static int open_zk(const struct hf__url *url, const struct hf__host *host,
     zk->hosts = complete_hosts(url->host);
     zk->prefix = prefix_of(url->path);
     bool ok = zk->hosts != NULL && zk->prefix != NULL;
-    if (ok && url->user != NULL && asprintf(&zk->credentials, "%s:%s", url->user, url->password) < 0) {
+    if (ok && url->user != NULL &&
+        asprintf(&zk->credentials, "%s:%s", url->user, url->password) < 0) {
         zk->credentials = NULL;
         ok = false;
     }

@@ -95,9 +95,9 @@ int hf__zk_move(struct bidding *b, struct session *to, int64_t deadline_ns)
     struct session *by = permanent ? b->session : to;
     bool waits = !permanent && to->asked_ms < hf__zk_hold_ms(b->ttl_ms, b->lock_delay_ms);
     char *data = hf__zk_redescribe(b->data, b->generation, waits || (!permanent && b->ttl_ms == 0));
-    int rc = data != NULL ? move_node(b, by, data, permanent ? ZOO_PERSISTENT : ZOO_EPHEMERAL,
-                                      deadline_ns)
-                          : ZSYSTEMERROR;
+    int rc = data != NULL
+                 ? move_node(b, by, data, permanent ? ZOO_PERSISTENT : ZOO_EPHEMERAL, deadline_ns)
+                 : ZSYSTEMERROR;
 
     pthread_mutex_lock(&b->zk->mutex);
     if (rc == ZOK && b->session != NULL && by->state != HF__ZK_DEAD) {

@@ -2,8 +2,8 @@
  *
  * A check is a write as far as the ensemble is concerned: it goes through the leader, so an answer
  * proves that the session lives and that the node is there, which a read from a follower that has
- * lost its leader would not. The marks of broken locks are listed beside it. A renewal that knows of a
- * grant claims it: the node moves into the holder's session, or becomes permanent. */
+ * lost its leader would not. The marks of broken locks are listed beside it. A renewal that knows
+ * of a grant claims it: the node moves into the holder's session, or becomes permanent. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -124,8 +124,7 @@ static void confirm(struct item *item, int64_t now_ns)
     uint64_t named = item->renewal->generation;
 
     pthread_mutex_lock(&b->zk->mutex);
-    if (b->state != HF__ZK_JOINED || b->session == NULL ||
-        (named != 0 && named != b->generation)) {
+    if (b->state != HF__ZK_JOINED || b->session == NULL || (named != 0 && named != b->generation)) {
         answer(item, HF__GONE_LOST);
     } else if (b->inside) {
         grant_locked(item, now_ns);
@@ -219,7 +218,8 @@ static void keep_as_it_was(struct batch *q, struct session *s)
 static void renew_session(struct batch *q, struct session *s, zoo_op_t *ops, struct item **asked)
 {
     int64_t now_ns = hf__now_ns(q->zk->base.host->env);
-    int64_t until_ns = now_ns + PATIENCE_NS < q->deadline_ns ? now_ns + PATIENCE_NS : q->deadline_ns;
+    int64_t until_ns =
+        now_ns + PATIENCE_NS < q->deadline_ns ? now_ns + PATIENCE_NS : q->deadline_ns;
     int rc = hf__zk_await(s, until_ns) ? check_nodes(q, s, ops, asked) : ZCONNECTIONLOSS;
 
     if (rc != ZOK) {

@@ -1,11 +1,11 @@
 /* Sessions: one for each length that is in use.
  *
  * The library connects, pings and reconnects by itself, on threads of its own; here is only which
- * session there is, whether it is connected, and when it is over. A session that has expired is never
- * used again, and nothing that lived in it is taken over by another: its nodes are gone.
+ * session there is, whether it is connected, and when it is over. A session that has expired is
+ * never used again, and nothing that lived in it is taken over by another: its nodes are gone.
  *
- * A session with bids that linger is not closed politely, since that would end their lock-delay: its
- * connection is dropped, and the server counts to its end. */
+ * A session with bids that linger is not closed politely, since that would end their lock-delay:
+ * its connection is dropped, and the server counts to its end. */
 #include <limits.h>
 #include <signal.h>
 #include <stdlib.h>

@@ -1,6 +1,7 @@
 /* The lock that is not fair (fair=no), as the textbook has it: one ephemeral node that everybody
  * tries to create and everybody else watches. With each release the server tells all who wait, and
- * all try: the herd. It gives way to the queue of the fair lock, if that is used for the same name. */
+ * all try: the herd. It gives way to the queue of the fair lock, if that is used for the same name.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,8 +28,8 @@ static int recognise(struct bidding *b, const char *path, int64_t deadline_ns, s
 {
     int rc = hf__zk_get(b->session, path, deadline_ns, call);
 
-    if (rc == ZOK && (call->stat.ephemeralOwner != b->session->id ||
-                      strcmp(call->text, b->data) != 0))
+    if (rc == ZOK &&
+        (call->stat.ephemeralOwner != b->session->id || strcmp(call->text, b->data) != 0))
         rc = ZNODEEXISTS;
     return rc;
 }

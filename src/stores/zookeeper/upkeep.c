@@ -1,6 +1,7 @@
-/* Setting up and purging. Directories of locks are containers, which the server removes by itself some
- * time after the last child; where it does not, a purge does. Marks whose bid is gone are removed too.
- * Nothing is lost with a directory: generations are transaction ids of the whole ensemble. */
+/* Setting up and purging. Directories of locks are containers, which the server removes by itself
+ * some time after the last child; where it does not, a purge does. Marks whose bid is gone are
+ * removed too. Nothing is lost with a directory: generations are transaction ids of the whole
+ * ensemble. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,9 +1,10 @@
 /* The warden: does in time what ZooKeeper would only do at the end of a session.
  *
  * The library keeps a session alive for as long as the process runs, whether anybody renews or not.
- * So a bid whose lease is over by our own clock is taken out of the store here: later than its client
- * has given it up, since that counts from before the request, and with its lock-delay in between. The
- * warden also forgets tickets, and closes sessions that nobody uses. It starts with the first bid. */
+ * So a bid whose lease is over by our own clock is taken out of the store here: later than its
+ * client has given it up, since that counts from before the request, and with its lock-delay in
+ * between. The warden also forgets tickets, and closes sessions that nobody uses. It starts with
+ * the first bid. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

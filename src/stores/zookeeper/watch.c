@@ -1,9 +1,10 @@
 /* Watches and wake-ups.
  *
- * A bid watches the one node before it that keeps it out. Several bids of one session that watch the
- * same node share one watch. The library calls on its own thread; there the tickets are only put into
- * a list, and the keeper is told by an event descriptor. The library sets watches again after a
- * reconnect; if the session has expired, everybody who lived in it is called (session.c). */
+ * A bid watches the one node before it that keeps it out. Several bids of one session that watch
+ * the same node share one watch. The library calls on its own thread; there the tickets are only
+ * put into a list, and the keeper is told by an event descriptor. The library sets watches again
+ * after a reconnect; if the session has expired, everybody who lived in it is called (session.c).
+ */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>

@@ -1,20 +1,21 @@
 /* The ZooKeeper store: the published lock recipe behind the store contract.
  *
  * There is no doorman's record here. A bid is an ephemeral sequential node in the lock's directory,
- * named by its ticket; the order of the sequence suffixes is the queue, the sessions are the leases.
+ * named by its ticket; the order of the sequence suffixes is the queue, the sessions are the
+ * leases.
  *
  *      attempt      create _c_<uuid>-lock- | -read-lock-      (write)
  *                   children of the directory, no watch       (read; same session, so it sees all
  *                                                              that were created before)
  *                   nobody before it who conflicts: GRANTED, generation = czxid of the own node
  *                   otherwise get + watch of the last one before it who conflicts: QUEUED
- *      renew        multi [check own node]...                 (one write for many: the leader agrees)
- *      release      delete own node                           (write)
+ *      renew        multi [check own node]...                 (one write for many: the leader
+ * agrees) release      delete own node                           (write)
  *
  * A bid that holds lives in a session of ttl + lock-delay, one that waits in a session of its own
  * lease, so that a waiter that died is missed in seconds. The node changes its session in one multi
- * [delete, create at the same path]: it keeps its place, and its first czxid, its generation, in the
- * data. Such a move back into the long session, or into a persistent node for a lock that never
+ * [delete, create at the same path]: it keeps its place, and its first czxid, its generation, in
+ * the data. Such a move back into the long session, or into a persistent node for a lock that never
  * expires, is the claim of a grant.
  *
  * The lease told to the client is two thirds of the session: a follower passes on that it has heard
@@ -25,8 +26,9 @@
  * bids that were not renewed although the session lives, keeps them for their lock-delay first, and
  * forgets spent tickets.
  *
- * Locks: zk->mutex guards everything below but what is marked; it is never held over the network. It
- * is taken on ZooKeeper's completion threads, so nobody holds it while calling zookeeper_close(). */
+ * Locks: zk->mutex guards everything below but what is marked; it is never held over the network.
+ * It is taken on ZooKeeper's completion threads, so nobody holds it while calling
+ * zookeeper_close(). */
 #ifndef HF_STORES_ZOOKEEPER_ZK_H
 #define HF_STORES_ZOOKEEPER_ZK_H
 
@@ -38,12 +40,12 @@
 #include "util/heap.h"
 #include "util/table.h"
 
-#define HF__ZK_SESSIONS_MAX 16    /* per client: each has a connection and two threads */
-#define HF__ZK_PATH_MAX     2048  /* the prefix, a name of 512 bytes escaped, a node's name */
-#define HF__ZK_DATA_MAX     4096  /* what a node says about its bidder */
+#define HF__ZK_SESSIONS_MAX 16       /* per client: each has a connection and two threads */
+#define HF__ZK_PATH_MAX     2048     /* the prefix, a name of 512 bytes escaped, a node's name */
+#define HF__ZK_DATA_MAX     4096     /* what a node says about its bidder */
 #define HF__ZK_MARKS        "%break" /* no escaped name looks like this */
 #define HF__ZK_SIMPLE       "simple" /* the one node of the lock that is not fair */
-#define HF__ZK_IDLE_MS      60000 /* a session without a bid is closed after so long */
+#define HF__ZK_IDLE_MS      60000    /* a session without a bid is closed after so long */
 
 struct zk;
 
@@ -56,9 +58,9 @@ struct session {
     enum session_state state;
     int64_t asked_ms, timeout_ms; /* as we want it, as the server gave it */
     int64_t id;
-    size_t users;       /* bids that live in it, and calls under way */
-    int64_t proved_ns;  /* before the last write that the leader has answered */
-    int64_t idle_ns;    /* since when it has no users */
+    size_t users;      /* bids that live in it, and calls under way */
+    int64_t proved_ns; /* before the last write that the leader has answered */
+    int64_t idle_ns;   /* since when it has no users */
     struct hf__table watches;
 };
 
@@ -73,19 +75,19 @@ struct bidding {
     struct zk *zk;
     struct hf__ticket ticket;
     unsigned refs;
-    bool busy;     /* one operation at a time works on it */
-    bool unsure;   /* a create or a move may have been applied */
+    bool busy;   /* one operation at a time works on it */
+    bool unsure; /* a create or a move may have been applied */
     bool inside, claimed, permanent, marked, listed;
     enum bid_state state;
     hf_mode mode;
     int64_t ttl_ms, lock_delay_ms, retire_ms;
     struct session *session; /* of its node; NULL: none */
     uint64_t generation;
-    int64_t until_ns;  /* of the lease, the lock-delay or the memory of the ticket */
-    char *watched;     /* the path whose deletion wakes it */
-    char *directory;   /* the lock's path */
-    char *path;        /* its node; NULL: not known */
-    char *data;        /* what its node says */
+    int64_t until_ns; /* of the lease, the lock-delay or the memory of the ticket */
+    char *watched;    /* the path whose deletion wakes it */
+    char *directory;  /* the lock's path */
+    char *path;       /* its node; NULL: not known */
+    char *data;       /* what its node says */
 };
 
 struct wakeup {
@@ -95,12 +97,12 @@ struct wakeup {
 
 struct zk {
     struct hf__store base;
-    char *hosts, *prefix;      /* "h1:2181,h2:2181"; "/locks" */
-    char *credentials;         /* "user:password" or NULL */
+    char *hosts, *prefix; /* "h1:2181,h2:2181"; "/locks" */
+    char *credentials;    /* "user:password" or NULL */
     const struct ACL_vector *acl;
     bool fair;
     pthread_mutex_t mutex;
-    pthread_cond_t changed;    /* a session's state, a bidding's busy, something for the warden */
+    pthread_cond_t changed; /* a session's state, a bidding's busy, something for the warden */
     struct session *sessions;
     size_t session_count;
     struct hf__table biddings;
@@ -251,16 +253,16 @@ void hf__zk_stop_warden(struct zk *zk);
 
 /* place.c: where a bid stands, and moving its node --------------------------------------------*/
 struct standing {
-    bool present;    /* its node is among the children */
-    size_t position; /* how many are before it */
-    size_t crowd;    /* children in all */
+    bool present;                  /* its node is among the children */
+    size_t position;               /* how many are before it */
+    size_t crowd;                  /* children in all */
     char blocker[HF__ZK_PATH_MAX]; /* the last before it that keeps it out; "": nobody */
 };
 int hf__zk_stand(struct bidding *b, int64_t deadline_ns, struct standing *ret);
 /* Into this session, or into a permanent node (`to` NULL); keeps path and generation. */
 int hf__zk_move(struct bidding *b, struct session *to, int64_t deadline_ns);
-/* After a lost answer: finds its node, if there is one, and in which session it is. ZOK: b->path and
- * b->session say. */
+/* After a lost answer: finds its node, if there is one, and in which session it is. ZOK: b->path
+ * and b->session say. */
 int hf__zk_find_node(struct bidding *b, int64_t deadline_ns);
 /* The session lengths of a bid. */
 int64_t hf__zk_hold_ms(int64_t ttl_ms, int64_t lock_delay_ms);
