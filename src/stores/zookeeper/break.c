@@ -69,18 +69,21 @@ static int find(struct breaking *q, const struct hf__ticket *ticket)
 }
 
 /* The simple lock's node has no ticket in its name. */
-static int find_simple(struct breaking *q, struct zk *zk, const struct hf__ticket *ticket)
+static int find_simple(struct breaking *q, const struct hf__ticket *ticket)
 {
-    struct bidding *b = hf__zk_find(zk, ticket);
+    struct details d;
+    struct call *node = hf__zk_call_new();
 
-    if (b == NULL)
-        return ZOK;
-    pthread_mutex_lock(&zk->mutex);
-    if (b->path != NULL && strncmp(b->path, q->directory, strlen(q->directory)) == 0)
-        snprintf(q->path, sizeof q->path, "%s", b->path);
-    pthread_mutex_unlock(&zk->mutex);
-    hf__zk_bidding_unref(b);
-    return ZOK;
+    if (node == NULL)
+        return ZSYSTEMERROR;
+    snprintf(q->path, sizeof q->path, "%s/%s", q->directory, HF__ZK_SIMPLE);
+    int rc = hf__zk_get(q->s, q->path, q->deadline_ns, node);
+    if (rc == ZOK)
+        hf__zk_parse(node->text, node->text_len, &d);
+    if (rc != ZOK || !d.has_ticket || !hf__ticket_equal(&d.ticket, ticket))
+        q->path[0] = '\0';
+    hf__zk_call_free(node);
+    return rc == ZNONODE ? ZOK : rc;
 }
 
 static int read_details(struct breaking *q, const struct zk *zk, const struct hf__ticket *ticket)
@@ -183,7 +186,7 @@ int hf__zk_break(struct hf__store *store, const struct hf__bid *bid, bool now, i
         return r;
     int rc = find(&q, &bid->ticket);
     if (rc == ZOK && q.path[0] == '\0')
-        rc = find_simple(&q, zk, &bid->ticket);
+        rc = find_simple(&q, &bid->ticket);
     if (rc == ZOK)
         rc = q.path[0] != '\0' ? break_node(&q, zk, &bid->ticket, now) : ZNONODE;
     hf__zk_unuse(q.s);

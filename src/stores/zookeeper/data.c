@@ -1,6 +1,7 @@
 /* What a node says about its bidder: one line of key=value, values escaped as in URLs.
  *
- *      holdfast1 gen=0 waits=0 ttl=30000 delay=0 pid=7 host=a user=b program=c note=d
+ *      holdfast1 gen=0 waits=0 ttl=30000 delay=0 ticket=0123... pid=7 host=a user=b program=c
+ * note=d
  *
  * It is written when the node is made and never changed, since a change would wake the clients of
  * others that watch the node; only a move to another session writes it anew, with the generation.
@@ -30,16 +31,17 @@ static void put_escaped(char *buf, size_t size, const char *text)
 char *hf__zk_describe(const struct hf__bid *bid, const struct hf__who *self)
 {
     char host[300], user[300], program[300], note[3 * HF_NOTE_MAX + 8];
-    char *line = NULL;
+    char ticket[HF_TICKET_SIZE], *line = NULL;
 
+    hf__ticket_format(&bid->ticket, ticket);
     put_escaped(host, sizeof host, self->host);
     put_escaped(user, sizeof user, self->user);
     put_escaped(program, sizeof program, self->program);
     put_escaped(note, sizeof note, bid->who->note);
     int r = asprintf(&line,
-                     "holdfast1 gen=0 waits=0 ttl=%" PRId64 " delay=%" PRId64 " pid=%" PRId64
-                     " host=%s user=%s program=%s note=%s",
-                     bid->ttl_ms, bid->lock_delay_ms, self->pid, host, user, program, note);
+                     "holdfast1 gen=0 waits=0 ttl=%" PRId64 " delay=%" PRId64
+                     " ticket=%s pid=%" PRId64 " host=%s user=%s program=%s note=%s",
+                     bid->ttl_ms, bid->lock_delay_ms, ticket, self->pid, host, user, program, note);
     return r < 0 ? NULL : line;
 }
 
@@ -85,6 +87,8 @@ static void take(struct details *d, const char *key, const char *value)
         d->ttl_ms = strtoll(value, NULL, 10);
     else if (strcmp(key, "delay") == 0)
         d->lock_delay_ms = strtoll(value, NULL, 10);
+    else if (strcmp(key, "ticket") == 0)
+        d->has_ticket = hf__ticket_parse(value, &d->ticket);
     else if (strcmp(key, "pid") == 0)
         d->pid = strtoll(value, NULL, 10);
     else if (strcmp(key, "host") == 0)

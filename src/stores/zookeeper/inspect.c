@@ -52,12 +52,12 @@ static int by_place(const void *a, const void *b)
     return hf__zk_before(x->child.sequence, y->child.sequence) ? -1 : 1;
 }
 
-static bool is_marked(const struct view *v, const struct child *c)
+static bool is_marked(const struct view *v, const struct hf__ticket *ticket)
 {
     char uuid[37];
 
-    hf__zk_uuid(&c->ticket, uuid);
-    for (int i = 0; c->has_ticket && i < v->marks->name_count; i++) {
+    hf__zk_uuid(ticket, uuid);
+    for (int i = 0; i < v->marks->name_count; i++) {
         if (strncmp(v->marks->names[i], uuid, 36) == 0)
             return true;
     }
@@ -92,7 +92,7 @@ static void fill(const struct view *v, const struct seen *seen, const struct det
     int64_t wall_ms = (int64_t)(env->wall_us(env->ctx) / 1000);
     bool never = d->ttl_ms == 0 || (d->ttl_ms < 0 && stat->ephemeralOwner == 0);
 
-    *e = (struct hf__entry){.ticket = seen->child.ticket,
+    *e = (struct hf__entry){.ticket = d->has_ticket ? d->ticket : seen->child.ticket,
                             .place = seen->waits ? HF__WAITING : HF__INSIDE,
                             .mode = seen->child.mode,
                             .ttl_ms = d->ttl_ms > 0 ? d->ttl_ms : 0,
@@ -105,7 +105,7 @@ static void fill(const struct view *v, const struct seen *seen, const struct det
         e->claimed = !d->waits && (d->ttl_ms != 0 || stat->ephemeralOwner == 0);
         if (d->ttl_ms > 0)
             e->until_ms = d->ttl_ms;
-        if (is_marked(v, &seen->child))
+        if (is_marked(v, &e->ticket))
             e->place = HF__LINGERING;
     }
     add_own(v, e);

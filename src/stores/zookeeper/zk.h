@@ -145,6 +145,8 @@ struct details {
     int64_t ttl_ms, lock_delay_ms, pid;
     uint64_t generation; /* 0: the node's own czxid */
     bool waits;          /* in a waiter's session */
+    bool has_ticket;
+    struct hf__ticket ticket;
     char host[256], user[256], program[256], note[HF_NOTE_MAX + 1];
 };
 /* A malloc()ed line for a node; NULL: no memory. */
