@@ -99,57 +99,18 @@ static void unlink_session(struct session *s)
     s->zk->session_count--;
 }
 
-static bool has_lingering(struct session *s);
-
-/* Drops the connection without a word to the server: a list of servers it is not among. */
-static void abandon(struct session *s)
-{
-    struct timespec pause = {.tv_nsec = 1000000};
-
-    if (zoo_set_servers(s->zh, "127.0.0.1:1") != ZOK)
-        return;
-    for (int i = 0; i < 1000 && zoo_state(s->zh) == ZOO_CONNECTED_STATE; i++)
-        nanosleep(&pause, NULL);
-}
-
 /* Under the mutex, which is let go meanwhile: the library joins its threads. */
 static void close_session(struct session *s)
 {
     struct zk *zk = s->zk;
-    bool lingers = has_lingering(s);
 
     unlink_session(s);
     pthread_mutex_unlock(&zk->mutex);
-    if (s->zh != NULL) {
-        if (lingers)
-            abandon(s);
+    if (s->zh != NULL)
         zookeeper_close(s->zh);
-    }
     pthread_mutex_lock(&zk->mutex);
     hf__zk_free_watches(s);
     free(s);
-}
-
-struct search {
-    const struct session *session;
-    bool found;
-};
-
-static void look_for_lingering(struct hf__link *link, void *ctx)
-{
-    struct bidding *b = (struct bidding *)link;
-    struct search *search = ctx;
-
-    if (b->session == search->session && b->state == HF__ZK_LINGERING)
-        search->found = true;
-}
-
-static bool has_lingering(struct session *s)
-{
-    struct search search = {.session = s};
-
-    hf__table_each(&s->zk->biddings, look_for_lingering, &search);
-    return search.found;
 }
 
 void hf__zk_close_idle(struct zk *zk, int64_t now, bool all)

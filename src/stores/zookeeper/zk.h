@@ -97,6 +97,7 @@ struct wakeup {
 
 struct zk {
     struct hf__store base;
+    struct hf__host host; /* a copy: the warden may outlive the client */
     char *hosts, *prefix; /* "h1:2181,h2:2181"; "/locks" */
     char *credentials;    /* "user:password" or NULL */
     const struct ACL_vector *acl;
@@ -252,6 +253,8 @@ void hf__zk_spend(struct bidding *b, int64_t retire_ms);
 /* warden.c -------------------------------------------------------------------------------------*/
 int hf__zk_start_warden(struct zk *zk, hf_error *err);
 void hf__zk_stop_warden(struct zk *zk);
+/* Whether a lock-delay runs, or is going to. Under the mutex. */
+bool hf__zk_has_delay(struct zk *zk);
 
 /* place.c: where a bid stands, and moving its node --------------------------------------------*/
 struct standing {
