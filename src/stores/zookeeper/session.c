@@ -212,11 +212,6 @@ static int check(struct session *s, int64_t deadline_ns, hf_error *err)
             return hf__fail(err, HF_DENIED, "the user or the password is wrong");
         return hf__fail(err, HF_UNAVAILABLE, "no server of %s has answered", s->zk->hosts);
     }
-    if (s->timeout_ms < s->asked_ms)
-        return hf__fail(err, HF_UNSUPPORTED,
-                        "ttl and lock-delay are %lld ms, but the server ends sessions after %lld "
-                        "ms: ask for less, or raise its maxSessionTimeout",
-                        (long long)s->asked_ms, (long long)s->timeout_ms);
     return 0;
 }
 
@@ -240,6 +235,27 @@ int hf__zk_session(struct zk *zk, int64_t timeout_ms, int64_t deadline_ns,
     if (r == 0)
         *ret_session = s;
     return r;
+}
+
+int hf__zk_hold_session(struct bidding *b, int64_t deadline_ns, struct session **ret_session,
+                        hf_error *err)
+{
+    struct session *s;
+    int64_t hold_ms = hf__zk_hold_ms(b->ttl_ms, b->lock_delay_ms);
+    int r = hf__zk_session(b->zk, hold_ms, deadline_ns, &s, err);
+
+    if (r != 0)
+        return r;
+    if (b->ttl_ms > 0 && s->timeout_ms < hold_ms) {
+        r = hf__fail(err, HF_UNSUPPORTED,
+                     "ttl and lock-delay are %lld ms, but the server ends sessions after %lld ms: "
+                     "ask for less, or raise its maxSessionTimeout",
+                     (long long)hold_ms, (long long)s->timeout_ms);
+        hf__zk_unuse(s);
+        return r;
+    }
+    *ret_session = s;
+    return 0;
 }
 
 int64_t hf__zk_negotiate(struct zk *zk, int64_t asked_ms, int64_t deadline_ns)

@@ -48,6 +48,7 @@
 #define HF__ZK_IDLE_MS      60000    /* a session without a bid is closed after so long */
 
 struct zk;
+struct bidding;
 
 enum session_state { HF__ZK_CONNECTING, HF__ZK_CONNECTED, HF__ZK_DEAD };
 
@@ -204,10 +205,13 @@ int hf__zk_fail(hf_error *err, int rc, const char *what);
 
 /* session.c ------------------------------------------------------------------------------------*/
 
-/* A connected session of this length; the caller becomes a user of it. HF_UNAVAILABLE,
- * HF_UNSUPPORTED (the server gives shorter ones only), HF_DENIED, HF_FULL, HF_NO_MEMORY. */
+/* A connected session of this length, or as near to it as the server gives; the caller becomes a
+ * user of it. HF_UNAVAILABLE, HF_DENIED, HF_FULL, HF_NO_MEMORY. */
 int hf__zk_session(struct zk *zk, int64_t timeout_ms, int64_t deadline_ns,
                    struct session **ret_session, hf_error *err);
+/* The session of a holder, which may not be shorter: HF_UNSUPPORTED. */
+int hf__zk_hold_session(struct bidding *b, int64_t deadline_ns, struct session **ret_session,
+                        hf_error *err);
 /* Any session, for looking. Closed with the last user if nobody has ever bid here. */
 int hf__zk_any_session(struct zk *zk, int64_t deadline_ns, struct session **ret_session,
                        hf_error *err);
