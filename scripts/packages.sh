@@ -18,6 +18,7 @@ command:pkg-config pkg-config          pkgconf-pkg-config    pkgconf     pkgconf
 library:sqlite3   libsqlite3-dev       sqlite-devel          sqlite      sqlite-dev
 library:hiredis   libhiredis-dev       hiredis-devel         hiredis     hiredis-dev
 library:openssl   libssl-dev           openssl-devel         openssl     openssl-dev
+package:libzookeeper-mt-dev libzookeeper-mt-dev - - -
 '
 
 # shellcheck disable=SC2034
@@ -35,6 +36,10 @@ command:mandoc    mandoc               mandoc                mandoc      mandoc
 command:zsh       zsh                  zsh                   zsh         zsh
 command:redis-server redis-server      redis                 redis       redis
 command:openssl   openssl              openssl               openssl     openssl
+package:zookeeper zookeeper            -                     -           -
+package:libcurator-recipes-java libcurator-recipes-java - - -
+package:python3-kazoo python3-kazoo    -                     -           -
+command:javac     default-jdk-headless java-devel            jdk-openjdk openjdk17-jdk
 '
 
 say() {
