@@ -61,7 +61,8 @@ static struct meaning meaning_of(int result, int system_errno)
         return (struct meaning){HF_CORRUPT,
                                 "the database is damaged; stop its users and move the file away"};
     case SQLITE_NOTADB:
-        return (struct meaning){HF_CORRUPT, "the file is not an SQLite database; name another one"};
+        return (struct meaning){HF_CORRUPT,
+                                "this file is not an SQLite database; name another one"};
     case SQLITE_READONLY:
         return (struct meaning){HF_DENIED,
                                 "the database cannot be written; check the rights of the "
