@@ -8,6 +8,8 @@
 
 #define ROOM 64
 
+#define is(what, got, wanted) check_number(what, (int64_t)(got), (int64_t)(wanted))
+
 struct place {
     struct hf__record record;
     struct hf__entry entries[ROOM];
@@ -53,6 +55,24 @@ static inline struct hf__bid reader(unsigned number, uint32_t limit)
 
     bid.mode = HF_SHARED;
     bid.limit = limit;
+    return bid;
+}
+
+static inline struct hf__bid with_delay(struct hf__bid bid, int64_t delay_ms)
+{
+    bid.lock_delay_ms = delay_ms;
+    return bid;
+}
+
+static inline struct hf__bid with_ttl(struct hf__bid bid, int64_t ttl_ms)
+{
+    bid.ttl_ms = ttl_ms;
+    return bid;
+}
+
+static inline struct hf__bid no_wait(struct hf__bid bid)
+{
+    bid.queue = false;
     return bid;
 }
 

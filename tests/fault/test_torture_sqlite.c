@@ -73,7 +73,7 @@ static int tour_sqlite(void *arg)
 
 static void c6_sqlite_is_left_empty_if_closing_finds_memory(void **state)
 {
-    torture_run(tour_sqlite, *state, 7);
+    torture_run(tour_sqlite, *state, 3);
 }
 
 int main(void)

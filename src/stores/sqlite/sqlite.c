@@ -144,7 +144,7 @@ static int operate_once(struct hf__sqlite *s, const struct operation *op,
     struct hf__moment at = hf__sqlite_moment(s, &answer.sent_ns);
     code = apply(s, op, at, &answer, err);
     if (code != 0) {
-        hf__sqlite_rollback(s);
+        hf__sqlite_rollback(s, NULL);
         return code;
     }
     tell_broken(s, op);
@@ -220,7 +220,7 @@ static int renew_batch(struct hf__sqlite *s, struct hf__renewal *items, size_t c
         code = apply(s, &op, at, &items[i].answer, err);
     }
     if (code != 0) {
-        hf__sqlite_rollback(s);
+        hf__sqlite_rollback(s, NULL);
         return code;
     }
     return hf__sqlite_commit(s, err);
