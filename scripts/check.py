@@ -20,7 +20,7 @@ TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 OUT = os.path.join(TOP, "build-check")
 CPUS = os.cpu_count() or 2
 GCC = {"CC": "gcc", "CXX": "g++"}
-TELLING = re.compile(r"FAIL|not ok|[Ee]rror|ERROR|Sanitizer|Assert|Traceback")
+TELLING = re.compile(r"FAIL|not ok|error:|ERROR|Sanitizer|Assert|Traceback")
 
 
 class StepFailed(Exception):
