@@ -139,9 +139,12 @@ static void c1_server_that_evicts_is_refused_unless_forced(void **state)
 static void cluster_node_is_refused(void **state)
 {
     struct server server = {0};
+    char bus[16];
 
     (void)state;
-    server_start(&server, (const char *const[]){"--cluster-enabled", "yes", NULL});
+    snprintf(bus, sizeof bus, "%d", free_port());
+    server_start(&server,
+                 (const char *const[]){"--cluster-enabled", "yes", "--cluster-port", bus, NULL});
     expect_open(url_of(server.port, ""), HF_UNSUPPORTED, "Cluster");
     server_clear(&server);
 }
