@@ -26,6 +26,7 @@ library:cmocka    libcmocka-dev        libcmocka-devel       cmocka      cmocka-
 library:hiredis   libhiredis-dev       hiredis-devel         hiredis     hiredis-dev
 library:openssl   libssl-dev           openssl-devel         openssl     openssl-dev
 command:redis-server redis-server      redis                 redis       redis
+command:openssl   openssl              openssl               openssl     openssl
 command:clang     clang                clang                 clang       clang
 fuzzer            libclang-rt-dev      compiler-rt           compiler-rt compiler-rt
 command:clang-format clang-format      clang-tools-extra     clang       clang-extra-tools
