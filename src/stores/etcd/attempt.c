@@ -31,6 +31,7 @@
 
 #define ROUNDS     16 /* places of the dead that one attempt clears away */
 #define RECHECK_MS 10000
+#define MARGIN_MS  100
 
 struct attempt {
     struct hf__etcd *e;
@@ -41,6 +42,7 @@ struct attempt {
     struct hf__etcd_key place, inside, broken, tombstone;
     struct hf__etcd_key from[2], to[2]; /* where those who conflict are */
     size_t ranges;
+    int64_t ask_again_ms; /* when the one before us could be called dead; 0: not looked */
     hf_error *err;
 };
 
@@ -227,6 +229,9 @@ static int clear_dead(struct attempt *a, const struct seen *s)
     int r = hf__etcd_lease_life(a->e, s->before_lease, a->deadline_ns, &life, a->err);
     if (r == HF_NOT_FOUND)
         return 0; /* it goes by itself */
+    if (r == 0)
+        a->ask_again_ms = hf__own_lease_ms(s->before_ttl_ms) -
+                          (life.given_s - life.left_s - 1) * 1000 + MARGIN_MS;
     if (r < 0 || !hf__etcd_is_dead(&life, s->before_ttl_ms))
         return r;
     struct hf__etcd_key mark;
@@ -271,10 +276,23 @@ static int see_to_lease(struct attempt *a, int64_t sent_ns)
     return 0;
 }
 
+/* It was let in, and its ttl has passed by our own clock, which is the earlier one: a ticket is let
+ * in once. */
+static bool is_over(const struct attempt *a)
+{
+    const struct hf__etcd_bid *k = &a->known;
+
+    return k->generation != 0 && k->ttl_ms > 0 &&
+           hf__now_ns(a->e->base.host->env) - k->proved_ns >= k->ttl_ms * HF__NS_PER_MS;
+}
+
 static int withdrawn(struct attempt *a, struct hf__answer *ret)
 {
+    bool lingers = a->known.generation != 0 && a->known.delay_ms > 0;
+
     hf__etcd_bid_retire(a->e, a->bid, a->bid->retire_ms);
-    hf__etcd_lease_revoke(a->e, a->lease, a->deadline_ns, NULL);
+    if (!lingers)
+        hf__etcd_lease_revoke(a->e, a->lease, a->deadline_ns, NULL);
     ret->verdict = HF__WITHDRAWN;
     return 0;
 }
@@ -316,8 +334,7 @@ static int queued(struct attempt *a, const struct seen *s, struct hf__answer *re
     ret->generation = s->revision;
     ret->lease_ms = hf__provisional_lease_ms(a->bid->ttl_ms);
     int64_t own_ms = hf__own_lease_ms(s->before_ours ? s->before_ttl_ms : RECHECK_MS);
-    ret->ask_again_ms =
-        own_ms + 1000; /* by then a dead one before us can be told from a live one */
+    ret->ask_again_ms = a->ask_again_ms > 0 ? a->ask_again_ms : own_ms + 1000 + MARGIN_MS;
     if (a->known.proved_ns < ret->sent_ns)
         ret->sent_ns = a->known.proved_ns;
     return 0;
@@ -375,6 +392,8 @@ int hf__etcd_attempt(struct hf__store *store, const struct hf__bid *bid, int64_t
     } else if (a->known.retired) {
         ret_answer->verdict = HF__WITHDRAWN;
         r = 0;
+    } else if (is_over(a)) {
+        r = withdrawn(a, ret_answer);
     } else {
         prepare(a);
         r = see_to_lease(a, ret_answer->sent_ns);

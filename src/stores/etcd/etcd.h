@@ -23,7 +23,9 @@
 
 #define HF__ETCD_ENDPOINTS 16
 #define HF__ETCD_KEY_MAX   (3 * HF_NAME_MAX + 1024)
-#define HF__ETCD_IDLE      16 /* connections kept */
+#define HF__ETCD_ALIVE     2048
+#define HF__ETCD_WHERE     100 /* of an address, in messages */
+#define HF__ETCD_IDLE      16  /* connections kept */
 
 struct hf__etcd_settings {
     char *endpoints[HF__ETCD_ENDPOINTS]; /* "http://host:2379" */
@@ -77,7 +79,9 @@ struct hf__etcd_stream {
     size_t text_len, text_size;
     unsigned failures;
     size_t endpoint;
-    int64_t retry_ns; /* INT64_MAX: no pause */
+    size_t carried; /* watches in the present request */
+    int64_t dialed_ns;
+    int64_t retry_ns; /* when to dial again; INT64_MAX: no need */
     hf__wake_sink *sink;
     void *sink_ctx;
 };
@@ -95,6 +99,9 @@ struct hf__etcd {
     CURLM *multi;    /* of batches; NULL while one runs */
     size_t endpoint; /* the one that answered last */
     char *token;     /* NULL: none yet */
+    struct hf__etcd_alive {
+        int64_t lease, until_ns;
+    } alive[HF__ETCD_ALIVE]; /* see inspect.c */
     struct hf__etcd_stream stream;
 };
 
@@ -186,7 +193,8 @@ struct hf__etcd_request {
     const char *path; /* "kv/txn" */
     json_t *body;     /* stolen */
     int64_t deadline_ns;
-    bool once; /* not again on another server if it may have been applied */
+    bool once;   /* not again on another server if it may have been applied */
+    bool stream; /* the body is an array of messages, and so is the answer */
 };
 
 /* One request, on whichever server answers. HF_NOT_FOUND: there is no such lease. HF_BUSY: there is
@@ -215,9 +223,11 @@ int64_t hf__etcd_lease_seconds(int64_t ttl_ms, int64_t delay_ms);
 int hf__etcd_lease_grant(struct hf__etcd *e, int64_t lease, int64_t seconds, int64_t deadline_ns,
                          hf_error *err);
 /* 0, HF_NOT_FOUND, or an error. */
-json_t *hf__etcd_lease_request(int64_t lease);        /* of lease/keepalive and others */
-int hf__etcd_lease_renewed(int code, json_t *answer); /* what it means; drops the answer */
+json_t *hf__etcd_lease_request(int64_t lease);
 int hf__etcd_lease_renew(struct hf__etcd *e, int64_t lease, int64_t deadline_ns, hf_error *err);
+/* All in one request. `ret_alive`: for each, whether it was. */
+int hf__etcd_lease_renew_all(struct hf__etcd *e, const int64_t *leases, size_t count,
+                             int64_t deadline_ns, bool *ret_alive, hf_error *err);
 int hf__etcd_lease_revoke(struct hf__etcd *e, int64_t lease, int64_t deadline_ns, hf_error *err);
 struct hf__etcd_life {
     int64_t left_s, given_s; /* left: rounded down */

@@ -6,6 +6,7 @@
  * (all but a release do: they are answered by ticket). A token that has expired is renewed once. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "stores/etcd/etcd.h"
 
@@ -13,6 +14,7 @@
 
 #define ANSWER_MAX (64 << 20)
 #define URL_MAX    512
+#define CYCLES     4 /* through the list of servers */
 #define WAVE       8 /* requests under way at once in a batch */
 
 /* gRPC's codes, as the gateway shows them. */
@@ -136,6 +138,7 @@ struct outcome {
     bool maybe;     /* it may have been applied */
     bool no_token;  /* ask again with a fresh one */
     bool next;      /* another server may do better */
+    bool passing;   /* and so may this one, later */
     json_t *answer; /* if code is 0 */
 };
 
@@ -161,6 +164,17 @@ static void transport_failed(struct outcome *o, CURL *curl, CURLcode c, const ch
     hf__set_store_code(err, c);
 }
 
+/* One line, with blanks left as they are. */
+static const char *printable(const char *text, char *buf, size_t size)
+{
+    snprintf(buf, size, "%s", text);
+    for (char *c = buf; *c != '\0'; c++) {
+        if (*c < ' ' || *c > '~')
+            *c = '?';
+    }
+    return buf;
+}
+
 static void server_refused(struct outcome *o, const json_t *answer, const char *where,
                            hf_error *err)
 {
@@ -180,24 +194,52 @@ static void server_refused(struct outcome *o, const json_t *answer, const char *
     bool full = grpc == EXHAUSTED && strstr(text, "space") != NULL;
     o->next = o->maybe =
         grpc == UNAVAILABLE || grpc == 4 || (grpc == EXHAUSTED && !full) || grpc == 0 || grpc == 2;
+    o->passing = grpc == UNAVAILABLE;
     o->code = grpc == NOT_FOUND                              ? HF_NOT_FOUND
               : strstr(text, "lease already exists") != NULL ? HF_BUSY
               : full                                         ? HF_FULL
               : o->no_token || grpc == DENIED || grpc == 3   ? HF_DENIED
               : o->maybe                                     ? HF_UNKNOWN
                                                              : HF_CORRUPT;
-    hf__fail(err, o->code, "etcd: %s: %s", where, hf__printable(text, strlen(text), shown, 160));
+    hf__fail(err, o->code, "etcd: %s: %s", where, printable(text, shown, sizeof shown));
     hf__set_store_code(err, grpc);
 }
 
-static void read_answer(struct outcome *o, CURL *curl, const struct body *body, const char *where,
+/* A refusal in a stream is given alone, whatever came before it. */
+static json_t *load(const struct body *body, bool stream)
+{
+    json_t *all = stream ? json_array() : NULL;
+    size_t at = 0;
+
+    while (at < body->len) {
+        json_error_t where;
+        json_t *one = json_loadb(body->text + at, body->len - at, JSON_DISABLE_EOF_CHECK, &where);
+        if (one == NULL)
+            break;
+        if (!stream)
+            return one;
+        if (json_object_get(one, "error") != NULL) {
+            json_decref(all);
+            return one;
+        }
+        json_array_append_new(all, one);
+        at += (size_t)where.position;
+        while (at < body->len && (body->text[at] == '\n' || body->text[at] == ' '))
+            at++;
+    }
+    return all;
+}
+
+static void read_answer(struct outcome *o, CURL *curl, const struct body *body, bool stream,
                         hf_error *err)
 {
     long status = 0;
+    char *url = NULL, where[HF__ETCD_WHERE];
 
+    curl_easy_getinfo(curl, CURLINFO_EFFECTIVE_URL, &url);
+    snprintf(where, sizeof where, "%s", url != NULL ? url : "");
     curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
-    json_t *answer =
-        json_loadb(body->text != NULL ? body->text : "", body->len, JSON_DISABLE_EOF_CHECK, NULL);
+    json_t *answer = load(body, stream);
     if (answer == NULL) {
         o->maybe = o->next = true;
         o->code = hf__fail(err, status == 404 ? HF_CORRUPT : HF_UNKNOWN,
@@ -220,6 +262,26 @@ struct flight {
     struct body body;
 };
 
+static char *dump_stream(const json_t *messages)
+{
+    char *text = NULL;
+    size_t len = 0, i;
+    const json_t *message;
+    FILE *out = open_memstream(&text, &len);
+
+    if (out == NULL)
+        return NULL;
+    json_array_foreach(messages, i, message)
+    {
+        json_dumpf(message, out, JSON_COMPACT);
+        fputc('\n', out);
+    }
+    if (fclose(out) == 0)
+        return text;
+    free(text);
+    return NULL;
+}
+
 static int take_off(struct hf__etcd *e, size_t endpoint, const struct hf__etcd_request *q,
                     int64_t until_ns, struct flight *f)
 {
@@ -227,7 +289,8 @@ static int take_off(struct hf__etcd *e, size_t endpoint, const struct hf__etcd_r
 
     *f = (struct flight){.curl = borrow(e),
                          .headers = hf__etcd_headers(e),
-                         .text = json_dumps(q->body, JSON_COMPACT)};
+                         .text =
+                             q->stream ? dump_stream(q->body) : json_dumps(q->body, JSON_COMPACT)};
     if (f->curl == NULL || f->headers == NULL || f->text == NULL ||
         hf__etcd_prepare(e, f->curl, endpoint, q->path) < 0)
         return HF_NO_MEMORY;
@@ -264,7 +327,7 @@ static void perform(struct hf__etcd *e, size_t endpoint, const struct hf__etcd_r
         if (c != CURLE_OK)
             transport_failed(o, f.curl, c, where, err);
         else
-            read_answer(o, f.curl, &f.body, where, err);
+            read_answer(o, f.curl, &f.body, q->stream, err);
     }
     land(e, &f);
 }
@@ -331,6 +394,17 @@ int hf__etcd_call_at(struct hf__etcd *e, size_t endpoint, struct hf__etcd_reques
     return o.code;
 }
 
+static bool pause_before(const struct hf__etcd *e, int64_t deadline_ns, size_t round)
+{
+    int64_t pause_ms = 20 << round;
+    struct timespec pause = {.tv_nsec = pause_ms * HF__NS_PER_MS};
+
+    if (hf__now_ns(e->base.host->env) + 2 * pause_ms * HF__NS_PER_MS >= deadline_ns)
+        return false;
+    nanosleep(&pause, NULL);
+    return true;
+}
+
 int hf__etcd_call(struct hf__etcd *e, struct hf__etcd_request q, json_t **ret_answer, hf_error *err)
 {
     size_t count = e->set.endpoint_count;
@@ -342,10 +416,11 @@ int hf__etcd_call(struct hf__etcd *e, struct hf__etcd_request q, json_t **ret_an
     pthread_mutex_lock(&e->mutex);
     size_t first = e->endpoint;
     pthread_mutex_unlock(&e->mutex);
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < CYCLES * count; i++) {
         size_t endpoint = (first + i) % count;
         int64_t now_ns = hf__now_ns(e->base.host->env);
-        int64_t share_ns = (q.deadline_ns - now_ns) / (int64_t)(count - i);
+        size_t others = count - i % count;
+        int64_t share_ns = (q.deadline_ns - now_ns) / (int64_t)others;
         ask(e, endpoint, &q, now_ns + share_ns, &o, err);
         maybe |= o.maybe;
         if (!o.next) {
@@ -355,6 +430,9 @@ int hf__etcd_call(struct hf__etcd *e, struct hf__etcd_request q, json_t **ret_an
             break;
         }
         if (o.maybe && q.once)
+            break;
+        /* Another round only for servers that are there and for the moment cannot. */
+        if (others == 1 && (!o.passing || !pause_before(e, q.deadline_ns, i / count)))
             break;
     }
     json_decref(q.body);
@@ -396,7 +474,7 @@ static void fly(struct hf__etcd *e, CURLM *multi, size_t endpoint, struct hf__et
             transport_failed(&o, flights[i].curl, done->data.result, e->set.endpoints[endpoint],
                              err);
         else
-            read_answer(&o, flights[i].curl, &flights[i].body, e->set.endpoints[endpoint], err);
+            read_answer(&o, flights[i].curl, &flights[i].body, all[i].request.stream, err);
         all[i].answer = o.answer;
         all[i].code = o.next || o.no_token ? HF_UNAVAILABLE : o.code;
     }

@@ -20,7 +20,7 @@ struct entry {
 struct view {
     struct hf__etcd *e;
     const struct hf__look *look;
-    int64_t deadline_ns;
+    int64_t deadline_ns, sent_ns;
     struct entry *entries;
     size_t count;
     hf_error *err;
@@ -185,6 +185,32 @@ static bool wants_life(const struct entry *e)
     return !e->ours || e->generation != 0 || lease_ms > hf__own_lease_ms(e->details.ttl_ms) + 1000;
 }
 
+/* How long ago a waiter was renewed tells until when it cannot be dead: no need to ask before. */
+static bool surely_alive(struct view *v, const struct entry *e)
+{
+    struct hf__etcd_alive *at = &v->e->alive[(uint64_t)e->lease % HF__ETCD_ALIVE];
+    int64_t now_ns = hf__now_ns(v->e->base.host->env);
+
+    if (!e->ours || e->generation != 0)
+        return false;
+    pthread_mutex_lock(&v->e->mutex);
+    bool alive = at->lease == e->lease && now_ns < at->until_ns;
+    pthread_mutex_unlock(&v->e->mutex);
+    return alive;
+}
+
+static void note_alive(struct view *v, const struct entry *e, const struct hf__etcd_life *life)
+{
+    struct hf__etcd_alive *at = &v->e->alive[(uint64_t)e->lease % HF__ETCD_ALIVE];
+    int64_t own_ms = hf__own_lease_ms(e->details.ttl_ms);
+    int64_t left_ms = own_ms - (life->given_s - life->left_s) * 1000;
+
+    pthread_mutex_lock(&v->e->mutex);
+    at->lease = e->lease;
+    at->until_ns = v->sent_ns + left_ms * HF__NS_PER_MS;
+    pthread_mutex_unlock(&v->e->mutex);
+}
+
 static struct hf__entry describe(const struct view *v, const struct entry *e,
                                  const struct hf__etcd_life *life)
 {
@@ -204,8 +230,7 @@ static struct hf__entry describe(const struct view *v, const struct entry *e,
                               .lock_delay_ms = d->delay_ms,
                               .since_ms = e->since_ms == 0 || age_ms < 0 ? 0 : age_ms,
                               .until_ms = left_ms,
-                              .claimed = inside && (d->ttl_ms != 0 || !e->ours || e->lease == 0),
-                              .who = (void *)&d->who};
+                              .claimed = inside && (d->ttl_ms != 0 || !e->ours || e->lease == 0)};
 
     if (e->lease == 0)
         shown.until_ms = HF__NEVER;
@@ -236,8 +261,13 @@ static int show(struct view *v, const struct entry *e, int code, const json_t *l
             return 0; /* it ended meanwhile */
         if (e->ours && e->generation == 0 && hf__etcd_is_dead(&life, e->details.ttl_ms))
             return 0;
+        if (e->generation == 0)
+            note_alive(v, e, &life);
     }
     struct hf__entry shown = describe(v, e, &life);
+    struct hf__who who = e->details.who;
+    who.note = e->details.note; /* sorting has moved it */
+    shown.who = &who;
     if (older_ms > 0 && (shown.place != HF__INSIDE || shown.since_ms < older_ms))
         return 0;
     return v->look->found(v->look->ctx, e->parts.name, e->parts.name_len, &shown);
@@ -251,7 +281,7 @@ static int show_all(struct view *v)
 
     for (size_t i = 0; r == 0 && i < v->count; i++) {
         at[i] = SIZE_MAX;
-        if (!wants_life(&v->entries[i]))
+        if (!wants_life(&v->entries[i]) || surely_alive(v, &v->entries[i]))
             continue;
         at[i] = count;
         lives[count++].request =
@@ -259,6 +289,7 @@ static int show_all(struct view *v)
                                       .body = hf__etcd_lease_request(v->entries[i].lease),
                                       .deadline_ns = v->deadline_ns};
     }
+    v->sent_ns = hf__now_ns(v->e->base.host->env);
     if (count > 0)
         hf__etcd_call_many(v->e, lives, count, v->err);
     for (size_t i = 0; i < count && r == 0; i++)

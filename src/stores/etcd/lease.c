@@ -37,23 +37,36 @@ json_t *hf__etcd_lease_request(int64_t lease)
     return json_pack("{s:o}", "ID", hf__etcd_int_json(lease));
 }
 
-int hf__etcd_lease_renewed(int code, json_t *answer)
+/* The endpoint is a stream: a request may carry many messages, and each is answered in turn. */
+int hf__etcd_lease_renew_all(struct hf__etcd *e, const int64_t *leases, size_t count,
+                             int64_t deadline_ns, bool *ret_alive, hf_error *err)
 {
-    if (code == 0 && hf__etcd_int(json_object_get(answer, "result"), "TTL") <= 0)
-        code = HF_NOT_FOUND;
-    json_decref(answer);
-    return code;
+    json_t *answers = NULL, *messages = json_array();
+
+    for (size_t i = 0; i < count; i++)
+        json_array_append_new(messages, hf__etcd_lease_request(leases[i]));
+    struct hf__etcd_request q = {
+        .path = "lease/keepalive", .body = messages, .deadline_ns = deadline_ns, .stream = true};
+    int r = hf__etcd_call(e, q, &answers, err);
+    if (r == 0 && json_array_size(answers) != count)
+        r = hf__fail(err, HF_UNKNOWN, "etcd: %zu of %zu leases were answered",
+                     json_array_size(answers), count);
+    for (size_t i = 0; r == 0 && i < count; i++) {
+        const json_t *result = json_object_get(json_array_get(answers, i), "result");
+        ret_alive[i] = hf__etcd_int(result, "TTL") > 0;
+        if (hf__etcd_int(result, "ID") != leases[i])
+            r = hf__fail(err, HF_CORRUPT, "etcd: another lease was answered than was asked");
+    }
+    json_decref(answers);
+    return r;
 }
 
 int hf__etcd_lease_renew(struct hf__etcd *e, int64_t lease, int64_t deadline_ns, hf_error *err)
 {
-    json_t *answer = NULL;
-    struct hf__etcd_request q = {.path = "lease/keepalive",
-                                 .body = hf__etcd_lease_request(lease),
-                                 .deadline_ns = deadline_ns};
-    int r = hf__etcd_call(e, q, &answer, err);
+    bool alive = false;
+    int r = hf__etcd_lease_renew_all(e, &lease, 1, deadline_ns, &alive, err);
 
-    return hf__etcd_lease_renewed(r, answer);
+    return r == 0 && !alive ? HF_NOT_FOUND : r;
 }
 
 int hf__etcd_lease_revoke(struct hf__etcd *e, int64_t lease, int64_t deadline_ns, hf_error *err)

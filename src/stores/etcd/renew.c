@@ -1,10 +1,10 @@
 /* Signs of life, in two steps for a whole batch:
  *
- *   lease/keepalive for each lease, several under way at once (the gateway takes one a request);
+ *   one request to lease/keepalive, a stream, which carries all their leases;
  *   then one transaction for up to CHECKED of them, which reads place, inside and broken of each.
  *
  * The second step is the proof: servers before 3.4.38 and 3.5.23 renew a lease that was revoked,
- * and a key can be gone while its lease lives. So n locks cost n + n/CHECKED requests.
+ * and a key can be gone while its lease lives. So n locks cost 1 + n/CHECKED requests.
  *
  * A lock that never expires is let in with a lease like any other. The first renewal that names its
  * generation puts place and mark again without one: from then on only a release or a break ends it.
@@ -107,35 +107,28 @@ static bool needs_lease(const struct sign *s)
 
 static int keep_alive(struct batch *b)
 {
-    struct hf__etcd_many *all = calloc(b->count, sizeof *all);
-    struct sign **whose = calloc(b->count, sizeof *whose);
-    size_t count = 0;
-    int r = 0;
+    int64_t *leases = calloc(b->count, sizeof *leases);
+    bool *alive = calloc(b->count, sizeof *alive);
+    size_t count = 0, at = 0;
+    int r = leases == NULL || alive == NULL ? hf__fail(b->err, HF_NO_MEMORY, NULL) : 0;
 
-    if (all == NULL || whose == NULL)
-        r = hf__fail(b->err, HF_NO_MEMORY, NULL);
     for (size_t i = 0; r == 0 && i < b->count; i++) {
-        if (!needs_lease(&b->signs[i]))
-            continue;
-        whose[count] = &b->signs[i];
-        all[count++].request =
-            (struct hf__etcd_request){.path = "lease/keepalive",
-                                      .body = hf__etcd_lease_request(b->signs[i].lease),
-                                      .deadline_ns = b->deadline_ns};
+        if (needs_lease(&b->signs[i]))
+            leases[count++] = b->signs[i].lease;
     }
     if (count > 0)
-        hf__etcd_call_many(b->e, all, count, b->err);
-    for (size_t i = 0; i < count; i++) {
-        int code = hf__etcd_lease_renewed(all[i].code, all[i].answer);
-        bool may_be_dropped =
-            whose[i]->known.ttl_ms == 0; /* and the answer lost: look at the place */
-        if (code == HF_NOT_FOUND && !may_be_dropped)
-            answer_lost(whose[i]);
-        else if (code < 0 && code != HF_NOT_FOUND && r == 0)
-            r = code;
+        r = hf__etcd_lease_renew_all(b->e, leases, count, b->deadline_ns, alive, b->err);
+    for (size_t i = 0; r == 0 && i < b->count; i++) {
+        struct sign *s = &b->signs[i];
+        if (!needs_lease(s))
+            continue;
+        /* One that never expires may have dropped it, and the answer was lost: look at the place.
+         */
+        if (!alive[at++] && s->known.ttl_ms != 0)
+            answer_lost(s);
     }
-    free(all);
-    free(whose);
+    free(leases);
+    free(alive);
     return r;
 }
 

@@ -25,6 +25,9 @@
 
 #define MESSAGE_MAX (1 << 20)
 
+/* Between two requests, for each watch of the first: many that come one by one share a few. */
+#define PAUSE_NS (HF__NS_PER_MS / 5)
+
 static struct hf__etcd_watch **find(struct hf__etcd *e, const struct hf__ticket *ticket)
 {
     struct hf__etcd_watch **at = &e->stream.first;
@@ -217,9 +220,11 @@ static char *write_body(struct hf__etcd *e)
         return NULL;
     pthread_mutex_lock(&e->mutex);
     e->stream.changed = false;
+    e->stream.carried = 0;
     for (const struct hf__etcd_watch *w = e->stream.first; w != NULL; w = w->next) {
         if (w->told)
             continue;
+        e->stream.carried++;
         json_t *create =
             json_pack("{s:{s:o, s:o, s:[s]}}", "create_request", "key", hf__etcd_key_json(&w->key),
                       "start_revision", hf__etcd_int_json((int64_t)w->from), "filters", "NOPUT");
@@ -242,6 +247,7 @@ static void dial(struct hf__etcd *e)
 
     hang_up(s);
     s->retry_ns = INT64_MAX;
+    s->dialed_ns = hf__now_ns(e->base.host->env);
     s->body = write_body(e);
     if (s->body == NULL)
         return; /* nobody waits */
@@ -307,10 +313,13 @@ void hf__etcd_wake(struct hf__store *store, hf__wake_sink *sink, void *ctx)
     pthread_mutex_lock(&e->mutex);
     redial = s->changed;
     pthread_mutex_unlock(&e->mutex);
-    if (redial ? s->retry_ns == INT64_MAX : false)
+    if (redial && s->retry_ns == INT64_MAX)
+        s->retry_ns = s->dialed_ns + (int64_t)s->carried * PAUSE_NS;
+    int64_t left_ns = s->retry_ns == INT64_MAX ? -1 : s->retry_ns - hf__now_ns(e->base.host->env);
+    if (s->retry_ns != INT64_MAX && left_ns <= 0)
         dial(e);
-    else if (hf__now_ns(e->base.host->env) >= s->retry_ns)
-        dial(e);
+    else if (redial)
+        set_timer(s, (long)(left_ns / HF__NS_PER_MS) + 1);
 }
 
 int hf__etcd_wake_fd(struct hf__store *store)
