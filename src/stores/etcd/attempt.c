@@ -8,7 +8,7 @@
  *   else    if no tombstone and no place of ours: put place             (not for a no-wait bid)
  *           get place, inside, tombstone, those who conflict            QUEUED, BUSY
  *
- * Every later one, after a wake-up or because it is time to look:
+ * Every later one, after a wake-up, or after a look that showed that we are the first:
  *
  *   if      our place is the one we made, nobody who conflicts was created before it, no mark yet
  *   then    put inside                                                  GRANTED
@@ -48,7 +48,7 @@ struct attempt {
 
 /* What the store said. */
 struct seen {
-    bool granted, joined_now, tombstone, broken;
+    bool granted, tombstone, broken;
     uint64_t joined, generation, revision;
     bool has_before;
     struct hf__etcd_key before; /* the last of those before us */
@@ -162,6 +162,15 @@ static json_t *enter_request(const struct attempt *a, uint64_t joined, bool firs
     return hf__etcd_txn(compare, success, look_at_all(a, nothing, joined));
 }
 
+/* Only looks. A transaction that could write costs the cluster as much as one that does: whoever
+ * was not called asks like this first. */
+static json_t *look_request(const struct attempt *a, uint64_t joined)
+{
+    json_t *unused = hf__etcd_range(&a->place, NULL, 0);
+
+    return hf__etcd_txn(json_array(), look_at_all(a, unused, joined), json_array());
+}
+
 static uint64_t created(const json_t *kv)
 {
     return (uint64_t)hf__etcd_int(kv, "create_revision");
@@ -181,16 +190,14 @@ static void note_before(struct seen *s, const json_t *kv)
     hf__etcd_details_clear(&d);
 }
 
-static void parse(const struct attempt *a, const json_t *answer, struct seen *s)
+static void parse(const struct attempt *a, const json_t *answer, bool looked, struct seen *s)
 {
     *s = (struct seen){.revision = hf__etcd_revision(answer)};
-    s->granted = json_is_true(json_object_get(answer, "succeeded"));
+    s->granted = !looked && json_is_true(json_object_get(answer, "succeeded"));
     if (s->granted) {
         s->generation = s->revision;
         return;
     }
-    const json_t *nested = hf__etcd_nth(answer, 0, "response_txn");
-    s->joined_now = json_array_size(json_object_get(nested, "responses")) > 0;
     s->joined = created(hf__etcd_kv(hf__etcd_nth(answer, 1, "response_range"), 0));
     s->generation = created(hf__etcd_kv(hf__etcd_nth(answer, 2, "response_range"), 0));
     s->broken = hf__etcd_kv(hf__etcd_nth(answer, 3, "response_range"), 0) != NULL;
@@ -206,14 +213,14 @@ static void parse(const struct attempt *a, const json_t *answer, struct seen *s)
         s->joined = 0;
 }
 
-static int ask(struct attempt *a, json_t *request, struct seen *ret_seen)
+static int ask(struct attempt *a, json_t *request, bool looks, struct seen *ret_seen)
 {
     json_t *answer = NULL;
     struct hf__etcd_request q = {.path = "kv/txn", .body = request, .deadline_ns = a->deadline_ns};
     int r = hf__etcd_call(a->e, q, &answer, a->err);
 
     if (r == 0)
-        parse(a, answer, ret_seen);
+        parse(a, answer, looks, ret_seen);
     json_decref(answer);
     return r;
 }
@@ -343,12 +350,15 @@ static int queued(struct attempt *a, const struct seen *s, struct hf__answer *re
 static int run(struct attempt *a, struct hf__answer *ret)
 {
     uint64_t joined = a->known.joined;
-    bool again = joined != 0, first = false;
+    bool again = joined != 0, first = false, told = hf__etcd_was_told(a->e, &a->bid->ticket);
     struct seen s;
 
     for (int round = 0; round < ROUNDS; round++) {
-        json_t *request = joined != 0 ? enter_request(a, joined, first) : join_request(a);
-        int r = ask(a, request, &s);
+        bool looks = joined != 0 && !first && !told;
+        json_t *request = joined == 0 ? join_request(a)
+                          : looks     ? look_request(a, joined)
+                                      : enter_request(a, joined, first);
+        int r = ask(a, request, looks, &s);
         if (r < 0)
             return r;
         if (s.granted)
@@ -358,9 +368,10 @@ static int run(struct attempt *a, struct hf__answer *ret)
             return withdrawn(a, ret);
         if (s.generation != 0)
             return granted(a, &s, ret);
-        joined = s.joined;
+        /* The answer to a join shows the newest two: after a lost answer both may be behind us. */
         first = joined != 0 && !s.has_before;
-        if (first)
+        joined = s.joined;
+        if (first || (joined != 0 && !s.has_before))
             continue;
         /* On joining, whoever is before us is most likely alive: look when it is time to ask again.
          */

@@ -294,6 +294,7 @@ void hf__etcd_wake(struct hf__store *store, hf__wake_sink *sink, void *ctx);
 /* Calls `ticket` when `key` is deleted at or after this revision; one key a ticket. */
 void hf__etcd_watch(struct hf__etcd *e, const struct hf__ticket *ticket,
                     const struct hf__etcd_key *key, uint64_t from);
+bool hf__etcd_was_told(struct hf__etcd *e, const struct hf__ticket *ticket);
 void hf__etcd_unwatch(struct hf__etcd *e, const struct hf__ticket *ticket);
 void hf__etcd_stream_clear(struct hf__etcd *e);
 

@@ -63,6 +63,15 @@ void hf__etcd_watch(struct hf__etcd *e, const struct hf__ticket *ticket,
         eventfd_write(s->bell_fd, 1);
 }
 
+bool hf__etcd_was_told(struct hf__etcd *e, const struct hf__ticket *ticket)
+{
+    pthread_mutex_lock(&e->mutex);
+    const struct hf__etcd_watch *w = *find(e, ticket);
+    bool told = w != NULL && w->told;
+    pthread_mutex_unlock(&e->mutex);
+    return told;
+}
+
 void hf__etcd_unwatch(struct hf__etcd *e, const struct hf__ticket *ticket)
 {
     pthread_mutex_lock(&e->mutex);
