@@ -135,9 +135,13 @@ struct hf_client {
 int hf__open(const char *url, const hf_client_options *opt, const struct hf_env *env,
              hf_client **ret_client, hf_error *err);
 
-/* Every public call on a client goes through these. HF_INVALID, HF_FORKED, HF_CLOSED. */
-int hf__enter(hf_client *client, hf_error *err);
-void hf__leave(hf_client *client);
+/* Every public call on a client goes through these. In between the thread cannot be cancelled: it may
+ * hold the mutex or a connection. HF_INVALID, HF_FORKED, HF_CLOSED: then there is nothing to leave. */
+struct hf__visit {
+    int cancel_state;
+};
+int hf__enter(hf_client *client, struct hf__visit *visit, hf_error *err);
+void hf__leave(hf_client *client, const struct hf__visit *visit);
 
 static inline void hf__lock_client(hf_client *client)
 {
@@ -185,6 +189,12 @@ int hf__lock_renew_once(hf_lock *lock, hf_error *err);
 void hf__lock_ref(hf_lock *lock);
 void hf__lock_unref(hf_lock *lock);
 
+/* Mutex held. Whether it is still ours at this moment, max_hold included. */
+bool hf__lock_holds(hf_lock *lock, int64_t now_ns);
+
+/* Mutex held. Makes the descriptor readable, if there is one. */
+void hf__lock_show_lost(hf_lock *lock);
+
 /* Mutex held. The lock is lost: wake whoever polls or listens. Called once the bidder says so. */
 void hf__lock_tell_lost(hf_lock *lock);
 
@@ -217,6 +227,7 @@ void hf__hand_stop(hf_client *client); /* mutex not held */
 void hf__herald_push(hf_lock *lock);
 void hf__herald_forget(hf_lock *lock); /* waits for a callback of this lock that is under way */
 void hf__herald_stop(hf_client *client);
+bool hf__herald_is_me(const hf_client *client); /* a callback runs on this thread */
 
 /* wait.c ------------------------------------------------------------------------------------------
  */
@@ -244,6 +255,7 @@ uint64_t hf__reentry_owner(uint64_t given); /* 0: the calling thread */
 /* cancel.c ----------------------------------------------------------------------------------------
  */
 struct hf_cancel {
+    pid_t pid;
     int fd; /* eventfd: readable once fired */
 };
 bool hf__cancel_fired(const hf_cancel *cancel);

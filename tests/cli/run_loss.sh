@@ -204,11 +204,12 @@ test_c8_a_lock_delay_follows_a_killed_wrapper_only() {
 
 test_a_full_or_deaf_stderr_does_not_keep_the_command_alive() {
     mkfifo deaf
+    # shellcheck disable=SC2217 # only to hold it open
     sleep 60 <deaf &
     reader=$!
     {
-        # Fills the pipe until it takes no more.
-        dd if=/dev/zero bs=4096 count=64 oflag=nonblock 2>/dev/null || :
+        # Fills the pipe until it takes no more, by an opening of its own: ours must stay blocking.
+        dd if=/dev/zero of=deaf bs=4096 count=64 oflag=nonblock conv=notrunc 2>/dev/null || :
         gives 80 holdfast run --max-hold 100ms --kill-after 100ms x -- sh -c 'trap "" TERM; while :; do sleep 0.05; done' 2>&1
         echo ended >ended
     } >deaf
