@@ -33,6 +33,7 @@ static const struct module {
 } modules[] = {
     {"trace", "trace", NULL, true},
     {"fault", "fault", NULL, true},
+    {"etcd", "etcd", "libcurl4 and libjansson4", false},
     {"redis", "redis", "libhiredis0.14 and libssl3", false},
     {"rediss", "redis", "libhiredis0.14 and libssl3", false},
     {"redis+unix", "redis", "libhiredis0.14 and libssl3", false},
