@@ -31,6 +31,7 @@ static const struct module {
     const char *scheme, *module, *needs;
     bool wrapper;
 } modules[] = {
+    {"zookeeper", "zookeeper", "libzookeeper-mt2", false},
     {"trace", "trace", NULL, true},
     {"fault", "fault", NULL, true},
     {"etcd", "etcd", "libcurl4 and libjansson4", false},
