@@ -33,6 +33,8 @@ static const struct module {
 } modules[] = {
     {"trace", "trace", NULL, true},
     {"fault", "fault", NULL, true},
+    {"postgres", "postgres", "libpq5", false},
+    {"postgresql", "postgres", "libpq5", false},
     {"redis", "redis", "libhiredis0.14 and libssl3", false},
     {"rediss", "redis", "libhiredis0.14 and libssl3", false},
     {"redis+unix", "redis", "libhiredis0.14 and libssl3", false},
