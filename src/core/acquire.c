@@ -214,7 +214,8 @@ static int give_up(struct bid *bid, int code)
     hf__unlock_client(bid->client);
 
     bool store_said_why = code == HF_UNAVAILABLE || code == HF_UNKNOWN || code == HF_DENIED ||
-                          code == HF_CORRUPT || code == HF_SYSTEM || code == HF_NO_MEMORY;
+                          code == HF_CORRUPT || code == HF_SYSTEM || code == HF_NO_MEMORY ||
+                          code == HF_FULL || code == HF_INVALID || code == HF_UNSUPPORTED;
     if (!store_said_why)
         hf__fail(bid->err, code, NULL);
     if (left && hf__undo(lock, false, &undo_error) < 0) {
@@ -259,8 +260,10 @@ static int run(struct bid *bid)
         }
         if (advice == HF__REFUSED)
             return give_up(bid, HF_BUSY);
-        if (advice == HF__NO_ROOM)
+        if (advice == HF__NO_ROOM) {
+            hf__fail(bid->err, HF_FULL, NULL);
             return give_up(bid, HF_FULL);
+        }
         if (advice == HF__REBID && (r = start_afresh(bid)) < 0)
             return r;
     }

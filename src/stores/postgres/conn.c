@@ -156,7 +156,5 @@ bool hf__pg_is_quiet(struct hf__pg_conn *c)
 {
     struct pollfd fd = {.fd = PQsocket(c->pg), .events = POLLIN};
 
-    if (poll(&fd, 1, 0) > 0)
-        PQconsumeInput(c->pg); /* a parameter may have changed; that is no harm */
-    return PQstatus(c->pg) == CONNECTION_OK && !PQisBusy(c->pg);
+    return PQstatus(c->pg) == CONNECTION_OK && poll(&fd, 1, 0) == 0;
 }

@@ -99,13 +99,28 @@ static const struct meaning *find_meaning(const char *state)
     return NULL;
 }
 
+/* The first line of the server's text, in printable ASCII. */
+static const char *first_line(const char *text, char *buf, size_t size)
+{
+    size_t len = strcspn(text, "\n");
+
+    len = len < size ? len : size - 1;
+    memcpy(buf, text, len);
+    buf[len] = '\0';
+    for (size_t i = 0; i < len; i++) {
+        if (buf[i] < ' ' || buf[i] > '~')
+            buf[i] = '?';
+    }
+    return buf;
+}
+
 static int fail_state(const char *state, const char *text, hf_error *err)
 {
     const struct meaning *m = find_meaning(state);
     int code = m != NULL ? m->code : HF_UNAVAILABLE;
     char shown[200];
 
-    hf__printable(text, strcspn(text, "\n"), shown, sizeof shown);
+    first_line(text, shown, sizeof shown);
     hf__fail(err, code, "postgres: %s%s%s", shown, m != NULL ? "; " : "",
              m != NULL ? m->advice : "");
     if (state != NULL)
@@ -146,9 +161,8 @@ int hf__pg_fail_connect(PGconn *pg, hf_error *err)
 static int lost(struct hf__pg_conn *c, bool reads, bool late, hf_error *err)
 {
     char shown[160];
-    const char *text = PQerrorMessage(c->pg);
 
-    hf__printable(text, strcspn(text, "\n"), shown, sizeof shown);
+    first_line(PQerrorMessage(c->pg), shown, sizeof shown);
     return hf__fail(err, reads ? HF_UNAVAILABLE : HF_UNKNOWN, "postgres: %s",
                     late ? "the server did not answer in time" : shown);
 }
