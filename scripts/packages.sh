@@ -20,8 +20,12 @@ library:sqlite3   libsqlite3-dev       sqlite-devel          sqlite      sqlite-
 
 # shellcheck disable=SC2034
 test_needs='
+command:g++       g++                  gcc-c++               gcc         g++
 command:python3   python3              python3               python      python3
 library:cmocka    libcmocka-dev        libcmocka-devel       cmocka      cmocka-dev
+library:hiredis   libhiredis-dev       hiredis-devel         hiredis     hiredis-dev
+library:openssl   libssl-dev           openssl-devel         openssl     openssl-dev
+command:redis-server redis-server      redis                 redis       redis
 command:clang     clang                clang                 clang       clang
 fuzzer            libclang-rt-dev      compiler-rt           compiler-rt compiler-rt
 command:clang-format clang-format      clang-tools-extra     clang       clang-extra-tools

@@ -61,7 +61,8 @@ static struct meaning meaning_of(int result, int system_errno)
         return (struct meaning){HF_CORRUPT,
                                 "the database is damaged; stop its users and move the file away"};
     case SQLITE_NOTADB:
-        return (struct meaning){HF_CORRUPT, "the file is not an SQLite database; name another one"};
+        return (struct meaning){HF_CORRUPT,
+                                "this file is not an SQLite database; name another one"};
     case SQLITE_READONLY:
         return (struct meaning){HF_DENIED,
                                 "the database cannot be written; check the rights of the "
@@ -263,7 +264,7 @@ int hf__sqlite_begin(struct hf__sqlite *s, hf_error *err)
 /* A second try, because an open transaction would keep everybody else out. */
 int hf__sqlite_rollback(struct hf__sqlite *s, hf_error *err)
 {
-    sqlite3_stmt *rollback;
+    sqlite3_stmt *rollback = NULL;
     int code = 0;
 
     s->call_count = 0;
