@@ -22,6 +22,7 @@ const struct hf__option hf__pg_options[] = {
      "lease: rows with a lease; session, advisory: a lock of the server that lives as long as a "
      "connection"},
     {"socket", HF__TEXT, NULL, 0, 0, "the directory of the server's socket, instead of a host"},
+    {"port", HF__NUMBER, "5432", 1, 65535, "the port in the name of that socket"},
     {"password_file", HF__TEXT, NULL, 0, 0, "a file whose first line is the password"},
     {"password_env", HF__TEXT, NULL, 0, 0, "the environment variable that has the password"},
     {"passfile", HF__TEXT, NULL, 0, 0, "a password file of PostgreSQL's own form (~/.pgpass)"},
@@ -122,14 +123,13 @@ static int read_hosts(const struct hf__url *url, struct hf__pg_settings *set, in
 
     if (socket != NULL && socket[0] != '/')
         return hf__fail(err, HF_INVALID, "socket is the whole path of a directory");
-    if (socket != NULL && at[0] != '\0' && at[0] != ':')
+    if (socket != NULL && at[0] != '\0')
         return hf__fail(err, HF_INVALID, "give either a host or a socket");
     if (at[0] == '\0' || socket != NULL) {
-        const char *port = at[0] == ':' ? at + 1 : "5432";
         set->host_count = 1;
         r = copy(socket != NULL ? socket : SOCKET_DIR, &set->hosts[0].host, err);
         if (r == 0)
-            r = copy(port, &set->hosts[0].port, err);
+            r = copy(text(url, "port"), &set->hosts[0].port, err);
     } else {
         for (; r == 0 && *at != '\0'; at += *at == ',') {
             size_t len = strcspn(at, ",");
