@@ -6,11 +6,36 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "stores/redis/redis.h"
+#include "stores/redis/link.h"
 
 #include "util/banned.h"
 
 #define OUT_MAX (16 << 20)
+
+struct hf__redis_conn *hf__redis_conn_new(void)
+{
+    struct hf__redis_conn *c = calloc(1, sizeof *c);
+
+    if (c == NULL)
+        return NULL;
+    c->reader = redisReaderCreate();
+    if (c->reader == NULL) {
+        free(c);
+        return NULL;
+    }
+    return c;
+}
+
+void hf__redis_hang_up(struct hf__redis_conn *c)
+{
+    if (c == NULL)
+        return;
+    hf__stream_close(&c->stream);
+    if (c->reader != NULL)
+        redisReaderFree(c->reader);
+    free(c->out.data);
+    free(c);
+}
 
 static char *reserve(struct hf__redis_out *out, size_t size)
 {
