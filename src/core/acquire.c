@@ -214,7 +214,8 @@ static int give_up(struct bid *bid, int code)
     hf__unlock_client(bid->client);
 
     bool store_said_why = code == HF_UNAVAILABLE || code == HF_UNKNOWN || code == HF_DENIED ||
-                          code == HF_CORRUPT || code == HF_SYSTEM || code == HF_NO_MEMORY;
+                          code == HF_CORRUPT || code == HF_SYSTEM || code == HF_NO_MEMORY ||
+                          code == HF_INVALID || code == HF_UNSUPPORTED;
     if (!store_said_why)
         hf__fail(bid->err, code, NULL);
     if (left && hf__undo(lock, false, &undo_error) < 0) {

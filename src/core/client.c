@@ -120,6 +120,7 @@ int hf__open(const char *url, const hf_client_options *opt, const struct hf_env 
         free_client(client);
         return r;
     }
+    client->capabilities = client->store->capabilities;
     *ret_client = client;
     return 0;
 }

@@ -1,0 +1,453 @@
+/* redlock://h1,h2,h3,h4,h5 - independent Redis servers that vote, as the author of Redis specified
+ * it. Each node is asked by one script (attempt.lua, ...):
+ *
+ *      EVALSHA <sha1> 3 <key> <note> <tombstone> <ticket> <ttl> <who>      SET key ticket NX PX ttl
+ *      EVALSHA <sha1> 3 <key> <note> <tombstone> <ticket> <retire>         compare and DEL
+ *
+ * and the lock is held by whom a majority has let in, for ttl less what has passed since before the
+ * first request was sent and less drift; the core counts that deadline (C3). There is no server
+ * that could number the grants, hence no fencing token, no queue and nobody who calls: waiters ask
+ * again after a random while. A bid that finds no majority takes back what it has got, everywhere
+ * and at once, on the same connections, so that its own requests cannot arrive after that. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "stores/redlock/redlock.h"
+
+#include "util/banned.h"
+
+#define GRANT_NUMBER  1 /* a ticket is let in at most once: see store.h on stores without tokens */
+#define RETIRE_MS     60000 /* how long an attempt may stay on its way to a node */
+#define NODE_TIME_MIN 50
+
+/* A question about one lock. */
+struct bidding {
+    struct hf__redlock_ask ask;
+    const struct hf__redlock *s;
+    const struct hf__bid *bid;
+    struct hf__redlock_names names;
+    char ticket[HF_TICKET_SIZE];
+    int64_t retire_ms;
+    bool over;                   /* the ticket is not bid with again */
+    uint32_t yes, no, withdrawn; /* votes, a bit for each node */
+    uint32_t wanted;             /* clean-up: those that are waited for */
+};
+
+static struct hf__redlock *redlock_of(struct hf__store *store)
+{
+    return (struct hf__redlock *)store;
+}
+
+static size_t votes(uint32_t nodes)
+{
+    return (size_t)__builtin_popcount(nodes);
+}
+
+static uint32_t all_nodes(const struct hf__redlock *s)
+{
+    return (1U << s->count) - 1;
+}
+
+int64_t hf__redlock_soon(const struct hf__redlock *s, int64_t ms, int64_t deadline_ns)
+{
+    int64_t soon_ns = hf__now_ns(s->base.host->env) + ms * HF__NS_PER_MS;
+
+    return soon_ns < deadline_ns ? soon_ns : deadline_ns;
+}
+
+int hf__redlock_name(const struct hf__redlock *s, const char *name, size_t len,
+                     struct hf__redlock_names *n, hf_error *err)
+{
+    size_t head = sizeof HF__REDLOCK_NOTE - 1, before = strlen(s->set.key_before);
+    size_t after = strlen(s->set.key_after);
+
+    memcpy(n->note, HF__REDLOCK_NOTE, head);
+    memcpy(n->note + head, s->set.key_before, before);
+    memcpy(n->note + head + before, name, len);
+    memcpy(n->note + head + before + len, s->set.key_after, after);
+    n->key = n->note + head;
+    n->key_len = before + len + after;
+    n->note_len = head + n->key_len;
+    if (n->key_len >= sizeof HF__REDLOCK_OWN_WORD - 1 &&
+        memcmp(n->key, HF__REDLOCK_OWN_WORD, sizeof HF__REDLOCK_OWN_WORD - 1) == 0)
+        return hf__fail(err, HF_INVALID,
+                        "with this key_format the name would be one of holdfast's own keys; choose "
+                        "another name");
+    return 0;
+}
+
+/* The keys and the ticket, with which all questions about one lock begin. */
+static void write_names(const struct bidding *b, struct hf__redis_conn *c)
+{
+    char tombstone[sizeof HF__REDLOCK_TOMBSTONE + HF_TICKET_SIZE] = HF__REDLOCK_TOMBSTONE;
+
+    memcpy(tombstone + sizeof HF__REDLOCK_TOMBSTONE - 1, b->ticket, HF_TICKET_SIZE);
+    hf__redis_add(c, "3", 1);
+    hf__redis_add(c, b->names.key, b->names.key_len);
+    hf__redis_add(c, b->names.note, b->names.note_len);
+    hf__redis_add_text(c, tombstone);
+    hf__redis_add(c, b->ticket, HF_TICKET_SIZE - 1);
+}
+
+static void write_attempt(struct hf__redlock_ask *ask, size_t node, struct hf__redis_conn *c)
+{
+    const struct bidding *b = (const struct bidding *)ask;
+    const char *note = b->bid->who->note;
+    char who[sizeof b->s->self + HF_NOTE_MAX];
+    size_t note_len = strlen(note);
+
+    (void)node;
+    if (note_len > HF_NOTE_MAX)
+        note_len = HF_NOTE_MAX;
+    memcpy(who, b->s->self, b->s->self_len);
+    memcpy(who + b->s->self_len, note, note_len);
+    write_names(b, c);
+    hf__redis_add_number(c, b->bid->ttl_ms);
+    hf__redis_add(c, who, b->s->self_len + note_len);
+}
+
+/* A node to which an attempt may still be on its way is told to refuse it. */
+static void write_release(struct hf__redlock_ask *ask, size_t node, struct hf__redis_conn *c)
+{
+    const struct bidding *b = (const struct bidding *)ask;
+    struct hf__redlock *s = (struct hf__redlock *)b->s;
+    int64_t retire_ms = b->retire_ms;
+
+    pthread_mutex_lock(&s->mutex);
+    bool adrift = hf__now_ns(s->base.host->env) < s->nodes[node].adrift_ns;
+    pthread_mutex_unlock(&s->mutex);
+    if (adrift && b->over && retire_ms < RETIRE_MS)
+        retire_ms = RETIRE_MS;
+    write_names(b, c);
+    hf__redis_add_number(c, retire_ms);
+}
+
+static int count_vote(struct hf__redlock_ask *ask, size_t node, redisReply **at, hf_error *err)
+{
+    struct bidding *b = (struct bidding *)ask;
+    const redisReply *reply = *at;
+
+    if (reply->type != REDIS_REPLY_INTEGER)
+        return hf__fail(err, HF_CORRUPT, "a script gave an answer that was not expected");
+    if (reply->integer == 1)
+        b->yes |= 1U << node;
+    else if (reply->integer == 0)
+        b->no |= 1U << node;
+    else
+        b->withdrawn |= 1U << node;
+    return 0;
+}
+
+static bool is_decided(const struct hf__redlock_ask *ask)
+{
+    const struct bidding *b = (const struct bidding *)ask;
+    size_t against = votes(b->no | b->withdrawn);
+
+    return votes(b->yes) >= b->s->quorum || against > b->s->count - b->s->quorum;
+}
+
+static bool is_cleaned_up(const struct hf__redlock_ask *ask)
+{
+    return (((const struct bidding *)ask)->wanted & ~ask->replied) == 0;
+}
+
+static int begin(struct bidding *b, struct hf__redlock *s, const struct hf__bid *bid, hf_error *err)
+{
+    *b = (struct bidding){.s = s, .bid = bid};
+    hf__ticket_format(&bid->ticket, b->ticket);
+    b->ask =
+        (struct hf__redlock_ask){.reply = count_vote, .decided = is_decided, .to = all_nodes(s)};
+    return hf__redlock_name(s, bid->name, bid->name_len, &b->names, err);
+}
+
+/* Takes back what was or may have been given, on the very lines on which it was asked for. Nodes
+ * that said yes are waited for: when the bid is refused, nothing of it is left there. */
+static void clean_up(struct hf__redlock *s, struct hf__redlock_set *set, const struct bidding *from,
+                     int64_t deadline_ns)
+{
+    struct bidding b = *from;
+
+    b.ask = (struct hf__redlock_ask){.script = HF__REDLOCK_RELEASE,
+                                     .write = write_release,
+                                     .argc = 6,
+                                     .reply = count_vote,
+                                     .decided = is_cleaned_up,
+                                     .to = from->ask.sent & ~(from->no | from->withdrawn)};
+    b.wanted = from->yes;
+    if (b.ask.to != 0)
+        hf__redlock_round(s, set, &b.ask, hf__redlock_soon(s, s->node_timeout_ms, deadline_ns));
+}
+
+/* When it is worth asking again: after a random while, so that rivals part; soon if it was not held
+ * but the votes were split. */
+static int64_t pause_ms(const struct hf__redlock *s, bool split)
+{
+    const struct hf_env *env = s->base.host->env;
+    int64_t span_ms = split ? s->retry_ms / 4 + 1 : s->retry_ms;
+    uint32_t dice = 0;
+
+    env->random(env->ctx, &dice, sizeof dice);
+    return (split ? 1 : span_ms / 2) + dice % (span_ms + 1);
+}
+
+static int conclude(struct hf__redlock *s, const struct bidding *b, struct hf__answer *a,
+                    hf_error *err)
+{
+    size_t answered = votes(b->yes | b->no | b->withdrawn);
+
+    if (votes(b->yes) >= s->quorum) {
+        a->verdict = HF__GRANTED;
+        a->generation = GRANT_NUMBER;
+        a->lease_ms = b->bid->ttl_ms;
+        a->claimed = true;
+        return 0;
+    }
+    if (b->withdrawn != 0) {
+        a->verdict = HF__WITHDRAWN;
+        return 0;
+    }
+    if (answered < s->quorum)
+        return hf__redlock_too_few(s, &b->ask, answered, err);
+    a->verdict = b->bid->queue ? HF__QUEUED : HF__BUSY;
+    a->lease_ms = hf__provisional_lease_ms(b->bid->ttl_ms);
+    a->ask_again_ms = pause_ms(s, b->yes != 0);
+    return 0;
+}
+
+static int check_ttl(const struct hf__redlock *s, const struct hf__bid *bid, hf_error *err)
+{
+    if (bid->ttl_ms <= s->max_ttl_ms)
+        return 0;
+    return hf__fail(err, HF_INVALID,
+                    "the ttl is %lld ms but these servers are used with max_ttl=%lldms: ask for "
+                    "less, or raise max_ttl for all clients",
+                    (long long)bid->ttl_ms, (long long)s->max_ttl_ms);
+}
+
+/* How long a node may take: far below the ttl, or there would be little left of it. */
+static int64_t node_time_ms(const struct hf__redlock *s, int64_t ttl_ms)
+{
+    int64_t ms = ttl_ms / 5 < NODE_TIME_MIN ? NODE_TIME_MIN : ttl_ms / 5;
+
+    return ms < s->node_timeout_ms ? ms : s->node_timeout_ms;
+}
+
+static int attempt(struct hf__store *store, const struct hf__bid *bid, int64_t deadline_ns,
+                   struct hf__answer *ret_answer, hf_error *err)
+{
+    struct hf__redlock *s = redlock_of(store);
+    struct hf__redlock_set *set = NULL;
+    struct bidding b;
+    int r = check_ttl(s, bid, err);
+
+    if (r == 0)
+        r = begin(&b, s, bid, err);
+    if (r == 0)
+        r = hf__redlock_take(s, deadline_ns, &set, err);
+    if (r != 0)
+        return r;
+    b.ask.script = HF__REDLOCK_ATTEMPT;
+    b.ask.write = write_attempt;
+    b.ask.argc = 7;
+    b.ask.voters_only = true;
+    hf__redlock_round(s, set, &b.ask,
+                      hf__redlock_soon(s, node_time_ms(s, bid->ttl_ms), deadline_ns));
+    if (votes(b.yes) < s->quorum)
+        clean_up(s, set, &b, deadline_ns);
+    hf__redlock_give(s, set);
+    return conclude(s, &b, ret_answer, err);
+}
+
+static int end(struct bidding *b, struct hf__redlock *s, int64_t retire_ms, int64_t deadline_ns,
+               hf_error *err)
+{
+    struct hf__redlock_set *set = NULL;
+    int r = hf__redlock_take(s, deadline_ns, &set, err);
+
+    if (r != 0)
+        return r;
+    b->ask.script = HF__REDLOCK_RELEASE;
+    b->ask.write = write_release;
+    b->ask.argc = 6;
+    b->retire_ms = retire_ms;
+    b->over = true;
+    hf__redlock_round(s, set, &b->ask, hf__redlock_soon(s, s->node_timeout_ms, deadline_ns));
+    hf__redlock_give(s, set);
+    return 0;
+}
+
+/* What no node has contradicted was ours. */
+static enum hf__verdict judge(const struct hf__redlock *s, const struct bidding *b)
+{
+    return votes(b->no) > s->count - s->quorum ? HF__STALE : HF__DONE;
+}
+
+static int release(struct hf__store *store, const struct hf__bid *bid, int64_t retire_ms,
+                   int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
+{
+    struct hf__redlock *s = redlock_of(store);
+    struct bidding b;
+    int r = begin(&b, s, bid, err);
+
+    if (r == 0)
+        r = end(&b, s, retire_ms, deadline_ns, err);
+    if (r != 0)
+        return r;
+    size_t answered = votes(b.yes | b.no);
+    if (answered < s->quorum) {
+        hf__redlock_too_few(s, &b.ask, answered, err);
+        return hf__wrap(err, HF_UNKNOWN, "release");
+    }
+    ret_answer->verdict = judge(s, &b);
+    return 0;
+}
+
+/* An attempt that was answered has cleaned up behind itself, so this need not reach anybody; one
+ * that was not must be refused by a majority, should it still come. */
+static int withdraw(struct hf__store *store, const struct hf__bid *bid, int64_t retire_ms,
+                    int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
+{
+    if (retire_ms > 0)
+        return release(store, bid, retire_ms, deadline_ns, ret_answer, err);
+
+    struct hf__redlock *s = redlock_of(store);
+    struct bidding b;
+    int r = begin(&b, s, bid, err);
+    if (r == 0)
+        r = end(&b, s, 0, deadline_ns, err);
+    ret_answer->verdict = r == 0 ? judge(s, &b) : HF__STALE;
+    return r == HF_UNAVAILABLE ? 0 : r;
+}
+
+/* Renewing. ---------------------------------------------------------------------------------------
+ */
+
+struct renewing {
+    struct hf__redlock_ask ask;
+    const struct hf__redlock *s;
+    struct hf__renewal *items;
+    size_t count;
+    struct tally {
+        int64_t ttl_ms;
+        unsigned char yes, no;
+    } * tallies;
+};
+
+static void write_renewals(struct hf__redlock_ask *ask, size_t node, struct hf__redis_conn *c)
+{
+    const struct renewing *w = (const struct renewing *)ask;
+    struct hf__redlock_names names;
+    char ticket[HF_TICKET_SIZE];
+
+    (void)node;
+    hf__redis_add_number(c, (int64_t)(2 * w->count));
+    for (size_t i = 0; i < w->count; i++) {
+        hf__redlock_name(w->s, w->items[i].name, w->items[i].name_len, &names, NULL);
+        hf__redis_add(c, names.key, names.key_len);
+        hf__redis_add(c, names.note, names.note_len);
+    }
+    for (size_t i = 0; i < w->count; i++) {
+        hf__ticket_format(&w->items[i].ticket, ticket);
+        hf__redis_add(c, ticket, HF_TICKET_SIZE - 1);
+    }
+}
+
+static int count_renewals(struct hf__redlock_ask *ask, size_t node, redisReply **at, hf_error *err)
+{
+    struct renewing *w = (struct renewing *)ask;
+    const redisReply *reply = *at;
+
+    (void)node;
+    if (reply->type != REDIS_REPLY_ARRAY || reply->elements != w->count)
+        return hf__fail(err, HF_CORRUPT, "renew: the server gave another number of answers");
+    for (size_t i = 0; i < w->count; i++) {
+        int64_t ttl_ms = reply->element[i]->integer;
+        w->tallies[i].yes += ttl_ms > 0;
+        w->tallies[i].no += ttl_ms <= 0;
+        if (ttl_ms > 0)
+            w->tallies[i].ttl_ms = ttl_ms;
+    }
+    return 0;
+}
+
+static bool all_renewed(const struct hf__redlock_ask *ask)
+{
+    const struct renewing *w = (const struct renewing *)ask;
+
+    for (size_t i = 0; i < w->count; i++) {
+        if (w->tallies[i].yes < w->s->quorum && w->tallies[i].no <= w->s->count - w->s->quorum)
+            return false;
+    }
+    return true;
+}
+
+/* Without a majority it is not extended. One that a waiter or an adopter asked for without knowing
+ * of a grant is then simply not theirs. */
+static void answer_renewals(const struct renewing *w)
+{
+    for (size_t i = 0; i < w->count; i++) {
+        struct hf__renewal *item = &w->items[i];
+        struct hf__answer *a = &item->answer;
+        if (w->tallies[i].yes >= w->s->quorum) {
+            a->verdict = HF__GRANTED;
+            a->generation = GRANT_NUMBER;
+            a->lease_ms = w->tallies[i].ttl_ms;
+            a->claimed = true;
+        } else {
+            a->verdict = item->generation != 0 ? HF__GONE_LOST : HF__QUEUED;
+            a->lease_ms = 0;
+            a->ask_again_ms = w->s->retry_ms;
+        }
+    }
+}
+
+static int renew(struct hf__store *store, struct hf__renewal *items, size_t count,
+                 int64_t deadline_ns, hf_error *err)
+{
+    struct hf__redlock *s = redlock_of(store);
+    struct hf__redlock_set *set = NULL;
+    struct renewing w = {.s = s, .items = items, .count = count};
+    int r = hf__redlock_take(s, deadline_ns, &set, err);
+
+    if (r != 0)
+        return r;
+    w.tallies = calloc(count, sizeof w.tallies[0]);
+    if (w.tallies == NULL) {
+        hf__redlock_give(s, set);
+        return hf__fail(err, HF_NO_MEMORY, NULL);
+    }
+    w.ask = (struct hf__redlock_ask){.script = HF__REDLOCK_RENEW,
+                                     .write = write_renewals,
+                                     .argc = 1 + 3 * count,
+                                     .reply = count_renewals,
+                                     .decided = all_renewed,
+                                     .to = all_nodes(s)};
+    hf__redlock_round(s, set, &w.ask, deadline_ns);
+    hf__redlock_give(s, set);
+    if (votes(w.ask.replied) < s->quorum) {
+        hf__redlock_too_few(s, &w.ask, votes(w.ask.replied), err);
+        r = hf__wrap(err, HF_UNKNOWN, "renew");
+    } else {
+        answer_renewals(&w);
+    }
+    free(w.tallies);
+    return r;
+}
+
+static const char *const schemes[] = {"redlock", NULL};
+
+const struct hf__store_type hf_store_type_v1 = {
+    .abi = HF__STORE_ABI,
+    .name = "redlock",
+    .schemes = schemes,
+    .summary = "several independent Redis servers that vote (no fencing token)",
+    .capabilities = HF_CAN_LEASE | HF_CAN_DETACH | HF_CAN_PROCESS,
+    .options = hf__redlock_options,
+    .open = hf__redlock_open,
+    .close = hf__redlock_close,
+    .attempt = attempt,
+    .withdraw = withdraw,
+    .release = release,
+    .renew = renew,
+    .inspect = hf__redlock_inspect,
+};
