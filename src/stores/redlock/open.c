@@ -14,7 +14,7 @@
 const struct hf__option hf__redlock_options[] = {
     HF__REDIS_LINK_OPTIONS,
     {"tls", HF__TEXT, "off", 0, 0, "off, verify or insecure, to all servers"},
-    {"max_ttl", HF__DURATION, "60s", 100, 86400000,
+    {"max_ttl", HF__DURATION, "60s", HF_TTL_MIN_MS, HF_TTL_MAX_MS,
      "the longest ttl that any client asks for; must be the same for all clients"},
     {"restart_guard", HF__SWITCH, "on", 0, 0,
      "a server that has been up for less than max_ttl has no vote: it may have forgotten locks"},
