@@ -6,8 +6,9 @@
  *        `-----------------+----- failed -------'
  *
  * A node that does not answer keeps its line: what is sent later queues up behind what it has not
- * read yet, so that a release can never overtake its attempt. The replies are then owed, and
- * dropped when they come. */
+ * read yet, so that a release can never overtake its attempt. For the same reason the scripts are
+ * loaded with the log-in: nobody may be there to teach them when a late request is read. The
+ * replies are then owed, and dropped when they come. */
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -21,6 +22,25 @@
 
 #define BACKOFF_MIN_MS 10
 #define BACKOFF_MAX_MS 500
+
+#define X(id, name) extern const char hf__redlock_lua_##name[], hf__redlock_lua_##name##_sha1[];
+HF__REDLOCK_SCRIPTS(X)
+#undef X
+
+static const struct {
+    const char *text, *sha1;
+} scripts[] = {
+#define X(id, name) {hf__redlock_lua_##name, hf__redlock_lua_##name##_sha1},
+    HF__REDLOCK_SCRIPTS(X)
+#undef X
+};
+
+#define SCRIPT_COUNT (sizeof scripts / sizeof scripts[0])
+
+const char *hf__redlock_script_text(enum hf__redlock_script script, bool whole)
+{
+    return whole ? scripts[script].text : scripts[script].sha1;
+}
 
 void hf__redlock_hang_up(struct hf__redlock_line *line)
 {
@@ -131,6 +151,8 @@ static int begin(struct hf__redlock *s, struct hf__redlock_node *node,
     line->step = hf__redis_login_first(&s->set);
     line->since_ns = hf__now_ns(s->base.host->env);
     hf__redis_login_ask(&s->set, line->c);
+    for (size_t i = 0; i < SCRIPT_COUNT; i++)
+        hf__redis_command(line->c, "SCRIPT", "LOAD", scripts[i].text, (char *)NULL);
     return 0;
 }
 
@@ -211,6 +233,7 @@ static int settle(struct hf__redlock *s, size_t i, struct hf__redlock_line *line
                        err);
     line->up_since_ns = now_ns - line->c->facts.uptime_s * 1000 * HF__NS_PER_MS;
     line->state = HF__REDLOCK_READY;
+    line->owed = SCRIPT_COUNT;
     pthread_mutex_lock(&s->mutex);
     s->nodes[i].failures = 0;
     pthread_mutex_unlock(&s->mutex);

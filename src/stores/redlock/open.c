@@ -106,33 +106,40 @@ static int take_pong(struct hf__redlock_ask *ask, size_t node, redisReply **repl
     return 0;
 }
 
-static bool never(const struct hf__redlock_ask *ask)
+/* Those that are away or slow are not waited for. */
+struct looking {
+    struct hf__redlock_ask ask;
+    size_t quorum;
+};
+
+static bool enough(const struct hf__redlock_ask *ask)
 {
-    (void)ask;
-    return false;
+    return (size_t)__builtin_popcount(ask->replied) >= ((const struct looking *)ask)->quorum;
 }
 
 static int look_at_servers(struct hf__redlock *s, hf_error *err)
 {
-    struct hf__redlock_ask ask = {.script = HF__REDLOCK_NO_SCRIPT,
-                                  .write = write_ping,
-                                  .argc = 1,
-                                  .reply = take_pong,
-                                  .decided = never,
-                                  .to = (1U << s->count) - 1};
+    struct looking w = {.ask = {.script = HF__REDLOCK_NO_SCRIPT,
+                                .write = write_ping,
+                                .argc = 1,
+                                .reply = take_pong,
+                                .decided = enough,
+                                .to = (1U << s->count) - 1},
+                        .quorum = s->quorum};
+    const hf_error *why = &w.ask.why;
     struct hf__redlock_set *set = NULL;
     int64_t deadline_ns = hf__redlock_soon(s, s->node_timeout_ms, INT64_MAX);
     int r = hf__redlock_take(s, deadline_ns, &set, err);
 
     if (r != 0)
         return r;
-    hf__redlock_round(s, set, &ask, deadline_ns);
+    hf__redlock_round(s, set, &w.ask, deadline_ns);
     hf__redlock_give(s, set);
-    if (ask.why.code == 0 || ask.why.code == HF_UNAVAILABLE)
+    if (why->code == 0 || why->code == HF_UNAVAILABLE)
         return 0;
     if (err != NULL)
-        *err = ask.why;
-    return ask.why.code;
+        *err = *why;
+    return why->code;
 }
 
 static void init_locks(struct hf__redlock *s)

@@ -90,6 +90,9 @@ __attribute__((visibility("default"))) extern const struct hf__store_type hf_sto
 /* Begins to connect, if it is time to. Errors: why not; the node is noted. */
 int hf__redlock_dial(struct hf__redlock *s, size_t node, struct hf__redlock_line *line,
                      int64_t deadline_ns, hf_error *err);
+/* The script itself, or its SHA-1. */
+const char *hf__redlock_script_text(enum hf__redlock_script script, bool whole);
+
 void hf__redlock_hang_up(struct hf__redlock_line *line);
 
 /* Writes and reads what can be without waiting. Replies are passed on in turn, but for those of the

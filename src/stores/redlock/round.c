@@ -16,18 +16,6 @@
 #define QUIET_MS   1000 /* idle for so long: look whether the server has hung up */
 #define EVENTS_ANY (POLLIN | POLLOUT | POLLERR | POLLHUP)
 
-#define X(id, name) extern const char hf__redlock_lua_##name[], hf__redlock_lua_##name##_sha1[];
-HF__REDLOCK_SCRIPTS(X)
-#undef X
-
-static const struct {
-    const char *text, *sha1;
-} scripts[] = {
-#define X(id, name) {hf__redlock_lua_##name, hf__redlock_lua_##name##_sha1},
-    HF__REDLOCK_SCRIPTS(X)
-#undef X
-};
-
 enum part { ABSENT, TO_SEND, SENT, ANSWERED };
 
 struct round {
@@ -50,7 +38,7 @@ static void write_request(struct round *r, size_t node, bool whole)
     } else {
         hf__redis_begin(c, 2 + ask->argc);
         hf__redis_add_text(c, whole ? "EVAL" : "EVALSHA");
-        hf__redis_add_text(c, whole ? scripts[ask->script].text : scripts[ask->script].sha1);
+        hf__redis_add_text(c, hf__redlock_script_text(ask->script, whole));
     }
     ask->write(ask, node, c);
 }
