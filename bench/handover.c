@@ -7,7 +7,9 @@
  * One hand-over is then: an attempt that queues, a release that lets the other in, and a wake-up.
  * The floor of it: the transactions of one acquire and release, and one datagram. */
 #include <holdfast.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -112,6 +114,7 @@ static void run_two(const struct plan *plan, role *play)
         pid_t pid = fork();
         BENCH_MUST(pid >= 0, "fork failed");
         if (pid == 0) {
+            prctl(PR_SET_PDEATHSIG, SIGKILL); /* if the other one fails */
             play(plan, i == 0, ends[i]);
             exit(0);
         }

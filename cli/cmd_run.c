@@ -1,2 +1,204 @@
-#include "cli.h"
-const struct cli_verb cli_verb_run = {.name = "run", .operands = "", .summary = ""};
+/* holdfast run: flock(1) across machines. Checks the command line; run.c does the rest. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/url.h"
+#include "run.h"
+
+#include "util/banned.h"
+
+#define KILL_AFTER_USUAL_MS 5000
+#define MAX_HOLD_MOST_MS    (100LL * 365 * 24 * 3600000)
+
+static struct {
+    bool shared, exclusive, nonblock, never, guard;
+    int64_t wait_ms, conflict, limit, ttl_ms, delay_ms, max_hold_ms, kill_after_ms, status_fd;
+    int signal, on_lost;
+    const char *shell_command, *note;
+} given = {
+    .wait_ms = HF_FOREVER,
+    .conflict = EXIT_NOT_OBTAINED,
+    .kill_after_ms = -1,
+    .status_fd = -1,
+    .signal = SIGTERM,
+};
+
+static const struct cli_option options[] = {
+    {'s', "shared", CLI_FLAG, &given.shared, NULL, NULL, 0, 0, "share it with other readers"},
+    {'x', "exclusive", CLI_FLAG, &given.exclusive, NULL, NULL, 0, 0, "be alone (the default)"},
+    {'n', "nonblock", CLI_FLAG, &given.nonblock, NULL, NULL, 0, 0, "do not wait"},
+    {'w', "wait", CLI_DURATION, &given.wait_ms, "DUR", NULL, 0, 0,
+     "wait at most so long (0: as -n)"},
+    {'E', "conflict-exit-code", CLI_NUMBER, &given.conflict, "N", NULL, 0, 255,
+     "the exit status if it was not obtained (1)"},
+    {'c', "command", CLI_TEXT, &given.shell_command, "COMMAND", NULL, 0, 0,
+     "run this with $SHELL -c, or /bin/sh"},
+    {0, "limit", CLI_NUMBER, &given.limit, "N", NULL, 1, UINT32_MAX,
+     "share it among at most N holders"},
+    {0, "ttl", CLI_DURATION, &given.ttl_ms, "DUR", NULL, HF_TTL_MIN_MS, HF_TTL_MAX_MS,
+     "the lease, renewed while the command runs (30s)"},
+    {0, "never-expires", CLI_FLAG, &given.never, NULL, NULL, 0, 0,
+     "no lease: if this machine dies, it is broken by hand"},
+    {0, "lock-delay", CLI_DURATION, &given.delay_ms, "DUR", NULL, 0, HF_DELAY_MAX_MS,
+     "keep it closed so long if we vanish"},
+    {0, "max-hold", CLI_DURATION, &given.max_hold_ms, "DUR", NULL, 1, MAX_HOLD_MOST_MS,
+     "end the command after so long"},
+    {0, "signal", CLI_SIGNAL, &given.signal, "SIG", NULL, 0, 0,
+     "what the command is sent first when the lock ends (TERM)"},
+    {0, "kill-after", CLI_DURATION, &given.kill_after_ms, "DUR", NULL, 0, HF_TTL_MAX_MS,
+     "and so long before SIGKILL (5s, at most ttl/4)"},
+    {0, "on-lost", CLI_CHOICE, &given.on_lost, "WHAT", "kill|term|ignore", 0, 0,
+     "kill: signal, then SIGKILL; term: only the signal; ignore: only say so"},
+    {0, "guard", CLI_FLAG, &given.guard, NULL, NULL, 0, 0,
+     "a guardian kills the command's group if we are killed or stopped"},
+    {0, "status-fd", CLI_NUMBER, &given.status_fd, "N", NULL, 0, INT32_MAX,
+     "write what became of it to this descriptor, as one line of JSON"},
+    {0, "note", CLI_TEXT, &given.note, "TEXT", NULL, 0, 0,
+     "what others see beside the lock (the command line)"},
+    {0},
+};
+
+/* The command line in one string, cut to what a note may have, between characters. */
+static void describe(char *const *argv, char *buf, size_t size)
+{
+    size_t len = 0;
+
+    for (size_t i = 0; argv[i] && len + 1 < size; i++) {
+        size_t n = strlen(argv[i]), room = size - 1 - len;
+        if (i > 0) {
+            buf[len++] = ' ';
+            room--;
+        }
+        n = n < room ? n : room;
+        memcpy(buf + len, argv[i], n);
+        len += n;
+    }
+    if (len + 1 == size)
+        while (len > 0 && ((unsigned char)buf[len - 1] & 0x80))
+            len--;
+    buf[len] = '\0';
+}
+
+static int check_leases(struct run_settings *set)
+{
+    char kill_after[32], ttl[32], longest[32], shortest[32];
+
+    if (given.never && given.ttl_ms != 0)
+        return cli_fail_usage("run", "choose one of --ttl and --never-expires");
+    set->ttl_ms = given.never ? HF_NEVER : given.ttl_ms ? given.ttl_ms : HF_TTL_DEFAULT_MS;
+    set->margin_ms = leash_margin_ms(given.never ? HF_TTL_DEFAULT_MS : set->ttl_ms);
+    set->kill_after_ms = given.kill_after_ms;
+    if (set->kill_after_ms < 0) {
+        set->kill_after_ms = KILL_AFTER_USUAL_MS;
+        if (!given.never && set->ttl_ms / 4 < set->kill_after_ms)
+            set->kill_after_ms = set->ttl_ms / 4;
+    }
+    if (given.never || given.on_lost == LEASH_IGNORE ||
+        set->kill_after_ms <= leash_longest_ms(set->ttl_ms))
+        return 0;
+    hf__format_duration(set->kill_after_ms, kill_after, sizeof kill_after);
+    hf__format_duration(set->ttl_ms, ttl, sizeof ttl);
+    hf__format_duration(leash_longest_ms(set->ttl_ms), longest, sizeof longest);
+    hf__format_duration(leash_shortest_ttl_ms(set->kill_after_ms), shortest, sizeof shortest);
+    return cli_fail_usage("run",
+                          "--kill-after %s does not fit into --ttl %s: half of the lease is for "
+                          "renewing it, and both the signal and SIGKILL must come before its end; "
+                          "give at most --kill-after %s, or at least --ttl %s",
+                          kill_after, ttl, longest, shortest);
+}
+
+static int check_mode(struct run_settings *set)
+{
+    if (given.exclusive && given.shared)
+        return cli_fail_usage("run", "choose one of -s and -x");
+    if (given.exclusive && given.limit != 0)
+        return cli_fail_usage("run", "a lock with --limit is shared: leave out -x");
+    set->mode = given.shared || given.limit != 0 ? HF_SHARED : HF_EXCLUSIVE;
+    set->limit = (uint32_t)given.limit;
+    set->wait_ms = given.nonblock ? 0 : given.wait_ms;
+    return 0;
+}
+
+static int check_status_fd(struct run_settings *set)
+{
+    set->status_fd = (int)given.status_fd;
+    if (set->status_fd < 0)
+        return 0;
+    int flags = fcntl(set->status_fd, F_GETFL);
+    if (flags < 0 || (flags & O_ACCMODE) == O_RDONLY)
+        return cli_fail_usage("run", "--status-fd %d is not open for writing; in a shell: %d>FILE",
+                              set->status_fd, set->status_fd);
+    /* It is for us. Standard output and standard error stay the command's as well. */
+    if (set->status_fd > 2)
+        fcntl(set->status_fd, F_SETFD, FD_CLOEXEC);
+    return 0;
+}
+
+/* NAME COMMAND..., NAME -- COMMAND..., -c COMMAND NAME, or NAME -c COMMAND as flock(1) has it. */
+static int find_command(int argc, char **argv, char **shell, char ***ret_command)
+{
+    const char *text = given.shell_command, *user_shell = getenv("SHELL");
+    int rest = 1;
+
+    if (argc > 1 && strcmp(argv[1], "--") == 0)
+        rest = 2;
+    if (!text && argc == 3 && strcmp(argv[1], "-c") == 0) {
+        text = argv[2];
+        rest = 3;
+    }
+    if (text && argc > rest)
+        return cli_fail_usage("run", "give either -c or a command, not both");
+    if (!text && argc <= rest)
+        return cli_fail_usage("run", "a command is missing: holdfast run NAME -- COMMAND");
+    *ret_command = argv + rest;
+    if (!text)
+        return 0;
+    shell[0] = (char *)(user_shell && *user_shell ? user_shell : "/bin/sh");
+    shell[1] = (char *)"-c";
+    shell[2] = (char *)text;
+    *ret_command = shell;
+    return 0;
+}
+
+static int run_verb(struct cli *cli, int argc, char **argv)
+{
+    struct run_settings set = {
+        .lock_delay_ms = given.delay_ms,
+        .max_hold_ms = given.max_hold_ms,
+        .policy = (enum leash_policy)given.on_lost,
+        .signal = given.signal,
+        .guard = given.guard,
+        .conflict_status = (int)given.conflict,
+    };
+    char *shell[4] = {NULL};
+    char note[HF_NOTE_MAX + 1];
+    int status;
+
+    if (argc < 1)
+        return cli_fail_usage("run",
+                              "a name and a command are missing: holdfast run NAME -- COMMAND");
+    /* The options stood before: what they left behind is not the command's. */
+    argv[argc] = NULL;
+    set.name = argv[0];
+    if (!cli_check_name("run", set.name))
+        return EXIT_USAGE;
+    if ((status = find_command(argc, argv, shell, &set.argv)) != 0 ||
+        (status = check_mode(&set)) != 0 || (status = check_leases(&set)) != 0 ||
+        (status = check_status_fd(&set)) != 0)
+        return status;
+    describe(set.argv, note, sizeof note);
+    set.note = given.note ? given.note : note;
+    return run(cli, &set);
+}
+
+const struct cli_verb cli_verb_run = {
+    .name = "run",
+    .operands = "NAME -- COMMAND [ARG...]",
+    .summary = "Run a command while holding a lock.",
+    .options = options,
+    .operands_end_options = true,
+    .run = run_verb,
+};

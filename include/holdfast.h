@@ -188,14 +188,15 @@ typedef struct hf_options {
     int64_t ttl_ms;        /* the lease; 0: HF_TTL_DEFAULT_MS; HF_NEVER: until released or broken */
     int64_t wait_ms;       /* 0: do not wait; HF_FOREVER; measured on CLOCK_BOOTTIME */
     int64_t lock_delay_ms; /* how long it stays closed if we vanish instead of releasing it */
-    int64_t max_hold_ms; /* the keeper stops renewing after so long, the lock is LOST; 0: no cap */
-    int reentrant;       /* the same owner may acquire again and releases as often */
-    uint64_t owner;      /* who is "the same owner"; 0: the calling thread */
-    int by_hand;         /* the keeper does not renew: call hf_lock_renew() */
-    int confirmed;       /* return only when the store knows that we know: for a command that
-                            detaches, or where max_hold matters to the millisecond */
-    const char *note;    /* shown to people who ask who holds it; at most HF_NOTE_MAX bytes */
-    hf_cancel *cancel;   /* ends the wait when fired */
+    int64_t max_hold_ms;   /* the keeper stops renewing after so long, the lock is LOST; 0: no cap;
+                              needs a lease */
+    int reentrant;         /* the same owner may acquire again and releases as often */
+    uint64_t owner;        /* who is "the same owner"; 0: the calling thread */
+    int by_hand;           /* the keeper does not renew: call hf_lock_renew() */
+    int confirmed;         /* return only when the store knows that we know: for a command that
+                              detaches, or where max_hold matters to the millisecond */
+    const char *note;      /* shown to people who ask who holds it; at most HF_NOTE_MAX bytes */
+    hf_cancel *cancel;     /* ends the wait when fired */
     hf_lock_callback *on_at_risk; /* a renewal is overdue; the lock is still ours */
     hf_lock_callback *on_lost;    /* the lock is lost; at most once */
     hf_wait_callback *on_wait;    /* still waiting */

@@ -6,6 +6,7 @@ leases to end much more than they compute. Everything a leg says goes to build-c
 
 import argparse
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -18,6 +19,8 @@ import results
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 OUT = os.path.join(TOP, "build-check")
 CPUS = os.cpu_count() or 2
+GCC = {"CC": "gcc", "CXX": "g++"}
+TELLING = re.compile(r"FAIL|not ok|[Ee]rror|ERROR|Sanitizer|Assert|Traceback")
 
 
 class StepFailed(Exception):
@@ -67,10 +70,11 @@ class Leg:
         status, output = self.run(command, **environment)
         results.add_program(self.tally, what, output, "failed" if status else "passed")
 
-    def build(self, *options, targets=(), **environment):
+    def build(self, *options, **environment):
         if not os.path.exists(os.path.join(self.dir, "build.ninja")):
             self.must("configure", ["meson", "setup", "--werror", *options, self.dir, TOP], **environment)
-        self.must("build", ["ninja", "-k0", "-C", self.dir, f"-j{max(1, CPUS // 2)}", *targets])
+        self.must("build", ["ninja", "-k0", "-C", self.dir, f"-j{max(1, CPUS // 2)}"])
+        self.say(f"built ({time.monotonic() - self.started:.0f} s)")
 
     def test(self, *suites, slower=1, **environment):
         command = ["meson", "test", "-C", self.dir, "--no-rebuild", "--num-processes", str(CPUS),
@@ -88,21 +92,21 @@ class Leg:
 
 def leg_gcc(leg):
     """The build that people use, and every test there is."""
-    leg.build(CC="gcc")
+    leg.build(**GCC)
     leg.test()
     leg.checks("capabilities", [sys.executable, "scripts/capabilities.py", leg.test_log])
 
 
 def leg_clang(leg):
     """The other compiler, and the fuzz targets over their kept corpus."""
-    leg.build("-Dfuzz=true", CC="clang")
+    leg.build("-Dfuzz=true", CC="clang", CXX="clang++")
     leg.test("unit", "fuzz")
 
 
 def leg_asan(leg):
     """Memory errors, leaks and undefined behaviour."""
     leg.build("-Db_sanitize=address,undefined", "-Db_lundef=false",
-              "-Dc_args=-fno-sanitize-recover=undefined", CC="gcc")
+              "-Dc_args=-fno-sanitize-recover=undefined", **GCC)
     leg.test("unit", "doorman", "conformance", "fault", "cli", "examples", slower=3,
              HOLDFAST_TEST_SHORT="1", ASAN_OPTIONS="detect_stack_use_after_return=1",
              UBSAN_OPTIONS="print_stacktrace=1")
@@ -110,14 +114,14 @@ def leg_asan(leg):
 
 def leg_tsan(leg):
     """Data races and lock order."""
-    leg.build("-Db_sanitize=thread", "-Db_lundef=false", CC="gcc")
+    leg.build("-Db_sanitize=thread", "-Db_lundef=false", **GCC)
     leg.test("unit", "doorman", "conformance", "examples", slower=5, HOLDFAST_TEST_SHORT="1",
              TSAN_OPTIONS="halt_on_error=1 second_deadlock_stack=1")
 
 
 def leg_install(leg):
     """What `meson install` gives, used from outside the tree."""
-    leg.build("--buildtype=release", "-Dtests=false", "--prefix=/usr", CC="gcc")
+    leg.build("--buildtype=release", "-Dtests=false", "--prefix=/usr", **GCC)
     leg.checks("install", ["sh", "scripts/check-install.sh", leg.dir])
 
 
@@ -130,6 +134,15 @@ def leg_style(leg):
 LEGS = {name[4:]: function for name, function in list(globals().items()) if name.startswith("leg_")}
 
 
+def excerpt(output, limit=30):
+    """What somebody wants to see of a failure: all of it if it is short, else what tells and the end."""
+    lines = output.strip().splitlines()
+    if len(lines) > limit:
+        head = [line for line in lines[:-limit // 2] if TELLING.search(line)]
+        lines = head[:limit // 2] + ["..."] + lines[-limit // 2:]
+    return "\n".join("    " + line[:200] for line in lines)
+
+
 def run_leg(name):
     leg = Leg(name)
     if os.path.exists(leg.log_path):
@@ -140,8 +153,7 @@ def run_leg(name):
     except StepFailed:
         pass
     for case, output in leg.tally.failures:
-        tail = "\n".join("    " + line for line in output.strip().splitlines()[-30:])
-        leg.say(f"FAILED: {case}\n{tail}")
+        leg.say(f"FAILED: {case}\n{excerpt(output)}")
     leg.say(f"{leg.tally.text()} ({time.monotonic() - leg.started:.0f} s)")
     return leg
 

@@ -20,17 +20,17 @@ library:sqlite3   libsqlite3-dev       sqlite-devel          sqlite      sqlite-
 
 # shellcheck disable=SC2034
 test_needs='
+command:g++       g++                  gcc-c++               gcc         g++
 command:python3   python3              python3               python      python3
 library:cmocka    libcmocka-dev        libcmocka-devel       cmocka      cmocka-dev
 command:clang     clang                clang                 clang       clang
 fuzzer            libclang-rt-dev      compiler-rt           compiler-rt compiler-rt
 command:clang-format clang-format      clang-tools-extra     clang       clang-extra-tools
 command:shellcheck shellcheck          ShellCheck            shellcheck  shellcheck
-command:file      file                 file                  file        file
-command:expect    expect               expect                expect      expect
+command:jq        jq                   jq                    jq          jq
+command:ps        procps               procps-ng             procps-ng   procps
 command:mandoc    mandoc               mandoc                mandoc      mandoc
 command:zsh       zsh                  zsh                   zsh         zsh
-command:setpriv   util-linux           util-linux            util-linux  setpriv
 '
 
 say() {

@@ -78,7 +78,7 @@ def add_program(tally, name, output, status):
             failed = 1
         if skipped and not names:
             names = [f"({skipped} cases)"]
-    tally.skips += [f"{name} {case}".strip() for case in names]
+    tally.skips += [" ".join([name, *case.split()]) for case in names]
     tally.add(name, passed, failed, skipped, output)
 
 

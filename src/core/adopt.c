@@ -73,8 +73,10 @@ int hf__adopt(hf_lock *lock, const char *ticket, const hf_options *opt, hf_error
         r = learn_grant(lock, err);
     if (r == 0)
         r = hf__lock_renew_once(lock, err);
+    if (r == HF_LOST)
+        return hf__fail(err, HF_STALE, NULL);
     if (r < 0)
-        return r == HF_LOST ? HF_STALE : r;
+        return r;
 
     hf__lock_client(client);
     lock->held_ns = hf__now_ns(client->env);

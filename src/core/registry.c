@@ -177,6 +177,16 @@ static int check_wrapper(const struct hf__url *url, const struct hf__option *tab
     return r;
 }
 
+/* A store that names itself in its messages is not named twice. */
+static int name_store(hf_error *err, int code, const char *name)
+{
+    size_t len = strlen(name);
+
+    if (err != NULL && strncmp(err->text, name, len) == 0 && err->text[len] == ':')
+        return code;
+    return hf__wrap(err, code, "%s", name);
+}
+
 static int open_parsed(const struct hf__host *host, const struct hf__url *url,
                        struct hf__store **ret_store, hf_error *err)
 {
@@ -197,7 +207,7 @@ static int open_parsed(const struct hf__host *host, const struct hf__url *url,
         r = hf__url_check(url, type->options, err);
     if (r == 0)
         r = type->open(url, host, ret_store, err);
-    return r == 0 ? 0 : hf__wrap(err, r, "%s", type->name);
+    return r == 0 ? 0 : name_store(err, r, type->name);
 }
 
 int hf__store_open(const struct hf__host *host, const char *url, struct hf__store **ret_store,

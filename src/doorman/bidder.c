@@ -124,6 +124,8 @@ enum hf__advice hf__bidder_woken(struct hf__bidder *b, uint64_t generation, int6
         return HF__ASK;
 
     struct hf__answer as_if = {.sent_ns = b->queued_sent_ns, .lease_ms = b->queued_lease_ms};
+    if (PLANTED(LATE_WAKE_BELIEVED))
+        as_if.sent_ns = now_ns;
     return hold(b, generation, &as_if, now_ns);
 }
 

@@ -295,7 +295,7 @@ struct hf__answer hf__doorman_attempt(struct hf__record *record, const struct hf
 
     struct hf__entry *e = hf__record_find(record, &bid->ticket);
     if (e == NULL && is_full(record))
-        return answer(HF__FULL);
+        return answer(let_in(record, NULL, at) ? HF__FULL : HF__MORE);
     if (e == NULL)
         e = join(record, bid, who, at.now_ms);
     else if (e->place == HF__WAITING)

@@ -60,9 +60,10 @@ struct hf__entry {
 };
 
 /* The entries in the order in which they joined. A store that does not want to load a long queue
- * gives all that are not WAITING, those whose until_ms has passed, the first few waiters, and the
- * one the operation is about; the `unseen` waiters it left out then stand in the queue just before
- * entries[gap], or at its end if gap == count. */
+ * gives all that are not WAITING, those whose until_ms has passed (or, where its clock can go back,
+ * is further ahead than lease_ms), the first few waiters, and the one the operation is about; the
+ * `unseen` waiters it left out then stand in the queue just before entries[gap], or at its end if
+ * gap == count. */
 struct hf__record {
     uint64_t generation; /* the last one given */
     struct hf__entry *entries;

@@ -14,6 +14,7 @@
     X(LIMIT_OFF_BY_ONE)            \
     X(EXPIRED_HOLDER_RENEWS)       \
     X(STALE_WAKE_BELIEVED)         \
+    X(LATE_WAKE_BELIEVED)          \
     X(ATTEMPT_KEEPS_OLD_LEASE)     \
     X(SHORTER_DELAY_OVERWRITES)    \
     X(EARLY_RENEWAL_CLAIMS)        \

@@ -103,7 +103,8 @@ nothing_left() {
 run_case() {
     umask 077
     dir=$(mktemp -d)
-    trap 'rm -rf "$dir"' EXIT
+    # What a failed test leaves running would hold our output, and so the next test, for ever.
+    trap 'kill $(jobs -p) 2>/dev/null || :; rm -rf "$dir"' EXIT
     cd "$dir"
     unset HOLDFAST_NAME HOLDFAST_HELD XDG_CONFIG_HOME XDG_STATE_HOME NO_COLOR
     HOME=$dir HOLDFAST_URL=sqlite:$dir/store/locks.db LC_ALL=C.UTF-8
@@ -118,7 +119,7 @@ run_all() {
     passed=0 failed=0
     for name in $(sed -n 's/^\(test_[a-z0-9_]*\)() {$/\1/p' "$0"); do
         code=0
-        report=$(sh "$0" --case "$name" 2>&1) || code=$?
+        report=$(timeout -k 5 60 sh "$0" --case "$name" 2>&1) || code=$?
         case $code in
         0) passed=$((passed + 1)) ;;
         77) printf 'skipped %s: %s\n' "$name" "$report" ;;

@@ -81,6 +81,12 @@ test_every_function_is_in_the_manual() {
     [ "$(wc -l <declared)" -gt 30 ]
 }
 
+test_the_example_compiles() {
+    sed -n '/^\.Sh EXAMPLES/,/^\.Ed/p' "$MAN/holdfast.3" | sed '/^\./d; s/\\e/\\/g' >example.c
+    grep -q hf_acquire example.c
+    "${CC:-cc}" -Wall -Wextra -Werror -fsyntax-only -I "$(dirname "$HEADER")" example.c
+}
+
 test_every_error_and_capability_is_in_the_manual() {
     grep -oE 'X\(HF_[A-Z_]+' "$HEADER" | cut -c3- | sort -u >names
     for name in $(cat names); do

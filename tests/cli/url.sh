@@ -53,6 +53,14 @@ test_empty_environment_counts_as_unset() {
     exists store/locks.db
 }
 
+test_without_a_url_the_embedded_store_is_used() {
+    [ "$(id -u)" -ne 0 ] || skip "root's is not to be touched"
+    unset HOLDFAST_URL
+    hf lock -q x --ttl 5s
+    status_is 0
+    exists .local/state/holdfast/locks.db
+}
+
 test_config_mistakes_are_refused() {
     unset HOLDFAST_URL
     write_config .config/holdfast/config 600 'colour = blue'
@@ -156,6 +164,17 @@ test_unusable_files_are_refused() {
     HOLDFAST_URL=sqlite:$PWD/file/locks.db
     hf ls
     refused 69 'not a directory'
+}
+
+test_full_disk_is_told() {
+    mkdir small
+    unshare -rm mount -t tmpfs none small 2>/dev/null || skip 'mounting needs a user namespace'
+    HOLDFAST_URL=sqlite:$PWD/small/locks.db
+    status=0 last='holdfast lock on a full disk'
+    # shellcheck disable=SC2016
+    unshare -rm sh -c 'mount -t tmpfs -o size=32k,mode=700 none small
+        "$HOLDFAST" lock x --ttl 5s' >out 2>err || status=$?
+    refused 69 'disk is full; make room'
 }
 
 waits_for() {

@@ -94,7 +94,7 @@ static size_t count_lines(const char *path, const char *operation, const char *a
     size_t count = 0;
 
     CHECK(in != NULL);
-    snprintf(wanted, sizeof wanted, " %s ", operation);
+    snprintf(wanted, sizeof wanted, operation[0] != '\0' ? " %s " : "%s", operation);
     while (fgets(line, sizeof line, in) != NULL)
         count += strstr(line, wanted) != NULL && strstr(line, answer) != NULL;
     fclose(in);

@@ -74,6 +74,28 @@ static void c8_broken_lock_is_followed_by_its_delay(struct ctx *ctx)
     EXPECT(HF_STALE, hf_lock_release(lock, &ctx->err));
 }
 
+static void c8_shorter_delay_does_not_cut_a_longer_one(struct ctx *ctx)
+{
+    static const int64_t delays_ms[] = {HF_DELAY_MAX_MS, 200};
+    hf_client *client = open_client(ctx);
+    const char *name = name_of(ctx, "a");
+    hf_lock *locks[2];
+
+    for (size_t i = 0; i < 2; i++) {
+        hf_options opt = shared(LONG_MS, 0);
+        opt.lock_delay_ms = delays_ms[i];
+        locks[i] = TAKE(ctx, client, name, opt);
+    }
+    for (size_t i = 0; i < 2; i++)
+        EXPECT(HF_OK, hf_break(client, name, HF_NTS, hf_lock_ticket(locks[i]), 1, &ctx->err));
+    await_count(client, name, HF_PLACE_LINGERING, 1);
+    CHECK(look_at(client, name).remaining_ms > HF_DELAY_MAX_MS / 2);
+    EXPECT(HF_BUSY, probe(client, name));
+    EXPECT(HF_OK, hf_break(client, name, HF_NTS, hf_lock_ticket(locks[0]), 1, &ctx->err));
+    for (size_t i = 0; i < 2; i++)
+        EXPECT(HF_STALE, hf_lock_release(locks[i], &ctx->err));
+}
+
 static void c9_one_reader_of_several_is_broken(struct ctx *ctx)
 {
     hf_client *client = open_client(ctx);
@@ -138,8 +160,9 @@ const struct conformance_case cases_broken[] = {
     CASE(BREAK, c3_lock_broken_now_opens_at_once),
     CASE(BREAK, c7_keeper_learns_that_the_lock_was_broken),
     CASE(BREAK | HF_CAN_DELAY, c8_broken_lock_is_followed_by_its_delay),
+    CASE(BREAK | HF_CAN_SHARE | HF_CAN_DELAY, c8_shorter_delay_does_not_cut_a_longer_one),
     CASE(BREAK | HF_CAN_SHARE, c9_one_reader_of_several_is_broken),
     CASE(BREAK | HF_CAN_QUEUE, c5_broken_waiter_goes_to_the_end_of_the_queue),
     CASE(BREAK, c3_break_needs_the_right_ticket),
-    {NULL, 0, NULL},
+    {0},
 };

@@ -124,5 +124,5 @@ const struct conformance_case cases_close[] = {
     CASE(0, c13_close_leaves_no_thread_and_no_descriptor),
     CASE(0, c13_client_starts_no_thread_before_the_first_acquire),
     CASE(0, c1_setup_and_diagnosis_do_no_harm),
-    {NULL, 0, NULL},
+    {0},
 };

@@ -215,7 +215,7 @@ static void c5_crowd_of_processes_is_served_although_some_die(struct ctx *ctx)
 }
 
 const struct conformance_case cases_crowd[] = {
-    CASE(HF_CAN_QUEUE, c5_crowd_of_threads_is_served),
-    CASE(HF_CAN_QUEUE | HF_CAN_PROCESS, c5_crowd_of_processes_is_served_although_some_die),
-    {NULL, 0, NULL},
+    CASE_ALONE(HF_CAN_QUEUE, c5_crowd_of_threads_is_served),
+    CASE_ALONE(HF_CAN_QUEUE | HF_CAN_PROCESS, c5_crowd_of_processes_is_served_although_some_die),
+    {0},
 };

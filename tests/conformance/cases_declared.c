@@ -106,5 +106,5 @@ const struct conformance_case cases_declared[] = {
     CASE(0, c10_checking_is_as_declared),
     CASE(0, c3_breaking_is_as_declared),
     CASE(0, c2_detaching_is_as_declared),
-    {NULL, 0, NULL},
+    {0},
 };

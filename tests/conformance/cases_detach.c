@@ -91,7 +91,7 @@ static void c3_adopted_lock_is_kept_alive(struct ctx *ctx)
 {
     hf_client *client = open_client(ctx);
     const char *name = name_of(ctx, "a");
-    hf_lock *lock = TAKE(ctx, client, name, options(1000, 0));
+    hf_lock *lock = TAKE(ctx, client, name, options(1500, 0));
     hf_options opt = options(0, 0);
     char ticket[HF_TICKET_SIZE];
 
@@ -150,5 +150,5 @@ const struct conformance_case cases_detach[] = {
     CASE(HF_CAN_DETACH, c3_adopted_lock_is_kept_alive),
     CASE(HF_CAN_DETACH, c7_lost_lock_cannot_be_detached),
     CASE(HF_CAN_DETACH | HF_CAN_PROCESS, c2_process_takes_over_from_another),
-    {NULL, 0, NULL},
+    {0},
 };

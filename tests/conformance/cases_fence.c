@@ -305,5 +305,5 @@ const struct conformance_case cases_fence[] = {
     CASE(TOKEN | HF_CAN_LEASE, c10_gate_refuses_a_writer_that_was_overtaken),
     CASE(TOKEN | HF_CAN_SHARE, c10_gate_knows_readers_from_writers),
     CASE(CHECKED | HF_CAN_SHARE | HF_CAN_LIMIT, c10_gate_has_no_order_for_limited_grants),
-    {NULL, 0, NULL},
+    {0},
 };

@@ -214,6 +214,21 @@ static void c5_attempt_that_arrives_after_the_release_gets_nothing(struct ctx *c
     EXPECT(HF_OK, probe(plain, name));
 }
 
+static void c5_attempt_that_arrives_after_the_lease_gets_nothing(struct ctx *ctx)
+{
+    hf_client *client = open_fault(ctx, "late=attempt" AT_THE_END), *plain = open_client(ctx);
+    const char *name = name_of(ctx, "a");
+    hf_options opt = options(SHORT_MS, 0);
+
+    opt.by_hand = 1;
+    hf_lock *lock = TAKE(ctx, client, name, opt);
+    await_free(plain, name);
+    EXPECT(HF_STALE, hf_lock_release(lock, &ctx->err));
+    close_client(ctx, client);
+    CHECK(count_place(plain, name, HF_PLACE_INSIDE) == 0); /* a ticket is let in once */
+    EXPECT(HF_OK, probe(plain, name));
+}
+
 static void c2_release_that_arrives_late_releases_nobody_else(struct ctx *ctx)
 {
     hf_client *client = open_fault(ctx, "late=release" AT_THE_END), *plain = open_client(ctx);
@@ -305,8 +320,9 @@ const struct conformance_case cases_lost_reply[] = {
     CASE(HF_CAN_QUEUE, c5_attempt_that_arrives_after_the_timeout_gets_nothing),
     CASE(HF_CAN_QUEUE, c5_attempt_that_arrives_after_the_cancel_gets_nothing),
     CASE(0, c5_attempt_that_arrives_after_the_release_gets_nothing),
+    CASE(HF_CAN_LEASE, c5_attempt_that_arrives_after_the_lease_gets_nothing),
     CASE(0, c2_release_that_arrives_late_releases_nobody_else),
     CASE(0, c1_storm_of_faults_lets_nobody_in_twice_1),
     CASE(0, c1_storm_of_faults_lets_nobody_in_twice_2),
-    {NULL, 0, NULL},
+    {0},
 };

@@ -224,5 +224,5 @@ const struct conformance_case cases_mutex[] = {
     CASE(HF_CAN_LEASE, c2_late_release_of_what_nobody_took_is_stale),
     CASE(0, c2_no_lock_can_be_released_without_a_handle),
     CASE(0, c2_every_grant_has_a_ticket_of_its_own),
-    {NULL, 0, NULL},
+    {0},
 };

@@ -294,5 +294,5 @@ const struct conformance_case cases_names[] = {
     CASE(0, c1_prefix_means_itself_not_a_pattern),
     CASE(0, c1_view_is_sorted_and_tells_who),
     CASE(0, c1_notes_have_a_limit),
-    {NULL, 0, NULL},
+    {0},
 };

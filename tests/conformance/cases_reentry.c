@@ -175,5 +175,5 @@ const struct conformance_case cases_reentry[] = {
     CASE(HF_CAN_LEASE, c11_lost_lock_is_not_entered_while_another_holds_it),
     CASE(HF_CAN_DETACH, c11_lock_held_twice_is_not_detached),
     CASE(HF_CAN_DETACH, c11_owner_cannot_adopt_what_it_has),
-    {NULL, 0, NULL},
+    {0},
 };

@@ -292,5 +292,5 @@ const struct conformance_case cases_rw[] = {
     CASE(LIMIT, c1_writer_and_limit_exclude_each_other),
     CASE(LIMIT, c1_limit_holds_among_many_threads),
     CASE(LIMIT | HF_CAN_LEASE, c1_place_of_a_vanished_holder_is_given_on),
-    {NULL, 0, NULL},
+    {0},
 };

@@ -327,5 +327,5 @@ const struct conformance_case cases_wait[] = {
     CASE(HF_CAN_QUEUE | HF_CAN_PROCESS, c5_waiter_that_died_at_the_head_costs_seconds),
     CASE(HF_CAN_QUEUE | HF_CAN_PROCESS, c5_waiter_that_died_leaves_the_queue),
     CASE(HF_CAN_QUEUE, c5_waiter_is_told_its_place_and_may_look),
-    {NULL, 0, NULL},
+    {0},
 };

@@ -170,6 +170,31 @@ static void c12_wake_up_after_the_turn_has_passed_is_not_believed(struct ctx *ct
     EXPECT(HF_OK, hf_lock_release(bid_join_lock(&late), &ctx->err));
 }
 
+static void c12_answer_from_before_the_grant_does_not_take_it_away(struct ctx *ctx)
+{
+    char path[] = "/tmp/conformance-trace-XXXXXX";
+    int fd = mkstemp(path);
+    hf_client *waiting = open_traced(ctx, "slow=renew:1:800ms,attempt:4:800ms", path);
+    hf_client *client = open_client(ctx);
+    const char *name = name_of(ctx, "a");
+    hf_lock *lock = TAKE(ctx, client, name, options(HOUR_MS, 0));
+    struct bid bid;
+
+    listen_first(waiting, name);
+    bid_queue(&bid, waiting, name, options(3000, HF_FOREVER), 1);
+    /* After the three attempts so far: a sign of life, or another attempt. Its answer is under way.
+     */
+    await_line(path, "", "-> queued", 4);
+    EXPECT(HF_OK, hf_lock_release(lock, &ctx->err));
+    lock = bid_join_lock(&bid);
+    await_line(path, "renew", "claimed", 1); /* so the slow answer has arrived before */
+    CHECK(hf_lock_state(lock) != HF_STATE_LOST);
+    EXPECT(HF_OK, hf_lock_renew(lock, &ctx->err));
+    EXPECT(HF_OK, hf_lock_release(lock, &ctx->err));
+    close(fd);
+    unlink(path);
+}
+
 #define PUSH (HF_CAN_PUSH | HF_CAN_QUEUE | HF_CAN_LEASE)
 
 const struct conformance_case cases_wake[] = {
@@ -179,6 +204,7 @@ const struct conformance_case cases_wake[] = {
     CASE(PUSH, c12_lost_wake_up_costs_time_only),
     CASE(PUSH, c12_repeated_wake_up_grants_nothing_twice),
     CASE(PUSH, c12_stale_wake_up_is_not_believed),
+    CASE(PUSH, c12_answer_from_before_the_grant_does_not_take_it_away),
     CASE(PUSH, c12_wake_up_after_the_turn_has_passed_is_not_believed),
-    {NULL, 0, NULL},
+    {0},
 };

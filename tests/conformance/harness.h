@@ -53,17 +53,18 @@ struct conformance_case {
     const char *name; /* the rule, with its clause in front: "c5_timed_out_waiter_never_holds" */
     uint32_t needs;   /* enum hf_capability */
     void (*run)(struct ctx *ctx);
+    bool alone; /* it keeps the store so busy that no other case runs beside it */
 };
-#define CASE(needs, name)  \
-    {                      \
-#name, needs, name \
-    }
+/* clang-format off */
+#define CASE(needs, name)       {#name, needs, name, false}
+#define CASE_ALONE(needs, name) {#name, needs, name, true}
+/* clang-format on */
 
 /* Each file of cases ends in such a table, which ends with a NULL name. */
 extern const struct conformance_case cases_declared[], cases_mutex[], cases_wait[], cases_rw[],
     cases_lease[], cases_lost[], cases_delay[], cases_names[], cases_reentry[], cases_fence[],
     cases_never[], cases_fork[], cases_crowd[], cases_lost_reply[], cases_wake[], cases_broken[],
-    cases_close[], cases_detach[];
+    cases_close[], cases_detach[], cases_cut_off[];
 
 /* Expectations. -----------------------------------------------------------------------------------
  */
@@ -113,6 +114,7 @@ size_t in_queue(hf_client *client, size_t waiting);   /* how many of them the st
 void await_free(hf_client *client, const char *name); /* nobody inside, lingering or waiting */
 void await_lost(hf_lock *lock);                       /* by its descriptor */
 void await_age(int64_t since_ms, int64_t ms);         /* until so much time has passed */
+/* Until a trace has so many lines of this operation ("": any) with this answer. */
 void await_line(const char *path, const char *operation, const char *answer, size_t count);
 
 /* The only entry of this name; fails the case if there are more or less. */

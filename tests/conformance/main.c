@@ -19,9 +19,10 @@
 #define JOBS_MAX         16
 
 static const struct conformance_case *const tables[] = {
-    cases_declared, cases_mutex,  cases_wait,  cases_wake,   cases_rw,      cases_lease,
-    cases_lost,     cases_delay,  cases_names, cases_detach, cases_reentry, cases_fence,
-    cases_never,    cases_broken, cases_fork,  cases_close,  cases_crowd,   cases_lost_reply,
+    cases_declared, cases_mutex,      cases_wait,    cases_wake,  cases_rw,
+    cases_lease,    cases_lost,       cases_cut_off, cases_delay, cases_names,
+    cases_detach,   cases_never,      cases_broken,  cases_fence, cases_reentry,
+    cases_fork,     cases_lost_reply, cases_close,   cases_crowd,
 };
 #define TABLE_COUNT (sizeof tables / sizeof tables[0])
 
@@ -253,6 +254,29 @@ static void skip(struct suite *s, const struct conformance_case *c)
     print_result("skip", c, ": this store does not have: %s", why);
 }
 
+static void wait_for_all(struct suite *s)
+{
+    while (is_running(s))
+        wait_for_some(s);
+}
+
+static void run(struct suite *s, const struct conformance_case *c, unsigned number)
+{
+    struct job *job;
+
+    if (c->needs & ~s->can) {
+        skip(s, c);
+        return;
+    }
+    if (c->alone)
+        wait_for_all(s);
+    while ((job = free_job(s)) == NULL)
+        wait_for_some(s);
+    start(s, job, c, number);
+    if (c->alone)
+        wait_for_all(s);
+}
+
 static void run_all(struct suite *s)
 {
     unsigned number = 0;
@@ -260,20 +284,11 @@ static void run_all(struct suite *s)
     for (size_t t = 0; t < TABLE_COUNT; t++) {
         for (const struct conformance_case *c = tables[t]; c->name != NULL; c++) {
             number++;
-            if (s->only != NULL && fnmatch(s->only, c->name, 0) != 0)
-                continue;
-            if (c->needs & ~s->can) {
-                skip(s, c);
-                continue;
-            }
-            struct job *job;
-            while ((job = free_job(s)) == NULL)
-                wait_for_some(s);
-            start(s, job, c, number);
+            if (s->only == NULL || fnmatch(s->only, c->name, 0) == 0)
+                run(s, c, number);
         }
     }
-    while (is_running(s))
-        wait_for_some(s);
+    wait_for_all(s);
 }
 
 static int list(void)

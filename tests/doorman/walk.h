@@ -34,8 +34,7 @@
 #define NOW_MS INT64_C(1000000000)
 #define NOW_NS (NOW_MS * 1000000)
 
-/* Scenarios. --------------------------------------------------------------------------------------
- */
+/* Scenarios. ------------------------------------------------------------------------------ */
 struct bidding {
     hf_mode mode;
     uint32_t limit;
@@ -70,8 +69,7 @@ struct hunt {
 extern const struct hunt hunts[];
 extern const size_t hunt_count;
 
-/* The world. --------------------------------------------------------------------------------------
- */
+/* The world. ------------------------------------------------------------------------------ */
 enum kind {
     NO_MESSAGE,
     /* requests */
@@ -138,6 +136,9 @@ struct finding {
     const char *clause, *what;
 };
 
+#define FOUND(clause, what) ((struct finding){clause, what})
+#define FINE                ((struct finding){NULL, NULL})
+
 /* Things worth seeing; a walk that never sees one of them proves nothing about it. */
 #define SIGHTS(X)                                                       \
     X(HANDED_OVER, "a grant by hand-over")                              \
@@ -174,6 +175,8 @@ struct walk {
     struct promise_cache *promises;
 };
 
+#define SAW(k, sight) ((k)->sights[SAW_##sight]++)
+
 /* walk_world.c */
 uint8_t ticket_of(const struct world *w, int client);
 int client_of(uint8_t ticket);
@@ -186,7 +189,8 @@ void world_tick(const struct scenario *s, struct world *w);
 struct hf__entry *entry_of(struct world *w, uint8_t ticket);
 bool conflict(const struct scenario *s, uint8_t a, uint8_t b);
 
-/* walk_pack.c */
+/* walk_tidy.c, walk_pack.c */
+void world_tidy(const struct scenario *s, struct world *w);
 size_t world_pack(const struct scenario *s, struct world *w, uint8_t out[MAX_PACKED]);
 void world_unpack(const struct scenario *s, const uint8_t *in, struct world *w);
 

@@ -4,9 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FOUND(clause, what) ((struct finding){clause, what})
-#define FINE                ((struct finding){NULL, NULL})
-
 /* Who believes that it holds is, by the store's account, inside at least as long (C3, C7, C12). */
 static struct finding check_belief(struct world *w, int i)
 {
@@ -82,8 +79,7 @@ static struct finding check_gate(struct walk *k, struct world *w, int i)
     return FINE;
 }
 
-/* Promises: somebody who goes on asking gets in, if all others die now. ---------------------------
- */
+/* Promises: somebody who goes on asking gets in, if all others die now. ------------------- */
 #define PROMISES (1u << 20)
 
 struct promise_cache {

@@ -1,8 +1,4 @@
-/* A world as few bytes, in one form for all worlds that can only do the same.
- *
- * Left out is what no rule will look at again; clamped is what is only compared with something that
- * has passed; generations become ranks. Loading gives back a world that behaves alike, which is
- * then the one the walk goes on with. */
+/* A world as few bytes: the key under which the walk knows it, and from which it goes on. */
 #include "walk.h"
 
 #include <stdlib.h>
@@ -65,8 +61,7 @@ static int64_t ns_ago(const struct scenario *s, int ticks)
     return NOW_NS - ticks * s->tick_ms * 1000000;
 }
 
-/* Generations. ------------------------------------------------------------------------------------
- */
+/* Generations. ---------------------------------------------------------------------------- */
 static void rank_add(struct writer *p, uint64_t generation)
 {
     size_t i = p->ranks;
@@ -89,50 +84,6 @@ static void put_rank(struct writer *p, uint64_t generation)
     put(p, r);
 }
 
-/* A "queued" generation is compared with none but the wake-ups of its ticket that are under way. */
-static void tidy_queued(const struct world *w, uint8_t ticket, uint64_t *generation)
-{
-    for (size_t i = 0; i < w->message_count; i++) {
-        const struct message *m = &w->message[i];
-        if (m->kind == WAKE && m->ticket == ticket && m->generation <= *generation)
-            return;
-    }
-    *generation = 0;
-}
-
-/* The gate's levels are compared with generations that somebody has or will have. */
-static void tidy_gate(struct world *w, uint64_t *level)
-{
-    for (size_t i = 0; i < w->entry_count; i++) {
-        if (w->entries[i].generation != 0 && w->entries[i].generation <= *level)
-            return;
-    }
-    for (int c = 0; c < MAX_CLIENTS; c++) {
-        if (w->client[c].bidder.generation != 0 && w->client[c].bidder.generation <= *level)
-            return;
-    }
-    for (size_t i = 0; i < w->message_count; i++) {
-        if (w->message[i].generation != 0 && w->message[i].generation <= *level)
-            return;
-    }
-    *level = 0;
-}
-
-static void tidy_generations(const struct scenario *s, struct world *w)
-{
-    for (int c = 0; c < s->clients; c++)
-        tidy_queued(w, ticket_of(w, c), &w->client[c].bidder.queued_generation);
-    for (size_t i = 0; i < w->message_count; i++) {
-        struct message *m = &w->message[i];
-        uint64_t generation = m->generation;
-        if ((m->kind == ATTEMPT_ANSWER || m->kind == RENEW_ANSWER) && m->verdict == HF__QUEUED)
-            tidy_queued(w, m->ticket, &generation);
-        m->generation = (uint8_t)generation;
-    }
-    tidy_gate(w, &w->gate_exclusive);
-    tidy_gate(w, &w->gate_highest);
-}
-
 /* The last generation given is above all others or equal: no matter which. */
 static void rank_all(struct writer *p, struct world *w)
 {
@@ -153,40 +104,7 @@ static void rank_all(struct writer *p, struct world *w)
     w->generation = p->rank[p->ranks - 1];
 }
 
-/* The store's entries. ----------------------------------------------------------------------------
- */
-static void tidy_entry(struct hf__entry *e)
-{
-    int64_t passed_ms = 0;
-
-    if (e->place == HF__RETIRED || e->place == HF__WAITING)
-        e->generation = 0, e->claimed = false;
-    if (e->place == HF__INSIDE)
-        passed_ms = e->lock_delay_ms + e->retire_ms;
-    if (e->place == HF__LINGERING)
-        passed_ms = e->retire_ms;
-    if (e->until_ms < NOW_MS - passed_ms)
-        e->until_ms = NOW_MS - passed_ms;
-}
-
-/* Only among waiters does the order count. */
-static void sort_entries(struct world *w)
-{
-    for (size_t i = 1; i < w->entry_count; i++) {
-        struct hf__entry e = w->entries[i];
-        size_t k = i;
-        if (e.place == HF__WAITING)
-            continue;
-        for (; k > 0; k--) {
-            const struct hf__entry *before = &w->entries[k - 1];
-            if (before->place != HF__WAITING && before->ticket.bits[0] < e.ticket.bits[0])
-                break;
-            w->entries[k] = *before;
-        }
-        w->entries[k] = e;
-    }
-}
-
+/* The store's entries. -------------------------------------------------------------------- */
 static void put_entry(struct writer *p, const struct hf__entry *e)
 {
     int64_t left_ms = e->until_ms == HF__NEVER ? HF__NEVER : e->until_ms - NOW_MS;
@@ -217,52 +135,7 @@ static void get_entry(struct reader *r, struct hf__entry *e)
     e->generation = (uint64_t)get(r);
 }
 
-/* Clients. ----------------------------------------------------------------------------------------
- */
-static void tidy_bidder(const struct scenario *s, struct client *c)
-{
-    struct hf__bidder *b = &c->bidder, old = *b;
-    int64_t life_ns = (s->life + 1) * s->tick_ms * 1000000;
-
-    hf__bidder_init(b);
-    b->phase = old.phase == HF__LOST_IT ? HF__OVER : old.phase;
-    if (old.phase == HF__LOST_IT || (old.phase == HF__OVER && c->pending == NOTHING_PENDING))
-        return;
-    b->unanswered = old.unanswered;
-    if (old.phase == HF__HOLDING) {
-        b->generation = old.generation;
-        b->claimed = old.claimed;
-        b->lease_ms = old.lease_ms;
-        b->sent_ns = old.lease_ms == HF__NEVER ? NOW_NS : old.sent_ns;
-        b->deadline_ns = old.deadline_ns;
-        b->known_ns = old.known_ns < NOW_NS - life_ns ? NOW_NS - life_ns : old.known_ns;
-        if (!c->attempt_out)
-            b->known_ns = NOW_NS; /* only compared with the answer to an attempt */
-    } else if (old.phase != HF__OVER && old.queued_lease_ms != 0) {
-        int64_t far_ns = old.queued_lease_ms * 1000000;
-        far_ns = far_ns < life_ns ? life_ns : far_ns;
-        b->queued_generation = old.queued_generation;
-        b->queued_lease_ms = old.queued_lease_ms;
-        b->queued_sent_ns =
-            old.queued_sent_ns < NOW_NS - far_ns ? NOW_NS - far_ns : old.queued_sent_ns;
-    }
-}
-
-/* A client that has nothing left to do is as good as dead. */
-static void tidy_client(const struct scenario *s, struct client *c, int bids)
-{
-    bool over = c->bidder.phase == HF__OVER || c->bidder.phase == HF__LOST_IT;
-
-    if (!c->alive || (over && c->pending == NOTHING_PENDING && c->bid + 1 >= bids)) {
-        uint8_t bid = c->bid;
-        memset(c, 0, sizeof *c);
-        c->bid = bid;
-        c->bidder.phase = HF__OVER;
-        return;
-    }
-    tidy_bidder(s, c);
-}
-
+/* Clients. -------------------------------------------------------------------------------- */
 static void put_client(struct writer *p, const struct client *c)
 {
     const struct hf__bidder *b = &c->bidder;
@@ -322,8 +195,7 @@ static void get_client(struct reader *r, struct client *c)
         c->bidder.phase = HF__OVER;
 }
 
-/* Messages. ---------------------------------------------------------------------------------------
- */
+/* Messages. ------------------------------------------------------------------------------- */
 static void put_message(struct writer *p, const struct message *m)
 {
     put(p, m->kind | m->ticket << 4);
@@ -384,62 +256,7 @@ static void put_messages(struct writer *p, const struct world *w)
     }
 }
 
-/* Tickets that are over.
- * --------------------------------------------------------------------------- */
-
-/* Nobody will send an attempt with this ticket, none is under way, and it is neither inside nor
- * waits. Whether it is remembered then makes no difference, nor does what arrives late for it (that
- * it makes the store sweep is a move of its own). */
-static bool is_spent(struct world *w, uint8_t t)
-{
-    const struct client *c = &w->client[client_of(t)];
-    const struct hf__entry *e = entry_of(w, t);
-
-    if (e != NULL && e->place != HF__RETIRED)
-        return false;
-    for (size_t i = 0; i < w->message_count; i++) {
-        if (w->message[i].ticket == t && w->message[i].kind == ATTEMPT)
-            return false;
-    }
-    return !c->alive || ticket_of(w, client_of(t)) > t || c->bidder.phase == HF__OVER ||
-           c->bidder.phase == HF__LOST_IT;
-}
-
-static void bury(struct world *w, uint8_t t)
-{
-    struct hf__entry *e = entry_of(w, t);
-    struct hf__record record = {.entries = w->entries, .count = w->entry_count};
-    size_t kept = 0;
-
-    if (e != NULL)
-        e->place = HF__GONE;
-    hf__record_settle(&record);
-    w->entry_count = record.count;
-    for (size_t i = 0; i < w->message_count; i++) {
-        if (w->message[i].ticket != t || !w->message[i].late)
-            w->message[kept++] = w->message[i];
-    }
-    w->message_count = kept;
-    w->ghost[t] = (struct ghost){.closed = w->ghost[t].closed};
-}
-
-static void tidy_ghost(struct world *w, uint8_t t)
-{
-    const struct hf__entry *e = entry_of(w, t);
-    struct ghost *g = &w->ghost[t];
-
-    if (is_spent(w, t)) {
-        bury(w, t);
-        return;
-    }
-    if (e == NULL || (e->place != HF__INSIDE && e->place != HF__LINGERING))
-        g->claimed = 0;
-    if (g->withdrawn)
-        g->barred = 0;
-}
-
-/* Ghosts and the whole. ---------------------------------------------------------------------------
- */
+/* Ghosts and the whole. ------------------------------------------------------------------- */
 static void put_ghost(struct writer *p, const struct ghost *g)
 {
     put(p, g->withdrawn | g->claimed << 1 | g->broken << 2 | g->cut << 3);
@@ -463,14 +280,7 @@ size_t world_pack(const struct scenario *s, struct world *w, uint8_t out[MAX_PAC
 {
     struct writer p = {.at = out, .s = s};
 
-    for (size_t i = 0; i < w->entry_count; i++)
-        tidy_entry(&w->entries[i]);
-    for (int c = 0; c < s->clients; c++)
-        tidy_client(s, &w->client[c], s->client[c].bids);
-    for (uint8_t t = 0; t < s->clients * MAX_BIDS; t++)
-        tidy_ghost(w, t);
-    sort_entries(w);
-    tidy_generations(s, w);
+    world_tidy(s, w);
     rank_all(&p, w);
 
     put(&p, w->deaths | w->breaks << 2 | w->steps_back << 4 | w->stepped << 6);

@@ -188,6 +188,7 @@ const struct hunt hunts[] = {
     BUG(LIMIT_OFF_BY_ONE, "two limits", "C1"),
     BUG(EXPIRED_HOLDER_RENEWS, "two writers", "C2"),
     BUG(STALE_WAKE_BELIEVED, "requests twice, two bids", "C12"),
+    BUG(LATE_WAKE_BELIEVED, "two writers", "C3"),
     BUG(ATTEMPT_KEEPS_OLD_LEASE, "long delays on the way", "C3"),
     BUG(SHORTER_DELAY_OVERWRITES, "readers broken", "C8"),
     BUG(EARLY_RENEWAL_CLAIMS, "never expires", "C8"),

@@ -142,7 +142,8 @@ static void print_violation(struct walk *k, const struct seen *seen, struct stat
 {
     struct world before;
 
-    printf("  %s is broken: %s\n", f.clause, f.what);
+    printf("  %s is broken: %s (generations are renumbered by rank in every state)\n", f.clause,
+           f.what);
     print_path(k->s, seen, last.parent);
     load(k->s, seen, last.parent, &before);
     printf("  - ");
@@ -174,14 +175,14 @@ static struct finding expand(struct walk *k, struct seen *seen, uint32_t i, stru
         }
         meet(k->s, seen, &next, from);
     }
-    return (struct finding){NULL, NULL};
+    return FINE;
 }
 
-static double seconds_now(void)
+static double seconds_used(void)
 {
     struct timespec t;
 
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
     return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
@@ -190,7 +191,7 @@ struct result search(struct walk *k, bool print_trace)
     struct seen seen = {0};
     struct result r = {0};
     struct world w;
-    double begin = seconds_now();
+    double begin = seconds_used();
 
     world_begin(k->s, &w);
     meet(k->s, &seen, &w, (struct state){0});
@@ -199,7 +200,7 @@ struct result search(struct walk *k, bool print_trace)
         r.exhausted = seen.count >= MAX_STATES;
     }
     r.states = seen.count;
-    r.seconds = seconds_now() - begin;
+    r.seconds = seconds_used() - begin;
     free(seen.arena);
     free(seen.state);
     free(seen.table);

@@ -1,12 +1,11 @@
 /* The same tour over sqlite:, where SQLite's own allocations fail in turn as well: its memory is
  * made to come from malloc of this program, which is counted. */
-#include <ftw.h>
 #include <malloc.h>
 #include <sqlite3.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "lib/check.h"
+#include "lib/scratch.h"
 #include "lib/torture.h"
 #include "scenario.h"
 
@@ -54,25 +53,10 @@ static int set_up(void **state)
         .xInit = start,
         .xShutdown = end,
     };
-    static char shm[] = "/dev/shm/holdfast-torture-XXXXXX", tmp[] = "/tmp/holdfast-torture-XXXXXX";
 
     if (sqlite3_config(SQLITE_CONFIG_MALLOC, &methods) != SQLITE_OK)
         return -1;
-    *state = mkdtemp(shm); /* thousands of files, and none of them needs a disk */
-    if (*state == NULL)
-        *state = mkdtemp(tmp);
-    return *state != NULL ? 0 : -1;
-}
-
-static int remove_one(const char *path, const struct stat *info, int kind, struct FTW *where)
-{
-    (void)info, (void)kind, (void)where;
-    return remove(path);
-}
-
-static int tear_down(void **state)
-{
-    return nftw(*state, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    return scratch_make(state);
 }
 
 /* A file of its own for each run, so that its making is tortured too. */
@@ -89,7 +73,7 @@ static int tour_sqlite(void *arg)
 
 static void c6_sqlite_is_left_empty_if_closing_finds_memory(void **state)
 {
-    torture_run(tour_sqlite, *state, 7);
+    torture_run(tour_sqlite, *state, 3);
 }
 
 int main(void)
@@ -98,5 +82,5 @@ int main(void)
         cmocka_unit_test(c6_sqlite_is_left_empty_if_closing_finds_memory),
     };
 
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, set_up, scratch_remove);
 }

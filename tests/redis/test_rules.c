@@ -18,12 +18,13 @@
     X(release)     \
     X(withdraw)    \
     X(renew)       \
-    X(break)
+    X(break)       \
+    X(attempt_quick)
 #define X(name) extern const char hf__redis_lua_##name[], hf__redis_lua_##name##_sha1[];
 SCRIPTS(X)
 #undef X
 
-enum { ATTEMPT, RELEASE, WITHDRAW, RENEW, BREAK, KINDS };
+enum { ATTEMPT, RELEASE, WITHDRAW, RENEW, BREAK, ATTEMPT_QUICK };
 static const char *const kind_names[] = {"attempt", "release", "withdraw", "renew", "break"};
 static const struct {
     const char *text, *sha1;
@@ -91,7 +92,7 @@ static struct request make_request(struct world *w)
 
 static struct hf__moment moment(const struct world *w)
 {
-    return (struct hf__moment){.now_ms = w->now_ms, .stamp_us = (uint64_t)w->now_ms * 1000 + 7};
+    return (struct hf__moment){.now_ms = w->now_ms, .stamp_us = (uint64_t)w->now_ms * 1000};
 }
 
 static struct hf__answer ask_doorman(struct world *w, const struct request *q)
@@ -112,47 +113,49 @@ static struct hf__answer ask_doorman(struct world *w, const struct request *q)
     }
 }
 
-/* The words of a call; `text` is their storage. */
+/* The words of an attempt after its ticket, as redis.c makes them. */
+struct terms {
+    char span[24], lease[24], terms[160], more[64];
+    size_t terms_len;
+};
+
+static void make_terms(const struct hf__bid *bid, const char *ticket, struct terms *t)
+{
+    int64_t lease_ms = bid->ttl_ms > 0 ? bid->ttl_ms : hf__provisional_lease_ms(0);
+
+    snprintf(t->span, sizeof t->span, "%" PRId64,
+             lease_ms + (bid->ttl_ms > 0 ? bid->lock_delay_ms : 0));
+    snprintf(t->lease, sizeof t->lease, "%" PRId64, lease_ms);
+    t->terms_len = (size_t)snprintf(
+        t->terms, sizeof t->terms, "%c %s %" PRId64 " %" PRId64 " %" PRId64 "%cabc%cwho",
+        bid->ttl_ms > 0 ? 'Y' : 'N', ticket, bid->ttl_ms, bid->lock_delay_ms, bid->retire_ms, 0, 0);
+    snprintf(t->more, sizeof t->more, "%c %u %d 0:0", bid->mode == HF_SHARED ? 'S' : 'X',
+             bid->limit, bid->queue);
+}
+
 static redisReply *ask_redis(struct world *w, const struct request *q)
 {
-    char key[32], book[48], ticket[HF_TICKET_SIZE], second[24], clock[24];
-    char limit[16], ttl[24], delay[24], retire[24], number[24];
-    const char *argv[20];
-    int argc = 0;
+    char key[32], book[48], ticket[HF_TICKET_SIZE], number[24], second[24], fraction[24];
+    bool quick = q->kind == ATTEMPT && q->bid.mode == HF_EXCLUSIVE;
+    struct terms t;
 
     hf__ticket_format(&q->bid.ticket, ticket);
+    make_terms(&q->bid, ticket, &t);
     snprintf(key, sizeof key, "rules:%u", w->lock);
     snprintf(book, sizeof book, "holdfast.b:{%s}", key);
-    snprintf(limit, sizeof limit, "%u", q->bid.limit);
-    snprintf(ttl, sizeof ttl, "%" PRId64, q->bid.ttl_ms);
-    snprintf(delay, sizeof delay, "%" PRId64, q->bid.lock_delay_ms);
-    snprintf(retire, sizeof retire, "%" PRId64, q->bid.retire_ms);
     snprintf(number, sizeof number, "%" PRIu64,
              q->kind == RENEW ? q->generation : (uint64_t)q->number);
     snprintf(second, sizeof second, "%" PRId64, w->now_ms / 1000);
-    snprintf(clock, sizeof clock, "%" PRId64, w->now_ms % 1000 * 1000 + 7);
+    snprintf(fraction, sizeof fraction, "%" PRId64, w->now_ms % 1000 * 1000 + 7);
 
-    const char *head[] = {"EVALSHA", scripts[q->kind].sha1, "2", key, book, ticket};
-    const char *bid[] = {
-        q->bid.mode == HF_SHARED ? "S" : "X", limit, ttl, delay, retire, q->bid.queue ? "1" : "0"};
-    for (size_t i = 0; i < COUNT(head); i++)
-        argv[argc++] = head[i];
-    for (size_t i = 0; q->kind == ATTEMPT && i < COUNT(bid); i++)
-        argv[argc++] = bid[i];
-    size_t lens[20];
-    if (q->kind != ATTEMPT)
-        argv[argc++] = number;
-    for (int i = 0; i < argc; i++)
-        lens[i] = strlen(argv[i]);
-    if (q->kind == ATTEMPT) {
-        argv[argc] = "abc\0who";
-        lens[argc++] = 7;
-        argv[argc] = "0", lens[argc++] = 1;
-        argv[argc] = "0", lens[argc++] = 1;
-    }
-    argv[argc] = second, lens[argc++] = strlen(second);
-    argv[argc] = clock, lens[argc++] = strlen(clock);
-    redisReply *reply = redisCommandArgv(w->redis, argc, argv, lens);
+    const char *sha1 = scripts[quick ? ATTEMPT_QUICK : q->kind].sha1;
+    redisReply *reply =
+        q->kind == ATTEMPT
+            ? redisCommand(w->redis, "EVALSHA %s 2 %s %s %s %s %s %s %b %s %s %s", sha1, key, book,
+                           ticket, t.span, t.lease, q->bid.lock_delay_ms > 0 ? "d" : "H", t.terms,
+                           t.terms_len, t.more, second, fraction)
+            : redisCommand(w->redis, "EVALSHA %s 2 %s %s %s %s %s %s", sha1, key, book, ticket,
+                           number, second, fraction);
     if (reply == NULL || reply->type == REDIS_REPLY_ERROR)
         fail_msg("lock %u step %u %s: %s", w->lock, w->step, kind_names[q->kind],
                  reply != NULL ? reply->str : w->redis->errstr);
@@ -165,11 +168,6 @@ static const char *word_of(enum hf__verdict verdict)
                                         "done",    "stale",  "lost", "more"};
 
     return words[verdict];
-}
-
-static int64_t number_of(const redisReply *reply, size_t i)
-{
-    return i < reply->elements ? reply->element[i]->integer : 0;
 }
 
 static int64_t shown(int64_t ms)
@@ -188,16 +186,14 @@ static void compare(const struct world *w, const struct request *q, const struct
         snprintf(wanted, sizeof wanted, "granted %" PRIu64 " %" PRId64 " %d", a->generation,
                  shown(a->lease_ms), a->claimed);
     if (a->verdict == HF__QUEUED)
-        snprintf(wanted, sizeof wanted, "queued %" PRIu64 " %" PRId64 " %zu %" PRId64,
+        snprintf(wanted, sizeof wanted, "queued %" PRIu64 " %" PRId64 " %zu %" PRId64 " 0",
                  a->generation, shown(a->lease_ms), a->position, shown(a->ask_again_ms));
-    snprintf(got, sizeof got, "%s", reply->element[0]->str);
-    if (strcmp(got, "granted") == 0)
-        snprintf(got, sizeof got, "granted %" PRId64 " %" PRId64 " %" PRId64, number_of(reply, 1),
-                 number_of(reply, 2), number_of(reply, 3));
-    if (strcmp(got, "queued") == 0)
-        snprintf(got, sizeof got, "queued %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64,
-                 number_of(reply, 1), number_of(reply, 2), number_of(reply, 3),
-                 number_of(reply, 4));
+    if (reply->type == REDIS_REPLY_INTEGER) /* the quick way */
+        snprintf(got, sizeof got, "granted %lld %" PRId64 " %d", reply->integer,
+                 q->bid.ttl_ms > 0 ? q->bid.ttl_ms : hf__provisional_lease_ms(0),
+                 q->bid.ttl_ms > 0);
+    else
+        snprintf(got, sizeof got, "%s", reply->str);
     if (strcmp(wanted, got) != 0)
         fail_msg("lock %u step %u at %" PRId64 ": %s of ticket %zu: doorman '%s', script '%s'",
                  w->lock, w->step, w->now_ms, kind_names[q->kind], q->who, wanted, got);
@@ -236,6 +232,25 @@ static void hear_calls(struct world *w, size_t count)
     }
 }
 
+/* The key's own time is over as well, as it would be on a real clock: at the end of the last lease,
+ * or of the lock-delay that follows it. */
+static void expire_key(struct world *w)
+{
+    int64_t until_ms = INT64_MIN;
+
+    for (size_t i = 0; i < w->record.count; i++) {
+        const struct hf__entry *e = &w->record.entries[i];
+        bool inside = e->place == HF__INSIDE;
+        int64_t end_ms = e->until_ms == HF__NEVER
+                             ? HF__NEVER
+                             : e->until_ms + (inside && e->claimed ? e->lock_delay_ms : 0);
+        if ((inside || e->place == HF__LINGERING) && end_ms > until_ms)
+            until_ms = end_ms;
+    }
+    if (until_ms != INT64_MIN && until_ms <= w->now_ms)
+        freeReplyObject(redisCommand(w->redis, "DEL rules:%u", w->lock));
+}
+
 static void step(struct world *w)
 {
     static const int64_t passes[] = {0, 0, 0, 1, 20, 99, 100, 350, 1000, 2500, 5000, 9000, 61000};
@@ -245,6 +260,7 @@ static void step(struct world *w)
     if (random_below(&w->random, 60) == 0)
         w->now_ms -= (int64_t)random_below(&w->random, 30000); /* the clock goes back */
 
+    expire_key(w);
     struct hf__answer a = ask_doorman(w, &q);
     redisReply *reply = ask_redis(w, &q);
     compare(w, &q, &a, q.kind == RENEW ? reply->element[0] : reply);

@@ -1,6 +1,7 @@
 /* One bid, from the first question to the handle, over a store that loses answers (C2, C5, C6), on
  * a clock that the test owns. */
 #include <pthread.h>
+#include <unistd.h>
 
 #include "lib/check.h"
 #include "lib/fake_clock.h"
@@ -245,6 +246,66 @@ static void c12_a_hand_over_is_pushed_and_claimed(void **state)
     hf_lock_release(a.lock, NULL);
 }
 
+/* Two locks of the other client, and a waiter of this one for the second. */
+struct early {
+    hf_lock *first, *second;
+    pthread_t waiter;
+    struct stage *stage;
+};
+
+static void *wait_for_second(void *arg)
+{
+    struct early *e = arg;
+    hf_lock *lock;
+
+    if (hf_acquire(e->stage->client, "second", HF_NTS, NULL, &lock, NULL) == 0)
+        hf_lock_release(lock, NULL);
+    return NULL;
+}
+
+/* The keeper takes calls in their order: when the second one has arrived, so has the first. */
+static void let_both_go(size_t position, void *arg)
+{
+    struct early *e = arg;
+
+    (void)position;
+    if (e->first == NULL)
+        return;
+    hf_lock_release(e->first, NULL);
+    hf_lock_release(e->second, NULL);
+    e->first = NULL;
+    pthread_join(e->waiter, NULL);
+}
+
+/* Without moving the clock: a waiter that missed its call would sleep for ever. */
+static bool ends_by_itself(struct asker *a)
+{
+    for (int tries = 0; tries < 20000 && !has_ended(a); tries++)
+        usleep(1000);
+    return has_ended(a) && pthread_join(a->thread, NULL) == 0;
+}
+
+static void c12_a_call_before_the_waiter_sleeps_is_the_grant(void **state)
+{
+    struct stage *s = *state;
+    struct early early = {.stage = s, .first = take(s->other)};
+    struct asker a;
+
+    assert_int_equal(hf_acquire(s->other, "second", HF_NTS, NULL, &early.second, NULL), 0);
+    assert_int_equal(pthread_create(&early.waiter, NULL, wait_for_second, &early), 0);
+    start(&a, s->client, 10); /* from then on the client listens */
+    finish(s, &a);
+    assert_int_equal(a.r, HF_TIMEOUT);
+
+    a = (struct asker){.client = s->client, .opt = HF_OPTIONS_INIT};
+    a.opt.on_wait = let_both_go;
+    a.opt.arg = &early;
+    assert_int_equal(pthread_create(&a.thread, NULL, ask, &a), 0);
+    assert_true(ends_by_itself(&a));
+    assert_int_equal(a.r, 0);
+    hf_lock_release(a.lock, NULL);
+}
+
 static void c5_a_lock_that_never_expires_is_claimed_before_it_is_had(void **state)
 {
     struct stage *s = *state;
@@ -275,6 +336,7 @@ int main(void)
         CASE(c5_a_cancelled_wait_leaves_nothing),
         CASE(closing_wakes_those_who_wait),
         CASE(c12_a_hand_over_is_pushed_and_claimed),
+        CASE(c12_a_call_before_the_waiter_sleeps_is_the_grant),
         CASE(c5_a_lock_that_never_expires_is_claimed_before_it_is_had),
     };
 

@@ -22,12 +22,12 @@ static int mode_of(const char *path)
     return (int)(st.st_mode & 07777);
 }
 
-static void makes_0700_directories_and_a_0600_file(void **state)
+static void makes_a_0700_directory_and_a_0600_file(void **state)
 {
     struct fixture *f = *state;
     char dir[200];
 
-    snprintf(f->path, sizeof f->path, "%.120s/a/b/locks.db", f->dir);
+    snprintf(f->path, sizeof f->path, "%.120s/a/locks.db", f->dir);
     snprintf(f->url, sizeof f->url, "sqlite:%s", f->path);
     mode_t old = umask(0);
     open_store(f);
@@ -35,10 +35,21 @@ static void makes_0700_directories_and_a_0600_file(void **state)
     check_number("file", mode_of(f->path), 0600);
     snprintf(dir, sizeof dir, "%s-wal", f->path);
     check_number("wal", mode_of(dir), 0600);
-    snprintf(dir, sizeof dir, "%s/a/b", f->dir);
-    check_number("directory", mode_of(dir), 0700);
     snprintf(dir, sizeof dir, "%s/a", f->dir);
-    check_number("its parent", mode_of(dir), 0700);
+    check_number("directory", mode_of(dir), 0700);
+}
+
+static void a_mistyped_path_does_not_grow_a_tree(void **state)
+{
+    struct fixture *f = *state;
+    char url[200];
+    struct stat st;
+
+    snprintf(url, sizeof url, "sqlite:%.120s/a/b/locks.db", f->dir);
+    check_number("code", try_open(f, url), HF_UNAVAILABLE);
+    check_contains("text", f->err.text, "create the directory");
+    snprintf(url, sizeof url, "%.120s/a", f->dir);
+    assert_int_equal(stat(url, &st), -1);
 }
 
 static void every_form_of_url_names_the_same_file(void **state)
@@ -317,7 +328,8 @@ int main(void)
 #define FRESH(test) cmocka_unit_test_setup_teardown(test, setup_fixture, teardown)
 #define OPEN(test)  cmocka_unit_test_setup_teardown(test, setup_open, teardown)
     const struct CMUnitTest tests[] = {
-        FRESH(makes_0700_directories_and_a_0600_file),
+        FRESH(makes_a_0700_directory_and_a_0600_file),
+        FRESH(a_mistyped_path_does_not_grow_a_tree),
         FRESH(every_form_of_url_names_the_same_file),
         FRESH(urls_without_a_file_are_refused),
         FRESH(a_symbolic_link_is_refused),

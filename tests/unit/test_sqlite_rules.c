@@ -4,7 +4,7 @@
 #include "unit/sqlite_fixture.h"
 
 #define NAMES      2
-#define PEOPLE     90 /* per name */
+#define PEOPLE     140 /* per name */
 #define OPERATIONS 60000
 #define CAPACITY   40000
 
@@ -207,7 +207,7 @@ static void answers_and_line_are_those_of_the_doorman(void **state)
 
     assert_non_null(w);
     w->f = *state;
-    w->dice.state = 20;
+    w->dice.state = 22;
     for (int lock = 0; lock < NAMES; lock++) {
         w->record[lock].entries = calloc(CAPACITY, sizeof *w->record[lock].entries);
         assert_non_null(w->record[lock].entries);

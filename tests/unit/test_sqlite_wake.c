@@ -105,8 +105,10 @@ static void c12_a_long_path_is_pushed_too(void **state)
     char deep[1024], *end = deep;
 
     end += snprintf(deep, sizeof deep, "sqlite:%s", f->dir);
-    for (int i = 0; i < 8; i++)
+    for (int i = 0; i < 8; i++) {
         end += snprintf(end, (size_t)(deep + sizeof deep - end), "/a-directory-with-a-long-name");
+        assert_int_equal(mkdir(deep + strlen("sqlite:"), 0700), 0);
+    }
     snprintf(end, (size_t)(deep + sizeof deep - end), "/locks.db");
     check_ok(f, "open", try_open(f, deep));
     check_hand_over(f);
@@ -133,6 +135,24 @@ static void c12_a_waiter_of_another_client_is_told_and_nobody_else(void **state)
     check_number("second", (int64_t)take_calls(other, other_fd).count, 0);
     other->type->close(other);
     f->store = mine;
+}
+
+/* Its sign of life finds that the holder has vanished; the answer to it cannot say "granted". */
+static void c12_a_waiter_let_in_by_its_own_sign_of_life_is_called(void **state)
+{
+    struct fixture *f = *state;
+    struct hf__bid holder = make_bid(f, "x"), waiter = make_bid(f, "x");
+    int fd = f->store->type->wake_fd(f->store);
+
+    holder.ttl_ms = 1 * SECOND;
+    waiter.queue = true;
+    attempt(f, &holder);
+    attempt(f, &waiter);
+    pass_time(f, 1 * SECOND);
+    renew(f, &waiter, 0);
+    struct calls calls = take_calls(f->store, fd);
+    check_number("calls", (int64_t)calls.count, 1);
+    assert_int_equal(renew(f, &waiter, calls.generation).verdict, HF__GRANTED);
 }
 
 static void c12_a_broken_holder_is_told_to_ask(void **state)
@@ -278,6 +298,7 @@ int main(void)
         OPEN(c12_a_waiter_that_asks_again_is_called_where_it_listens_now),
         cmocka_unit_test_setup_teardown(c12_a_long_path_is_pushed_too, setup_fixture, teardown),
         OPEN(c12_a_waiter_of_another_client_is_told_and_nobody_else),
+        OPEN(c12_a_waiter_let_in_by_its_own_sign_of_life_is_called),
         OPEN(c12_a_broken_holder_is_told_to_ask),
         OPEN(a_dead_clients_socket_is_removed_by_who_calls_it),
         OPEN(gc_removes_dead_sockets_and_no_others),

@@ -1,8 +1,8 @@
 -- break: the lock is taken away from a ticket.
 -- KEYS  key book
 -- ARGV  ticket now
-redis.call('HDEL', KEYS[2], '') -- see release.lua
-local lock = open(KEYS[1], KEYS[2], ARGV[1])
+redis.call('DEL', 'holdfast.n' .. string.sub(KEYS[2], 11)) -- see release.lua
+local lock = open(KEYS[1], KEYS[2])
 sweep(lock)
 
 -- A holder that was broken keeps the door closed as long as it may believe that it holds.
@@ -31,4 +31,4 @@ elseif not e and (at_once or redis.call('PTTL', KEYS[1]) == -1) then
     found = drop_unknown(lock, ARGV[1])
 end
 let_in(lock)
-return close(lock, {found and 'done' or 'stale'})
+return close(lock, found and 'done' or 'stale')

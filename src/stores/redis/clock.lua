@@ -1,4 +1,3 @@
 -- The server's clock, read once for the whole script.
 local time = redis.call('TIME')
-local us = time[1] * 1000000 + time[2]
-local now = math.floor(us / 1000)
+local now = time[1] * 1000 + math.floor(time[2] / 1000)

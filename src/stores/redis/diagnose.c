@@ -80,7 +80,7 @@ static void look_at_server(const struct report *r)
         r->s->set.db);
     if (is(r, "role", "slave"))
         say(r, PROBLEM, "C1", "this is a replica: it refuses writes; name its master");
-    if (strtol(f->version, NULL, 10) < 6)
+    if (f->major < 6)
         say(r, WARNING, "C12",
             "before Redis 6 nobody tells when another client's lock is released: "
             "the first in the queue asks every %" PRId64 " ms",

@@ -36,6 +36,7 @@ struct hf__redis_facts {
     bool known; /* false: INFO is not allowed */
     bool cluster;
     char version[24];
+    int64_t major;
     char policy[24]; /* maxmemory-policy; "" if not told */
     int64_t uptime_s;
 };

@@ -86,6 +86,7 @@ static void read_facts(struct hf__redis_facts *f, const redisReply *reply)
     f->cluster |= strcmp(mode, "cluster") == 0;
     if (f->version[0] == '\0')
         hf__redis_info_word(reply->str, "redis_version", f->version, sizeof f->version);
+    f->major = strtoll(f->version, NULL, 10);
     if (f->policy[0] == '\0')
         hf__redis_info_word(reply->str, "maxmemory_policy", f->policy, sizeof f->policy);
     if (f->uptime_s == 0)

@@ -13,7 +13,7 @@
 
 #include "util/banned.h"
 
-#define KINDS "bqwiler"
+#define KINDS "btqwilern"
 
 static bool is_sibling(const char *key, size_t len)
 {

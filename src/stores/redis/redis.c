@@ -8,6 +8,7 @@
  * The key is the plain record that other clients use as well, SET key ticket NX PX; the book and
  * its sets beside it are notes (rules.lua says what they hold). A request is never repeated
  * silently: if its reply is lost the connection is closed, and the core asks again by ticket. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,40 +29,59 @@ static struct hf__redis *redis_of(struct hf__store *store)
     return (struct hf__redis *)store;
 }
 
-/* "channel pid host user program note" with NULs between; '-' if nobody listens. */
-static void add_who(struct hf__redis *s, struct hf__redis_conn *c, const char *note,
-                    const char *channel)
+/* What the book says of a sole holder, and what a waiter is noted with:
+ * "claimed ticket ttl delay retire\0" and "channel\0pid\0host\0user\0program\0note"; the channel is
+ * '-' if nobody listens. */
+static void add_terms(struct hf__redis *s, struct hf__redis_conn *c, const struct hf__bid *bid,
+                      const char *channel)
 {
-    char who[HF__REDIS_WHO_MAX];
-    const char *first = channel != NULL ? channel : "-";
-    size_t at = strlen(first) + 1, note_len = strlen(note);
+    char terms[HF__REDIS_WHO_MAX + 128], ticket[HF_TICKET_SIZE];
+    const char *note = bid->who->note;
 
-    memcpy(who, first, at);
-    memcpy(who + at, s->self, s->self_len);
-    at += s->self_len;
-    if (note_len > sizeof who - at)
-        note_len = sizeof who - at;
-    memcpy(who + at, note, note_len);
-    hf__redis_add(c, who, at + note_len);
+    hf__ticket_format(&bid->ticket, ticket);
+    size_t at =
+        (size_t)snprintf(terms, sizeof terms, "%c %s %" PRId64 " %" PRId64 " %" PRId64 "%c%s%c",
+                         bid->ttl_ms > 0 ? 'Y' : 'N', ticket, bid->ttl_ms, bid->lock_delay_ms,
+                         bid->retire_ms, 0, channel != NULL ? channel : "-", 0);
+    size_t note_len = strnlen(note, HF_NOTE_MAX);
+    memcpy(terms + at, s->self, s->self_len);
+    memcpy(terms + at + s->self_len, note, note_len);
+    hf__redis_add(c, terms, at + s->self_len + note_len);
 }
 
-static void add_bid(struct hf__redis *s, struct hf__redis_conn *c, const struct operation *op,
+/* Only an exclusive bid can be quick, and only where PEXPIRETIME is known. */
+static void add_bid(struct hf__redis *s, struct hf__redis_conn *c, struct operation *op,
                     const char *channel)
 {
     const struct hf__bid *bid = op->bid;
+    bool quick = bid->mode == HF_EXCLUSIVE && c->facts.major >= 7;
+    int64_t lease_ms = bid->ttl_ms > 0 ? bid->ttl_ms : hf__provisional_lease_ms(0);
+    int64_t delay_ms = bid->ttl_ms > 0 ? bid->lock_delay_ms : 0;
+    char more[80];
 
-    hf__redis_script(c, HF__REDIS_ATTEMPT, 2, 10);
+    op->script = quick ? HF__REDIS_ATTEMPT_QUICK : HF__REDIS_ATTEMPT;
+    hf__redis_script(c, op->script, 2, 6);
     hf__redis_add_names(c, &op->names);
     hf__redis_add_ticket(c, &bid->ticket);
-    hf__redis_add(c, bid->mode == HF_SHARED ? "S" : "X", 1);
-    hf__redis_add_number(c, bid->limit);
-    hf__redis_add_number(c, bid->ttl_ms);
-    hf__redis_add_number(c, bid->lock_delay_ms);
-    hf__redis_add_number(c, bid->retire_ms);
-    hf__redis_add(c, bid->queue ? "1" : "0", 1);
-    add_who(s, c, bid->who->note, channel);
-    hf__redis_add_number(c, s->set.yield);
-    hf__redis_add_number(c, s->set.yield_for_ms);
+    hf__redis_add_number(c, lease_ms + delay_ms);
+    hf__redis_add_number(c, lease_ms);
+    hf__redis_add(c, bid->lock_delay_ms > 0 ? "d" : "H", 1);
+    add_terms(s, c, bid, channel);
+    int len = snprintf(more, sizeof more, "%c %u %d %" PRId64 ":%" PRId64,
+                       bid->mode == HF_SHARED ? 'S' : 'X', bid->limit, bid->queue, s->set.yield,
+                       s->set.yield > 0 ? s->set.yield_for_ms : 0);
+    hf__redis_add(c, more, (size_t)len);
+}
+
+/* The quick way answers with the generation only: the rest is as it was bid. */
+static void grant_quickly(const struct hf__bid *bid, int64_t generation, struct hf__answer *a)
+{
+    *a =
+        (struct hf__answer){.verdict = HF__GRANTED,
+                            .generation = (uint64_t)generation,
+                            .lease_ms = bid->ttl_ms > 0 ? bid->ttl_ms : hf__provisional_lease_ms(0),
+                            .claimed = bid->ttl_ms > 0,
+                            .sent_ns = a->sent_ns};
 }
 
 static void add_change(struct hf__redis_conn *c, const struct operation *op)
@@ -78,7 +98,9 @@ static int run(struct hf__redis_conn *c, const struct operation *op, int64_t dea
     redisReply *reply = NULL;
     int r = hf__redis_run(c, op->script, deadline_ns, &reply, err);
 
-    if (r == 0)
+    if (r == 0 && reply->type == REDIS_REPLY_INTEGER)
+        grant_quickly(op->bid, reply->integer, ret_answer);
+    else if (r == 0)
         r = hf__redis_answer(reply, ret_answer, ret_foreign, err);
     freeReplyObject(reply);
     return r;

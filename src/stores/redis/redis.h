@@ -25,13 +25,14 @@
 #define HF__REDIS_OWN_WORD "holdfast."
 
 /* The scripts, as files beside this one. */
-#define HF__REDIS_SCRIPTS(X) \
-    X(ATTEMPT, attempt)      \
-    X(RELEASE, release)      \
-    X(WITHDRAW, withdraw)    \
-    X(RENEW, renew)          \
-    X(BREAK, break)          \
-    X(INSPECT, inspect)      \
+#define HF__REDIS_SCRIPTS(X)        \
+    X(ATTEMPT, attempt)             \
+    X(ATTEMPT_QUICK, attempt_quick) \
+    X(RELEASE, release)             \
+    X(WITHDRAW, withdraw)           \
+    X(RENEW, renew)                 \
+    X(BREAK, break)                 \
+    X(INSPECT, inspect)             \
     X(PURGE, purge)
 
 enum hf__redis_script {
@@ -139,7 +140,8 @@ void hf__redis_add_ticket(struct hf__redis_conn *c, const struct hf__ticket *tic
 int hf__redis_run(struct hf__redis_conn *c, enum hf__redis_script script, int64_t deadline_ns,
                   redisReply **ret_reply, hf_error *err);
 
-/* One answer. `ret_foreign` (may be NULL): a stranger holds it. HF_CORRUPT. */
+/* One answer, such as "granted <generation> <lease> <claimed>". `ret_foreign` (may be NULL): a
+ * stranger holds it. HF_CORRUPT. */
 int hf__redis_answer(const redisReply *reply, struct hf__answer *ret_answer, bool *ret_foreign,
                      hf_error *err);
 

@@ -2,8 +2,7 @@
 -- KEYS  key book, for each
 -- ARGV  ticket generation, for each
 local function renew(key, book, ticket, gen)
-    redis.call('HDEL', book, '') -- see release.lua
-    local lock = open(key, book, ticket)
+    local lock = open(key, book)
     sweep(lock)
 
     local e = find(lock, ticket)
@@ -17,15 +16,14 @@ local function renew(key, book, ticket, gen)
     end
     let_in(lock)
     if e and e.place == 'W' then
-        local answer = queued(lock, e)
-        answer[4] = 0 -- nobody asked for the position
-        return close(lock, answer)
+        return close(lock, queued(lock, e, true))
     elseif (names_it or gen == 0) and e and e.place == 'I' then
         return close(lock, granted(e))
     end
-    return close(lock, {'lost'})
+    return close(lock, 'lost')
 end
 
+redis.call('DEL', 'holdfast.n' .. string.sub(KEYS[2], 11)) -- see release.lua
 local answers = {}
 for i = 1, #KEYS, 2 do
     local well, answer = pcall(renew, KEYS[i], KEYS[i + 1], ARGV[i], tonumber(ARGV[i + 1]))
@@ -33,7 +31,7 @@ for i = 1, #KEYS, 2 do
     if well then
         answers[#answers + 1] = answer
     elseif string.find(fault, 'WRONGTYPE', 1, true) then
-        answers[#answers + 1] = {'lost'} -- somebody has overwritten the notes; the others live on
+        answers[#answers + 1] = 'lost' -- somebody has overwritten the notes; the others live on
     else
         error(answer)
     end

@@ -1,10 +1,12 @@
 -- The rules of src/doorman/doorman.c, over these structures. `X` stands for {key}, see names.c:
 --
 --   key               the record everybody sees: a ticket, or a marker while readers are inside
---   holdfast.b:X      the book, a hash: gen (the last generation), time (when a span was last given),
---                     due (nothing in the sets below is over before then; absent: they are empty),
---                     key (what the key must say), seq (of the last who joined), yield, streak and gap
---                     (see may_enter), and for each ticket its line, and who bid under @ticket
+--   holdfast.b:X      the book, a string whose first letter says what it is:
+--                       h gen ...                             free
+--                       H gen since till terms                held by one, exclusively; see terms_of
+--                       d gen since till terms                likewise, with a lock-delay
+--                       b gen time due key seq streak gap yield      busy: the rest is in the sets
+--   holdfast.t:X      busy: for each ticket its line, and who bid under @ticket
 --   holdfast.q:X      who waits, by the order of joining
 --   holdfast.w:X      who waits, by when a sign of life is due
 --   holdfast.i:X      shared holders, by the end of their lease or linger
@@ -12,9 +14,12 @@
 --   holdfast.e:X      those of them with a lock-delay, by its end
 --   holdfast.r:X      tickets that are retired, by when they are forgotten
 --
+-- Of a busy book: gen is the last generation given, time when a span was last given, due the moment
+-- before which nothing in the sets is over (0: they are empty), key what the key must say (0: nothing),
+-- seq the number of who joined last; for the others see may_enter.
+--
 -- The key is the truth, the rest are notes: holders that the key does not vouch for are no holders.
--- A sole exclusive holder is in the book only. No operation looks at more than the entries it is
--- about, those that are over and those it lets in.
+-- No operation looks at more than the entries it is about, those that are over and those it lets in.
 --
 -- A line is: place mode claimed, since, till, generation, ttl, delay, retire [, limit, span].
 -- Places: W waiting, I inside, L lingering, R retired; modes X and S; claimed Y or N.
@@ -59,33 +64,62 @@ local function lease_of(e)
     return e.ttl == 0 and NEVER or e.ttl
 end
 
-local function open(key, book, ticket)
-    local notes = redis.call('HMGET', book, 'gen', 'time', 'due', 'key', 'seq', 'yield', 'streak', 'gap',
-                             ticket)
-    local lock = {key = key, book = book, tail = string.sub(book, 11), gen = tonumber(notes[1] or 0),
-                  time = tonumber(notes[2] or 0), due = tonumber(notes[3]), noted = notes[4],
-                  seq = tonumber(notes[5] or 0), yield = notes[6], streak = tonumber(notes[7] or 0),
-                  gap = tonumber(notes[8]), entries = {}, fields = {}, crowd = 0}
-    lock.due_noted = lock.due
-    lock.entries[ticket] = notes[9] and parse(ticket, notes[9])
-    return lock
-end
-
 local function set_of(lock, kind)
     return 'holdfast.' .. kind .. lock.tail
+end
+
+-- What a book of one exclusive holder says after its times: "claimed ticket ttl delay retire\0who".
+local function terms_of(e, who)
+    return string.format('%s %s %d %d %d', e.claimed and 'Y' or 'N', e.ticket, e.ttl, e.delay,
+                         e.retire) .. '\0' .. who
+end
+
+local function read_quiet(lock, book)
+    local gen, since, till, claimed, ticket, ttl, delay, retire, who =
+        string.match(book, '^.(%d+) (%d+) (%d+) (%u) (%x+) (%d+) (%d+) (%d+)%z(.*)$')
+    local e = parse(ticket, string.format('IX%s %s %s %s %s %s %s', claimed, since, till, gen, ttl, delay,
+                                          retire))
+    lock.holder, lock.noted, lock.alone, lock.who = e, ticket, ticket, who
+    lock.entries[ticket] = e
+    lock.time = e.till == NEVER and e.since or e.till - lease_of(e)
+end
+
+local function read_busy(lock, book)
+    local time, due, noted, seq, streak, gap, yield =
+        string.match(book, '^b%d+ (%d+) (%d+) (%S+) (%d+) (%d+) (%d+) (%S+)$')
+    lock.time, lock.seq, lock.streak, lock.gap = tonumber(time), tonumber(seq), tonumber(streak),
+        tonumber(gap)
+    lock.due = due ~= '0' and tonumber(due) or nil
+    lock.noted = noted ~= '0' and noted
+    lock.yield = yield
+    lock.busy = true
+end
+
+local function open(key, book)
+    local lock = {key = key, book = book, tail = string.sub(book, 11), gen = 0, time = 0, seq = 0,
+                  streak = 0, gap = 0, yield = '0:0', noted = false, entries = {}, fields = {}, crowd = 0}
+    local text = redis.call('GET', book)
+    local letter = text and string.sub(text, 1, 1)
+    lock.gen = text and tonumber(string.match(text, '^%a(%d+)')) or 0
+    if letter == 'H' or letter == 'd' then
+        read_quiet(lock, text)
+    elseif letter == 'b' then
+        read_busy(lock, text)
+    end
+    return lock
 end
 
 local function find(lock, ticket)
     local e = lock.entries[ticket]
     if e == nil then
-        local line = redis.call('HGET', lock.book, ticket)
+        local line = lock.busy and redis.call('HGET', set_of(lock, 't'), ticket)
         e = line and parse(ticket, line)
-        lock.entries[ticket] = e
+        lock.entries[ticket] = e or false
     end
     return e
 end
 
--- Changes of the book are collected, and written by flush().
+-- Changes of holdfast.t are collected, and written by close().
 local function note(lock, field, value)
     lock.fields[field] = value
     lock.touched = true
@@ -95,22 +129,13 @@ local function erase(lock, field)
     note(lock, field, false)
 end
 
-local function flush(lock)
-    local set, del = {}, {}
-    for field, value in pairs(lock.fields) do
-        if value then
-            set[#set + 1] = field
-            set[#set + 1] = value
-        else
-            del[#del + 1] = field
-        end
+local function who_of(lock, e)
+    if lock.fields['@' .. e.ticket] then
+        return lock.fields['@' .. e.ticket]
+    elseif lock.alone == e.ticket then
+        return lock.who
     end
-    for from = 1, #del, 1000 do
-        redis.call('HDEL', lock.book, unpack(del, from, math.min(from + 999, #del)))
-    end
-    for from = 1, #set, 1000 do
-        redis.call('HSET', lock.book, unpack(set, from, math.min(from + 999, #set)))
-    end
+    return lock.busy and redis.call('HGET', set_of(lock, 't'), '@' .. e.ticket) or '-'
 end
 
 -- Out of the sets its place keeps it in.
@@ -233,10 +258,11 @@ end
 
 -- The server's clock went back: nothing lasts longer from now than it was given.
 local function cut(lock)
-    local book = redis.call('HGETALL', lock.book)
-    for i = 1, #book, 2 do
-        if #book[i] == 32 then
-            local e = find(lock, book[i])
+    local tickets = redis.call('HKEYS', set_of(lock, 't'))
+    tickets[#tickets + 1] = lock.alone
+    for _, ticket in ipairs(tickets) do
+        if #ticket == 32 then
+            local e = find(lock, ticket)
             if e.till ~= NEVER and e.till - now > lease_of(e) then
                 give(lock, e, lease_of(e))
             end
@@ -259,7 +285,7 @@ end
 
 -- What is over goes, by the clock; then the key has the last word.
 local function sweep(lock)
-    lock.holder = lock.noted and #lock.noted == 32 and find(lock, lock.noted) or nil
+    lock.holder = lock.holder or (lock.noted and #lock.noted == 32 and find(lock, lock.noted)) or nil
     lock.crowd = lock.due and redis.call('ZCARD', set_of(lock, 'i')) or 0
     local vouched = (lock.holder or lock.crowd > 0) and lock.noted
     if now < lock.time then
@@ -305,8 +331,7 @@ local function fits(lock, e)
 end
 
 local function tell(lock, e, gen)
-    local who = redis.call('HGET', lock.book, '@' .. e.ticket)
-    local channel = who and string.match(who, '^(%x+)%z')
+    local channel = string.match(who_of(lock, e), '^(%x+)%z')
     if channel then
         redis.call('PUBLISH', 'holdfast.wake:' .. channel, string.format('%s %d', e.ticket, gen))
     end
@@ -315,16 +340,14 @@ end
 -- Direct hand-over never leaves the key free, so clients that poll it would wait for ever. With the
 -- option yield=N the key is left free for a moment after N hand-overs in a row.
 local function may_enter(lock, e)
-    if lock.gap and now < lock.gap then
+    if now < lock.gap then
         return false
-    elseif lock.gap then
-        lock.gap = nil
-        erase(lock, 'gap')
-    elseif lock.yield and lock.crowd == 0 then
-        local every, pause = string.match(lock.yield, '^(%d+) (%d+)$')
+    elseif lock.gap > 0 then
+        lock.gap = 0
+    elseif lock.yield ~= '0:0' and lock.crowd == 0 then
+        local every, pause = string.match(lock.yield, '^(%d+):(%d+)$')
         if lock.streak >= tonumber(every) then
-            lock.streak, lock.gap = 0, now + pause
-            note(lock, 'gap', lock.gap)
+            lock.streak, lock.gap, lock.touched = 0, now + pause, true
             tell(lock, e, 0)
             return false
         end
@@ -335,7 +358,7 @@ end
 
 -- A bidder that is let in by its own attempt knows of it from the answer; anybody else may be dead.
 local function enter(lock, e, knows)
-    lock.gen = math.max(lock.gen + 1, us)
+    lock.gen = math.max(lock.gen + 1, now * 1000)
     e.place, e.gen, e.since = 'I', lock.gen, now
     e.claimed = knows and e.ttl > 0
     give(lock, e, lease_of(e))
@@ -375,11 +398,11 @@ local function settle_key(lock)
         till = math.max(tonumber(last[2]), tonumber(delayed[2] or 0))
     end
     local ours = lock.value and not lock.foreign
+    lock.noted = says or false
     if not says then
         if ours then
             redis.call('DEL', lock.key)
         end
-        erase(lock, 'key')
         return
     end
     local span = till - now
@@ -392,9 +415,36 @@ local function settle_key(lock)
     else
         redis.call('SET', lock.key, says, 'PX', span)
     end
-    if says ~= lock.noted then
-        note(lock, 'key', says)
+end
+
+local function write_tickets(lock)
+    local set, del = {}, {}
+    for field, value in pairs(lock.fields) do
+        if value then
+            set[#set + 1] = field
+            set[#set + 1] = value
+        else
+            del[#del + 1] = field
+        end
     end
+    for from = 1, #del, 1000 do
+        redis.call('HDEL', set_of(lock, 't'), unpack(del, from, math.min(from + 999, #del)))
+    end
+    for from = 1, #set, 1000 do
+        redis.call('HSET', set_of(lock, 't'), unpack(set, from, math.min(from + 999, #set)))
+    end
+end
+
+local function book_of(lock)
+    local e = lock.holder
+    if lock.due or lock.gap > 0 or (e and e.place ~= 'I') then
+        return string.format('b%016d %d %d %s %d %d %d %s', lock.gen, now, lock.due or 0,
+                             lock.noted or '0', lock.seq, lock.streak, lock.gap, lock.yield), true
+    elseif e then
+        return string.format('%s%016d %d %d ', e.delay > 0 and 'd' or 'H', e.gen, e.since, e.till) ..
+                   terms_of(e, who_of(lock, e)), false
+    end
+    return string.format('h%016d', lock.gen), false
 end
 
 -- Writes what has changed, and passes the answer on.
@@ -402,17 +452,20 @@ local function close(lock, answer)
     if lock.moved then
         settle_key(lock)
     end
-    if lock.due ~= lock.due_noted then
-        note(lock, 'due', lock.due or false)
+    if not lock.touched then
+        return answer
     end
-    if lock.touched then
-        note(lock, 'gen', lock.gen)
-        note(lock, 'time', now)
-        if lock.yield then
-            note(lock, 'streak', lock.streak)
+    local book, busy = book_of(lock)
+    if busy then
+        if lock.holder and lock.holder.ticket == lock.alone then -- it was in the book only
+            lock.fields[lock.alone] = format(lock.holder)
+            lock.fields['@' .. lock.alone] = who_of(lock, lock.holder)
         end
-        flush(lock)
+        write_tickets(lock)
+    elseif lock.busy then
+        redis.call('DEL', set_of(lock, 't'))
     end
+    redis.call('SET', lock.book, book)
     return answer
 end
 
@@ -422,7 +475,7 @@ local function ask_again(lock, rank)
     if rank > 0 then
         local before = redis.call('ZRANGE', set_of(lock, 'q'), rank - 1, rank - 1)[1]
         return redis.call('ZSCORE', set_of(lock, 'w'), before) - now
-    elseif lock.gap and not lock.foreign then
+    elseif lock.gap > now and not lock.foreign then
         return lock.gap - now
     elseif lock.foreign then
         return redis.call('PTTL', lock.key)
@@ -436,13 +489,14 @@ end
 
 local function granted(e)
     local lease = lease_of(e)
-    return {'granted', e.gen, lease == NEVER and -1 or lease, e.claimed and 1 or 0}
+    return string.format('granted %d %d %d', e.gen, lease == NEVER and -1 or lease, e.claimed and 1 or 0)
 end
 
-local function queued(lock, e)
+local function queued(lock, e, without_position)
     local rank = redis.call('ZRANK', set_of(lock, 'q'), e.ticket)
-    return {'queued', lock.gen, provisional_lease(e.ttl), rank + 1, ask_again(lock, rank),
-            lock.foreign and 1 or 0}
+    return string.format('queued %d %d %d %d %d', lock.gen, provisional_lease(e.ttl),
+                         without_position and 0 or rank + 1, ask_again(lock, rank),
+                         lock.foreign and 1 or 0)
 end
 
 -- A key that says this ticket, of which there is no note: it is let go like that of anybody else.

@@ -90,14 +90,7 @@ int hf__redis_run(struct hf__redis_conn *c, enum hf__redis_script script, int64_
     return 0;
 }
 
-static int64_t number(const redisReply *reply, size_t i)
-{
-    return i < reply->elements && reply->element[i]->type == REDIS_REPLY_INTEGER
-               ? reply->element[i]->integer
-               : 0;
-}
-
-static int64_t span(int64_t ms)
+static int64_t span(long long ms)
 {
     return ms < 0 ? HF__NEVER : ms;
 }
@@ -113,30 +106,30 @@ int hf__redis_answer(const redisReply *reply, struct hf__answer *a, bool *ret_fo
         {"withdrawn", HF__WITHDRAWN}, {"full", HF__FULL},      {"done", HF__DONE},
         {"stale", HF__STALE},         {"lost", HF__GONE_LOST},
     };
-    const char *word = reply->type == REDIS_REPLY_ARRAY && reply->elements > 0 &&
-                               reply->element[0]->type == REDIS_REPLY_STRING
-                           ? reply->element[0]->str
-                           : "";
+    const char *text = reply->type == REDIS_REPLY_STRING ? reply->str : "";
+    size_t len = strcspn(text, " "), i = 0;
     struct hf__answer answer = {.sent_ns = a->sent_ns};
-    size_t i = 0;
+    long long numbers[5] = {0};
 
-    while (i < sizeof words / sizeof words[0] && strcmp(words[i].word, word) != 0)
+    while (i < sizeof words / sizeof words[0] &&
+           (strlen(words[i].word) != len || memcmp(words[i].word, text, len) != 0))
         i++;
     if (i == sizeof words / sizeof words[0])
         return hf__fail(err, HF_CORRUPT, "a script gave an answer that was not expected");
     answer.verdict = words[i].verdict;
-    if (answer.verdict == HF__GRANTED || answer.verdict == HF__QUEUED) {
-        answer.generation = (uint64_t)number(reply, 1);
-        answer.lease_ms = span(number(reply, 2));
-    }
+    text += len;
+    for (size_t n = 0; n < 5 && *text != '\0'; n++)
+        numbers[n] = strtoll(text, (char **)&text, 10);
+    answer.generation = (uint64_t)numbers[0];
+    answer.lease_ms = span(numbers[1]);
     if (answer.verdict == HF__GRANTED)
-        answer.claimed = number(reply, 3) == 1;
+        answer.claimed = numbers[2] == 1;
     if (answer.verdict == HF__QUEUED) {
-        answer.position = (size_t)number(reply, 3);
-        answer.ask_again_ms = span(number(reply, 4));
+        answer.position = (size_t)numbers[2];
+        answer.ask_again_ms = span(numbers[3]);
     }
     if (ret_foreign != NULL)
-        *ret_foreign = answer.verdict == HF__QUEUED && number(reply, 5) == 1;
+        *ret_foreign = numbers[4] == 1;
     *a = answer;
     return 0;
 }

@@ -17,9 +17,9 @@
 #include "stores/redis/link.h"
 
 #define HF__REDLOCK_NODES_MAX 15
-#define HF__REDLOCK_NOTE      "holdfast.n:" /* before a key: who has it */
-#define HF__REDLOCK_TOMBSTONE "holdfast.t:" /* before a ticket: it was withdrawn */
-#define HF__REDLOCK_OWN_WORD  "holdfast."   /* no lock's key begins like this */
+#define HF__REDLOCK_NOTE      "holdfast.redlock:" /* before a key: who has it */
+#define HF__REDLOCK_TOMBSTONE "holdfast.retired:" /* before a ticket: it was withdrawn */
+#define HF__REDLOCK_OWN_WORD  "holdfast."         /* no lock's key begins like this */
 
 #define HF__REDLOCK_SCRIPTS(X) \
     X(ATTEMPT, attempt)        \

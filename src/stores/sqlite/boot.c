@@ -133,7 +133,7 @@ int hf__sqlite_boot_adopt(struct hf__sqlite *s, hf_error *err)
         return code;
     code = adopt_in_transaction(s, err);
     if (code != 0) {
-        hf__sqlite_rollback(s);
+        hf__sqlite_rollback(s, NULL);
         return code;
     }
     s->durable = true;

@@ -61,7 +61,8 @@ static struct meaning meaning_of(int result, int system_errno)
         return (struct meaning){HF_CORRUPT,
                                 "the database is damaged; stop its users and move the file away"};
     case SQLITE_NOTADB:
-        return (struct meaning){HF_CORRUPT, "the file is not an SQLite database; name another one"};
+        return (struct meaning){HF_CORRUPT,
+                                "this file is not an SQLite database; name another one"};
     case SQLITE_READONLY:
         return (struct meaning){HF_DENIED,
                                 "the database cannot be written; check the rights of the "
@@ -245,29 +246,34 @@ void hf__sqlite_leave(struct hf__sqlite *s)
 int hf__sqlite_begin(struct hf__sqlite *s, hf_error *err)
 {
     sqlite3_stmt *begin = NULL;
-    int code = hf__sqlite_statement(s, HF__SQL_BEGIN, &begin, err);
+    int code = hf__sqlite_rollback(s, err); /* if that failed after the last operation */
 
+    if (code == 0)
+        code = hf__sqlite_statement(s, HF__SQL_BEGIN, &begin, err);
     if (code == 0)
         code = hf__sqlite_run(s, begin, "begin", err);
     if (code != 0)
         return code;
     s->durable = false;
-    s->call_count = 0;
     code = hf__sqlite_still_ours(s, err);
     if (code != 0)
-        hf__sqlite_rollback(s);
+        hf__sqlite_rollback(s, NULL);
     return code;
 }
 
-void hf__sqlite_rollback(struct hf__sqlite *s)
+/* A second try, because an open transaction would keep everybody else out. */
+int hf__sqlite_rollback(struct hf__sqlite *s, hf_error *err)
 {
     sqlite3_stmt *rollback;
+    int code = 0;
 
     s->call_count = 0;
-    if (sqlite3_get_autocommit(s->db)) /* SQLite has rolled back by itself */
-        return;
-    if (hf__sqlite_statement(s, HF__SQL_ROLLBACK, &rollback, NULL) == 0)
-        hf__sqlite_run(s, rollback, "roll back", NULL);
+    for (int tries = 0; tries < 2 && !sqlite3_get_autocommit(s->db); tries++) {
+        code = hf__sqlite_statement(s, HF__SQL_ROLLBACK, &rollback, err);
+        if (code == 0)
+            code = hf__sqlite_run(s, rollback, "roll back", err);
+    }
+    return sqlite3_get_autocommit(s->db) ? 0 : code;
 }
 
 static int sync_wal(struct hf__sqlite *s)
@@ -318,6 +324,6 @@ int hf__sqlite_commit(struct hf__sqlite *s, hf_error *err)
     result = s->durable ? sync_wal(s) : SQLITE_OK;
     return result == SQLITE_OK ? 0 : fail_commit(s, result, err);
 undo:
-    hf__sqlite_rollback(s);
+    hf__sqlite_rollback(s, NULL);
     return code;
 }

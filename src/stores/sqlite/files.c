@@ -86,25 +86,12 @@ static int fail_call(hf_error *err, const char *path, const char *doing)
     return hf__fail_errno(err, code, "sqlite: cannot %s '%s'", doing, shown);
 }
 
-/* Like mkdir -p. `path` is cut and mended on the way. */
-static int make_directories(char *path, hf_error *err)
+/* Only the last one: a mistyped path should not grow a tree. */
+static int make_directory(const char *path, hf_error *err)
 {
-    struct stat st;
-
-    if (stat(path, &st) == 0)
+    if (mkdir(path, 0700) == 0 || errno == EEXIST)
         return 0;
-    for (char *at = path + 1;; at++) {
-        char end = *at;
-        if (end != '/' && end != '\0')
-            continue;
-        *at = '\0';
-        bool failed = mkdir(path, 0700) != 0 && errno != EEXIST && errno != EROFS &&
-                      !(errno == EACCES && end != '\0');
-        int code = failed ? fail_call(err, path, "create the directory") : 0;
-        *at = end;
-        if (code != 0 || end == '\0')
-            return code;
-    }
+    return fail_call(err, path, "create the directory");
 }
 
 static int check_directory(const char *path, bool *ret_shared, hf_error *err)
@@ -213,7 +200,7 @@ int hf__sqlite_secure(struct hf__sqlite *s, hf_error *err)
         return hf__fail(err, HF_NO_MEMORY, NULL);
     slash = strrchr(directory, '/');
     slash[slash == directory] = '\0';
-    code = make_directories(directory, err);
+    code = make_directory(directory, err);
     if (code == 0)
         code = check_directory(directory, &shared, err);
     if (code == 0)
@@ -241,15 +228,17 @@ static int still_there(struct hf__sqlite *s, const char *path, dev_t dev, ino_t 
 }
 
 /* SQLite itself keeps the WAL while a connection is open, so both files must be the ones we opened.
- */
+ * The WAL alone is hardly ever removed: it is looked at less often, but more than leases need. */
 int hf__sqlite_still_ours(struct hf__sqlite *s, hf_error *err)
 {
+    int64_t now_ns = hf__now_ns(s->base.host->env);
     int code;
 
     if (s->base.data_lost)
         return lost(s, err);
     code = still_there(s, s->path, s->file.dev, s->file.ino, err);
-    if (code != 0 || s->wal.ino == 0)
+    if (code != 0 || s->wal.ino == 0 || now_ns - s->wal_seen_ns < WAL_LOOK_NS)
         return code;
+    s->wal_seen_ns = now_ns;
     return still_there(s, s->wal_path, s->wal.dev, s->wal.ino, err);
 }

@@ -35,6 +35,7 @@ static int on_busy(void *ctx, int tries)
 
 static int configure(struct hf__sqlite *s, hf_error *err)
 {
+    sqlite3_stmt *rollback;
     int on = 1;
 
     sqlite3_extended_result_codes(s->db, 1);
@@ -47,8 +48,11 @@ static int configure(struct hf__sqlite *s, hf_error *err)
     sqlite3_db_config(s->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
     sqlite3_file_control(s->db, "main", SQLITE_FCNTL_PERSIST_WAL, &on);
     sqlite3_wal_autocheckpoint(s->db, HF__SQLITE_WAL_SHORT);
-    return hf__sqlite_exec(s, "PRAGMA synchronous = NORMAL; PRAGMA cell_size_check = ON;",
-                           "configure", err);
+    int code = hf__sqlite_exec(s, "PRAGMA synchronous = NORMAL; PRAGMA cell_size_check = ON;",
+                               "configure", err);
+    /* It is needed when there is no memory to prepare it with; a transaction must never stay open.
+     */
+    return code != 0 ? code : hf__sqlite_statement(s, HF__SQL_ROLLBACK, &rollback, err);
 }
 
 /* The file is synced with its directory once, so that a power cut does not lose it as a whole. */
@@ -114,7 +118,7 @@ static int create(struct hf__sqlite *s, hf_error *err)
     if (code == 0)
         code = hf__sqlite_commit(s, err);
     else
-        hf__sqlite_rollback(s);
+        hf__sqlite_rollback(s, NULL);
     if (code == 0)
         sync_directory(s);
     return code;
@@ -143,8 +147,8 @@ static int read_kind_at_once(struct hf__sqlite *s, struct kind *kind, hf_error *
     if (code != 0)
         return code;
     code = read_kind(s, kind, err);
-    hf__sqlite_rollback(s);
-    return code;
+    int undone = hf__sqlite_rollback(s, code == 0 ? err : NULL);
+    return code != 0 ? code : undone;
 }
 
 /* Ours, of a version we know. `ret_empty`: there is nothing in it yet. */

@@ -272,7 +272,8 @@ int hf__sqlite_save(struct hf__sqlite *s, const struct hf__bid *bid, struct hf__
             continue;
         code = e->marks & HF__NEW ? save_new(s, e, bid, err) : save_old(s, e, err);
         bool own = hf__ticket_equal(&e->ticket, &bid->ticket);
-        if ((e->marks & HF__LET_IN) && !own)
+        /* An attempt learns of it from its answer, a renewal does not. */
+        if ((e->marks & HF__LET_IN) && (!own || bid->who == NULL))
             hf__sqlite_call(s, e, e->generation);
         if (code == 0 && own && bid->who != NULL && needs_wake(s, e))
             code = set_wake(s, e->who, err);

@@ -17,9 +17,9 @@
 
 #include "util/banned.h"
 
-#define WINDOW_FIRST \
-    4 /* waiters loaded at first; at least two, or every hand-over would load twice */
-#define RENEW_BATCH 256 /* renewals in one transaction, then others get their turn */
+#define WINDOW_FIRST  4    /* waiters loaded at first; with one, each hand-over would load twice */
+#define RENEW_BATCH   256  /* renewals in one transaction, then others get their turn */
+#define LONG_LEASE_MS 5000 /* from here on the sign of life comes later than each second */
 
 enum kind { ATTEMPT, WITHDRAW, RELEASE, RENEW, BREAK };
 
@@ -66,8 +66,8 @@ static int count_ahead(struct hf__sqlite *s, const struct operation *op, struct 
 }
 
 /* Whoever is next looks once a second although it will be called: a call may be lost, or not reach
- * into another namespace. Without a socket asking is all there is; it becomes rarer with the time
- * waited. */
+ * into another namespace. (With a short lease the sign of life, which is answered as well, is as
+ * soon.) Without a socket asking is all there is; it becomes rarer with the time waited. */
 static void pace(struct hf__sqlite *s, const struct operation *op, struct hf__moment at,
                  struct hf__answer *answer)
 {
@@ -81,7 +81,8 @@ static void pace(struct hf__sqlite *s, const struct operation *op, struct hf__mo
     if (!called) {
         int64_t waited_ms = at.now_ms - me->since_ms;
         most_ms = waited_ms < 20 ? 5 : waited_ms > 800 ? 200 : waited_ms / 4;
-    } else if (s->record.unseen == 0 || me < s->record.entries + s->record.gap) {
+    } else if (answer->lease_ms >= LONG_LEASE_MS &&
+               (s->record.unseen == 0 || me < s->record.entries + s->record.gap)) {
         most_ms = 800;
     }
     if (most_ms == HF__NEVER)
@@ -143,7 +144,7 @@ static int operate_once(struct hf__sqlite *s, const struct operation *op,
     struct hf__moment at = hf__sqlite_moment(s, &answer.sent_ns);
     code = apply(s, op, at, &answer, err);
     if (code != 0) {
-        hf__sqlite_rollback(s);
+        hf__sqlite_rollback(s, NULL);
         return code;
     }
     tell_broken(s, op);
@@ -219,7 +220,7 @@ static int renew_batch(struct hf__sqlite *s, struct hf__renewal *items, size_t c
         code = apply(s, &op, at, &items[i].answer, err);
     }
     if (code != 0) {
-        hf__sqlite_rollback(s);
+        hf__sqlite_rollback(s, NULL);
         return code;
     }
     return hf__sqlite_commit(s, err);

@@ -162,7 +162,7 @@ void hf__sqlite_leave(struct hf__sqlite *s);
 /* One write transaction. `commit` makes it durable if s->durable is set, and tells s->calls. */
 int hf__sqlite_begin(struct hf__sqlite *s, hf_error *err);
 int hf__sqlite_commit(struct hf__sqlite *s, hf_error *err);
-void hf__sqlite_rollback(struct hf__sqlite *s);
+int hf__sqlite_rollback(struct hf__sqlite *s, hf_error *err); /* 0: no transaction is open */
 
 /* How the busy handler waits; also for other retries. False when the time is over. */
 bool hf__sqlite_pause(struct hf__sqlite *s, int tries);

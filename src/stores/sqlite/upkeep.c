@@ -99,7 +99,7 @@ static int purge_batch(struct hf__sqlite *s, struct purge *p, int64_t deadline_n
         if (code == 0)
             code = hf__sqlite_commit(s, err);
         else
-            hf__sqlite_rollback(s);
+            hf__sqlite_rollback(s, NULL);
     }
     hf__sqlite_leave(s);
     return code;

@@ -1,0 +1,168 @@
+/* See child.h. vfork() because the wrapper has the library's threads and maps a store: it costs the
+ * same whatever we have mapped. The price is that the child's part may only make plain system
+ * calls. What fails before the command runs comes back through a pipe that exec closes. */
+#include "child.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "descent.h"
+#include "guard.h"
+#include "signals.h"
+#include "util/env.h"
+
+#include "util/banned.h"
+
+/* In the child, on the parent's memory, all signals blocked. Gives the errno of what failed. */
+static int become_command(const struct child_plan *plan, pid_t parent)
+{
+    if (setpgid(0, 0) < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
+        return errno;
+    /* The parent may have died before the death signal was set. */
+    if (getppid() != parent)
+        return ESRCH;
+    if (plan->guard_fd >= 0 && !guard_tell(plan->guard_fd, getpid(), INT64_MAX))
+        return errno;
+    /* Without the terminal it still runs: as a background job. */
+    if (plan->terminal_fd >= 0)
+        (void)tcsetpgrp(plan->terminal_fd, getpid());
+    signals_restore();
+    execvpe(plan->argv[0], plan->argv, plan->envp);
+    return errno;
+}
+
+/* Says what failed before exec; 0: it runs. */
+static int read_failure(int fd)
+{
+    int failed;
+    ssize_t got;
+
+    while ((got = read(fd, &failed, sizeof failed)) < 0 && errno == EINTR)
+        continue;
+    return got == sizeof failed ? failed : 0;
+}
+
+/* The pid, in the parent, or -1. The child does not return. */
+static pid_t spawn(const struct child_plan *plan, int report_fd)
+{
+    pid_t parent = getpid();
+    sigset_t old;
+
+    signals_block_all(&old);
+    pid_t pid = vfork();
+    if (pid == 0) {
+        int failed = become_command(plan, parent);
+        ssize_t written = write(report_fd, &failed, sizeof failed);
+        (void)written;
+        _exit(127);
+    }
+    int vfork_errno = errno;
+    sigprocmask(SIG_SETMASK, &old, NULL);
+    errno = vfork_errno;
+    return pid;
+}
+
+int child_start(const struct child_plan *plan, struct child *ret_child)
+{
+    int64_t born_ns = hf__now_ns(&hf__system_env);
+    int report[2];
+
+    if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0 || pipe2(report, O_CLOEXEC) < 0)
+        return errno;
+    pid_t pid = spawn(plan, report[1]);
+    int failed = pid < 0 ? errno : 0;
+    close(report[1]);
+    if (pid > 0)
+        failed = read_failure(report[0]);
+    close(report[0]);
+    if (failed == 0)
+        *ret_child = (struct child){.pid = pid, .born_ns = born_ns};
+    else if (pid > 0)
+        while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+            continue;
+    return failed;
+}
+
+void child_reap(struct child *child)
+{
+    int status;
+    pid_t pid;
+
+    while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED | WCONTINUED)) > 0) {
+        if (pid != child->pid)
+            continue;
+        child->stop_signal = WIFSTOPPED(status) ? WSTOPSIG(status) : 0;
+        if (WIFEXITED(status) || WIFSIGNALED(status)) {
+            child->ended = true;
+            child->wait_status = status;
+        }
+    }
+}
+
+bool child_group_gone(const struct child *child)
+{
+    return kill(-child->pid, 0) < 0 && errno == ESRCH;
+}
+
+void child_signal(const struct child *child, int sig)
+{
+    /* A leader that has moved to another group is still the command. */
+    if (kill(-child->pid, sig) < 0 && !child->ended)
+        kill(child->pid, sig);
+    if (child->stop_signal && sig != SIGCONT && sig != SIGTSTP && sig != SIGKILL)
+        kill(-child->pid, SIGCONT);
+}
+
+static void signal_group(const struct child *child, int sig)
+{
+    /* An empty group's number may be somebody else's by now. */
+    if (child->ended && child_group_gone(child))
+        return;
+    kill(-child->pid, sig);
+    if (sig != SIGKILL)
+        kill(-child->pid, SIGCONT);
+}
+
+static void signal_one(pid_t pid, void *arg)
+{
+    int sig = *(int *)arg;
+
+    kill(pid, sig);
+    if (sig != SIGKILL)
+        kill(pid, SIGCONT);
+}
+
+void child_signal_all(const struct child *child, int sig, pid_t spared)
+{
+    /* The group first, in one step that no fork can slip through; then those who left it. */
+    signal_group(child, sig);
+    descent_each(&(struct descent_search){.root = getpid(),
+                                          .spared = spared,
+                                          .spared_group = child->pid,
+                                          .since_ns = child->born_ns,
+                                          .found = signal_one,
+                                          .arg = &sig});
+}
+
+static void note_one(pid_t pid, void *arg)
+{
+    (void)pid;
+    *(bool *)arg = true;
+}
+
+bool child_has_strays(const struct child *child, pid_t spared)
+{
+    bool found = false;
+
+    descent_each(&(struct descent_search){.root = getpid(),
+                                          .spared = spared,
+                                          .spared_group = child->pid,
+                                          .since_ns = child->born_ns,
+                                          .found = note_one,
+                                          .arg = &found});
+    return found;
+}

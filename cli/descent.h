@@ -1,0 +1,20 @@
+/* Finds the descendants of a process. */
+#ifndef CLI_DESCENT_H
+#define CLI_DESCENT_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+struct descent_search {
+    pid_t root;         /* whose descendants; itself not included */
+    pid_t spared;       /* not this one; 0: none */
+    pid_t spared_group; /* nobody in this process group: it was dealt with; 0: none */
+    int64_t since_ns; /* nobody who began before (CLOCK_BOOTTIME); as exact as the system's ticks */
+    void (*found)(pid_t pid, void *arg);
+    void *arg;
+};
+
+/* Calls `found` for each, in no order. What cannot be read is passed over. */
+void descent_each(const struct descent_search *search);
+
+#endif

@@ -1,0 +1,188 @@
+/* See environment.h. A grant is recognised by its sequencer: the store itself says whether that
+ * very grant is live, so that a lock of the same name in another store is never taken for it,
+ * whatever the URLs look like. Where a store makes no tokens, the same spelling of the URL has to
+ * do. */
+#include "environment.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/url.h"
+
+#include "util/banned.h"
+
+#define PREFIX "HOLDFAST_"
+
+/* Made new for each command, so that an outer lock's are never seen with an inner lock's. */
+static const char *const made[] = {"NAME", "MODE", "TOKEN", "SEQUENCER", "HELD"};
+static const char *const secret_words[] = {"PASSWORD", "PASSWD", "SECRET", "CREDENTIAL", "TICKET"};
+
+enum {
+    MADE = sizeof made / sizeof made[0],
+    SECRETS = sizeof secret_words / sizeof secret_words[0]
+};
+
+static bool has_password(const char *url)
+{
+    char shown[2 * HF__URL_MAX];
+
+    hf__url_redact(url, shown, sizeof shown);
+    return strcmp(shown, url) != 0;
+}
+
+/* Whether the command may inherit "HOLDFAST_" + entry. */
+static bool is_kept(const char *entry)
+{
+    size_t len = strcspn(entry, "=");
+    char name[64];
+
+    for (size_t i = 0; i < MADE; i++)
+        if (strlen(made[i]) == len && memcmp(made[i], entry, len) == 0)
+            return false;
+    if (strncmp(entry, "URL=", 4) == 0)
+        return !has_password(entry + 4);
+    if (len >= sizeof name)
+        return false;
+    memcpy(name, entry, len);
+    name[len] = '\0';
+    for (size_t i = 0; i < SECRETS; i++)
+        if (strstr(name, secret_words[i]))
+            return false;
+    return true;
+}
+
+static void print_escaped(FILE *out, const char *text)
+{
+    for (; *text; text++) {
+        unsigned char c = (unsigned char)*text;
+        if (c <= ' ' || c >= 0x7f || c == '%' || c == '=')
+            fprintf(out, "%%%02X", c);
+        else
+            fputc(c, out);
+    }
+}
+
+/* "NAME=STORE=", the part of an entry that does not depend on the grant. */
+static char *held_key(const char *url, const char *name)
+{
+    char shown[2 * HF__URL_MAX], *key = NULL;
+    uint64_t hash = UINT64_C(14695981039346656037); /* FNV-1a */
+    size_t size;
+    FILE *out = open_memstream(&key, &size);
+
+    if (!out)
+        return NULL;
+    hf__url_redact(url ? url : "", shown, sizeof shown);
+    for (const char *c = shown; *c; c++)
+        hash = (hash ^ (unsigned char)*c) * UINT64_C(1099511628211);
+    print_escaped(out, name);
+    fprintf(out, "=%016" PRIx64 "=", hash);
+    if (fclose(out) == 0)
+        return key;
+    free(key);
+    return NULL;
+}
+
+static char *held_list(const struct environment_lock *lock, const char *sequencer)
+{
+    char *key = held_key(lock->url, hf_lock_name(lock->lock, NULL)), *list = NULL;
+    const char *outer = getenv(PREFIX "HELD");
+
+    if (!key || asprintf(&list, PREFIX "HELD=%s%s%s%s", outer ? outer : "", outer ? " " : "", key,
+                         sequencer) < 0)
+        list = NULL;
+    free(key);
+    return list;
+}
+
+static bool add(char **environment, size_t *count, char *entry)
+{
+    environment[*count] = entry;
+    *count += entry != NULL;
+    return entry != NULL;
+}
+
+static char *join(const char *name, const char *value)
+{
+    char *entry;
+
+    return asprintf(&entry, PREFIX "%s=%s", name, value) < 0 ? NULL : entry;
+}
+
+static bool add_ours(char **environment, size_t *count, const struct environment_lock *lock)
+{
+    char sequencer[HF_SEQUENCER_MAX] = "", token[24];
+    uint64_t generation;
+
+    if (hf_lock_generation(lock->lock, &generation) == HF_OK &&
+        hf_lock_sequencer(lock->lock, sequencer, sizeof sequencer) == HF_OK) {
+        snprintf(token, sizeof token, "%" PRIu64, generation);
+        if (!add(environment, count, join("TOKEN", token)) ||
+            !add(environment, count, join("SEQUENCER", sequencer)))
+            return false;
+    }
+    return add(environment, count, join("NAME", hf_lock_name(lock->lock, NULL))) &&
+           add(environment, count,
+               join("MODE", lock->mode == HF_SHARED ? "shared" : "exclusive")) &&
+           add(environment, count, held_list(lock, sequencer));
+}
+
+char **environment_new(const struct environment_lock *lock)
+{
+    size_t inherited = 0, count = 0;
+
+    while (environ[inherited])
+        inherited++;
+    char **environment = calloc(inherited + MADE + 1, sizeof *environment);
+    if (!environment)
+        return NULL;
+
+    bool ok = true;
+    for (size_t i = 0; i < inherited && ok; i++) {
+        bool ours = strncmp(environ[i], PREFIX, strlen(PREFIX)) == 0;
+        if (!ours || is_kept(environ[i] + strlen(PREFIX)))
+            ok = add(environment, &count, strdup(environ[i]));
+    }
+    if (ok && add_ours(environment, &count, lock))
+        return environment;
+    environment_free(environment);
+    return NULL;
+}
+
+void environment_free(char **environment)
+{
+    for (size_t i = 0; environment && environment[i]; i++)
+        free(environment[i]);
+    free(environment);
+}
+
+/* Whether one entry of the list is a live grant of the lock with this key. */
+static bool entry_holds(hf_client *client, const char *entry, const char *key)
+{
+    size_t name_len = strcspn(key, "=") + 1, key_len = strlen(key);
+
+    if (strncmp(entry, key, name_len) != 0)
+        return false;
+    const char *sequencer = strchr(entry + name_len, '=');
+    if (sequencer && sequencer[1] != '\0')
+        return hf_check(client, sequencer + 1, NULL) == HF_OK;
+    return strncmp(entry, key, key_len) == 0;
+}
+
+bool environment_holds(hf_client *client, const char *url, const char *name)
+{
+    const char *held = getenv(PREFIX "HELD");
+    bool found = false;
+
+    if (!held || *held == '\0')
+        return false;
+    char *key = held_key(url, name), *list = strdup(held), *rest = list, *entry;
+    while (key && list && !found && (entry = strsep(&rest, " ")))
+        found = entry_holds(client, entry, key);
+    free(list);
+    free(key);
+    return found;
+}

@@ -1,0 +1,396 @@
+/* See run.h. The order is: catch signals, open the store, bid, start the command, watch both, give
+ * the lock back when the command's group is gone, tell what became of it. Every step that fails
+ * undoes the steps before it, in finish(). */
+#include "run.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "environment.h"
+#include "signals.h"
+#include "status.h"
+#include "supervise.h"
+#include "util/env.h"
+#include "waiting.h"
+
+#include "util/banned.h"
+
+struct run {
+    const struct cli *cli;
+    const struct run_settings *set;
+    hf_cancel *cancel;
+    hf_client *client;
+    hf_lock *lock;
+    int signal_fd;
+    struct terminal terminal;
+    struct guard guard;
+    struct child child;
+    struct leash leash;
+    struct status status;
+    bool had_terminal; /* the command, when it ended */
+    int64_t obtained_ns;
+};
+
+static int64_t now_ns(void)
+{
+    return hf__now_ns(&hf__system_env);
+}
+
+static int64_t since_ms(int64_t then_ns)
+{
+    return (now_ns() - then_ns) / HF__NS_PER_MS;
+}
+
+static void fire(void *cancel)
+{
+    hf_cancel_fire(cancel);
+}
+
+/* What we open must not become the command's, or our own, standard input or output. The command
+ * sees them closed, as they were: these are closed by exec. */
+static bool fill_standard_fds(void)
+{
+    int fd;
+
+    do
+        fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+    while (fd >= 0 && fd <= STDERR_FILENO);
+    if (fd >= 0)
+        close(fd);
+    return fd >= 0;
+}
+
+static int prepare(struct run *r)
+{
+    if (!fill_standard_fds())
+        return cli_fail(EXIT_MACHINE, "cannot open /dev/null: %s", strerror(errno));
+    if (hf_cancel_new(&r->cancel) != HF_OK)
+        return cli_fail(EXIT_MACHINE, "out of memory or descriptors");
+    r->signal_fd = signals_catch(fire, r->cancel);
+    if (r->signal_fd < 0)
+        return cli_fail(EXIT_MACHINE, "cannot watch signals: %s", strerror(-r->signal_fd));
+    terminal_open(&r->terminal);
+    int error = r->set->guard ? guard_start(&r->guard) : 0;
+    if (error != 0)
+        return cli_fail(EXIT_MACHINE, "cannot start the guard: %s", strerror(error));
+    return cli_open(r->cli, &r->client);
+}
+
+static int refuse_nested(struct run *r)
+{
+    if (!environment_holds(r->client, r->cli->url, r->set->name))
+        return 0;
+    return cli_fail(hf_code_exit_status(HF_DEADLOCK),
+                    "this command already runs under '%s' (HOLDFAST_HELD) and would wait for "
+                    "itself; drop the inner 'run', or give it another name",
+                    r->set->name);
+}
+
+/* The leash ends the command at max-hold, while the lock is still ours. The library's own cap comes
+ * well after that, in case we hang, and needs a lease; with on-lost ignore it is all there is. */
+static int64_t library_max_hold_ms(const struct run_settings *set)
+{
+    if (set->max_hold_ms == 0 || set->policy == LEASH_IGNORE)
+        return set->max_hold_ms;
+    if (set->ttl_ms == HF_NEVER)
+        return 0;
+    return set->max_hold_ms + 2 * (set->kill_after_ms + set->margin_ms) + 1000;
+}
+
+static int bid(struct run *r, hf_error *err)
+{
+    const struct run_settings *set = r->set;
+    struct waiting *waiting = r->cli->quiet ? NULL : waiting_new(r->client, set->name);
+    hf_options options = {
+        .size = sizeof options,
+        .mode = set->mode,
+        .limit = set->limit,
+        .ttl_ms = set->ttl_ms,
+        .wait_ms = set->wait_ms,
+        .lock_delay_ms = set->lock_delay_ms,
+        .max_hold_ms = library_max_hold_ms(set),
+        .confirmed = 1,
+        .note = set->note,
+        .cancel = r->cancel,
+        .on_wait = waiting_tell,
+        .arg = waiting,
+    };
+    int64_t began_ns = now_ns();
+
+    int code = hf_acquire(r->client, set->name, HF_NTS, &options, &r->lock, err);
+    r->obtained_ns = now_ns();
+    r->status.waited_ms = since_ms(began_ns);
+    waiting_free(waiting);
+    return code;
+}
+
+static int fail_bid(struct run *r, int code, const hf_error *err)
+{
+    if (code == HF_CANCELLED && signals_first_ending() != 0)
+        return 128 + signals_first_ending();
+    if (code != HF_BUSY && code != HF_TIMEOUT)
+        return cli_fail_error(err);
+    if (!r->cli->quiet)
+        cli_fail_error(err);
+    return r->set->conflict_status;
+}
+
+static int acquire(struct run *r)
+{
+    hf_error err = {0};
+    int status = refuse_nested(r);
+
+    if (status != 0)
+        return status;
+    int code = bid(r, &err);
+    if (code != HF_OK)
+        return fail_bid(r, code, &err);
+    r->status.obtained = true;
+    hf_lock_generation(r->lock, &r->status.generation);
+    /* The signal came too late to end the wait, but before the command was there to get it. */
+    signals_forget_ending();
+    return signals_first_ending() ? 128 + signals_first_ending() : 0;
+}
+
+/* A lease that has little left (a slow claim, a stopped machine) would end the command at once. */
+static int freshen(struct run *r)
+{
+    int64_t needed_ms = r->set->kill_after_ms + r->set->margin_ms;
+    hf_error err = {0};
+
+    if (r->set->policy == LEASH_IGNORE || hf_lock_remaining_ms(r->lock) > needed_ms)
+        return 0;
+    hf_lock_renew(r->lock, &err);
+    if (hf_lock_remaining_ms(r->lock) > needed_ms)
+        return 0;
+    r->status.lost = true;
+    r->status.cause = HF_CAUSE_EXPIRED;
+    return cli_fail(EXIT_LOCK_LOST,
+                    "'%s' was obtained too late: its lease is too short for this store",
+                    r->set->name);
+}
+
+static int fail_start(const struct run_settings *set, int error)
+{
+    if (error == ENOENT)
+        return cli_fail(EXIT_NO_SUCH_COMMAND, "cannot run '%s': there is no such command%s",
+                        set->argv[0],
+                        strchr(set->argv[0], '/') ? ", or its interpreter is missing" : "");
+    return cli_fail(EXIT_CANNOT_EXECUTE, "cannot run '%s': %s", set->argv[0], strerror(error));
+}
+
+static int start(struct run *r)
+{
+    struct environment_lock held = {.url = r->cli->url, .mode = r->set->mode, .lock = r->lock};
+    char **environment = environment_new(&held);
+    if (!environment)
+        return cli_fail(EXIT_MACHINE, "out of memory");
+    struct child_plan plan = {
+        .argv = r->set->argv,
+        .envp = environment,
+        .terminal_fd = terminal_to_lend(&r->terminal) ? r->terminal.fd : -1,
+        .guard_fd = r->guard.fd,
+    };
+    signals_catch_stop();
+    r->terminal.lent = plan.terminal_fd >= 0;
+    int error = child_start(&plan, &r->child);
+    environment_free(environment);
+    if (error != 0)
+        return fail_start(r->set, error);
+    r->status.started = true;
+    return 0;
+}
+
+static void look(void *ctx, struct leash_view *ret_view)
+{
+    struct run *r = ctx;
+
+    ret_view->remaining_ms = hf_lock_remaining_ms(r->lock);
+    ret_view->cause = hf_lock_cause(r->lock);
+}
+
+static void verify(void *ctx)
+{
+    struct run *r = ctx;
+
+    hf_lock_renew(r->lock, NULL);
+}
+
+static void tell(void *ctx, enum supervise_event event, const struct leash *leash)
+{
+    struct run *r = ctx;
+    const char *name = r->set->name, *why = hf_cause_text(leash->cause);
+    int64_t left_ms = hf_lock_remaining_ms(r->lock);
+    const char *what = left_ms > 0 ? "given up" : "lost";
+
+    switch (event) {
+    case SUPERVISE_LOST:
+        status_notice("'%s' is lost: %s; the command goes on (--on-lost ignore)", name, why);
+        break;
+    case SUPERVISE_SIGNALLED:
+        status_notice("'%s' is %s: %s; the command was sent signal %d", name, what, why,
+                      r->set->signal);
+        break;
+    case SUPERVISE_KILLED:
+        status_notice("'%s' is %s: %s; the command was killed", name, what, why);
+        break;
+    case SUPERVISE_STOPPING:
+        if (!r->cli->quiet && left_ms != INT64_MAX)
+            status_notice("stopped; '%s' will be lost in %lld.%lld s", name,
+                          (long long)(left_ms / 1000), (long long)(left_ms % 1000 / 100));
+        break;
+    }
+}
+
+static int watch(struct run *r)
+{
+    const struct run_settings *set = r->set;
+
+    r->leash = (struct leash){
+        .policy = set->policy,
+        .kill_after_ms = set->kill_after_ms,
+        .margin_ms = set->margin_ms,
+        .hold_until_ns = set->max_hold_ms && set->policy != LEASH_IGNORE
+                             ? r->obtained_ns + set->max_hold_ms * HF__NS_PER_MS
+                             : INT64_MAX,
+    };
+    struct supervise s = {
+        .child = &r->child,
+        .terminal = &r->terminal,
+        .guard = &r->guard,
+        .leash = &r->leash,
+        .lock = {hf_lock_fd(r->lock), look, verify, tell, r},
+        .signal = set->signal,
+        .signal_fd = r->signal_fd,
+        .ttl_ms = set->ttl_ms,
+    };
+    int error = supervise(&s);
+    return error ? cli_fail(EXIT_MACHINE, "cannot watch the command: %s", strerror(error)) : 0;
+}
+
+static int command_status(int wait_status)
+{
+    return WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
+}
+
+static void take_terminal_back(struct run *r)
+{
+    bool killed = r->status.ended && WIFSIGNALED(r->status.wait_status);
+
+    r->had_terminal = r->terminal.lent;
+    if (r->terminal.lent && killed)
+        terminal_mend(&r->terminal);
+    terminal_take(&r->terminal);
+}
+
+/* Gives the lock back, if it is there, and notes whether it was still ours. */
+static void release(struct run *r)
+{
+    hf_error err = {0};
+
+    if (!r->lock)
+        return;
+    r->status.held_ms = since_ms(r->obtained_ns);
+    if (r->leash.cause != HF_CAUSE_NONE) {
+        r->status.lost = true;
+        r->status.cause = r->leash.cause;
+    } else if (hf_lock_cause(r->lock) != HF_CAUSE_NONE) {
+        r->status.lost = true;
+        r->status.cause = hf_lock_cause(r->lock);
+    }
+    r->status.release = hf_lock_release(r->lock, &err);
+    if (r->status.release == HF_STALE && !r->status.lost) {
+        r->status.lost = true;
+        r->status.cause = HF_CAUSE_GONE;
+    }
+    if (r->status.release != HF_OK && !r->status.lost)
+        cli_fail(0, "'%s' may not have been released: %s", r->set->name, err.text);
+}
+
+/* Whose status it is. A loss that was noticed at the end only has not been told yet. */
+static int judge(struct run *r)
+{
+    struct status *status = &r->status;
+
+    if (status->lost && r->set->policy != LEASH_IGNORE) {
+        if (r->leash.cause == HF_CAUSE_NONE)
+            cli_fail(0, "'%s' was lost while the command ran: %s", r->set->name,
+                     hf_cause_text(status->cause));
+        return EXIT_LOCK_LOST;
+    }
+    status->of_command = true;
+    return command_status(status->wait_status);
+}
+
+static void report(struct run *r)
+{
+    int fd = r->set->status_fd;
+
+    if (fd < 0 && r->cli->json)
+        fd = STDERR_FILENO;
+    if (fd >= 0 && !status_write(fd, &r->status))
+        cli_fail(0, "cannot write to --status-fd %d: %s", fd, strerror(errno));
+}
+
+static int go(struct run *r)
+{
+    int status = prepare(r);
+
+    if (status == 0)
+        status = acquire(r);
+    if (status == 0)
+        status = freshen(r);
+    if (status == 0)
+        status = start(r);
+    if (status == 0)
+        status = watch(r);
+    r->status.ended = r->child.ended;
+    r->status.wait_status = r->child.wait_status;
+    take_terminal_back(r);
+    guard_end(&r->guard);
+    release(r);
+    return r->status.ended && status == 0 ? judge(r) : status;
+}
+
+/* A shell ends a loop or a script when what it runs is ended by SIGINT, so that we end by it too,
+ * on a terminal. If Ctrl-C went to the command alone, since it had the terminal, the rest of our
+ * process group (a script around us) has to see it as well. */
+static void pass_interrupt_up(const struct run *r)
+{
+    const struct status *status = &r->status;
+    bool killed = status->ended && WIFSIGNALED(status->wait_status);
+
+    if (!terminal_is_ours(&r->terminal) || status->status != 128 + SIGINT ||
+        (status->started && !killed))
+        return;
+    signal(SIGINT, SIG_DFL);
+    if (r->had_terminal)
+        kill(0, SIGINT);
+    else
+        raise(SIGINT);
+}
+
+int run(const struct cli *cli, const struct run_settings *settings)
+{
+    struct run r = {
+        .cli = cli,
+        .set = settings,
+        .terminal = {.fd = -1},
+        .guard = {.fd = -1},
+        .status = {.name = settings->name},
+    };
+
+    r.status.status = go(&r);
+    hf_close(r.client);
+    report(&r);
+    pass_interrupt_up(&r);
+    terminal_close(&r.terminal);
+    /* The handler may still run: what it fires is freed only when it has forgotten it. */
+    signals_forget_ending();
+    hf_cancel_free(r.cancel);
+    return r.status.status;
+}

@@ -1,0 +1,174 @@
+# holdfast run: exit statuses, command lines, the environment and the descriptors of the command.
+. "$(dirname "$0")/run_lib.sh"
+
+test_the_commands_status_is_ours() {
+    gives 0 holdfast run x true
+    gives 1 holdfast run x false
+    gives 42 holdfast run x -- sh -c 'exit 42'
+    is_free
+}
+
+test_128_and_the_signal_that_killed_it() {
+    gives 143 holdfast run x -- sh -c 'kill -TERM $$'
+    gives 137 holdfast run x -- sh -c 'kill -KILL $$'
+}
+
+test_not_obtained_is_1_or_the_status_of_E() {
+    holdfast run x -- sh -c 'echo in >in; cat end' &
+    mkfifo end
+    eventually has_text in in
+    gives 1 holdfast run -n x touch wrong
+    gives 1 holdfast run --nonblock x touch wrong
+    gives 1 holdfast run -w 0 x touch wrong
+    gives 1 holdfast run -w 50ms x touch wrong
+    gives 9 holdfast run -n -E 9 x touch wrong
+    gives 0 holdfast run -w 0.05 --conflict-exit-code=0 x touch wrong
+    : >end
+    wait
+    not test -e wrong
+    is_free
+}
+
+test_cannot_execute_is_126_and_127() {
+    gives 127 holdfast run x no-such-command 2>err
+    grep -q "no-such-command" err
+    gives 127 holdfast run x ./missing
+    gives 126 holdfast run x "$dir"
+    : >plain
+    gives 126 holdfast run x ./plain
+    is_free
+}
+
+test_the_first_operand_ends_the_options() {
+    holdfast run x echo -n --ttl -- >out
+    grep -qx -- '--ttl --' out || grep -q -- '--ttl --' out
+    [ "$(holdfast run -s x -- echo -- a)" = "-- a" ]
+    [ "$(holdfast run -- x echo b)" = b ]
+    [ "$(holdfast run -n x echo c)" = c ]
+}
+
+test_c_runs_a_shell() {
+    [ "$(SHELL=/bin/sh holdfast run -c 'echo $((6 * 7))' x)" = 42 ]
+    [ "$(SHELL=/bin/sh holdfast run x -c 'echo $((6 * 7))')" = 42 ]
+    [ "$(env -u SHELL "$HOLDFAST" run -c 'echo $0' x)" = /bin/sh ]
+    gives 64 holdfast run -c true x true
+}
+
+test_wrong_command_lines_are_64_with_one_sentence() {
+    for line in '' 'x' 'x --' '-s -x x true' '-x --limit 2 x true' '--ttl 5s --never-expires x true' \
+        '--ttl 50ms x true' '--ttl nonsense x true' '-E 256 x true' '--signal NOPE x true' \
+        '--on-lost maybe x true' '--limit 0 x true' '--status-fd 77 x true' '--nope x true'; do
+        # shellcheck disable=SC2086
+        gives 64 holdfast run $line 2>err
+        [ "$(wc -l <err)" -eq 1 ]
+    done
+    gives 64 holdfast run '' true
+    is_free
+}
+
+test_a_kill_after_that_does_not_fit_is_refused_with_figures() {
+    gives 64 holdfast run --ttl 6s --kill-after 5s x touch wrong 2>err
+    grep -q 'kill-after 5s.*ttl 6s.*2700ms.*12s' err
+    gives 0 holdfast run --ttl 6s --kill-after 2700ms x true
+    gives 0 holdfast run --ttl 12s --kill-after 5s x true
+    gives 0 holdfast run --ttl 100ms x true
+    gives 0 holdfast run --never-expires --kill-after 1h x true
+    not test -e wrong
+}
+
+test_shared_locks_go_together_and_limits_hold() {
+    mkfifo end
+    holdfast run -s x -- sh -c 'echo in >in; cat end' &
+    eventually has_text in in
+    gives 0 holdfast run -s -n x true
+    gives 1 holdfast run -n x true
+    gives 1 holdfast run -n --limit 1 x true
+    gives 0 holdfast run -n --limit 2 x true
+    : >end
+    wait
+}
+
+test_the_environment_tells_what_is_held() {
+    holdfast run -s 'a b=%' env >env
+    grep -qx 'HOLDFAST_NAME=a b=%' env
+    grep -qx 'HOLDFAST_MODE=shared' env
+    grep -qx 'HOLDFAST_TOKEN=[0-9]\{10,\}' env
+    grep -q '^HOLDFAST_SEQUENCER=..' env
+    grep -q '^HOLDFAST_HELD=a%20b%3D%25=' env
+    grep -qx "HOLDFAST_URL=$HOLDFAST_URL" env
+    holdfast run x -- sh -c 'holdfast check "$HOLDFAST_SEQUENCER"'
+    gives 1 holdfast check "$(holdfast run x -- sh -c 'echo "$HOLDFAST_SEQUENCER"')"
+}
+
+test_no_credentials_reach_the_command() {
+    HOLDFAST_PASSWORD=hush HOLDFAST_REDIS_SECRET=hush HOLDFAST_URL='redis://me:hush@127.0.0.1/0' \
+        holdfast run -u "$HOLDFAST_URL" x env >env
+    not grep -q hush env
+    not grep -q '^HOLDFAST_URL' env
+}
+
+test_a_nested_run_of_the_same_lock_is_refused_at_once() {
+    gives 64 holdfast run x holdfast run x touch wrong 2>err
+    grep -q "already runs under 'x'" err
+    gives 64 holdfast run x holdfast run y holdfast run -n x touch wrong
+    gives 64 holdfast run -s x holdfast run -s x touch wrong
+    gives 0 holdfast run x holdfast run y true
+    mkdir -m 700 other
+    gives 0 holdfast run x holdfast run -u "sqlite:$dir/other/locks.db" x true
+    held=$(holdfast run x -- sh -c 'echo "$HOLDFAST_HELD"')
+    HOLDFAST_HELD=$held gives 0 holdfast run x true
+    not test -e wrong
+}
+
+test_no_descriptor_of_ours_reaches_the_command() {
+    holdfast run --status-fd 9 x ls /proc/self/fd 9>status >fds
+    ls /proc/self/fd >plain
+    diff plain fds
+}
+
+test_closed_standard_descriptors_stay_closed_and_harm_nothing() {
+    gives 0 holdfast run x -- sh -c 'test ! -e /proc/$$/fd/0' <&-
+    gives 0 holdfast run x true >&-
+    gives 0 holdfast run x -- sh -c 'test ! -e /proc/$$/fd/2 && test ! -e /proc/$$/fd/1' <&- >&- 2>&-
+    gives 127 holdfast run x no-such-command <&- >&- 2>&-
+    is_free
+}
+
+test_standard_input_and_output_are_the_commands() {
+    [ "$(echo hello | holdfast run x cat)" = hello ]
+}
+
+test_status_fd_tells_whose_status_it_was() {
+    gives 3 holdfast run --status-fd 9 x -- sh -c 'exit 3' 9>s
+    [ "$(wc -l <s)" -eq 1 ]
+    grep -q '"name":"x","obtained":true' s
+    grep -q '"lost":null,"release":"HF_OK","started":true,"exit":3,"signal":null' s
+    grep -q '"status":3,"status_of":"command"}$' s
+    grep -q '"generation":"[0-9]\{10,\}"' s
+    gives 143 holdfast run --status-fd 9 x -- sh -c 'kill $$' 9>s
+    grep -q '"exit":null,"signal":15,"status":143,"status_of":"command"' s
+    gives 127 holdfast run --status-fd 9 x no-such-command 9>s
+    grep -q '"obtained":true.*"started":false,"exit":null,"signal":null,"status":127,"status_of":"holdfast"' s
+    gives 1 holdfast run x holdfast run --status-fd 9 -s y sh -c 'exit 1' 9>s
+    holdfast run y -- sh -c 'unset HOLDFAST_HELD; holdfast run -n --status-fd 9 y true' 9>s || :
+    grep -q '"obtained":false.*"generation":null.*"status":1,"status_of":"holdfast"' s
+    gives 0 holdfast run --json x true 2>s
+    grep -q '"status":0' s
+}
+
+test_the_note_is_the_command_line() {
+    holdfast run x -- sh -c 'holdfast show --json x >shown' 2>/dev/null
+    grep -q '"note":"sh -c holdfast show' shown
+    holdfast run --note 'nightly ünïcode' x -- sh -c 'holdfast show --json x >shown'
+    grep -q '"note":"nightly ünïcode"' shown
+    long=$(printf '%0300d' 0)
+    gives 0 holdfast run x true "$long"
+}
+
+test_a_store_that_cannot_be_used_is_69_or_64() {
+    gives 69 holdfast run -u sqlite:/proc/no/such/locks.db x touch wrong
+    gives 69 holdfast run -u nosuchstore://h x touch wrong
+    not test -e wrong
+}
+
+. "$(dirname "$0")/harness.sh"

@@ -1,0 +1,153 @@
+/* A record with a clock, for the tests of single rules: one line an operation.
+ *
+ * Tickets are small numbers. Every operation settles the record, as a store does after writing. */
+#ifndef HF_TESTS_DOORMAN_RECORD_H
+#define HF_TESTS_DOORMAN_RECORD_H
+
+#include "doorman/doorman.h"
+
+#define ROOM 64
+
+#define is(what, got, wanted) check_number(what, (int64_t)(got), (int64_t)(wanted))
+
+struct place {
+    struct hf__record record;
+    struct hf__entry entries[ROOM];
+    struct hf__moment at;
+    unsigned let_in; /* how many the last operation let in, by their marks */
+};
+
+static inline struct hf__ticket ticket(unsigned number)
+{
+    return (struct hf__ticket){
+        .bits = {(unsigned char)(number >> 8), (unsigned char)number, [15] = 1}};
+}
+
+static inline void begin(struct place *p)
+{
+    *p = (struct place){.at = {.now_ms = 1000000}};
+    p->record = (struct hf__record){.entries = p->entries, .capacity = ROOM};
+}
+
+static inline void settle(struct place *p)
+{
+    p->let_in = 0;
+    for (size_t i = 0; i < p->record.count; i++)
+        p->let_in += (p->record.entries[i].marks & HF__LET_IN) != 0;
+    hf__record_settle(&p->record);
+}
+
+/* The usual bid: a writer that queues, a lease of 3 s, remembered for a minute. */
+static inline struct hf__bid writer(unsigned number)
+{
+    return (struct hf__bid){.name = "n",
+                            .name_len = 1,
+                            .ticket = ticket(number),
+                            .mode = HF_EXCLUSIVE,
+                            .ttl_ms = 3000,
+                            .retire_ms = 60000,
+                            .queue = true};
+}
+
+static inline struct hf__bid reader(unsigned number, uint32_t limit)
+{
+    struct hf__bid bid = writer(number);
+
+    bid.mode = HF_SHARED;
+    bid.limit = limit;
+    return bid;
+}
+
+static inline struct hf__bid with_delay(struct hf__bid bid, int64_t delay_ms)
+{
+    bid.lock_delay_ms = delay_ms;
+    return bid;
+}
+
+static inline struct hf__bid with_ttl(struct hf__bid bid, int64_t ttl_ms)
+{
+    bid.ttl_ms = ttl_ms;
+    return bid;
+}
+
+static inline struct hf__bid no_wait(struct hf__bid bid)
+{
+    bid.queue = false;
+    return bid;
+}
+
+static inline struct hf__answer attempt(struct place *p, struct hf__bid bid)
+{
+    struct hf__answer a = hf__doorman_attempt(&p->record, &bid, NULL, p->at);
+
+    settle(p);
+    return a;
+}
+
+static inline struct hf__answer release(struct place *p, unsigned number, int64_t retire_ms)
+{
+    struct hf__ticket t = ticket(number);
+    struct hf__answer a = hf__doorman_release(&p->record, &t, retire_ms, p->at);
+
+    settle(p);
+    return a;
+}
+
+static inline struct hf__answer withdraw(struct place *p, unsigned number, int64_t retire_ms)
+{
+    struct hf__ticket t = ticket(number);
+    struct hf__answer a = hf__doorman_withdraw(&p->record, &t, retire_ms, p->at);
+
+    settle(p);
+    return a;
+}
+
+static inline struct hf__answer renew(struct place *p, unsigned number, uint64_t generation)
+{
+    struct hf__ticket t = ticket(number);
+    struct hf__answer a = hf__doorman_renew(&p->record, &t, generation, p->at);
+
+    settle(p);
+    return a;
+}
+
+static inline struct hf__answer breaks(struct place *p, unsigned number, bool now)
+{
+    struct hf__ticket t = ticket(number);
+    struct hf__answer a = hf__doorman_break(&p->record, &t, now, p->at);
+
+    settle(p);
+    return a;
+}
+
+static inline void sweep(struct place *p)
+{
+    hf__doorman_sweep(&p->record, p->at);
+    settle(p);
+}
+
+static inline void pass(struct place *p, int64_t ms)
+{
+    p->at.now_ms += ms;
+}
+
+static inline enum hf__place where(const struct place *p, unsigned number)
+{
+    struct hf__ticket t = ticket(number);
+    const struct hf__entry *e = hf__record_find(&p->record, &t);
+
+    return e == NULL ? HF__GONE : e->place;
+}
+
+/* Until when, counted from now; HF__NEVER. */
+static inline int64_t left_ms(const struct place *p, unsigned number)
+{
+    struct hf__ticket t = ticket(number);
+    const struct hf__entry *e = hf__record_find(&p->record, &t);
+
+    if (e == NULL)
+        return -1;
+    return e->until_ms == HF__NEVER ? HF__NEVER : e->until_ms - p->at.now_ms;
+}
+
+#endif

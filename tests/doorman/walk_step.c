@@ -1,0 +1,246 @@
+/* What must be true of every single operation: of the answer, of every entry, of the whole record.
+ */
+#include "walk_step.h"
+
+/* Entries. -------------------------------------------------------------------------------- */
+static struct finding check_fields(const struct step *p, size_t i)
+{
+    const struct hf__entry *e = &p->w->entries[i], *old = &p->before[i];
+
+    if (i >= p->before_count)
+        return e->marks & HF__NEW ? FINE : FOUND("marks", "a new entry is not marked");
+    if (!hf__ticket_equal(&e->ticket, &old->ticket))
+        return FOUND("C5", "the order of the entries changed");
+    bool same = e->place == old->place && e->until_ms == old->until_ms &&
+                e->generation == old->generation && e->claimed == old->claimed &&
+                e->lease_ms == old->lease_ms;
+    if (!same && !(e->marks & HF__CHANGED))
+        return FOUND("marks", "an entry that changed is not marked");
+    return FINE;
+}
+
+/* Others are touched by nothing but time and the hand-over. */
+static struct finding check_bystander(const struct step *p, const struct hf__entry *e)
+{
+    uint8_t t = ticket_number(&e->ticket);
+    const struct seen *before = &p->seen[t];
+
+    if (before->place == HF__INSIDE) {
+        if (e->place != HF__INSIDE || e->generation != before->generation)
+            return FOUND("C2", "a live grant was ended by somebody else's request");
+        if (e->until_ms != before->until_ms)
+            return FOUND("C3", "a live lease was changed by somebody else's request");
+    }
+    if (before->place == HF__WAITING && e->place != HF__WAITING && e->place != HF__INSIDE)
+        return FOUND("C5", "a live waiter was dropped");
+    if (before->place == HF__WAITING && e->place == HF__WAITING && e->until_ms != before->until_ms)
+        return FOUND("C5", "a waiter's sign of life was changed by somebody else");
+    if (before->place == HF__GONE && e->place == HF__WAITING)
+        return FOUND("C5", "a dead waiter stays in the queue");
+    if (before->place == HF__RETIRED && e->place == HF__LINGERING)
+        return FOUND("C8", "the lock stays closed without cause");
+    return FINE;
+}
+
+/* The door is closed for the sake of holders that vanished: they count as if they were inside. */
+static struct finding check_closed(const struct step *p, uint8_t t)
+{
+    uint32_t limit = p->s->client[client_of(t)].limit, count = 1;
+
+    for (uint8_t u = 0; u < MAX_TICKETS; u++) {
+        const struct hf__entry *e = entry_of(p->w, u);
+        bool inside = e != NULL && e->place == HF__INSIDE;
+        uint32_t other = p->s->client[client_of(u)].limit;
+        if (u == t || (!inside && p->w->ghost[u].closed == 0))
+            continue;
+        if (!inside && conflict(p->s, t, u))
+            return FOUND("C8", "let in before the lock-delay was over");
+        count++;
+        if (other != 0 && (limit == 0 || other < limit))
+            limit = other;
+    }
+    return limit != 0 && count > limit ? FOUND("C1", "more than the smallest limit") : FINE;
+}
+
+static struct finding check_let_in(const struct step *p, size_t i)
+{
+    const struct hf__entry *e = &p->w->entries[i];
+    uint8_t t = ticket_number(&e->ticket);
+    const struct ghost *g = &p->w->ghost[t];
+
+    if (g->withdrawn)
+        return FOUND("C5", "a bid that was withdrawn or released was let in");
+    if (g->barred > 0)
+        return FOUND("C5", "a ticket that was over was let in again");
+    for (size_t j = 0; j < i; j++) {
+        const struct hf__entry *other = &p->w->entries[j];
+        if (other->place != HF__WAITING)
+            continue;
+        if (other->mode == HF_EXCLUSIVE && e->mode == HF_SHARED)
+            return FOUND("C9", "a reader passed a waiting writer");
+        return FOUND("C5", "let in before somebody who came earlier");
+    }
+    if (!(e->marks & HF__LET_IN))
+        return FOUND("C12", "let in, but nobody will be told");
+    return check_closed(p, t);
+}
+
+/* Generations rise with every grant, in the order of the queue. */
+static struct finding check_generations(const struct step *p)
+{
+    uint64_t last = p->before_generation;
+
+    for (size_t i = 0; i < p->w->entry_count; i++) {
+        const struct hf__entry *e = &p->w->entries[i];
+        if (!was_let_in(p, e))
+            continue;
+        if (e->generation <= last)
+            return FOUND("C4", "the generation did not rise with the grant");
+        last = e->generation;
+    }
+    return p->w->generation == last ? FINE : FOUND("C4", "the record's generation is not the last");
+}
+
+/* C1 by the store's account, and nobody waits who could enter. */
+static struct finding check_inside(const struct step *p)
+{
+    const struct hf__entry *head = NULL;
+    uint32_t count = 0, limit = 0;
+    bool exclusive = false;
+
+    for (size_t i = 0; i < p->w->entry_count; i++) {
+        const struct hf__entry *e = &p->w->entries[i];
+        if (head == NULL && e->place == HF__WAITING)
+            head = e;
+        if (e->place != HF__INSIDE && e->place != HF__LINGERING)
+            continue;
+        count++;
+        exclusive |= e->mode == HF_EXCLUSIVE;
+        if (e->limit != 0 && (limit == 0 || e->limit < limit))
+            limit = e->limit;
+    }
+    if (exclusive && count > 1)
+        return FOUND("C1", "an exclusive grant beside another");
+    if (limit != 0 && count > limit)
+        return FOUND("C1", "more than the smallest limit");
+    if (count > 1)
+        SAW(p->k, READERS_TOGETHER);
+    if (limit != 0 && count == limit)
+        SAW(p->k, LIMIT_REACHED);
+    if (head == NULL)
+        return FINE;
+    if (head->limit != 0 && (limit == 0 || head->limit < limit))
+        limit = head->limit;
+    if (count == 0 || (!exclusive && head->mode == HF_SHARED && (limit == 0 || count < limit)))
+        return FOUND("C5", "the first in the queue could enter but waits");
+    return FINE;
+}
+
+static struct finding check_claims(const struct step *p, const struct hf__entry *e)
+{
+    const struct ghost *g = &p->w->ghost[ticket_number(&e->ticket)];
+
+    if (e->place == HF__INSIDE && e->claimed && !g->claimed)
+        return FOUND("C8", "a grant was claimed by a request that did not know of it");
+    if (e->place == HF__INSIDE && !e->claimed && g->claimed)
+        return FOUND("C8", "a claim was forgotten");
+    if (e->place == HF__INSIDE && e->until_ms == HF__NEVER && !g->claimed)
+        return FOUND("C5", "a grant that nobody knows of never expires");
+    if (e->place == HF__LINGERING && g->closed == 0 && !p->w->stepped)
+        return FOUND("C8", "the lock stays closed without cause");
+    if (e->place == HF__LINGERING && !g->claimed && !g->broken)
+        return FOUND("C8", "a lock-delay after a grant that nobody claimed");
+    return FINE;
+}
+
+/* The answers. ---------------------------------------------------------------------------- */
+static struct finding check_attempt(const struct step *p, enum hf__place after, uint64_t generation)
+{
+    bool queue = bid_of(p->s, p->d->ticket).queue;
+
+    if (p->a.verdict == HF__GRANTED && (after != HF__INSIDE || p->a.generation != generation))
+        return FOUND("C2", "told granted without a grant");
+    if (after == HF__INSIDE && p->a.verdict != HF__GRANTED)
+        return FOUND("C6", "inside, but told otherwise");
+    if (after == HF__WAITING && (p->a.verdict != HF__QUEUED || !queue))
+        return FOUND("C5", "waits, but was told otherwise");
+    if (p->a.verdict == HF__QUEUED && (after != HF__WAITING || p->a.generation != p->w->generation))
+        return FOUND("C5", "told queued without being so");
+    if (p->a.verdict == HF__BUSY && after != HF__GONE)
+        return FOUND("C5", "a no-wait bid stays");
+    return FINE;
+}
+
+static struct finding check_renew(const struct step *p, enum hf__place after, uint64_t generation)
+{
+    const struct seen *before = &p->seen[p->d->ticket];
+    bool known = p->d->generation == 0 || p->d->generation == generation;
+
+    if (p->a.verdict == HF__GRANTED && before->place != HF__INSIDE && before->place != HF__WAITING)
+        return FOUND("C2", "a ticket that was over renewed its grant");
+    if (p->a.verdict == HF__GRANTED &&
+        (after != HF__INSIDE || p->a.generation != generation || !known))
+        return FOUND("C2", "told granted without a grant");
+    if (after == HF__INSIDE && known && p->a.verdict != HF__GRANTED)
+        return FOUND("C6", "inside, but told otherwise");
+    if ((after == HF__WAITING) != (p->a.verdict == HF__QUEUED))
+        return FOUND("C5", "told queued without being so, or the other way round");
+    return FINE;
+}
+
+/* Release, withdraw and break. */
+static struct finding check_end(const struct step *p, enum hf__place after)
+{
+    enum hf__place before = p->seen[p->d->ticket].place;
+    bool was_inside = before == HF__INSIDE, was_waiting = before == HF__WAITING;
+    bool done = was_inside || (was_waiting && p->d->kind != RELEASE) ||
+                (before == HF__LINGERING && p->d->kind == BREAKING);
+
+    if (before == HF__GONE && p->a.verdict == HF__DONE && p->d->kind != RELEASE)
+        return FOUND("C5", "a dead waiter was still in the queue");
+    if (after == HF__INSIDE || after == HF__WAITING)
+        return FOUND("C5", "a ticket that was released, withdrawn or broken is still there");
+    if (p->a.verdict != (done ? HF__DONE : HF__STALE))
+        return FOUND("C2", "the wrong answer to a release, withdraw or break");
+    return FINE;
+}
+
+static struct finding check_answer(const struct step *p)
+{
+    const struct hf__entry *e = entry_of(p->w, p->d->ticket);
+    enum hf__place after = e == NULL ? HF__GONE : e->place;
+    uint64_t generation = e == NULL ? 0 : e->generation;
+
+    if (p->d->kind == SWEEPING)
+        return FINE;
+    if (p->d->kind == ATTEMPT)
+        return check_attempt(p, after, generation);
+    if (p->d->kind == RENEW)
+        return check_renew(p, after, generation);
+    return check_end(p, after);
+}
+
+static struct finding check_entry(const struct step *p, size_t i)
+{
+    const struct hf__entry *e = &p->w->entries[i];
+    struct finding f = check_fields(p, i);
+
+    if (f.clause == NULL && ticket_number(&e->ticket) != p->d->ticket)
+        f = check_bystander(p, e);
+    if (f.clause == NULL && was_let_in(p, e))
+        f = check_let_in(p, i);
+    if (f.clause == NULL)
+        f = check_claims(p, e);
+    return f;
+}
+
+struct finding step_check(const struct step *p)
+{
+    struct finding f = check_answer(p);
+
+    for (size_t i = 0; i < p->w->entry_count && f.clause == NULL; i++)
+        f = check_entry(p, i);
+    if (f.clause == NULL)
+        f = check_generations(p);
+    return f.clause != NULL ? f : check_inside(p);
+}
