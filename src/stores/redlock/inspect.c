@@ -257,18 +257,21 @@ static const char *next_word(const char **at, const char *end)
     return word;
 }
 
-/* "ticket ttl since pid\0host\0user\0program\0note" */
+/* "seconds microseconds ticket ttl pid\0host\0user\0program\0note" */
 static bool parse_note(const redisReply *value, const redisReply *note, struct hf__entry *e,
                        struct hf__who *who)
 {
+    int64_t seconds, micros;
+    char ticket[HF_TICKET_SIZE];
     int used = 0;
 
-    if (note->type != REDIS_REPLY_STRING || value->len != HF_TICKET_SIZE - 1 ||
-        note->len < value->len || memcmp(note->str, value->str, value->len) != 0 ||
-        sscanf(note->str + value->len, " %" SCNd64 " %" SCNd64 " %n", &e->ttl_ms, &e->since_ms,
-               &used) != 2)
+    if (note->type != REDIS_REPLY_STRING ||
+        sscanf(note->str, "%" SCNd64 " %" SCNd64 " %32s %" SCNd64 " %n", &seconds, &micros, ticket,
+               &e->ttl_ms, &used) != 4 ||
+        strcmp(ticket, value->str) != 0)
         return false;
-    const char *at = note->str + value->len + used, *end = note->str + note->len;
+    e->since_ms = seconds * 1000 + micros / 1000;
+    const char *at = note->str + used, *end = note->str + note->len;
     who->pid = strtoll(next_word(&at, end), NULL, 10);
     who->host = next_word(&at, end);
     who->user = next_word(&at, end);

@@ -195,7 +195,7 @@ static int stream_failed(struct hf__redlock *s, size_t i, struct hf__redlock_lin
                    err);
 }
 
-static int flush(struct hf__redlock *s, size_t i, struct hf__redlock_line *line, hf_error *err)
+int hf__redlock_flush(struct hf__redlock *s, size_t i, struct hf__redlock_line *line, hf_error *err)
 {
     struct hf__redis_out *out = &line->c->out;
     struct hf__stream *stream = &line->c->stream;
@@ -279,7 +279,7 @@ int hf__redlock_move(struct hf__redlock *s, size_t i, struct hf__redlock_line *l
                      hf__redlock_hear *hear, void *ctx, hf_error *err)
 {
     struct hf__stream *stream = &line->c->stream;
-    int r = flush(s, i, line, err);
+    int r = line->c->out.len > 0 ? hf__redlock_flush(s, i, line, err) : 0;
     char buf[4096];
 
     while (r == 0) {

@@ -9,6 +9,7 @@
  * that could number the grants, hence no fencing token, no queue and nobody who calls: waiters ask
  * again after a random while. A bid that finds no majority takes back what it has got, everywhere
  * and at once, on the same connections, so that its own requests cannot arrive after that. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,7 +27,9 @@ struct bidding {
     const struct hf__redlock *s;
     const struct hf__bid *bid;
     struct hf__redlock_names names;
-    char ticket[HF_TICKET_SIZE];
+    char ticket[HF_TICKET_SIZE], ttl[24];
+    char note[64 + HF__REDLOCK_SELF_MAX + HF_NOTE_MAX];
+    size_t note_len;
     int64_t retire_ms;
     bool over;                   /* the ticket is not bid with again */
     uint32_t yes, no, withdrawn; /* votes, a bit for each node */
@@ -92,18 +95,24 @@ static void write_names(const struct bidding *b, struct hf__redis_conn *c)
 static void write_attempt(struct hf__redlock_ask *ask, size_t node, struct hf__redis_conn *c)
 {
     const struct bidding *b = (const struct bidding *)ask;
-    const char *note = b->bid->who->note;
-    char who[sizeof b->s->self + HF_NOTE_MAX];
-    size_t note_len = strlen(note);
 
     (void)node;
-    if (note_len > HF_NOTE_MAX)
-        note_len = HF_NOTE_MAX;
-    memcpy(who, b->s->self, b->s->self_len);
-    memcpy(who + b->s->self_len, note, note_len);
     write_names(b, c);
-    hf__redis_add_number(c, b->bid->ttl_ms);
-    hf__redis_add(c, who, b->s->self_len + note_len);
+    hf__redis_add(c, b->ttl, strlen(b->ttl));
+    hf__redis_add(c, b->note, b->note_len);
+}
+
+/* "ticket ttl pid\0host\0user\0program\0note", the same for all nodes. */
+static void make_note(struct bidding *b)
+{
+    const struct hf__redlock *s = b->s;
+    size_t words_len = strnlen(b->bid->who->note, HF_NOTE_MAX);
+
+    snprintf(b->ttl, sizeof b->ttl, "%lld", (long long)b->bid->ttl_ms);
+    size_t at = (size_t)snprintf(b->note, sizeof b->note, "%s %s ", b->ticket, b->ttl);
+    memcpy(b->note + at, s->self, s->self_len);
+    memcpy(b->note + at + s->self_len, b->bid->who->note, words_len);
+    b->note_len = at + s->self_len + words_len;
 }
 
 /* A node to which an attempt may still be on its way is told to refuse it. */
@@ -153,7 +162,11 @@ static bool is_cleaned_up(const struct hf__redlock_ask *ask)
 
 static int begin(struct bidding *b, struct hf__redlock *s, const struct hf__bid *bid, hf_error *err)
 {
-    *b = (struct bidding){.s = s, .bid = bid};
+    b->s = s;
+    b->bid = bid;
+    b->retire_ms = 0;
+    b->over = false;
+    b->yes = b->no = b->withdrawn = b->wanted = 0;
     hf__ticket_format(&bid->ticket, b->ticket);
     b->ask =
         (struct hf__redlock_ask){.reply = count_vote, .decided = is_decided, .to = all_nodes(s)};
@@ -246,6 +259,7 @@ static int attempt(struct hf__store *store, const struct hf__bid *bid, int64_t d
         r = hf__redlock_take(s, deadline_ns, &set, err);
     if (r != 0)
         return r;
+    make_note(&b);
     b.ask.script = HF__REDLOCK_ATTEMPT;
     b.ask.write = write_attempt;
     b.ask.argc = 7;

@@ -17,6 +17,7 @@
 #include "stores/redis/link.h"
 
 #define HF__REDLOCK_NODES_MAX 15
+#define HF__REDLOCK_SELF_MAX  512
 #define HF__REDLOCK_NOTE      "holdfast.redlock:" /* before a key: who has it */
 #define HF__REDLOCK_TOMBSTONE "holdfast.retired:" /* before a ticket: it was withdrawn */
 #define HF__REDLOCK_OWN_WORD  "holdfast."         /* no lock's key begins like this */
@@ -73,7 +74,7 @@ struct hf__redlock {
     bool guard;
     size_t count, quorum;
     struct hf__redlock_node nodes[HF__REDLOCK_NODES_MAX];
-    char self[512]; /* "pid\0host\0user\0program\0" */
+    char self[HF__REDLOCK_SELF_MAX]; /* "pid\0host\0user\0program\0" */
     size_t self_len;
     pthread_mutex_t mutex;
     pthread_cond_t free_one;
@@ -95,7 +96,11 @@ const char *hf__redlock_script_text(enum hf__redlock_script script, bool whole);
 
 void hf__redlock_hang_up(struct hf__redlock_line *line);
 
-/* Writes and reads what can be without waiting. Replies are passed on in turn, but for those of the
+/* Writes what can be without waiting. Errors: the line is of no more use. */
+int hf__redlock_flush(struct hf__redlock *s, size_t node, struct hf__redlock_line *line,
+                      hf_error *err);
+
+/* The same, and reads. Replies are passed on in turn, but for those of the
  * log-in and those owed to earlier operations. Errors: the line is of no more use. */
 typedef int hf__redlock_hear(void *ctx, redisReply **reply, hf_error *err);
 int hf__redlock_move(struct hf__redlock *s, size_t node, struct hf__redlock_line *line,

@@ -8,7 +8,7 @@ for i, ticket in ipairs(ARGV) do
     local key, note = KEYS[2 * i - 1], KEYS[2 * i]
     answers[i] = 0
     if redis.pcall('GET', key) == ticket then
-        local noted, ttl = string.match(redis.call('GET', note) or '', '^(%x+) (%d+) ')
+        local noted, ttl = string.match(redis.call('GET', note) or '', '^%d+ %d+ (%x+) (%d+) ')
         if noted == ticket then
             redis.call('PEXPIRE', key, ttl)
             redis.call('PEXPIRE', note, ttl)

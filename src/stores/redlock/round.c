@@ -101,7 +101,7 @@ static void move(struct round *r, size_t node)
     r->hearing = node;
     int code = hf__redlock_move(r->s, node, line, hear, r, &why);
     if (code == 0 && line->c->out.len > 0 && line->events == 0)
-        code = hf__redlock_move(r->s, node, line, hear, r, &why); /* what hear() has added */
+        code = hf__redlock_flush(r->s, node, line, &why); /* what hear() has added */
     if (code != 0)
         lose_line(r, node, &why);
 }
@@ -168,8 +168,8 @@ static void push(struct round *r, size_t node, int64_t now_ns)
         r->ask->sent |= 1U << node;
         line->used_ns = now_ns;
     }
-    if (line->events == 0 && line->c->out.len > 0)
-        move(r, node);
+    if (line->events == 0 && line->c->out.len > 0 && hf__redlock_flush(r->s, node, line, &why) != 0)
+        lose_line(r, node, &why);
 }
 
 /* What poll() has to look at; the number of nodes that are worth waiting for. */
