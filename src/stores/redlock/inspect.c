@@ -1,6 +1,7 @@
 /* What a majority knows. A lock is shown if most nodes have the same ticket at its key; what only
  * some have is on its way in or out, or was left behind, and holds nobody back for long. Names are
- * found by their notes, so of locks that other clients took only those asked for by name are shown.
+ * found by their keys; of locks that other clients took only those asked for by name are shown,
+ * since not every key of the database is a lock.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -32,6 +33,7 @@ struct looking {
     size_t from, upto; /* the names of this page */
     redisReply *pages[HF__REDLOCK_NODES_MAX];
     char cursors[HF__REDLOCK_NODES_MAX][24];
+    char pattern[2 * HF__REDIS_KEY_MAX];
 };
 
 static bool never(const struct hf__redlock_ask *ask)
@@ -86,6 +88,25 @@ static void sort_names(struct names *n)
     n->count = kept;
 }
 
+static char *put_plainly(char *to, const char *text)
+{
+    for (; *text != '\0'; text++) {
+        if (strchr("*?[]\\^-", *text) != NULL)
+            *to++ = '\\';
+        *to++ = *text;
+    }
+    return to;
+}
+
+static void make_pattern(struct looking *w)
+{
+    char *at = put_plainly(w->pattern, w->s->set.key_before);
+
+    *at++ = '*';
+    at = put_plainly(at, w->s->set.key_after);
+    *at = '\0';
+}
+
 static void write_scan(struct hf__redlock_ask *ask, size_t node, struct hf__redis_conn *c)
 {
     const struct looking *w = (const struct looking *)ask;
@@ -93,23 +114,24 @@ static void write_scan(struct hf__redlock_ask *ask, size_t node, struct hf__redi
     hf__redis_add_text(c, "SCAN");
     hf__redis_add_text(c, w->cursors[node]);
     hf__redis_add_text(c, "MATCH");
-    hf__redis_add_text(c, HF__REDLOCK_NOTE "*");
+    hf__redis_add_text(c, w->pattern);
     hf__redis_add_text(c, "COUNT");
     hf__redis_add_text(c, SCAN_COUNT);
 }
 
-/* The name in the key of a note, if it was made with our key_format and is looked for. */
+/* The name in a key, if it was made with our key_format and is looked for. */
 static int take_key(struct looking *w, const redisReply *key, hf_error *err)
 {
-    size_t head = sizeof HF__REDLOCK_NOTE - 1, before = strlen(w->s->set.key_before);
-    size_t after = strlen(w->s->set.key_after);
+    size_t before = strlen(w->s->set.key_before), after = strlen(w->s->set.key_after);
+    size_t word = sizeof HF__REDLOCK_OWN_WORD - 1;
     const struct hf__look *look = w->look;
 
-    if (key->type != REDIS_REPLY_STRING || key->len < head + before + after + 1)
+    if (key->type != REDIS_REPLY_STRING || key->len < before + after + 1 ||
+        (key->len >= word && memcmp(key->str, HF__REDLOCK_OWN_WORD, word) == 0))
         return 0;
-    const char *name = key->str + head + before;
-    size_t len = key->len - head - before - after;
-    if (memcmp(key->str + head, w->s->set.key_before, before) != 0 ||
+    const char *name = key->str + before;
+    size_t len = key->len - before - after;
+    if (memcmp(key->str, w->s->set.key_before, before) != 0 ||
         memcmp(name + len, w->s->set.key_after, after) != 0 || len > HF_NAME_MAX)
         return 0;
     if (look->prefix != NULL &&
@@ -157,6 +179,7 @@ static int find_names(struct looking *w, hf_error *err)
 
     for (size_t i = 0; i < w->s->count; i++)
         snprintf(w->cursors[i], sizeof w->cursors[i], "0");
+    make_pattern(w);
     w->ask = (struct hf__redlock_ask){.script = HF__REDLOCK_NO_SCRIPT,
                                       .write = write_scan,
                                       .argc = 6,
@@ -184,15 +207,15 @@ static int find_names(struct looking *w, hf_error *err)
 static void write_look(struct hf__redlock_ask *ask, size_t node, struct hf__redis_conn *c)
 {
     const struct looking *w = (const struct looking *)ask;
-    struct hf__redlock_names names;
+    struct hf__redlock_key key;
 
     (void)node;
-    hf__redis_add_number(c, (int64_t)(2 * (w->upto - w->from)));
+    hf__redis_add_number(c, (int64_t)(w->upto - w->from));
     for (size_t i = w->from; i < w->upto; i++) {
-        hf__redlock_name(w->s, w->names.list[i].bytes, w->names.list[i].len, &names, NULL);
-        hf__redis_add(c, names.key, names.key_len);
-        hf__redis_add(c, names.note, names.note_len);
+        hf__redlock_key(w->s, w->names.list[i].bytes, w->names.list[i].len, &key, NULL);
+        hf__redis_add(c, key.bytes, key.len);
     }
+    hf__redis_add_text(c, HF__REDLOCK_NOTE);
 }
 
 enum { VALUE, PTTL, NOTE, PARTS };
@@ -257,18 +280,15 @@ static const char *next_word(const char **at, const char *end)
     return word;
 }
 
-/* "seconds microseconds ticket ttl pid\0host\0user\0program\0note" */
-static bool parse_note(const redisReply *value, const redisReply *note, struct hf__entry *e,
-                       struct hf__who *who)
+/* "seconds microseconds ttl keep pid\0host\0user\0program\0note" */
+static bool parse_note(const redisReply *note, struct hf__entry *e, struct hf__who *who)
 {
     int64_t seconds, micros;
-    char ticket[HF_TICKET_SIZE];
     int used = 0;
 
     if (note->type != REDIS_REPLY_STRING ||
-        sscanf(note->str, "%" SCNd64 " %" SCNd64 " %32s %" SCNd64 " %n", &seconds, &micros, ticket,
-               &e->ttl_ms, &used) != 4 ||
-        strcmp(ticket, value->str) != 0)
+        sscanf(note->str, "%" SCNd64 " %" SCNd64 " %" SCNd64 " %*d %n", &seconds, &micros,
+               &e->ttl_ms, &used) != 3)
         return false;
     e->since_ms = seconds * 1000 + micros / 1000;
     const char *at = note->str + used, *end = note->str + note->len;
@@ -296,7 +316,10 @@ static int show(struct looking *w, const redisReply *page, size_t at, bool *ret_
     *ret_shown = true;
     e.until_ms = left_ms < 0 ? HF__NEVER : left_ms;
     hf__printable(value->str, value->len, words, sizeof words);
-    if (parse_note(value, page->element[at]->element[NOTE], &e, &who)) {
+    bool ours = parse_note(page->element[at]->element[NOTE], &e, &who);
+    if (!ours && w->look->name == NULL)
+        return 0;
+    if (ours) {
         e.since_ms = page->element[0]->integer - e.since_ms;
         e.since_ms = e.since_ms < 0 ? 0 : e.since_ms;
     } else {
@@ -328,7 +351,7 @@ static int look_at_page(struct looking *w, hf_error *err)
 {
     w->ask = (struct hf__redlock_ask){.script = HF__REDLOCK_LOOK,
                                       .write = write_look,
-                                      .argc = 1 + 2 * (w->upto - w->from),
+                                      .argc = 2 + (w->upto - w->from),
                                       .reply = take_page,
                                       .decided = never,
                                       .to = (1U << w->s->count) - 1};
@@ -348,13 +371,13 @@ int hf__redlock_inspect(struct hf__store *store, const struct hf__look *look, in
 {
     struct hf__redlock *s = (struct hf__redlock *)store;
     struct looking w = {.s = s, .look = look, .deadline_ns = deadline_ns};
-    struct hf__redlock_names names;
+    struct hf__redlock_key key;
     int r = hf__redlock_take(s, deadline_ns, &w.set, err);
 
     if (r != 0)
         return r;
     if (look->name != NULL)
-        r = hf__redlock_name(s, look->name, look->name_len, &names, err);
+        r = hf__redlock_key(s, look->name, look->name_len, &key, err);
     if (r == 0)
         r = look->name != NULL ? add_name(&w.names, look->name, look->name_len, err)
                                : find_names(&w, err);

@@ -1,13 +1,16 @@
 -- look: what this node knows of some locks. Changes nothing.
--- KEYS  key note, for each
+-- KEYS  key, for each
+-- ARGV  what a note's name begins with; the ticket follows
 -- its clock, then for each: value, time to live, note
 local time = redis.call('TIME')
 local answers = {time[1] * 1000 + math.floor(time[2] / 1000)}
-for i = 1, #KEYS, 2 do
-    local value = redis.pcall('GET', KEYS[i])
+for i, key in ipairs(KEYS) do
+    local value, note = redis.pcall('GET', key), false
     if type(value) == 'table' then
-        value = '(' .. redis.call('TYPE', KEYS[i]).ok .. ')'
+        value = '(' .. redis.call('TYPE', key).ok .. ')'
+    elseif value and #value == 32 then
+        note = redis.call('GET', ARGV[1] .. value)
     end
-    answers[#answers + 1] = {value, redis.call('PTTL', KEYS[i]), redis.call('GET', KEYS[i + 1])}
+    answers[1 + i] = {value, redis.call('PTTL', key), note}
 end
 return answers

@@ -1,8 +1,8 @@
 /* redlock://h1,h2,h3,h4,h5 - independent Redis servers that vote, as the author of Redis specified
  * it. Each node is asked by one script (attempt.lua, ...):
  *
- *      EVALSHA <sha1> 3 <key> <note> <tombstone> <ticket> <ttl> <who>      SET key ticket NX PX ttl
- *      EVALSHA <sha1> 3 <key> <note> <tombstone> <ticket> <retire>         compare and DEL
+ *      EVALSHA <sha1> 2 <key> <note> <ticket> <ttl> ...      SET key ticket NX PX ttl
+ *      EVALSHA <sha1> 2 <key> <note> <ticket> <retire>       compare and DEL
  *
  * and the lock is held by whom a majority has let in, for ttl less what has passed since before the
  * first request was sent and less drift; the core counts that deadline (C3). There is no server
@@ -26,8 +26,8 @@ struct bidding {
     struct hf__redlock_ask ask;
     const struct hf__redlock *s;
     const struct hf__bid *bid;
-    struct hf__redlock_names names;
-    char ticket[HF_TICKET_SIZE], ttl[24];
+    struct hf__redlock_key key;
+    char ticket[HF_TICKET_SIZE], ttl[24], keep[24];
     char note[64 + HF__REDLOCK_SELF_MAX + HF_NOTE_MAX];
     size_t note_len;
     int64_t retire_ms;
@@ -58,37 +58,37 @@ int64_t hf__redlock_soon(const struct hf__redlock *s, int64_t ms, int64_t deadli
     return soon_ns < deadline_ns ? soon_ns : deadline_ns;
 }
 
-int hf__redlock_name(const struct hf__redlock *s, const char *name, size_t len,
-                     struct hf__redlock_names *n, hf_error *err)
+int hf__redlock_key(const struct hf__redlock *s, const char *name, size_t len,
+                    struct hf__redlock_key *key, hf_error *err)
 {
-    size_t head = sizeof HF__REDLOCK_NOTE - 1, before = strlen(s->set.key_before);
-    size_t after = strlen(s->set.key_after);
+    size_t before = strlen(s->set.key_before), after = strlen(s->set.key_after);
+    size_t word = sizeof HF__REDLOCK_OWN_WORD - 1;
 
-    memcpy(n->note, HF__REDLOCK_NOTE, head);
-    memcpy(n->note + head, s->set.key_before, before);
-    memcpy(n->note + head + before, name, len);
-    memcpy(n->note + head + before + len, s->set.key_after, after);
-    n->key = n->note + head;
-    n->key_len = before + len + after;
-    n->note_len = head + n->key_len;
-    if (n->key_len >= sizeof HF__REDLOCK_OWN_WORD - 1 &&
-        memcmp(n->key, HF__REDLOCK_OWN_WORD, sizeof HF__REDLOCK_OWN_WORD - 1) == 0)
+    memcpy(key->bytes, s->set.key_before, before);
+    memcpy(key->bytes + before, name, len);
+    memcpy(key->bytes + before + len, s->set.key_after, after);
+    key->len = before + len + after;
+    if (key->len >= word && memcmp(key->bytes, HF__REDLOCK_OWN_WORD, word) == 0)
         return hf__fail(err, HF_INVALID,
                         "with this key_format the name would be one of holdfast's own keys; choose "
                         "another name");
     return 0;
 }
 
-/* The keys and the ticket, with which all questions about one lock begin. */
-static void write_names(const struct bidding *b, struct hf__redis_conn *c)
+static void write_note_name(struct hf__redis_conn *c, const char *ticket)
 {
-    char tombstone[sizeof HF__REDLOCK_TOMBSTONE + HF_TICKET_SIZE] = HF__REDLOCK_TOMBSTONE;
+    char name[sizeof HF__REDLOCK_NOTE + HF_TICKET_SIZE] = HF__REDLOCK_NOTE;
 
-    memcpy(tombstone + sizeof HF__REDLOCK_TOMBSTONE - 1, b->ticket, HF_TICKET_SIZE);
-    hf__redis_add(c, "3", 1);
-    hf__redis_add(c, b->names.key, b->names.key_len);
-    hf__redis_add(c, b->names.note, b->names.note_len);
-    hf__redis_add_text(c, tombstone);
+    memcpy(name + sizeof HF__REDLOCK_NOTE - 1, ticket, HF_TICKET_SIZE);
+    hf__redis_add(c, name, sizeof HF__REDLOCK_NOTE - 1 + HF_TICKET_SIZE - 1);
+}
+
+/* The keys and the ticket, with which all questions about one lock begin. */
+static void write_keys(const struct bidding *b, struct hf__redis_conn *c)
+{
+    hf__redis_add(c, "2", 1);
+    hf__redis_add(c, b->key.bytes, b->key.len);
+    write_note_name(c, b->ticket);
     hf__redis_add(c, b->ticket, HF_TICKET_SIZE - 1);
 }
 
@@ -97,19 +97,21 @@ static void write_attempt(struct hf__redlock_ask *ask, size_t node, struct hf__r
     const struct bidding *b = (const struct bidding *)ask;
 
     (void)node;
-    write_names(b, c);
-    hf__redis_add(c, b->ttl, strlen(b->ttl));
+    write_keys(b, c);
+    hf__redis_add_text(c, b->ttl);
+    hf__redis_add_text(c, b->keep);
     hf__redis_add(c, b->note, b->note_len);
 }
 
-/* "ticket ttl pid\0host\0user\0program\0note", the same for all nodes. */
+/* "ttl keep pid\0host\0user\0program\0note", the same for all nodes. */
 static void make_note(struct bidding *b)
 {
     const struct hf__redlock *s = b->s;
     size_t words_len = strnlen(b->bid->who->note, HF_NOTE_MAX);
 
     snprintf(b->ttl, sizeof b->ttl, "%lld", (long long)b->bid->ttl_ms);
-    size_t at = (size_t)snprintf(b->note, sizeof b->note, "%s %s ", b->ticket, b->ttl);
+    snprintf(b->keep, sizeof b->keep, "%lld", (long long)(b->bid->ttl_ms + b->bid->retire_ms));
+    size_t at = (size_t)snprintf(b->note, sizeof b->note, "%s %s ", b->ttl, b->keep);
     memcpy(b->note + at, s->self, s->self_len);
     memcpy(b->note + at + s->self_len, b->bid->who->note, words_len);
     b->note_len = at + s->self_len + words_len;
@@ -127,7 +129,7 @@ static void write_release(struct hf__redlock_ask *ask, size_t node, struct hf__r
     pthread_mutex_unlock(&s->mutex);
     if (adrift && b->over && retire_ms < RETIRE_MS)
         retire_ms = RETIRE_MS;
-    write_names(b, c);
+    write_keys(b, c);
     hf__redis_add_number(c, retire_ms);
 }
 
@@ -170,7 +172,7 @@ static int begin(struct bidding *b, struct hf__redlock *s, const struct hf__bid 
     hf__ticket_format(&bid->ticket, b->ticket);
     b->ask =
         (struct hf__redlock_ask){.reply = count_vote, .decided = is_decided, .to = all_nodes(s)};
-    return hf__redlock_name(s, bid->name, bid->name_len, &b->names, err);
+    return hf__redlock_key(s, bid->name, bid->name_len, &b->key, err);
 }
 
 /* Takes back what was or may have been given, on the very lines on which it was asked for. Nodes
@@ -182,7 +184,7 @@ static void clean_up(struct hf__redlock *s, struct hf__redlock_set *set, const s
 
     b.ask = (struct hf__redlock_ask){.script = HF__REDLOCK_RELEASE,
                                      .write = write_release,
-                                     .argc = 6,
+                                     .argc = 5,
                                      .reply = count_vote,
                                      .decided = is_cleaned_up,
                                      .to = from->ask.sent & ~(from->no | from->withdrawn)};
@@ -282,7 +284,7 @@ static int end(struct bidding *b, struct hf__redlock *s, int64_t retire_ms, int6
         return r;
     b->ask.script = HF__REDLOCK_RELEASE;
     b->ask.write = write_release;
-    b->ask.argc = 6;
+    b->ask.argc = 5;
     b->retire_ms = retire_ms;
     b->over = true;
     hf__redlock_round(s, set, &b->ask, hf__redlock_soon(s, s->node_timeout_ms, deadline_ns));
@@ -350,15 +352,16 @@ struct renewing {
 static void write_renewals(struct hf__redlock_ask *ask, size_t node, struct hf__redis_conn *c)
 {
     const struct renewing *w = (const struct renewing *)ask;
-    struct hf__redlock_names names;
     char ticket[HF_TICKET_SIZE];
+    struct hf__redlock_key key;
 
     (void)node;
     hf__redis_add_number(c, (int64_t)(2 * w->count));
     for (size_t i = 0; i < w->count; i++) {
-        hf__redlock_name(w->s, w->items[i].name, w->items[i].name_len, &names, NULL);
-        hf__redis_add(c, names.key, names.key_len);
-        hf__redis_add(c, names.note, names.note_len);
+        hf__redlock_key(w->s, w->items[i].name, w->items[i].name_len, &key, NULL);
+        hf__redis_add(c, key.bytes, key.len);
+        hf__ticket_format(&w->items[i].ticket, ticket);
+        write_note_name(c, ticket);
     }
     for (size_t i = 0; i < w->count; i++) {
         hf__ticket_format(&w->items[i].ticket, ticket);

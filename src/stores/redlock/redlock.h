@@ -18,8 +18,7 @@
 
 #define HF__REDLOCK_NODES_MAX 15
 #define HF__REDLOCK_SELF_MAX  512
-#define HF__REDLOCK_NOTE      "holdfast.redlock:" /* before a key: who has it */
-#define HF__REDLOCK_TOMBSTONE "holdfast.retired:" /* before a ticket: it was withdrawn */
+#define HF__REDLOCK_NOTE      "holdfast.redlock:" /* before a ticket: its note */
 #define HF__REDLOCK_OWN_WORD  "holdfast."         /* no lock's key begins like this */
 
 #define HF__REDLOCK_SCRIPTS(X) \
@@ -150,15 +149,13 @@ int hf__redlock_too_few(const struct hf__redlock *s, const struct hf__redlock_as
 /* redlock.c, open.c, inspect.c --------------------------------------------------------------------
  */
 
-/* The keys of a lock. */
-struct hf__redlock_names {
-    char note[sizeof HF__REDLOCK_NOTE + HF__REDIS_KEY_MAX + 8];
-    size_t note_len;
-    const char *key; /* the end of the note's name */
-    size_t key_len;
+/* The key of a lock's name. HF_INVALID: it would be one of the store's own. */
+struct hf__redlock_key {
+    char bytes[HF__REDIS_KEY_MAX];
+    size_t len;
 };
-int hf__redlock_name(const struct hf__redlock *s, const char *name, size_t len,
-                     struct hf__redlock_names *ret_names, hf_error *err);
+int hf__redlock_key(const struct hf__redlock *s, const char *name, size_t len,
+                    struct hf__redlock_key *ret_key, hf_error *err);
 
 /* now + ms, but no later than `deadline_ns`. */
 int64_t hf__redlock_soon(const struct hf__redlock *s, int64_t ms, int64_t deadline_ns);

@@ -8,10 +8,10 @@ for i, ticket in ipairs(ARGV) do
     local key, note = KEYS[2 * i - 1], KEYS[2 * i]
     answers[i] = 0
     if redis.pcall('GET', key) == ticket then
-        local noted, ttl = string.match(redis.call('GET', note) or '', '^%d+ %d+ (%x+) (%d+) ')
-        if noted == ticket then
+        local ttl, keep = string.match(redis.call('GET', note) or '', '^%d+ %d+ (%d+) (%d+) ')
+        if ttl then
             redis.call('PEXPIRE', key, ttl)
-            redis.call('PEXPIRE', note, ttl)
+            redis.call('PEXPIRE', note, keep)
             answers[i] = tonumber(ttl)
         end
     end
