@@ -16,6 +16,8 @@ command:meson     meson                meson                 meson       meson
 command:ninja     ninja-build          ninja-build           ninja       samurai
 command:pkg-config pkg-config          pkgconf-pkg-config    pkgconf     pkgconf
 library:sqlite3   libsqlite3-dev       sqlite-devel          sqlite      sqlite-dev
+library:hiredis   libhiredis-dev       hiredis-devel         hiredis     hiredis-dev
+library:openssl   libssl-dev           openssl-devel         openssl     openssl-dev
 '
 
 # shellcheck disable=SC2034
@@ -31,6 +33,8 @@ command:jq        jq                   jq                    jq          jq
 command:ps        procps               procps-ng             procps-ng   procps
 command:mandoc    mandoc               mandoc                mandoc      mandoc
 command:zsh       zsh                  zsh                   zsh         zsh
+command:redis-server redis-server      redis                 redis       redis
+command:openssl   openssl              openssl               openssl     openssl
 '
 
 say() {

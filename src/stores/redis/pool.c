@@ -9,7 +9,7 @@
 
 #include "util/banned.h"
 
-#define PEEK_AFTER_MS  1000  /* idle for so long: look whether the server has hung up */
+#define PEEK_AFTER_MS  5     /* idle for so long: look whether the server has hung up */
 #define PING_AFTER_MS  15000 /* idle for so long: ask whether it is still there */
 #define PING_WITHIN_MS 1000
 #define BACKOFF_MIN_MS 10
