@@ -53,6 +53,8 @@ struct hf__store {
     uint32_t capabilities; /* of this instance: the type's, or fewer */
     atomic_bool data_lost; /* set by the store, never cleared: its data was replaced or deleted
                        under us, nothing that was held is held (the core asks after each call) */
+    atomic_bool moved; /* set by the store, cleared by the core: it speaks to another server than
+                   before, which may not know all that was held. The core renews it all at once */
 };
 
 /* One lock of a batch renewal: in, and its answer. */

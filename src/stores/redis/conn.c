@@ -5,14 +5,13 @@
 
 #include "util/banned.h"
 
-static int connect_stream(struct hf__redis *s, struct hf__redis_conn *c, int64_t deadline_ns,
-                          hf_error *err)
+static int connect_stream(struct hf__redis *s, struct hf__redis_conn *c,
+                          const struct hf__address *to, int64_t deadline_ns, hf_error *err)
 {
-    struct hf__address to = {.host = s->set.host, .port = s->set.port, .path = s->set.path};
-    int r = hf__stream_connect(&c->stream, &to, s->base.host->env, deadline_ns, err);
+    int r = hf__stream_connect(&c->stream, to, s->base.host->env, deadline_ns, err);
 
     if (r == 0 && s->set.tls != NULL)
-        r = hf__tls_start(s->set.tls, &c->stream, s->set.host, deadline_ns, err);
+        r = hf__tls_start(s->set.tls, &c->stream, to->host, deadline_ns, err);
     return r;
 }
 
@@ -34,6 +33,33 @@ static int log_in(struct hf__redis *s, struct hf__redis_conn *c, int64_t deadlin
     return r;
 }
 
+static int dial_server(struct hf__redis *s, struct hf__redis_conn *c, int64_t deadline_ns,
+                       hf_error *err)
+{
+    struct hf__address to = {.host = s->set.host, .port = s->set.port, .path = s->set.path};
+    int r = connect_stream(s, c, &to, deadline_ns, err);
+
+    return r != 0 ? r : log_in(s, c, deadline_ns, err);
+}
+
+static int dial_master(struct hf__redis *s, struct hf__redis_conn *c, int64_t deadline_ns,
+                       hf_error *err)
+{
+    struct hf__redis_place place;
+    struct hf__address to = {.host = place.host, .port = place.port};
+    int r = hf__redis_find_master(s, deadline_ns, &place, err);
+
+    if (r == 0)
+        r = connect_stream(s, c, &to, deadline_ns, err);
+    if (r == 0)
+        r = log_in(s, c, deadline_ns, err);
+    if (r == 0)
+        r = hf__redis_check_role(c, deadline_ns, err);
+    if (r == 0)
+        hf__redis_note_master(s, &place);
+    return r;
+}
+
 int hf__redis_dial(struct hf__redis *s, int64_t deadline_ns, struct hf__redis_conn **ret_conn,
                    hf_error *err)
 {
@@ -41,9 +67,8 @@ int hf__redis_dial(struct hf__redis *s, int64_t deadline_ns, struct hf__redis_co
 
     if (c == NULL)
         return hf__fail(err, HF_NO_MEMORY, NULL);
-    int r = connect_stream(s, c, deadline_ns, err);
-    if (r == 0)
-        r = log_in(s, c, deadline_ns, err);
+    int r = s->sentinels.count > 0 ? dial_master(s, c, deadline_ns, err)
+                                   : dial_server(s, c, deadline_ns, err);
     if (r != 0) {
         hf__redis_hang_up(c);
         return r;

@@ -28,7 +28,8 @@ struct hf__redis_settings {
     int64_t yield, yield_for_ms;
     int64_t max_active, max_idle, idle_timeout_ms;
     bool pool_wait;
-    struct hf__tls *tls; /* NULL: plain */
+    int64_t wait_replicas, replica_timeout_ms; /* 0: do not wait */
+    struct hf__tls *tls;                       /* NULL: plain */
 };
 
 /* What a server says of itself when we connect. */
@@ -139,6 +140,15 @@ struct hf__redis_url {
     const struct hf__url *url;
     const struct hf__option *table;
 };
+
+/* A user and a password, from the URL itself or from options of these names. */
+struct hf__redis_account_options {
+    const char *user; /* NULL: that of the URL, and its password */
+    const char *password_file, *password_env;
+};
+int hf__redis_read_account(const struct hf__redis_url *from,
+                           const struct hf__redis_account_options *names, char **ret_user,
+                           char **ret_password, hf_error *err);
 
 /* Who we are, TLS, key_format, force. `set` is zeroed before; clear it in any case. HF_INVALID,
  * HF_DENIED, HF_NO_MEMORY. */

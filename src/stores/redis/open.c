@@ -12,7 +12,14 @@
 
 const struct hf__option hf__redis_options[] = {
     HF__REDIS_LINK_OPTIONS,
-    {"tls", HF__TEXT, NULL, 0, 0, "for rediss: verify (the default) or insecure"},
+    {"tls", HF__TEXT, NULL, 0, 0,
+     "verify or insecure; for rediss (verify is the default) and redis+sentinel (off is)"},
+    {"wait_replicas", HF__NUMBER, "0", 0, 1000,
+     "a grant counts only when so many replicas have it; waiters then ask instead of being called"},
+    {"replica_timeout", HF__DURATION, "500ms", 1, 60000, "how long to wait for the replicas"},
+    {"sentinel_user", HF__TEXT, NULL, 0, 0, "for redis+sentinel: who we are to the sentinels"},
+    {"sentinel_password_file", HF__TEXT, NULL, 0, 0, "a file with the sentinels' password"},
+    {"sentinel_password_env", HF__TEXT, NULL, 0, 0, "the environment variable that has it"},
     {"mode", HF__TEXT, "push", 0, 0,
      "push: waiters are called; poll: they ask, for a proxy without pub/sub"},
     {"poll", HF__DURATION, "100ms", 1, 60000,
@@ -64,15 +71,28 @@ static int read_mode(const struct hf__url *url, struct hf__redis_settings *set, 
 
     if (strcmp(mode, "push") != 0 && strcmp(mode, "poll") != 0)
         return hf__fail(err, HF_INVALID, "mode is push or poll");
-    set->poll = strcmp(mode, "poll") == 0;
+    set->wait_replicas = number(url, "wait_replicas");
+    set->replica_timeout_ms = number(url, "replica_timeout");
+    /* A hand-over would be believed before the replicas have it. */
+    set->poll = strcmp(mode, "poll") == 0 || set->wait_replicas > 0;
     return 0;
 }
 
-static int read_settings(const struct hf__url *url, struct hf__redis_settings *set, hf_error *err)
+static int read_place(const struct hf__redis_url *from, struct hf__redis *s, hf_error *err)
+{
+    if (strcmp(from->url->scheme, "redis+unix") == 0)
+        return read_socket(from, &s->set, err);
+    if (strcmp(from->url->scheme, "redis+sentinel") != 0)
+        return read_server(from, &s->set, err);
+    s->set.db = number(from->url, "db");
+    return hf__redis_read_sentinels(from, &s->sentinels, err);
+}
+
+static int read_settings(const struct hf__url *url, struct hf__redis *s, hf_error *err)
 {
     struct hf__redis_url from = {.url = url, .table = hf__redis_options};
-    int r = strcmp(url->scheme, "redis+unix") == 0 ? read_socket(&from, set, err)
-                                                   : read_server(&from, set, err);
+    struct hf__redis_settings *set = &s->set;
+    int r = read_place(&from, s, err);
 
     if (r == 0)
         r = hf__redis_read_link(&from, set, err);
@@ -123,7 +143,7 @@ int hf__redis_open(const struct hf__url *url, const struct hf__host *host,
     hf__redis_pool_init(&s->pool);
     int r = hf__redis_listener_init(s, err);
     if (r == 0)
-        r = read_settings(url, &s->set, err);
+        r = read_settings(url, s, err);
     if (r == 0) {
         if (s->set.poll)
             s->base.capabilities &= ~(uint32_t)HF_CAN_PUSH;
@@ -145,5 +165,6 @@ void hf__redis_close(struct hf__store *store)
     hf__redis_listener_clear(s);
     hf__redis_pool_clear(&s->pool);
     hf__redis_settings_clear(&s->set);
+    hf__redis_sentinels_clear(&s->sentinels);
     free(s);
 }

@@ -1,4 +1,5 @@
-/* redis://, rediss://, redis+unix:// - one Redis server, shared with whoever locks by SET NX PX.
+/* redis://, rediss://, redis+unix://, redis+sentinel:// - one Redis server, shared with whoever
+ * locks by SET NX PX.
  *
  * Each operation is one call of a script (attempt.lua, ...), which Redis runs as one atomic step on
  * its own clock:
@@ -124,6 +125,24 @@ static void pace(struct hf__redis *s, bool listens, struct hf__answer *a)
         a->ask_again_ms = most_ms;
 }
 
+/* The replicas must have the grant, or it is none. */
+static int confirm(struct hf__redis *s, struct hf__redis_conn *c, const struct operation *granted,
+                   int64_t deadline_ns, hf_error *err)
+{
+    struct operation undo = {
+        .script = HF__REDIS_WITHDRAW, .bid = granted->bid, .names = granted->names};
+    struct hf__answer answer = {0};
+    bool enough = false;
+    int r = hf__redis_wait_replicas(s, c, deadline_ns, &enough, err);
+
+    if (r != 0 || enough)
+        return r;
+    undo.names.key = undo.names.book + (granted->names.key - granted->names.book);
+    add_change(c, &undo);
+    r = run(c, &undo, deadline_ns, &answer, NULL, NULL);
+    return r == 0 ? HF_UNAVAILABLE : hf__wrap(err, HF_UNKNOWN, "take it back");
+}
+
 static int attempt(struct hf__store *store, const struct hf__bid *bid, int64_t deadline_ns,
                    struct hf__answer *ret_answer, hf_error *err)
 {
@@ -141,6 +160,8 @@ static int attempt(struct hf__store *store, const struct hf__bid *bid, int64_t d
         return r;
     add_bid(s, c, &op, channel);
     r = run(c, &op, deadline_ns, ret_answer, &foreign, err);
+    if (r == 0 && s->set.wait_replicas > 0 && ret_answer->verdict == HF__GRANTED)
+        r = confirm(s, c, &op, deadline_ns, err);
     if (r == 0 && foreign && ret_answer->position == 1)
         hf__redis_watch_key(s, c, &op.names, &bid->ticket, deadline_ns, &gone);
     else if (r == 0)
@@ -249,7 +270,7 @@ static int renew(struct hf__store *store, struct hf__renewal *items, size_t coun
     return r;
 }
 
-static const char *const schemes[] = {"redis", "rediss", "redis+unix", NULL};
+static const char *const schemes[] = {"redis", "rediss", "redis+unix", "redis+sentinel", NULL};
 
 const struct hf__store_type hf_store_type_v1 = {
     .abi = HF__STORE_ABI,

@@ -20,9 +20,10 @@
 
 #include "stores/redis/link.h"
 
-#define HF__REDIS_CHANNEL  33 /* 32 hex digits and a NUL */
-#define HF__REDIS_WHO_MAX  1024
-#define HF__REDIS_OWN_WORD "holdfast."
+#define HF__REDIS_CHANNEL       33 /* 32 hex digits and a NUL */
+#define HF__REDIS_WHO_MAX       1024
+#define HF__REDIS_OWN_WORD      "holdfast."
+#define HF__REDIS_SENTINELS_MAX 16
 
 /* The scripts, as files beside this one. */
 #define HF__REDIS_SCRIPTS(X)        \
@@ -74,9 +75,24 @@ struct hf__redis_listener {
     _Atomic size_t watch_count;
 };
 
+struct hf__redis_place {
+    char host[256], port[16];
+};
+
+/* For redis+sentinel. All but `last` and `master` is set at opening, then only read. */
+struct hf__redis_sentinels {
+    size_t count; /* 0: the URL names the server itself */
+    char *hosts[HF__REDIS_SENTINELS_MAX], *ports[HF__REDIS_SENTINELS_MAX];
+    char *name;                    /* of the master */
+    char *user, *password;         /* the sentinels' own; NULL: none */
+    _Atomic size_t last;           /* the one that answered last */
+    struct hf__redis_place master; /* the server last used; pool->mutex */
+};
+
 struct hf__redis {
     struct hf__store base;
     struct hf__redis_settings set;
+    struct hf__redis_sentinels sentinels;
     struct hf__redis_pool pool;
     struct hf__redis_listener listener;
     char self[HF__REDIS_WHO_MAX / 2]; /* "pid\0host\0user\0program\0" */
@@ -113,10 +129,35 @@ bool hf__redis_unname(const struct hf__redis *s, const char *book, size_t book_l
 int hf__redis_dial(struct hf__redis *s, int64_t deadline_ns, struct hf__redis_conn **ret_conn,
                    hf_error *err);
 
+/* sentinel.c --------------------------------------------------------------------------------------
+ */
+int hf__redis_read_sentinels(const struct hf__redis_url *from, struct hf__redis_sentinels *ret,
+                             hf_error *err);
+void hf__redis_sentinels_clear(struct hf__redis_sentinels *sentinels);
+
+/* Where the master is, by the first sentinel that knows. HF_UNAVAILABLE, HF_DENIED. */
+int hf__redis_find_master(struct hf__redis *s, int64_t deadline_ns,
+                          struct hf__redis_place *ret_place, hf_error *err);
+
+/* HF_UNAVAILABLE: this server is not a master. */
+int hf__redis_check_role(struct hf__redis_conn *c, int64_t deadline_ns, hf_error *err);
+
+/* This is the master now; if it is another one than before, everything held is to be verified. */
+void hf__redis_note_master(struct hf__redis *s, const struct hf__redis_place *place);
+
+/* replicas.c --------------------------------------------------------------------------------------
+ */
+
+/* After a grant on this connection. `*ret_enough` false: take it back; `err` says why.
+ * HF_UNKNOWN: no answer, the grant stands. */
+int hf__redis_wait_replicas(struct hf__redis *s, struct hf__redis_conn *c, int64_t deadline_ns,
+                            bool *ret_enough, hf_error *err);
+
 /* pool.c ------------------------------------------------------------------------------------------
  */
 void hf__redis_pool_init(struct hf__redis_pool *pool);
 void hf__redis_pool_clear(struct hf__redis_pool *pool);
+void hf__redis_pool_flush(struct hf__redis *s); /* closes those that are not lent */
 
 /* Lends a connection; give it back, broken or not. HF_UNAVAILABLE also if all are lent and none
  * comes back in time. */

@@ -82,6 +82,8 @@ int hf__redis_run(struct hf__redis_conn *c, enum hf__redis_script script, int64_
     }
     if (r == 0)
         r = hf__redis_error(reply, err);
+    if (r == HF_UNAVAILABLE && reply != NULL && strncmp(reply->str, "READONLY", 8) == 0)
+        c->broken = true; /* it was a master, and is no more: dial again */
     if (r != 0) {
         freeReplyObject(reply);
         return r;

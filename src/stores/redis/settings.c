@@ -69,27 +69,27 @@ static int read_password_file(const char *path, char **ret_password, hf_error *e
     return r;
 }
 
-static int read_password(const struct hf__redis_url *from, struct hf__redis_settings *set,
-                         hf_error *err)
+int hf__redis_read_account(const struct hf__redis_url *from,
+                           const struct hf__redis_account_options *names, char **ret_user,
+                           char **ret_password, hf_error *err)
 {
-    const struct hf__url *url = from->url;
-    const char *file = text(from, "password_file"), *env = text(from, "password_env");
+    const char *file = text(from, names->password_file), *env = text(from, names->password_env);
+    const char *given = names->user == NULL ? from->url->password : NULL;
+    const char *user = names->user == NULL ? from->url->user : text(from, names->user);
 
-    if ((url->password != NULL) + (file != NULL) + (env != NULL) > 1)
-        return hf__fail(
-            err, HF_INVALID,
-            "the password is given twice: keep one of URL, password_file, password_env");
-    if (url->user != NULL && url->user[0] != '\0') {
-        int r = copy(url->user, &set->user, err);
-        if (r != 0)
-            return r;
-    }
+    if ((given != NULL) + (file != NULL) + (env != NULL) > 1)
+        return hf__fail(err, HF_INVALID, "the password is given twice: keep one of URL, %s, %s",
+                        names->password_file, names->password_env);
+    int r = user != NULL && user[0] != '\0' ? copy(user, ret_user, err) : 0;
+    if (r != 0)
+        return r;
     if (file != NULL)
-        return read_password_file(file, &set->password, err);
+        return read_password_file(file, ret_password, err);
     if (env != NULL && secure_getenv(env) == NULL)
-        return hf__fail(err, HF_INVALID, "password_env: there is no such environment variable");
-    int r = copy(env != NULL ? secure_getenv(env) : url->password, &set->password, err);
-    if (r == 0 && set->user != NULL && set->password == NULL)
+        return hf__fail(err, HF_INVALID, "%s: there is no such environment variable",
+                        names->password_env);
+    r = copy(env != NULL ? secure_getenv(env) : given, ret_password, err);
+    if (r == 0 && *ret_user != NULL && *ret_password == NULL)
         r = hf__fail(err, HF_INVALID, "the URL names a user but there is no password");
     return r;
 }
@@ -149,7 +149,9 @@ int hf__redis_read_link(const struct hf__redis_url *from, struct hf__redis_setti
                         hf_error *err)
 {
     const char *force = text(from, "force");
-    int r = read_password(from, set, err);
+    struct hf__redis_account_options names = {.password_file = "password_file",
+                                              .password_env = "password_env"};
+    int r = hf__redis_read_account(from, &names, &set->user, &set->password, err);
 
     if (r == 0)
         r = read_tls(from, set, err);
