@@ -59,6 +59,7 @@ struct hf__redis_conn {
     int64_t idle_since_ns;
     int64_t redirect; /* CLIENT TRACKING tells this client id; 0: not on */
     bool broken;      /* of no more use */
+    bool demoted;     /* because the server is a replica now */
 };
 
 /* wire.c ------------------------------------------------------------------------------------------
@@ -92,6 +93,9 @@ int hf__redis_ask(struct hf__redis_conn *c, int64_t deadline_ns, redisReply **re
 
 /* What an error reply means; 0 if it is none. The command was not done. */
 int hf__redis_error(const redisReply *reply, hf_error *err);
+
+/* The same, and notes what it means for the connection. */
+int hf__redis_judge(struct hf__redis_conn *c, const redisReply *reply, hf_error *err);
 
 /* login.c -----------------------------------------------------------------------------------------
  */

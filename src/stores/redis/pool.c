@@ -200,6 +200,10 @@ void hf__redis_give(struct hf__redis *s, struct hf__redis_conn *c)
     struct hf__redis_pool *pool = &s->pool;
     struct hf__redis_conn *old = NULL;
 
+    if (c->demoted && s->sentinels.count > 0) {
+        s->sentinels.demoted = true;
+        hf__redis_pool_flush(s);
+    }
     if (c->broken) {
         hf__redis_hang_up(c); /* before anything else is sent for the same ticket */
         c = NULL;

@@ -143,8 +143,8 @@ static int confirm(struct hf__redis *s, struct hf__redis_conn *c, const struct o
     return r == 0 ? HF_UNAVAILABLE : hf__wrap(err, HF_UNKNOWN, "take it back");
 }
 
-static int attempt(struct hf__store *store, const struct hf__bid *bid, int64_t deadline_ns,
-                   struct hf__answer *ret_answer, hf_error *err)
+static int attempt_once(struct hf__store *store, const struct hf__bid *bid, int64_t deadline_ns,
+                        struct hf__answer *ret_answer, hf_error *err)
 {
     struct hf__redis *s = redis_of(store);
     struct operation op = {.script = HF__REDIS_ATTEMPT, .bid = bid};
@@ -175,8 +175,24 @@ static int attempt(struct hf__store *store, const struct hf__bid *bid, int64_t d
     return 0;
 }
 
-static int change(struct hf__store *store, struct operation *op, int64_t deadline_ns,
-                  struct hf__answer *ret_answer, hf_error *err)
+/* A master that is none any more has done nothing: ask the one that is. */
+static bool is_worth_another(struct hf__redis *s, int r)
+{
+    return r == HF_UNAVAILABLE && atomic_exchange(&s->sentinels.demoted, false);
+}
+
+static int attempt(struct hf__store *store, const struct hf__bid *bid, int64_t deadline_ns,
+                   struct hf__answer *ret_answer, hf_error *err)
+{
+    int r = attempt_once(store, bid, deadline_ns, ret_answer, err);
+
+    return is_worth_another(redis_of(store), r)
+               ? attempt_once(store, bid, deadline_ns, ret_answer, err)
+               : r;
+}
+
+static int change_once(struct hf__store *store, struct operation *op, int64_t deadline_ns,
+                       struct hf__answer *ret_answer, hf_error *err)
 {
     struct hf__redis *s = redis_of(store);
     struct hf__redis_conn *c = NULL;
@@ -191,6 +207,16 @@ static int change(struct hf__store *store, struct operation *op, int64_t deadlin
     hf__redis_give(s, c);
     hf__redis_unwatch(s, &op->bid->ticket);
     return r;
+}
+
+static int change(struct hf__store *store, struct operation *op, int64_t deadline_ns,
+                  struct hf__answer *ret_answer, hf_error *err)
+{
+    int r = change_once(store, op, deadline_ns, ret_answer, err);
+
+    return is_worth_another(redis_of(store), r)
+               ? change_once(store, op, deadline_ns, ret_answer, err)
+               : r;
 }
 
 static int withdraw(struct hf__store *store, const struct hf__bid *bid, int64_t retire_ms,
@@ -248,8 +274,8 @@ static int take_answers(const redisReply *reply, struct hf__renewal *items, size
     return r;
 }
 
-static int renew(struct hf__store *store, struct hf__renewal *items, size_t count,
-                 int64_t deadline_ns, hf_error *err)
+static int renew_once(struct hf__store *store, struct hf__renewal *items, size_t count,
+                      int64_t deadline_ns, hf_error *err)
 {
     struct hf__redis *s = redis_of(store);
     struct hf__redis_conn *c = NULL;
@@ -268,6 +294,15 @@ static int renew(struct hf__store *store, struct hf__renewal *items, size_t coun
     freeReplyObject(reply);
     hf__redis_give(s, c);
     return r;
+}
+
+static int renew(struct hf__store *store, struct hf__renewal *items, size_t count,
+                 int64_t deadline_ns, hf_error *err)
+{
+    int r = renew_once(store, items, count, deadline_ns, err);
+
+    return is_worth_another(redis_of(store), r) ? renew_once(store, items, count, deadline_ns, err)
+                                                : r;
 }
 
 static const char *const schemes[] = {"redis", "rediss", "redis+unix", "redis+sentinel", NULL};

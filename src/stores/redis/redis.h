@@ -85,6 +85,7 @@ struct hf__redis_sentinels {
     char *hosts[HF__REDIS_SENTINELS_MAX], *ports[HF__REDIS_SENTINELS_MAX];
     char *name;                    /* of the master */
     char *user, *password;         /* the sentinels' own; NULL: none */
+    _Atomic bool demoted;          /* an operation has met a master that is none any more */
     _Atomic size_t last;           /* the one that answered last */
     struct hf__redis_place master; /* the server last used; pool->mutex */
 };

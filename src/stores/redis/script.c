@@ -81,9 +81,7 @@ int hf__redis_run(struct hf__redis_conn *c, enum hf__redis_script script, int64_
         return hf__redis_ask(c, deadline_ns, ret_reply, err);
     }
     if (r == 0)
-        r = hf__redis_error(reply, err);
-    if (r == HF_UNAVAILABLE && reply != NULL && strncmp(reply->str, "READONLY", 8) == 0)
-        c->broken = true; /* it was a master, and is no more: dial again */
+        r = hf__redis_judge(c, reply, err);
     if (r != 0) {
         freeReplyObject(reply);
         return r;

@@ -219,6 +219,15 @@ int hf__redis_error(const redisReply *reply, hf_error *err)
     return refuse(reply, HF_CORRUPT, "", err);
 }
 
+int hf__redis_judge(struct hf__redis_conn *c, const redisReply *reply, hf_error *err)
+{
+    int r = hf__redis_error(reply, err);
+
+    if (r == HF_UNAVAILABLE && strncmp(reply->str, "READONLY", 8) == 0)
+        c->broken = c->demoted = true; /* it was a master, and is no more: dial again */
+    return r;
+}
+
 int hf__redis_ask(struct hf__redis_conn *c, int64_t deadline_ns, redisReply **ret_reply,
                   hf_error *err)
 {
@@ -228,7 +237,7 @@ int hf__redis_ask(struct hf__redis_conn *c, int64_t deadline_ns, redisReply **re
     if (r == 0)
         r = hf__redis_receive(c, deadline_ns, &reply, err);
     if (r == 0)
-        r = hf__redis_error(reply, err);
+        r = hf__redis_judge(c, reply, err);
     if (r != 0) {
         freeReplyObject(reply);
         return r;
