@@ -16,8 +16,6 @@ command:meson     meson                meson                 meson       meson
 command:ninja     ninja-build          ninja-build           ninja       samurai
 command:pkg-config pkg-config          pkgconf-pkg-config    pkgconf     pkgconf
 library:sqlite3   libsqlite3-dev       sqlite-devel          sqlite      sqlite-dev
-library:hiredis   libhiredis-dev       hiredis-devel         hiredis     hiredis-dev
-library:openssl   libssl-dev           openssl-devel         openssl     openssl-dev
 '
 
 # shellcheck disable=SC2034
@@ -25,6 +23,10 @@ test_needs='
 command:g++       g++                  gcc-c++               gcc         g++
 command:python3   python3              python3               python      python3
 library:cmocka    libcmocka-dev        libcmocka-devel       cmocka      cmocka-dev
+library:hiredis   libhiredis-dev       hiredis-devel         hiredis     hiredis-dev
+library:openssl   libssl-dev           openssl-devel         openssl     openssl-dev
+command:redis-server redis-server      redis                 redis       redis
+command:openssl   openssl              openssl               openssl     openssl
 command:clang     clang                clang                 clang       clang
 fuzzer            libclang-rt-dev      compiler-rt           compiler-rt compiler-rt
 command:clang-format clang-format      clang-tools-extra     clang       clang-extra-tools
@@ -33,8 +35,6 @@ command:jq        jq                   jq                    jq          jq
 command:ps        procps               procps-ng             procps-ng   procps
 command:mandoc    mandoc               mandoc                mandoc      mandoc
 command:zsh       zsh                  zsh                   zsh         zsh
-command:redis-server redis-server      redis                 redis       redis
-command:openssl   openssl              openssl               openssl     openssl
 '
 
 say() {

@@ -20,16 +20,19 @@ static int64_t earlier(int64_t a, int64_t b)
 }
 
 /* Renewals are rounded down to a 24th of the lease, so that locks taken at different times are
- * renewed together. A grant that is not claimed yet is claimed at once; one that never expires is
- * looked at now and then, to learn that it was broken. */
+ * renewed together. A grant that is not claimed yet is claimed after a 16th of its lease: soon, but
+ * one that is released before saves the round trip. One that never expires is looked at now and
+ * then, to learn that it was broken. */
 static int64_t renewal_due(const hf_lock *lock)
 {
     const struct hf__bidder *b = &lock->bidder;
 
     if (lock->job_wanted || (lock->by_hand && b->claimed))
         return INT64_MAX;
-    if (!b->claimed)
-        return lock->retry_ns;
+    if (!b->claimed) {
+        int64_t claim_ns = b->known_ns + b->lease_ms * HF__NS_PER_MS / 16;
+        return claim_ns > lock->retry_ns ? claim_ns : lock->retry_ns;
+    }
     int64_t lease_ms = b->lease_ms == HF__NEVER ? 3 * hf__own_lease_ms(0) : b->lease_ms;
     int64_t due_ns = hf__lease_renew_ns(b->sent_ns, lease_ms);
     due_ns -= due_ns % (lease_ms * HF__NS_PER_MS / 24);

@@ -114,13 +114,27 @@ void actor_kill(struct actor *actor)
     reap(actor);
 }
 
-void actor_stop(struct actor *actor)
+static void stop(struct actor *actor)
 {
     int status;
 
     kill(actor->pid, SIGSTOP);
     CHECK(waitpid(actor->pid, &status, WUNTRACED) == actor->pid);
     CHECK(WIFSTOPPED(status));
+}
+
+void actor_stop(struct ctx *ctx, struct actor *actor)
+{
+    hf_client *client = open_impatient(ctx);
+    const char *name = name_of(ctx, "at-rest");
+    int64_t until_ms = now_ms() + AWAIT_MS;
+
+    for (stop(actor); probe(client, name) != HF_OK; stop(actor)) {
+        CHECK(now_ms() < until_ms);
+        actor_go_on(actor);
+        await_free(client, name);
+    }
+    close_client(ctx, client);
 }
 
 void actor_go_on(struct actor *actor)

@@ -149,7 +149,7 @@ static void c13_process_stopped_beyond_its_lease_finds_it_lost(struct ctx *ctx)
     hf_client *client = open_client(ctx);
 
     hear(frozen.fd, 'h');
-    actor_stop(&frozen);
+    actor_stop(ctx, &frozen);
     say(frozen.fd, 'q');
     hf_lock *lock = TAKE(ctx, client, name, options(LONG_MS, HF_FOREVER));
     actor_go_on(&frozen);
@@ -180,7 +180,7 @@ static void c5_waiter_stopped_beyond_its_turn_waits_again(struct ctx *ctx)
 
     say(frozen.fd, 'b');
     await_count(client, name, HF_PLACE_WAITING, 1);
-    actor_stop(&frozen);
+    actor_stop(ctx, &frozen);
     EXPECT(HF_OK, hf_lock_release(lock, &ctx->err)); /* its turn comes, and passes */
     lock = TAKE(ctx, client, name, options(LONG_MS, HF_FOREVER));
     actor_go_on(&frozen);

@@ -84,6 +84,7 @@ const char *name_of(struct ctx *ctx, const char *suffix);
 
 /* Closed at the end of the case, unless it was closed with close_client(). */
 hf_client *open_client(struct ctx *ctx);
+hf_client *open_impatient(struct ctx *ctx);                  /* with an op_timeout of 300 ms */
 hf_client *open_fault(struct ctx *ctx, const char *options); /* fault+URL with these options */
 hf_client *open_traced(struct ctx *ctx, const char *options,
                        const char *path); /* fault+trace+URL */
@@ -166,7 +167,10 @@ typedef void actor_part(struct ctx *ctx, int fd, void *arg);
  * without closing its clients: what it holds then, it has abandoned. */
 struct actor actor_start(struct ctx *ctx, actor_part *part, void *arg);
 void actor_kill(struct actor *actor); /* kill -9 */
-void actor_stop(struct actor *actor); /* SIGSTOP; returns when it has stopped */
+/* SIGSTOP, and not inside a step of the store: what a process that was stopped there has locked
+ * stays locked for everybody, which is true of any store with locks of its own and not what cases
+ * ask. */
+void actor_stop(struct ctx *ctx, struct actor *actor);
 void actor_go_on(struct actor *actor);
 void actor_join(struct actor *actor); /* it must have ended well */
 void say(int fd, char word);

@@ -139,9 +139,12 @@ static void c1_server_that_evicts_is_refused_unless_forced(void **state)
 static void cluster_node_is_refused(void **state)
 {
     struct server server = {0};
+    char bus[16];
 
     (void)state;
-    server_start(&server, (const char *const[]){"--cluster-enabled", "yes", NULL});
+    snprintf(bus, sizeof bus, "%d", free_port());
+    server_start(&server,
+                 (const char *const[]){"--cluster-enabled", "yes", "--cluster-port", bus, NULL});
     expect_open(url_of(server.port, ""), HF_UNSUPPORTED, "Cluster");
     server_clear(&server);
 }
@@ -184,7 +187,7 @@ static void server_that_is_away_can_be_opened(void **state)
     server_clear(&server);
 }
 
-static void few_connections_serve_many_threads_or_fail_at_once(void **state)
+static void few_connections_serve_many_threads(void **state)
 {
     struct proxy *proxy = proxy_start(getenv("HOLDFAST_TEST_REDIS"));
     hf_client *client = open_at(url_of(proxy_port(proxy), "max_active=2&max_idle=1&mode=poll"));
@@ -208,18 +211,41 @@ static void few_connections_serve_many_threads_or_fail_at_once(void **state)
     assert_true(count <= 2);
     free(list);
     hf_close(client);
-
-    client = open_at(url_of(proxy_port(proxy), "max_active=1&pool_wait=no&op_timeout=400ms"));
-    proxy_set(proxy, PROXY_DELAY, 200);
-    struct waiter a = {0}, b = {0};
-    wait_in_thread(&a, client, "a");
-    wait_in_thread(&b, client, "b");
-    join_waiter(&a);
-    join_waiter(&b);
-    proxy_set(proxy, PROXY_PASS, 0);
-    assert_true(a.result == HF_OK || b.result == HF_OK);
-    hf_close(client);
     proxy_stop(proxy);
+}
+
+struct flow {
+    struct proxy *proxy;
+    size_t before;
+};
+
+static int has_flowed(void *ctx)
+{
+    const struct flow *flow = ctx;
+
+    return proxy_sent(flow->proxy) > flow->before;
+}
+
+static void pool_without_waiting_fails_at_once(void **state)
+{
+    struct flow flow = {.proxy = proxy_start(getenv("HOLDFAST_TEST_REDIS"))};
+    hf_client *client = open_at(url_of(proxy_port(flow.proxy), "max_active=1&pool_wait=no"));
+    struct waiter w = {0};
+    hf_view *view = NULL;
+    hf_error err;
+
+    (void)state;
+    proxy_set(flow.proxy, PROXY_DELAY, 500);
+    flow.before = proxy_sent(flow.proxy);
+    wait_in_thread(&w, client, "a");
+    await("the request to be on its way", has_flowed, &flow);
+    assert_int_equal(hf_inspect(client, NULL, &view, &err), HF_UNAVAILABLE);
+    check_contains("text", err.text, "in use");
+    assert_int_equal(join_waiter(&w), HF_OK);
+    proxy_set(flow.proxy, PROXY_PASS, 0);
+    assert_int_equal(hf_lock_release(w.lock, NULL), HF_OK);
+    hf_close(client);
+    proxy_stop(flow.proxy);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -234,7 +260,8 @@ int main(void)
         TEST(cluster_node_is_refused),
         TEST(database_of_the_url_is_used),
         TEST(server_that_is_away_can_be_opened),
-        TEST(few_connections_serve_many_threads_or_fail_at_once),
+        TEST(few_connections_serve_many_threads),
+        TEST(pool_without_waiting_fails_at_once),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,7 +4,7 @@
 
 #include "redis/live.h"
 
-static struct server server; /* its directory has the certificates; its TLS port is port + 0 */
+static struct server server; /* its directory has the certificates */
 static int tls_port;
 
 static void run(const char *format, const char *dir)
@@ -36,18 +36,14 @@ static void make_certificates(const char *dir)
         dir);
 }
 
-/* The port of a plain server that was just stopped is free again, and known: it becomes the TLS
- * port. */
 static int start_tls(void **state)
 {
     static char port[16], files[3][100];
-    struct server first = {0};
 
     (void)state;
-    server_start(&first, NULL);
-    server_kill(&first);
-    tls_port = first.port;
-    memcpy(server.dir, first.dir, sizeof server.dir);
+    tls_port = free_port();
+    snprintf(server.dir, sizeof server.dir, "/tmp/holdfast-redis.XXXXXX");
+    assert_non_null(mkdtemp(server.dir));
     make_certificates(server.dir);
     snprintf(port, sizeof port, "%d", tls_port);
     snprintf(files[0], sizeof files[0], "%s/ca.crt", server.dir);

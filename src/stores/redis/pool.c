@@ -106,6 +106,7 @@ static void note_dial(struct hf__redis *s, int r, const hf_error *err)
     } else {
         pool->active--;
         pool->retry_ns = hf__now_ns(env) + hf__redis_backoff_ns(env, pool->failures++);
+        pool->failure_code = r;
         snprintf(pool->failure, sizeof pool->failure, "%.199s", err->text);
         pthread_cond_signal(&pool->free_one);
     }
@@ -122,7 +123,7 @@ static int dial(struct hf__redis *s, int64_t deadline_ns, struct hf__redis_conn 
 
     if (pool->failures > 0 && hf__now_ns(s->base.host->env) < pool->retry_ns) {
         pool->active--;
-        r = hf__fail(err, HF_UNAVAILABLE, "%s", pool->failure);
+        r = hf__fail(err, pool->failure_code, "%s", pool->failure);
         pthread_mutex_unlock(&pool->mutex);
         return r;
     }

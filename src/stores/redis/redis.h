@@ -49,6 +49,7 @@ struct hf__redis_pool {
     int64_t idle_count, active;
     int64_t retry_ns; /* nobody dials before then */
     unsigned failures;
+    int failure_code;
     char failure[200]; /* why the last dial failed */
 };
 
