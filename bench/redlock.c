@@ -28,9 +28,13 @@ struct floor {
     size_t count;
     struct pollfd nodes[NODES_MAX];
     unsigned owed[NODES_MAX]; /* replies to earlier requests */
-    char set[256], delete[256];
-    size_t set_len, delete_len;
+    struct request {
+        char bytes[1024];
+        size_t len;
+    } set, delete; /* by turns */
 };
+
+extern const char hf__redlock_lua_attempt_sha1[], hf__redlock_lua_release_sha1[];
 
 static int dial(const char *port)
 {
@@ -58,23 +62,49 @@ static void teach(int fd, char sha1[41])
     snprintf(sha1, 41, "%.40s", reply + 5);
 }
 
-static void floor_open(struct floor *f, const char *list)
+static void dial_all(struct floor *f, const char *list, char sha1[41])
 {
-    char sha1[41];
-
     for (const char *at = list; at != NULL && f->count < NODES_MAX; at = strchr(at, ',')) {
         at = strchr(at, ':') + 1;
         f->nodes[f->count] = (struct pollfd){.fd = dial(at), .events = POLLIN};
         teach(f->nodes[f->count++].fd, sha1);
     }
-    f->set_len = (size_t)snprintf(f->set, sizeof f->set,
-                                  "*6\r\n$3\r\nSET\r\n$7\r\nfloor:x\r\n$32\r\n" VALUE
-                                  "\r\n$2\r\nNX\r\n$2\r\nPX\r\n$5\r\n"
-                                  "30000\r\n");
-    f->delete_len = (size_t)snprintf(
-        f->delete, sizeof f->delete,
-        "*5\r\n$7\r\nEVALSHA\r\n$40\r\n%s\r\n$1\r\n1\r\n$7\r\nfloor:x\r\n$32\r\n" VALUE "\r\n",
-        sha1);
+}
+
+static void format(struct request *r, size_t count, const char *const *words)
+{
+    r->len = (size_t)snprintf(r->bytes, sizeof r->bytes, "*%zu\r\n", count);
+    for (size_t i = 0; i < count; i++)
+        r->len += (size_t)snprintf(r->bytes + r->len, sizeof r->bytes - r->len, "$%zu\r\n%s\r\n",
+                                   strlen(words[i]), words[i]);
+}
+
+#define FORMAT(request, ...)                                    \
+    do {                                                        \
+        const char *words[] = {__VA_ARGS__};                    \
+        format(request, sizeof words / sizeof words[0], words); \
+    } while (0)
+
+static void plain_open(struct floor *f, const char *list)
+{
+    char sha1[41];
+
+    dial_all(f, list, sha1);
+    FORMAT(&f->set, "SET", "plain:x", VALUE, "NX", "PX", "30000");
+    FORMAT(&f->delete, "EVALSHA", sha1, "1", "plain:x", VALUE);
+}
+
+/* After ours has taught the servers its scripts. */
+static void floor_open(struct floor *f, const char *list)
+{
+    char sha1[41];
+
+    dial_all(f, list, sha1);
+    FORMAT(&f->set, "EVALSHA", hf__redlock_lua_attempt_sha1, "2", "holdfast:y",
+           "holdfast.redlock:" VALUE, VALUE, "30000", "90000",
+           "30000 90000 12345 a-host.example.org a-user bench_redlock");
+    FORMAT(&f->delete, "EVALSHA", hf__redlock_lua_release_sha1, "2", "holdfast:y",
+           "holdfast.redlock:" VALUE, VALUE, "0");
 }
 
 /* How many replies are there; each is one line. */
@@ -90,13 +120,15 @@ static unsigned read_replies(int fd)
     return lines;
 }
 
-static void ask_all(struct floor *f, const char *request, size_t len)
+static void ask_all(struct floor *f, const struct request *request)
 {
     bool answered[NODES_MAX] = {false};
     size_t votes = 0;
 
     for (size_t i = 0; i < f->count; i++)
-        BENCH_MUST(send(f->nodes[i].fd, request, len, MSG_NOSIGNAL) == (ssize_t)len, "send");
+        BENCH_MUST(send(f->nodes[i].fd, request->bytes, request->len, MSG_NOSIGNAL) ==
+                       (ssize_t)request->len,
+                   "send");
     while (votes <= f->count / 2) {
         BENCH_MUST(poll(f->nodes, f->count, 5000) > 0 || errno == EINTR, "poll");
         for (size_t i = 0; i < f->count; i++) {
@@ -115,8 +147,8 @@ static void ask_all(struct floor *f, const char *request, size_t len)
 static void run_floor(struct floor *f, int pairs)
 {
     for (int i = 0; i < pairs; i++) {
-        ask_all(f, f->set, f->set_len);
-        ask_all(f, f->delete, f->delete_len);
+        ask_all(f, &f->set);
+        ask_all(f, &f->delete);
     }
 }
 
@@ -134,28 +166,51 @@ static void run_ours(hf_client *client, int pairs)
     }
 }
 
+struct sides {
+    hf_client *client;
+    struct floor floor, plain;
+};
+
+static void run_side(struct sides *sides, const char *side, int pairs)
+{
+    if (strcmp(side, "ours") == 0)
+        run_ours(sides->client, pairs);
+    else
+        run_floor(strcmp(side, "plain") == 0 ? &sides->plain : &sides->floor, pairs);
+}
+
+static void measure(struct sides *sides, const char *side, int pairs)
+{
+    char figure[40];
+    int64_t wall = bench_now_ns(), cpu = bench_cpu_ns();
+
+    run_side(sides, side, pairs);
+    cpu = bench_cpu_ns() - cpu;
+    wall = bench_now_ns() - wall;
+    snprintf(figure, sizeof figure, "redlock: %s", side);
+    bench_print(figure, (double)wall / pairs / 1e3, "us");
+    snprintf(figure, sizeof figure, "redlock: %s, client's processor", side);
+    bench_print(figure, (double)cpu / pairs / 1e3, "us");
+}
+
 int main(int argc, char **argv)
 {
+    static const char *const all[] = {"ours", "floor", "plain"};
     BENCH_MUST(argc == 4, "usage: redlock HOST:PORT,... ROUNDS PAIRS");
     int rounds = (int)strtol(argv[2], NULL, 10), pairs = (int)strtol(argv[3], NULL, 10);
-    struct floor floor = {0};
-    hf_client *client;
+    struct sides sides = {0};
     char url[1000];
     hf_error err;
 
     snprintf(url, sizeof url, "redlock://%s?restart_guard=off", argv[1]);
-    BENCH_MUST(hf_open(url, NULL, &client, &err) == 0, "%s", err.text);
-    floor_open(&floor, argv[1]);
-    run_ours(client, pairs / 10);
-    run_floor(&floor, pairs / 10);
+    BENCH_MUST(hf_open(url, NULL, &sides.client, &err) == 0, "%s", err.text);
+    run_ours(sides.client, 100);
+    plain_open(&sides.plain, argv[1]);
+    floor_open(&sides.floor, argv[1]);
     for (int i = 0; i < rounds; i++) {
-        int64_t began_ns = bench_now_ns();
-        run_ours(client, pairs);
-        bench_print("redlock: ours", (double)(bench_now_ns() - began_ns) / pairs / 1e3, "us");
-        began_ns = bench_now_ns();
-        run_floor(&floor, pairs);
-        bench_print("redlock: floor", (double)(bench_now_ns() - began_ns) / pairs / 1e3, "us");
+        for (int k = 0; k < 3; k++)
+            measure(&sides, all[(i + k) % 3], pairs);
     }
-    hf_close(client);
+    hf_close(sides.client);
     return 0;
 }

@@ -251,6 +251,13 @@ static int hear_one(struct hf__redlock *s, size_t i, struct hf__redlock_line *li
     return line->step == HF__REDIS_LOGGED_IN ? settle(s, i, line, err) : 0;
 }
 
+/* A reply that nobody waits for any more: the node is at least that far. */
+static void forget_one(struct hf__redlock *s, struct hf__redlock_line *line)
+{
+    line->owed--;
+    line->since_ns = hf__now_ns(s->base.host->env);
+}
+
 /* All replies that are there. */
 static int hear_all(struct hf__redlock *s, size_t i, struct hf__redlock_line *line,
                     hf__redlock_hear *hear, void *ctx, hf_error *err)
@@ -267,7 +274,7 @@ static int hear_all(struct hf__redlock *s, size_t i, struct hf__redlock_line *li
         if (line->state == HF__REDLOCK_LOGGING_IN)
             r = hear_one(s, i, line, reply, err);
         else if (line->owed > 0)
-            line->owed--;
+            forget_one(s, line);
         else
             r = hear(ctx, &reply, err);
         freeReplyObject(reply);

@@ -12,7 +12,7 @@
 
 #include "util/banned.h"
 
-#define OWED_MAX   64   /* a line that owes more is given up */
+#define OWED_MAX   32   /* a node that owes more replies gets no bids until it has caught up */
 #define QUIET_MS   1000 /* idle for so long: look whether the server has hung up */
 #define EVENTS_ANY (POLLIN | POLLOUT | POLLERR | POLLHUP)
 
@@ -132,7 +132,7 @@ static void refresh(struct round *r, size_t node, int64_t now_ns)
 
     if (line->state == HF__REDLOCK_DOWN)
         return;
-    if (waits && (now_ns - line->since_ns > patience_ns || line->owed >= OWED_MAX)) {
+    if (waits && now_ns - line->since_ns > patience_ns) {
         hf__fail(&why, HF_UNAVAILABLE, "%s:%s does not answer", r->s->nodes[node].host,
                  r->s->nodes[node].port);
         hf__redlock_fail(r->s, node, line, &why);
@@ -157,6 +157,8 @@ static void push(struct round *r, size_t node, int64_t now_ns)
         return;
     }
     if (line->state == HF__REDLOCK_READY) {
+        if (r->ask->voters_only && line->owed >= OWED_MAX)
+            return;
         if (!may_vote(r, node, now_ns)) {
             r->parts[node] = ABSENT;
             return;
