@@ -1,6 +1,6 @@
 /* Logging in, and what a server says of itself.
  *
- * AUTH, SELECT, CLIENT SETNAME and INFO go out together and their replies are looked at one by one.
+ * AUTH, SELECT (if needed), CLIENT SETNAME and INFO go out together and their replies are looked at one by one.
  * A server that cannot keep locks (it evicts keys), or that we cannot serve yet (a cluster), is
  * refused here, each time we connect: it may be another one than before. */
 #include <stdio.h>
@@ -34,6 +34,13 @@ void hf__redis_info_word(const char *info, const char *name, char *buf, size_t s
     snprintf(buf, size, "%.*s", (int)strcspn(value, "\r\n"), value);
 }
 
+enum step { AUTH, SELECT, SETNAME, INFO_SERVER, INFO_MEMORY, STEPS };
+
+static bool is_needed(const struct hf__redis_settings *set, int step)
+{
+    return (step != AUTH || set->password != NULL) && (step != SELECT || set->db != 0);
+}
+
 void hf__redis_login_ask(const struct hf__redis_settings *set, struct hf__redis_conn *c)
 {
     char db[24];
@@ -43,7 +50,8 @@ void hf__redis_login_ask(const struct hf__redis_settings *set, struct hf__redis_
     else if (set->password != NULL)
         hf__redis_command(c, "AUTH", set->password, (char *)NULL);
     snprintf(db, sizeof db, "%lld", (long long)set->db);
-    hf__redis_command(c, "SELECT", db, (char *)NULL);
+    if (is_needed(set, SELECT))
+        hf__redis_command(c, "SELECT", db, (char *)NULL);
     hf__redis_command(c, "CLIENT", "SETNAME", set->client_name, (char *)NULL);
     hf__redis_command(c, "INFO", "server", (char *)NULL);
     hf__redis_command(c, "INFO", "memory", (char *)NULL);
@@ -75,22 +83,21 @@ static int check_select(const redisReply *reply, int64_t db, hf_error *err)
     return hf__redis_error(reply, err);
 }
 
-static void read_facts(struct hf__redis_facts *f, const redisReply *reply)
+/* INFO comes in sections; each tells some of it. */
+static void read_facts(struct hf__redis_facts *f, const char *info)
 {
     char mode[16];
 
-    if (reply->type != REDIS_REPLY_STRING)
-        return;
     f->known = true;
-    hf__redis_info_word(reply->str, "redis_mode", mode, sizeof mode);
+    hf__redis_info_word(info, "redis_mode", mode, sizeof mode);
     f->cluster |= strcmp(mode, "cluster") == 0;
     if (f->version[0] == '\0')
-        hf__redis_info_word(reply->str, "redis_version", f->version, sizeof f->version);
+        hf__redis_info_word(info, "redis_version", f->version, sizeof f->version);
     f->major = strtoll(f->version, NULL, 10);
     if (f->policy[0] == '\0')
-        hf__redis_info_word(reply->str, "maxmemory_policy", f->policy, sizeof f->policy);
+        hf__redis_info_word(info, "maxmemory_policy", f->policy, sizeof f->policy);
     if (f->uptime_s == 0)
-        f->uptime_s = hf__redis_info_number(reply->str, "uptime_in_seconds");
+        f->uptime_s = hf__redis_info_number(info, "uptime_in_seconds");
 }
 
 static int check_facts(const struct hf__redis_settings *set, const struct hf__redis_facts *f,
@@ -109,11 +116,27 @@ static int check_facts(const struct hf__redis_settings *set, const struct hf__re
     return 0;
 }
 
-enum step { AUTH, SELECT, SETNAME, INFO_SERVER, INFO_MEMORY, STEPS };
+/* The first step from `step` on that is taken. */
+static int needed_from(const struct hf__redis_settings *set, int step)
+{
+    while (step < STEPS && !is_needed(set, step))
+        step++;
+    return step;
+}
 
 int hf__redis_login_first(const struct hf__redis_settings *set)
 {
-    return set->password != NULL ? AUTH : SELECT;
+    return needed_from(set, AUTH);
+}
+
+/* Who may not ask, and a proxy that cannot, knows less but may lock. */
+static int check_info(const redisReply *reply, struct hf__redis_facts *facts, hf_error *err)
+{
+    if (reply->type == REDIS_REPLY_STRING)
+        read_facts(facts, reply->str);
+    if (begins_with(reply, "NOPERM") || begins_with(reply, "ERR unknown"))
+        return 0;
+    return hf__redis_error(reply, err);
 }
 
 static int check_step(const struct hf__redis_settings *set, struct hf__redis_conn *c, int step,
@@ -127,8 +150,7 @@ static int check_step(const struct hf__redis_settings *set, struct hf__redis_con
     case SETNAME:
         return 0; /* only for people who look; it need not be allowed */
     default:
-        read_facts(&c->facts, reply);
-        return begins_with(reply, "NOPERM") ? 0 : hf__redis_error(reply, err);
+        return check_info(reply, &c->facts, err);
     }
 }
 
@@ -137,7 +159,8 @@ int hf__redis_login_step(const struct hf__redis_settings *set, struct hf__redis_
 {
     int r = check_step(set, c, *step, reply, err);
 
-    if (r == 0 && ++*step == STEPS) {
+    *step = needed_from(set, *step + 1);
+    if (r == 0 && *step == STEPS) {
         r = check_facts(set, &c->facts, err);
         *step = HF__REDIS_LOGGED_IN;
     }

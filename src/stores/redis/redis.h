@@ -104,8 +104,7 @@ struct hf__redis {
 extern const struct hf__option hf__redis_options[];
 __attribute__((visibility("default"))) extern const struct hf__store_type hf_store_type_v1;
 
-/* names.c -----------------------------------------------------------------------------------------
- */
+/* names.c -------------------------------------------------------------------------------------- */
 
 /* The keys of one lock. The key is part of the book's name, so one buffer holds both. */
 struct hf__redis_names {
@@ -123,8 +122,7 @@ int hf__redis_name(const struct hf__redis *s, const char *name, size_t len,
 bool hf__redis_unname(const struct hf__redis *s, const char *book, size_t book_len,
                       struct hf__redis_names *ret_names, const char **ret_name, size_t *ret_len);
 
-/* conn.c ------------------------------------------------------------------------------------------
- */
+/* conn.c --------------------------------------------------------------------------------------- */
 
 /* A connection that is logged in, to a server that may be used. HF_UNAVAILABLE, HF_DENIED,
  * HF_UNSUPPORTED (a cluster), HF_NO_MEMORY, HF_SYSTEM. */
@@ -155,8 +153,7 @@ void hf__redis_note_master(struct hf__redis *s, const struct hf__redis_place *pl
 int hf__redis_wait_replicas(struct hf__redis *s, struct hf__redis_conn *c, int64_t deadline_ns,
                             bool *ret_enough, hf_error *err);
 
-/* pool.c ------------------------------------------------------------------------------------------
- */
+/* pool.c --------------------------------------------------------------------------------------- */
 void hf__redis_pool_init(struct hf__redis_pool *pool);
 void hf__redis_pool_clear(struct hf__redis_pool *pool);
 void hf__redis_pool_flush(struct hf__redis *s); /* closes those that are not lent */
@@ -170,8 +167,7 @@ void hf__redis_give(struct hf__redis *s, struct hf__redis_conn *c);
 /* How long to wait before dialling again after so many failures, with jitter. */
 int64_t hf__redis_backoff_ns(const struct hf_env *env, unsigned failures);
 
-/* script.c ----------------------------------------------------------------------------------------
- */
+/* script.c ------------------------------------------------------------------------------------- */
 
 /* Begins a call; then add the keys and the arguments, so many of each. */
 void hf__redis_script(struct hf__redis_conn *c, enum hf__redis_script script, size_t keys,
@@ -188,8 +184,7 @@ int hf__redis_run(struct hf__redis_conn *c, enum hf__redis_script script, int64_
 int hf__redis_answer(const redisReply *reply, struct hf__answer *ret_answer, bool *ret_foreign,
                      hf_error *err);
 
-/* listen.c ----------------------------------------------------------------------------------------
- */
+/* listen.c ------------------------------------------------------------------------------------- */
 int hf__redis_listener_init(struct hf__redis *s, hf_error *err);
 void hf__redis_listener_clear(struct hf__redis *s);
 int hf__redis_wake_fd(struct hf__store *store);
@@ -201,8 +196,7 @@ const char *hf__redis_listen_again(struct hf__redis *s, int64_t deadline_ns);
 
 bool hf__redis_listens(struct hf__redis *s);
 
-/* watch.c -----------------------------------------------------------------------------------------
- */
+/* watch.c -------------------------------------------------------------------------------------- */
 
 /* A stranger holds this lock and `ticket` is the first to wait for it: have the server tell us when
  * the key changes. `*ret_gone`: it has changed already. Failing costs time only. */
@@ -211,8 +205,7 @@ void hf__redis_watch_key(struct hf__redis *s, struct hf__redis_conn *c,
                          int64_t deadline_ns, bool *ret_gone);
 void hf__redis_unwatch(struct hf__redis *s, const struct hf__ticket *ticket);
 
-/* open.c, inspect.c, upkeep.c, diagnose.c ---------------------------------------------------------
- */
+/* open.c, inspect.c, upkeep.c, diagnose.c ------------------------------------------------------ */
 int hf__redis_open(const struct hf__url *url, const struct hf__host *host,
                    struct hf__store **ret_store, hf_error *err);
 void hf__redis_close(struct hf__store *store);
