@@ -109,7 +109,8 @@ static int read_tls(const struct hf__redis_url *from, struct hf__redis_settings 
     if (!off && !options.insecure && strcmp(tls, "verify") != 0)
         return hf__fail(err, HF_INVALID, "tls is verify or insecure");
     if (strcmp(scheme, "rediss") == 0 && tls != NULL && off)
-        return hf__fail(err, HF_INVALID, "for a connection without TLS write redis://");
+        return hf__fail(err, HF_INVALID,
+                        "tls is verify or insecure; for a connection without TLS write redis://");
     if (strcmp(scheme, "rediss") == 0 || (by_option && !off))
         return hf__tls_new(&options, &set->tls, err);
     if (by_option && files)

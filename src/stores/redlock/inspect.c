@@ -162,7 +162,7 @@ static int ask_nodes(struct looking *w, hf_error *err)
 
     w->ask.sent = w->ask.replied = 0;
     hf__redlock_round(w->s, w->set, &w->ask,
-                      hf__redlock_soon(w->s, 4 * w->s->node_timeout_ms, w->deadline_ns));
+                      hf__redlock_soon(w->s, 2 * w->s->node_timeout_ms, w->deadline_ns));
     size_t answered = (size_t)__builtin_popcount(w->ask.replied);
     if (w->ask.why.code == HF_NO_MEMORY)
         return hf__fail(err, HF_NO_MEMORY, NULL);
@@ -185,6 +185,7 @@ static int find_names(struct looking *w, hf_error *err)
                                       .argc = 6,
                                       .reply = take_scan,
                                       .decided = never,
+                                      .patient = true,
                                       .to = all};
     while (r == 0 && w->ask.to != 0) {
         r = ask_nodes(w, err);
@@ -354,6 +355,7 @@ static int look_at_page(struct looking *w, hf_error *err)
                                       .argc = 2 + (w->upto - w->from),
                                       .reply = take_page,
                                       .decided = never,
+                                      .patient = true,
                                       .to = (1U << w->s->count) - 1};
     int r = ask_nodes(w, err);
 

@@ -132,6 +132,7 @@ struct hf__redlock_ask {
     int (*reply)(struct hf__redlock_ask *ask, size_t node, redisReply **reply, hf_error *err);
     bool (*decided)(const struct hf__redlock_ask *ask); /* the rest need not be waited for */
     uint32_t to;                                        /* the nodes to ask, a bit each */
+    bool patient;           /* waits also for nodes that have been silent */
     bool voters_only;       /* not those that the restart guard keeps out */
     size_t argc;            /* words that `write` adds */
     uint32_t sent, replied; /* set by the round */

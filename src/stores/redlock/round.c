@@ -184,7 +184,7 @@ static size_t gather(struct round *r, struct pollfd *polled, int64_t now_ns)
         bool open = r->parts[i] == TO_SEND || r->parts[i] == SENT;
         polled[i] = (struct pollfd){.fd = open && line->c != NULL ? line->c->stream.fd : -1,
                                     .events = (short)(POLLIN | line->events)};
-        if (open && !hf__redlock_lags(r->s, line, now_ns))
+        if (open && (r->ask->patient || !hf__redlock_lags(r->s, line, now_ns)))
             worth++;
     }
     return worth;
