@@ -163,7 +163,7 @@ static int ask_nodes(struct looking *w, hf_error *err)
     w->ask.sent = w->ask.replied = 0;
     hf__redlock_round(w->s, w->set, &w->ask,
                       hf__redlock_soon(w->s, 2 * w->s->node_timeout_ms, w->deadline_ns));
-    size_t answered = (size_t)__builtin_popcount(w->ask.replied);
+    size_t answered = hf__redlock_votes(w->ask.replied);
     if (w->ask.why.code == HF_NO_MEMORY)
         return hf__fail(err, HF_NO_MEMORY, NULL);
     if (answered < w->s->quorum && w->ask.replied != to)
@@ -174,7 +174,7 @@ static int ask_nodes(struct looking *w, hf_error *err)
 /* Page by page, as long as any node has more. */
 static int find_names(struct looking *w, hf_error *err)
 {
-    uint32_t all = (1U << w->s->count) - 1, answered = all;
+    uint32_t all = hf__redlock_all(w->s), answered = all;
     int r = 0;
 
     for (size_t i = 0; i < w->s->count; i++)
@@ -196,8 +196,8 @@ static int find_names(struct looking *w, hf_error *err)
                 w->ask.to &= ~(1U << i);
         }
     }
-    if (r == 0 && (size_t)__builtin_popcount(answered) < w->s->quorum)
-        r = hf__redlock_too_few(w->s, &w->ask, (size_t)__builtin_popcount(answered), err);
+    if (r == 0 && hf__redlock_votes(answered) < w->s->quorum)
+        r = hf__redlock_too_few(w->s, &w->ask, hf__redlock_votes(answered), err);
     sort_names(&w->names);
     return r;
 }
@@ -259,7 +259,7 @@ static int64_t majority_ms(const struct looking *w, size_t at, const redisReply 
         if (w->pages[i] == NULL || !same(w->pages[i]->element[at]->element[VALUE], value))
             continue;
         int64_t ms = w->pages[i]->element[at]->element[PTTL]->integer;
-        ms = ms == -1 ? INT64_MAX : ms;
+        ms = ms == -1 ? INT64_MAX : ms == 0 ? 1 : ms; /* in its last millisecond it still holds */
         size_t k = count++;
         for (; k > 0 && spans[k - 1] < ms; k--)
             spans[k] = spans[k - 1];
@@ -356,7 +356,7 @@ static int look_at_page(struct looking *w, hf_error *err)
                                       .reply = take_page,
                                       .decided = never,
                                       .patient = true,
-                                      .to = (1U << w->s->count) - 1};
+                                      .to = hf__redlock_all(w->s)};
     int r = ask_nodes(w, err);
 
     if (r == 0)

@@ -114,7 +114,7 @@ struct looking {
 
 static bool enough(const struct hf__redlock_ask *ask)
 {
-    return (size_t)__builtin_popcount(ask->replied) >= ((const struct looking *)ask)->quorum;
+    return hf__redlock_votes(ask->replied) >= ((const struct looking *)ask)->quorum;
 }
 
 static int look_at_servers(struct hf__redlock *s, hf_error *err)
@@ -124,7 +124,7 @@ static int look_at_servers(struct hf__redlock *s, hf_error *err)
                                 .argc = 1,
                                 .reply = take_pong,
                                 .decided = enough,
-                                .to = (1U << s->count) - 1},
+                                .to = hf__redlock_all(s)},
                         .quorum = s->quorum};
     const hf_error *why = &w.ask.why;
     struct hf__redlock_set *set = NULL;

@@ -17,7 +17,6 @@
 
 #include "util/banned.h"
 
-#define GRANT_NUMBER  1 /* a ticket is let in at most once: see store.h on stores without tokens */
 #define RETIRE_MS     60000 /* how long an attempt may stay on its way to a node */
 #define NODE_TIME_MIN 50
 
@@ -41,54 +40,12 @@ static struct hf__redlock *redlock_of(struct hf__store *store)
     return (struct hf__redlock *)store;
 }
 
-static size_t votes(uint32_t nodes)
-{
-    return (size_t)__builtin_popcount(nodes);
-}
-
-static uint32_t all_nodes(const struct hf__redlock *s)
-{
-    return (1U << s->count) - 1;
-}
-
-int64_t hf__redlock_soon(const struct hf__redlock *s, int64_t ms, int64_t deadline_ns)
-{
-    int64_t soon_ns = hf__now_ns(s->base.host->env) + ms * HF__NS_PER_MS;
-
-    return soon_ns < deadline_ns ? soon_ns : deadline_ns;
-}
-
-int hf__redlock_key(const struct hf__redlock *s, const char *name, size_t len,
-                    struct hf__redlock_key *key, hf_error *err)
-{
-    size_t before = strlen(s->set.key_before), after = strlen(s->set.key_after);
-    size_t word = sizeof HF__REDLOCK_OWN_WORD - 1;
-
-    memcpy(key->bytes, s->set.key_before, before);
-    memcpy(key->bytes + before, name, len);
-    memcpy(key->bytes + before + len, s->set.key_after, after);
-    key->len = before + len + after;
-    if (key->len >= word && memcmp(key->bytes, HF__REDLOCK_OWN_WORD, word) == 0)
-        return hf__fail(err, HF_INVALID,
-                        "with this key_format the name would be one of holdfast's own keys; choose "
-                        "another name");
-    return 0;
-}
-
-static void write_note_name(struct hf__redis_conn *c, const char *ticket)
-{
-    char name[sizeof HF__REDLOCK_NOTE + HF_TICKET_SIZE] = HF__REDLOCK_NOTE;
-
-    memcpy(name + sizeof HF__REDLOCK_NOTE - 1, ticket, HF_TICKET_SIZE);
-    hf__redis_add(c, name, sizeof HF__REDLOCK_NOTE - 1 + HF_TICKET_SIZE - 1);
-}
-
 /* The keys and the ticket, with which all questions about one lock begin. */
 static void write_keys(const struct bidding *b, struct hf__redis_conn *c)
 {
     hf__redis_add(c, "2", 1);
     hf__redis_add(c, b->key.bytes, b->key.len);
-    write_note_name(c, b->ticket);
+    hf__redlock_add_note_name(c, b->ticket);
     hf__redis_add(c, b->ticket, HF_TICKET_SIZE - 1);
 }
 
@@ -152,9 +109,9 @@ static int count_vote(struct hf__redlock_ask *ask, size_t node, redisReply **at,
 static bool is_decided(const struct hf__redlock_ask *ask)
 {
     const struct bidding *b = (const struct bidding *)ask;
-    size_t against = votes(b->no | b->withdrawn);
+    size_t against = hf__redlock_votes(b->no | b->withdrawn);
 
-    return votes(b->yes) >= b->s->quorum || against > b->s->count - b->s->quorum;
+    return hf__redlock_votes(b->yes) >= b->s->quorum || against > b->s->count - b->s->quorum;
 }
 
 static bool is_cleaned_up(const struct hf__redlock_ask *ask)
@@ -170,8 +127,8 @@ static int begin(struct bidding *b, struct hf__redlock *s, const struct hf__bid 
     b->over = false;
     b->yes = b->no = b->withdrawn = b->wanted = 0;
     hf__ticket_format(&bid->ticket, b->ticket);
-    b->ask =
-        (struct hf__redlock_ask){.reply = count_vote, .decided = is_decided, .to = all_nodes(s)};
+    b->ask = (struct hf__redlock_ask){
+        .reply = count_vote, .decided = is_decided, .to = hf__redlock_all(s)};
     return hf__redlock_key(s, bid->name, bid->name_len, &b->key, err);
 }
 
@@ -208,11 +165,11 @@ static int64_t pause_ms(const struct hf__redlock *s, bool split)
 static int conclude(struct hf__redlock *s, const struct bidding *b, struct hf__answer *a,
                     hf_error *err)
 {
-    size_t answered = votes(b->yes | b->no | b->withdrawn);
+    size_t answered = hf__redlock_votes(b->yes | b->no | b->withdrawn);
 
-    if (votes(b->yes) >= s->quorum) {
+    if (hf__redlock_votes(b->yes) >= s->quorum) {
         a->verdict = HF__GRANTED;
-        a->generation = GRANT_NUMBER;
+        a->generation = HF__REDLOCK_GRANT;
         a->lease_ms = b->bid->ttl_ms;
         a->claimed = true;
         return 0;
@@ -268,7 +225,7 @@ static int attempt(struct hf__store *store, const struct hf__bid *bid, int64_t d
     b.ask.voters_only = true;
     hf__redlock_round(s, set, &b.ask,
                       hf__redlock_soon(s, node_time_ms(s, bid->ttl_ms), deadline_ns));
-    if (votes(b.yes) < s->quorum)
+    if (hf__redlock_votes(b.yes) < s->quorum)
         clean_up(s, set, &b, deadline_ns);
     hf__redlock_give(s, set);
     return conclude(s, &b, ret_answer, err);
@@ -295,7 +252,7 @@ static int end(struct bidding *b, struct hf__redlock *s, int64_t retire_ms, int6
 /* What no node has contradicted was ours. */
 static enum hf__verdict judge(const struct hf__redlock *s, const struct bidding *b)
 {
-    return votes(b->no) > s->count - s->quorum ? HF__STALE : HF__DONE;
+    return hf__redlock_votes(b->no) > s->count - s->quorum ? HF__STALE : HF__DONE;
 }
 
 static int release(struct hf__store *store, const struct hf__bid *bid, int64_t retire_ms,
@@ -309,7 +266,7 @@ static int release(struct hf__store *store, const struct hf__bid *bid, int64_t r
         r = end(&b, s, retire_ms, deadline_ns, err);
     if (r != 0)
         return r;
-    size_t answered = votes(b.yes | b.no);
+    size_t answered = hf__redlock_votes(b.yes | b.no);
     if (answered < s->quorum) {
         hf__redlock_too_few(s, &b.ask, answered, err);
         return hf__wrap(err, HF_UNKNOWN, "release");
@@ -335,122 +292,6 @@ static int withdraw(struct hf__store *store, const struct hf__bid *bid, int64_t 
     return r == HF_UNAVAILABLE ? 0 : r;
 }
 
-/* Renewing. ---------------------------------------------------------------------------------------
- */
-
-struct renewing {
-    struct hf__redlock_ask ask;
-    const struct hf__redlock *s;
-    struct hf__renewal *items;
-    size_t count;
-    struct tally {
-        int64_t ttl_ms;
-        unsigned char yes, no;
-    } * tallies;
-};
-
-static void write_renewals(struct hf__redlock_ask *ask, size_t node, struct hf__redis_conn *c)
-{
-    const struct renewing *w = (const struct renewing *)ask;
-    char ticket[HF_TICKET_SIZE];
-    struct hf__redlock_key key;
-
-    (void)node;
-    hf__redis_add_number(c, (int64_t)(2 * w->count));
-    for (size_t i = 0; i < w->count; i++) {
-        hf__redlock_key(w->s, w->items[i].name, w->items[i].name_len, &key, NULL);
-        hf__redis_add(c, key.bytes, key.len);
-        hf__ticket_format(&w->items[i].ticket, ticket);
-        write_note_name(c, ticket);
-    }
-    for (size_t i = 0; i < w->count; i++) {
-        hf__ticket_format(&w->items[i].ticket, ticket);
-        hf__redis_add(c, ticket, HF_TICKET_SIZE - 1);
-    }
-}
-
-static int count_renewals(struct hf__redlock_ask *ask, size_t node, redisReply **at, hf_error *err)
-{
-    struct renewing *w = (struct renewing *)ask;
-    const redisReply *reply = *at;
-
-    (void)node;
-    if (reply->type != REDIS_REPLY_ARRAY || reply->elements != w->count)
-        return hf__fail(err, HF_CORRUPT, "renew: the server gave another number of answers");
-    for (size_t i = 0; i < w->count; i++) {
-        int64_t ttl_ms = reply->element[i]->integer;
-        w->tallies[i].yes += ttl_ms > 0;
-        w->tallies[i].no += ttl_ms <= 0;
-        if (ttl_ms > 0)
-            w->tallies[i].ttl_ms = ttl_ms;
-    }
-    return 0;
-}
-
-static bool all_renewed(const struct hf__redlock_ask *ask)
-{
-    const struct renewing *w = (const struct renewing *)ask;
-
-    for (size_t i = 0; i < w->count; i++) {
-        if (w->tallies[i].yes < w->s->quorum && w->tallies[i].no <= w->s->count - w->s->quorum)
-            return false;
-    }
-    return true;
-}
-
-/* Without a majority it is not extended. One that a waiter or an adopter asked for without knowing
- * of a grant is then simply not theirs. */
-static void answer_renewals(const struct renewing *w)
-{
-    for (size_t i = 0; i < w->count; i++) {
-        struct hf__renewal *item = &w->items[i];
-        struct hf__answer *a = &item->answer;
-        if (w->tallies[i].yes >= w->s->quorum) {
-            a->verdict = HF__GRANTED;
-            a->generation = GRANT_NUMBER;
-            a->lease_ms = w->tallies[i].ttl_ms;
-            a->claimed = true;
-        } else {
-            a->verdict = item->generation != 0 ? HF__GONE_LOST : HF__QUEUED;
-            a->lease_ms = 0;
-            a->ask_again_ms = w->s->retry_ms;
-        }
-    }
-}
-
-static int renew(struct hf__store *store, struct hf__renewal *items, size_t count,
-                 int64_t deadline_ns, hf_error *err)
-{
-    struct hf__redlock *s = redlock_of(store);
-    struct hf__redlock_set *set = NULL;
-    struct renewing w = {.s = s, .items = items, .count = count};
-    int r = hf__redlock_take(s, deadline_ns, &set, err);
-
-    if (r != 0)
-        return r;
-    w.tallies = calloc(count, sizeof w.tallies[0]);
-    if (w.tallies == NULL) {
-        hf__redlock_give(s, set);
-        return hf__fail(err, HF_NO_MEMORY, NULL);
-    }
-    w.ask = (struct hf__redlock_ask){.script = HF__REDLOCK_RENEW,
-                                     .write = write_renewals,
-                                     .argc = 1 + 3 * count,
-                                     .reply = count_renewals,
-                                     .decided = all_renewed,
-                                     .to = all_nodes(s)};
-    hf__redlock_round(s, set, &w.ask, deadline_ns);
-    hf__redlock_give(s, set);
-    if (votes(w.ask.replied) < s->quorum) {
-        hf__redlock_too_few(s, &w.ask, votes(w.ask.replied), err);
-        r = hf__wrap(err, HF_UNKNOWN, "renew");
-    } else {
-        answer_renewals(&w);
-    }
-    free(w.tallies);
-    return r;
-}
-
 static const char *const schemes[] = {"redlock", NULL};
 
 const struct hf__store_type hf_store_type_v1 = {
@@ -465,6 +306,7 @@ const struct hf__store_type hf_store_type_v1 = {
     .attempt = attempt,
     .withdraw = withdraw,
     .release = release,
-    .renew = renew,
+    .renew = hf__redlock_renew,
     .inspect = hf__redlock_inspect,
+    .diagnose = hf__redlock_diagnose,
 };

@@ -1,11 +1,14 @@
 /* The Redlock store's inside: N servers that know nothing of each other, and a client that counts.
  *
  *   redlock.c   the operations: what is asked, and what the votes mean
+ *   renew.c     extending many locks at once
+ *   key.c       the key of a name, and the note of a ticket
  *   round.c     asks all nodes at once, from one thread
  *   line.c      one connection to one node; never blocks
  *   pool.c      sets of N connections, lent to one operation at a time
  *   open.c      from the URL to a store
  *   inspect.c   what a majority knows
+ *   diagnose.c  what each node gives
  *
  * store->mutex guards the pool and what is noted of the nodes; it is never held during I/O. */
 #ifndef HF_STORES_REDLOCK_REDLOCK_H
@@ -17,6 +20,7 @@
 #include "stores/redis/link.h"
 
 #define HF__REDLOCK_NODES_MAX 15
+#define HF__REDLOCK_GRANT     1 /* a ticket is let in once; see store.h on stores without tokens */
 #define HF__REDLOCK_SELF_MAX  512
 #define HF__REDLOCK_NOTE      "holdfast.redlock:" /* before a ticket: its note */
 #define HF__REDLOCK_OWN_WORD  "holdfast."         /* no lock's key begins like this */
@@ -139,6 +143,20 @@ struct hf__redlock_ask {
     hf_error why;           /* what kept the most telling node from answering */
 };
 
+/* All nodes, and how many there are in a set of them. */
+static inline uint32_t hf__redlock_all(const struct hf__redlock *s)
+{
+    return (1U << s->count) - 1;
+}
+
+static inline size_t hf__redlock_votes(uint32_t nodes)
+{
+    return (size_t)__builtin_popcount(nodes);
+}
+
+/* now + ms, but no later than `deadline_ns`. */
+int64_t hf__redlock_soon(const struct hf__redlock *s, int64_t ms, int64_t deadline_ns);
+
 /* Returns when it is decided, when nobody is left to wait for, or at the deadline. */
 void hf__redlock_round(struct hf__redlock *s, struct hf__redlock_set *set,
                        struct hf__redlock_ask *ask, int64_t deadline_ns);
@@ -147,7 +165,7 @@ void hf__redlock_round(struct hf__redlock *s, struct hf__redlock_set *set,
 int hf__redlock_too_few(const struct hf__redlock *s, const struct hf__redlock_ask *ask,
                         size_t answered, hf_error *err);
 
-/* redlock.c, open.c, inspect.c --------------------------------------------------------------------
+/* key.c, redlock.c, renew.c, open.c, inspect.c, diagnose.c --------------------------------------------------------------------
  */
 
 /* The key of a lock's name. HF_INVALID: it would be one of the store's own. */
@@ -158,12 +176,16 @@ struct hf__redlock_key {
 int hf__redlock_key(const struct hf__redlock *s, const char *name, size_t len,
                     struct hf__redlock_key *ret_key, hf_error *err);
 
-/* now + ms, but no later than `deadline_ns`. */
-int64_t hf__redlock_soon(const struct hf__redlock *s, int64_t ms, int64_t deadline_ns);
+/* The name of a ticket's note, as the next word of a request. */
+void hf__redlock_add_note_name(struct hf__redis_conn *c, const char *ticket);
 
 int hf__redlock_open(const struct hf__url *url, const struct hf__host *host,
                      struct hf__store **ret_store, hf_error *err);
 void hf__redlock_close(struct hf__store *store);
+int hf__redlock_renew(struct hf__store *store, struct hf__renewal *items, size_t count,
+                      int64_t deadline_ns, hf_error *err);
+int hf__redlock_diagnose(struct hf__store *store, hf_finding_callback *found, void *arg,
+                         int64_t deadline_ns, hf_error *err);
 int hf__redlock_inspect(struct hf__store *store, const struct hf__look *look, int64_t deadline_ns,
                         hf_error *err);
 

@@ -218,6 +218,13 @@ static void ask_all(struct round *r)
     }
 }
 
+int64_t hf__redlock_soon(const struct hf__redlock *s, int64_t ms, int64_t deadline_ns)
+{
+    int64_t soon_ns = hf__now_ns(s->base.host->env) + ms * HF__NS_PER_MS;
+
+    return soon_ns < deadline_ns ? soon_ns : deadline_ns;
+}
+
 void hf__redlock_round(struct hf__redlock *s, struct hf__redlock_set *set,
                        struct hf__redlock_ask *ask, int64_t deadline_ns)
 {
