@@ -30,23 +30,23 @@ static struct hf__redis *redis_of(struct hf__store *store)
     return (struct hf__redis *)store;
 }
 
-/* What the book says of a sole holder, and what a waiter is noted with:
- * "claimed ticket ttl delay retire\0" and "channel\0pid\0host\0user\0program\0note"; the channel is
- * '-' if nobody listens. */
+/* The terms of a bid, "claimed ticket ttl delay retire mode limit queue yield", and behind a NUL
+ * who bids, "channel\0pid\0host\0user\0program\0note"; the channel is '-' if nobody listens. */
 static void add_terms(struct hf__redis *s, struct hf__redis_conn *c, const struct hf__bid *bid,
                       const char *channel)
 {
-    char terms[HF__REDIS_WHO_MAX + 128], ticket[HF_TICKET_SIZE];
-    const char *note = bid->who->note;
+    char terms[HF__REDIS_WHO_MAX + 256], ticket[HF_TICKET_SIZE];
+    size_t note_len = strnlen(bid->who->note, HF_NOTE_MAX);
 
     hf__ticket_format(&bid->ticket, ticket);
-    size_t at =
-        (size_t)snprintf(terms, sizeof terms, "%c %s %" PRId64 " %" PRId64 " %" PRId64 "%c%s%c",
-                         bid->ttl_ms > 0 ? 'Y' : 'N', ticket, bid->ttl_ms, bid->lock_delay_ms,
-                         bid->retire_ms, 0, channel != NULL ? channel : "-", 0);
-    size_t note_len = strnlen(note, HF_NOTE_MAX);
+    size_t at = (size_t)snprintf(
+        terms, sizeof terms,
+        "%c %s %" PRId64 " %" PRId64 " %" PRId64 " %c %u %d %" PRId64 ":%" PRId64 "%c%s%c",
+        bid->ttl_ms > 0 ? 'Y' : 'N', ticket, bid->ttl_ms, bid->lock_delay_ms, bid->retire_ms,
+        bid->mode == HF_SHARED ? 'S' : 'X', bid->limit, bid->queue, s->set.yield,
+        s->set.yield > 0 ? s->set.yield_for_ms : 0, 0, channel != NULL ? channel : "-", 0);
     memcpy(terms + at, s->self, s->self_len);
-    memcpy(terms + at + s->self_len, note, note_len);
+    memcpy(terms + at + s->self_len, bid->who->note, note_len);
     hf__redis_add(c, terms, at + s->self_len + note_len);
 }
 
@@ -58,20 +58,14 @@ static void add_bid(struct hf__redis *s, struct hf__redis_conn *c, struct operat
     bool quick = bid->mode == HF_EXCLUSIVE && c->facts.major >= 7;
     int64_t lease_ms = bid->ttl_ms > 0 ? bid->ttl_ms : hf__provisional_lease_ms(0);
     int64_t delay_ms = bid->ttl_ms > 0 ? bid->lock_delay_ms : 0;
-    char more[80];
 
     op->script = quick ? HF__REDIS_ATTEMPT_QUICK : HF__REDIS_ATTEMPT;
-    hf__redis_script(c, op->script, 2, 6);
+    hf__redis_script(c, op->script, 2, 4);
     hf__redis_add_names(c, &op->names);
     hf__redis_add_ticket(c, &bid->ticket);
     hf__redis_add_number(c, lease_ms + delay_ms);
     hf__redis_add_number(c, lease_ms);
-    hf__redis_add(c, bid->lock_delay_ms > 0 ? "d" : "H", 1);
     add_terms(s, c, bid, channel);
-    int len = snprintf(more, sizeof more, "%c %u %d %" PRId64 ":%" PRId64,
-                       bid->mode == HF_SHARED ? 'S' : 'X', bid->limit, bid->queue, s->set.yield,
-                       s->set.yield > 0 ? s->set.yield_for_ms : 0);
-    hf__redis_add(c, more, (size_t)len);
 }
 
 /* The quick way answers with the generation only: the rest is as it was bid. */
