@@ -1,4 +1,5 @@
-/* redis://, rediss://, redis+unix:// - one Redis server, shared with whoever locks by SET NX PX.
+/* redis://, rediss://, redis+unix://, redis+sentinel:// - one Redis server, shared with whoever
+ * locks by SET NX PX.
  *
  * Each operation is one call of a script (attempt.lua, ...), which Redis runs as one atomic step on
  * its own clock:
@@ -118,8 +119,26 @@ static void pace(struct hf__redis *s, bool listens, struct hf__answer *a)
         a->ask_again_ms = most_ms;
 }
 
-static int attempt(struct hf__store *store, const struct hf__bid *bid, int64_t deadline_ns,
-                   struct hf__answer *ret_answer, hf_error *err)
+/* The replicas must have the grant, or it is none. */
+static int confirm(struct hf__redis *s, struct hf__redis_conn *c, const struct operation *granted,
+                   int64_t deadline_ns, hf_error *err)
+{
+    struct operation undo = {
+        .script = HF__REDIS_WITHDRAW, .bid = granted->bid, .names = granted->names};
+    struct hf__answer answer = {0};
+    bool enough = false;
+    int r = hf__redis_wait_replicas(s, c, deadline_ns, &enough, err);
+
+    if (r != 0 || enough)
+        return r;
+    undo.names.key = undo.names.book + (granted->names.key - granted->names.book);
+    add_change(c, &undo);
+    r = run(c, &undo, deadline_ns, &answer, NULL, NULL);
+    return r == 0 ? HF_UNAVAILABLE : hf__wrap(err, HF_UNKNOWN, "take it back");
+}
+
+static int attempt_once(struct hf__store *store, const struct hf__bid *bid, int64_t deadline_ns,
+                        struct hf__answer *ret_answer, hf_error *err)
 {
     struct hf__redis *s = redis_of(store);
     struct operation op = {.script = HF__REDIS_ATTEMPT, .bid = bid};
@@ -135,6 +154,8 @@ static int attempt(struct hf__store *store, const struct hf__bid *bid, int64_t d
         return r;
     add_bid(s, c, &op, channel);
     r = run(c, &op, deadline_ns, ret_answer, &foreign, err);
+    if (r == 0 && s->set.wait_replicas > 0 && ret_answer->verdict == HF__GRANTED)
+        r = confirm(s, c, &op, deadline_ns, err);
     if (r == 0 && foreign && ret_answer->position == 1)
         hf__redis_watch_key(s, c, &op.names, &bid->ticket, deadline_ns, &gone);
     else if (r == 0)
@@ -148,8 +169,24 @@ static int attempt(struct hf__store *store, const struct hf__bid *bid, int64_t d
     return 0;
 }
 
-static int change(struct hf__store *store, struct operation *op, int64_t deadline_ns,
-                  struct hf__answer *ret_answer, hf_error *err)
+/* A master that is none any more has done nothing: ask the one that is. */
+static bool is_worth_another(struct hf__redis *s, int r)
+{
+    return r == HF_UNAVAILABLE && atomic_exchange(&s->sentinels.demoted, false);
+}
+
+static int attempt(struct hf__store *store, const struct hf__bid *bid, int64_t deadline_ns,
+                   struct hf__answer *ret_answer, hf_error *err)
+{
+    int r = attempt_once(store, bid, deadline_ns, ret_answer, err);
+
+    return is_worth_another(redis_of(store), r)
+               ? attempt_once(store, bid, deadline_ns, ret_answer, err)
+               : r;
+}
+
+static int change_once(struct hf__store *store, struct operation *op, int64_t deadline_ns,
+                       struct hf__answer *ret_answer, hf_error *err)
 {
     struct hf__redis *s = redis_of(store);
     struct hf__redis_conn *c = NULL;
@@ -164,6 +201,16 @@ static int change(struct hf__store *store, struct operation *op, int64_t deadlin
     hf__redis_give(s, c);
     hf__redis_unwatch(s, &op->bid->ticket);
     return r;
+}
+
+static int change(struct hf__store *store, struct operation *op, int64_t deadline_ns,
+                  struct hf__answer *ret_answer, hf_error *err)
+{
+    int r = change_once(store, op, deadline_ns, ret_answer, err);
+
+    return is_worth_another(redis_of(store), r)
+               ? change_once(store, op, deadline_ns, ret_answer, err)
+               : r;
 }
 
 static int withdraw(struct hf__store *store, const struct hf__bid *bid, int64_t retire_ms,
@@ -221,8 +268,8 @@ static int take_answers(const redisReply *reply, struct hf__renewal *items, size
     return r;
 }
 
-static int renew(struct hf__store *store, struct hf__renewal *items, size_t count,
-                 int64_t deadline_ns, hf_error *err)
+static int renew_once(struct hf__store *store, struct hf__renewal *items, size_t count,
+                      int64_t deadline_ns, hf_error *err)
 {
     struct hf__redis *s = redis_of(store);
     struct hf__redis_conn *c = NULL;
@@ -243,7 +290,16 @@ static int renew(struct hf__store *store, struct hf__renewal *items, size_t coun
     return r;
 }
 
-static const char *const schemes[] = {"redis", "rediss", "redis+unix", NULL};
+static int renew(struct hf__store *store, struct hf__renewal *items, size_t count,
+                 int64_t deadline_ns, hf_error *err)
+{
+    int r = renew_once(store, items, count, deadline_ns, err);
+
+    return is_worth_another(redis_of(store), r) ? renew_once(store, items, count, deadline_ns, err)
+                                                : r;
+}
+
+static const char *const schemes[] = {"redis", "rediss", "redis+unix", "redis+sentinel", NULL};
 
 const struct hf__store_type hf_store_type_v1 = {
     .abi = HF__STORE_ABI,
