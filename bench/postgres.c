@@ -4,6 +4,7 @@
  *
  * beside a server started by tests/fleet/with-postgres. LABEL goes into the figures' names.
  *  - a pair: acquire and release, against INSERT ... ON CONFLICT and DELETE, two commits each;
+ *  - hold=advisory against pg_advisory_lock and pg_advisory_unlock;
  *  - a hand-over from the release to the next holder's return, against a commit with a NOTIFY to
  * the moment another connection has it;
  *  - a chain of hand-overs through 2 and through 200 waiters. */
@@ -17,7 +18,7 @@
 
 #define CROWD 200
 
-static hf_client *client, *other;
+static hf_client *client, *other, *advisory;
 
 static PGconn *dial(void)
 {
@@ -44,13 +45,14 @@ static void run(PGconn *pg, const char *sql)
     PQclear(result);
 }
 
-static hf_client *open_client(void)
+static hf_client *open_client(const char *options)
 {
     char url[200];
     hf_client *c;
     hf_error err;
 
-    snprintf(url, sizeof url, "postgres://postgres@%s/postgres", getenv("HOLDFAST_TEST_POSTGRES"));
+    snprintf(url, sizeof url, "postgres://postgres@%s/postgres%s", getenv("HOLDFAST_TEST_POSTGRES"),
+             options);
     BENCH_MUST(hf_open(url, NULL, &c, &err) == HF_OK, "%s", err.text);
     return c;
 }
@@ -95,6 +97,21 @@ static void pairs(PGconn *pg, const char *label, int count)
         run(pg, "DELETE FROM bare WHERE name = 'bench' AND ticket = 'ticket'");
     }
     print("pair, bare", label, bench_now_ns() - from, count);
+}
+
+static void advisory_pairs(PGconn *pg, const char *label, int count)
+{
+    int64_t from = bench_now_ns();
+
+    for (int i = 0; i < count; i++)
+        release(take(advisory, 1));
+    print("advisory, ours", label, bench_now_ns() - from, count);
+    from = bench_now_ns();
+    for (int i = 0; i < count; i++) {
+        run(pg, "SELECT pg_advisory_lock(4711)");
+        run(pg, "SELECT pg_advisory_unlock(4711)");
+    }
+    print("advisory, bare", label, bench_now_ns() - from, count);
 }
 
 /* Waiters that pass the lock on. -----------------------------------------------------------------
@@ -185,13 +202,16 @@ int main(int argc, char **argv)
 
     run(pg, "CREATE TABLE IF NOT EXISTS bare (name bytea PRIMARY KEY, ticket bytea)");
     run(ear, "LISTEN bench");
-    client = open_client();
-    other = open_client();
+    client = open_client("");
+    other = open_client("");
+    advisory = open_client("?hold=advisory");
     release(take(client, 1));
     for (int i = 0; i < rounds; i++) {
         pairs(pg, argv[3], count);
+        advisory_pairs(pg, argv[3], 10 * count);
         handovers(pg, ear, argv[3], count / 10 + 1);
     }
+    hf_close(advisory);
     hf_close(other);
     hf_close(client);
     PQfinish(ear);
