@@ -4,8 +4,8 @@
  *     redis_pair LABEL ADDRESS THREADS PAIRS [ours|floor]
  *
  * PAIRS are done by all threads together, each on a lock of its own; ours share one client, the
- * floor has a connection for each. Prints microseconds of the wall per pair, and of this process's
- * processor time. With `ours` or `floor` only that side runs, for counting its instructions. */
+ * floor has a connection for each. Prints microseconds of the wall per pair, and of both
+ * processors. With `ours` or `floor` only that side runs, for counting its instructions. */
 #include <pthread.h>
 
 #include "redis.h"
@@ -89,11 +89,32 @@ static void prepare(struct worker *w, int i, const char *address, hf_client *cli
     w->pairs = pairs;
 }
 
+/* What the server has used of its processor, in nanoseconds. */
+static int64_t server_ns(redisContext *redis)
+{
+    redisReply *reply = bench_reply(redis, redisCommand(redis, "INFO cpu"));
+    const char *system = strstr(reply->str, "used_cpu_sys:"),
+               *user = strstr(reply->str, "used_cpu_user:");
+
+    BENCH_MUST(system != NULL && user != NULL, "INFO does not tell the processor time");
+    double seconds = strtod(system + 13, NULL) + strtod(user + 14, NULL);
+    freeReplyObject(reply);
+    return (int64_t)(seconds * 1e9);
+}
+
+static void print_per_pair(const char *label, const char *side, const char *what, double ns)
+{
+    char figure[60];
+    snprintf(figure, sizeof figure, "%s%s", side, what);
+    bench_print_for(label, figure, ns / 1e3, "us");
+}
+
 /* Each thread does its share at the same time. */
 static void measure(const char *label, struct worker *workers, int threads, const struct side *side)
 {
     pthread_barrier_t barrier;
     double pairs = (double)workers[0].pairs * threads;
+    int64_t server = server_ns(workers[0].redis);
 
     pthread_barrier_init(&barrier, NULL, (unsigned)threads + 1);
     for (int i = 0; i < threads; i++) {
@@ -109,10 +130,10 @@ static void measure(const char *label, struct worker *workers, int threads, cons
     for (int i = 0; i < threads; i++)
         pthread_join(workers[i].thread, NULL);
     pthread_barrier_destroy(&barrier);
-    char processor[40];
-    snprintf(processor, sizeof processor, "%s, processor", side->name);
-    bench_print_for(label, side->name, (double)wall / pairs / 1e3, "us");
-    bench_print_for(label, processor, (double)cpu / pairs / 1e3, "us");
+    print_per_pair(label, side->name, "", (double)wall / pairs);
+    print_per_pair(label, side->name, ", client's processor", (double)cpu / pairs);
+    print_per_pair(label, side->name, ", server's processor",
+                   (double)(server_ns(workers[0].redis) - server) / pairs);
 }
 
 int main(int argc, char **argv)
