@@ -77,14 +77,15 @@ static void hand_over(const struct plan *plan, int first, int peer)
     for (int i = 0; i < plan->handovers; i++) {
         waiting.told = 0;
         BENCH_MUST(hf_acquire(client, "bench", HF_NTS, &opt, &lock, &err) == HF_OK, "%s", err.text);
-        if (first && i == 0)
-            tell(peer);
-        else
+        if (!first || i > 0)
             sample(plan->shared);
+        tell(peer); /* that we are inside */
         if (first || i < plan->handovers - 1)
             be_told(peer); /* that the other one is queued */
         plan->shared->since_ns = bench_now_ns();
         BENCH_MUST(hf_lock_release(lock, &err) == HF_OK, "%s", err.text);
+        if (first || i < plan->handovers - 1)
+            be_told(peer); /* that the other one is inside */
     }
     hf_close(client);
 }
