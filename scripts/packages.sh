@@ -26,6 +26,7 @@ library:cmocka    libcmocka-dev        libcmocka-devel       cmocka      cmocka-
 library:hiredis   libhiredis-dev       hiredis-devel         hiredis     hiredis-dev
 library:openssl   libssl-dev           openssl-devel         openssl     openssl-dev
 command:redis-server redis-server      redis                 redis       redis
+command:openssl   openssl              openssl               openssl     openssl
 python:redis      python3-redis        python3-redis         python-redis py3-redis
 command:node      nodejs               nodejs                nodejs      nodejs
 command:npm       npm                  npm                   npm         npm

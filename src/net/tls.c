@@ -252,7 +252,8 @@ static int shake_hands(SSL *ssl, struct hf__stream *s, int64_t deadline_ns, hf_e
         if (n == 1)
             return 0;
         ssize_t result = outcome(ssl, n, &events);
-        if (result != -EAGAIN && SSL_get_verify_result(ssl) != X509_V_OK)
+        if (result != -EAGAIN && SSL_get_verify_mode(ssl) != SSL_VERIFY_NONE &&
+            SSL_get_verify_result(ssl) != X509_V_OK)
             return not_trusted(ssl, err);
         if (result == -EPROTO)
             return hf__fail(err, HF_UNAVAILABLE, "TLS: %s (does this port speak TLS?)",

@@ -19,7 +19,8 @@ struct hf__tls;
 int hf__tls_new(const struct hf__tls_options *options, struct hf__tls **ret_tls, hf_error *err);
 void hf__tls_free(struct hf__tls *tls); /* NULL is fine */
 
-/* Shakes hands. `host` is the name that the certificate must have; NULL: it is not looked at.
+/* Shakes hands. The stream must stay where it is in memory from now on. `host` is the name that the
+ * certificate must have; NULL: it is not looked at.
  * Errors: HF_DENIED (not trusted; says what to do), HF_UNAVAILABLE, HF_NO_MEMORY. */
 int hf__tls_start(struct hf__tls *tls, struct hf__stream *s, const char *host, int64_t deadline_ns,
                   hf_error *err);

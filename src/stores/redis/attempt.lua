@@ -5,6 +5,9 @@
 local ttl, delay, retire, who = string.match(ARGV[5], '^%u %x+ (%d+) (%d+) (%d+)%z(.*)$')
 local mode, limit, queue, yield = string.match(ARGV[6], '^(%u) (%d+) (%d) (%d+:%d+)$')
 local lock = open(KEYS[1], KEYS[2])
+if find(lock, ARGV[1]) then
+    redis.call('DEL', 'holdfast.n' .. lock.tail) -- only new bids need memory; see release.lua
+end
 sweep(lock)
 
 local e = find(lock, ARGV[1])

@@ -1,6 +1,6 @@
 -- attempt, for an exclusive bid: the lock is free, nobody waits, nothing is remembered. All there is on
 -- a quiet day, in four commands; what follows would come to the same. The letter of the book says what
--- it is, see rules.lua. PEXPIRETIME (Redis 7) is the cheapest way to learn the time.
+-- it is, see notes.lua. PEXPIRETIME (Redis 7) is the cheapest way to learn the time.
 -- ARGV  ticket span lease letter terms more
 local old = redis.call('GET', KEYS[2])
 if (not old or string.byte(old) == 104) and

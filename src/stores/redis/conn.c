@@ -1,8 +1,8 @@
 /* One connection: dial, log in, look at the server.
  *
- * Logging in is one round trip: AUTH, SELECT, CLIENT SETNAME and INFO go out together. A server
- * that cannot keep locks (it evicts keys), or that we cannot serve yet (a cluster), is refused
- * here, each time we connect: it may be another one than before. */
+ * Logging in is one round trip: AUTH, SELECT (if needed), CLIENT SETNAME and INFO go out together.
+ * A server that cannot keep locks (it evicts keys), or that we cannot serve yet (a cluster), is
+ * refused here, each time we connect: it may be another one than before. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,6 +56,13 @@ static int connect_stream(struct hf__redis *s, struct hf__redis_conn *c, int64_t
     return r;
 }
 
+enum step { AUTH, SELECT, SETNAME, INFO_SERVER, INFO_MEMORY, STEPS };
+
+static bool is_needed(const struct hf__redis *s, enum step step)
+{
+    return (step != AUTH || s->set.password != NULL) && (step != SELECT || s->set.db != 0);
+}
+
 static void say_who_we_are(struct hf__redis *s, struct hf__redis_conn *c)
 {
     char db[24];
@@ -65,7 +72,8 @@ static void say_who_we_are(struct hf__redis *s, struct hf__redis_conn *c)
     else if (s->set.password != NULL)
         hf__redis_command(c, "AUTH", s->set.password, (char *)NULL);
     snprintf(db, sizeof db, "%lld", (long long)s->set.db);
-    hf__redis_command(c, "SELECT", db, (char *)NULL);
+    if (is_needed(s, SELECT))
+        hf__redis_command(c, "SELECT", db, (char *)NULL);
     hf__redis_command(c, "CLIENT", "SETNAME", s->set.client_name, (char *)NULL);
     hf__redis_command(c, "INFO", "server", (char *)NULL);
     hf__redis_command(c, "INFO", "memory", (char *)NULL);
@@ -97,22 +105,21 @@ static int check_select(const redisReply *reply, int64_t db, hf_error *err)
     return hf__redis_error(reply, err);
 }
 
-static void read_facts(struct hf__redis_facts *f, const redisReply *reply)
+/* INFO comes in sections; each tells some of it. */
+static void read_facts(struct hf__redis_facts *f, const char *info)
 {
     char mode[16];
 
-    if (reply->type != REDIS_REPLY_STRING)
-        return;
     f->known = true;
-    hf__redis_info_word(reply->str, "redis_mode", mode, sizeof mode);
+    hf__redis_info_word(info, "redis_mode", mode, sizeof mode);
     f->cluster |= strcmp(mode, "cluster") == 0;
     if (f->version[0] == '\0')
-        hf__redis_info_word(reply->str, "redis_version", f->version, sizeof f->version);
+        hf__redis_info_word(info, "redis_version", f->version, sizeof f->version);
     f->major = strtoll(f->version, NULL, 10);
     if (f->policy[0] == '\0')
-        hf__redis_info_word(reply->str, "maxmemory_policy", f->policy, sizeof f->policy);
+        hf__redis_info_word(info, "maxmemory_policy", f->policy, sizeof f->policy);
     if (f->uptime_s == 0)
-        f->uptime_s = hf__redis_info_number(reply->str, "uptime_in_seconds");
+        f->uptime_s = hf__redis_info_number(info, "uptime_in_seconds");
 }
 
 static int check_facts(const struct hf__redis *s, const struct hf__redis_facts *f, hf_error *err)
@@ -130,7 +137,15 @@ static int check_facts(const struct hf__redis *s, const struct hf__redis_facts *
     return 0;
 }
 
-enum step { AUTH, SELECT, SETNAME, INFO_SERVER, INFO_MEMORY, STEPS };
+/* Who may not ask, and a proxy that cannot, knows less but may lock. */
+static int check_info(const redisReply *reply, struct hf__redis_facts *facts, hf_error *err)
+{
+    if (reply->type == REDIS_REPLY_STRING)
+        read_facts(facts, reply->str);
+    if (begins_with(reply, "NOPERM") || begins_with(reply, "ERR unknown"))
+        return 0;
+    return hf__redis_error(reply, err);
+}
 
 static int check_step(struct hf__redis *s, struct hf__redis_conn *c, enum step step,
                       const redisReply *reply, hf_error *err)
@@ -143,8 +158,7 @@ static int check_step(struct hf__redis *s, struct hf__redis_conn *c, enum step s
     case SETNAME:
         return 0; /* only for people who look; it need not be allowed */
     default:
-        read_facts(&c->facts, reply);
-        return begins_with(reply, "NOPERM") ? 0 : hf__redis_error(reply, err);
+        return check_info(reply, &c->facts, err);
     }
 }
 
@@ -153,8 +167,10 @@ static int log_in(struct hf__redis *s, struct hf__redis_conn *c, int64_t deadlin
     say_who_we_are(s, c);
     int r = hf__redis_send(c, deadline_ns, err);
 
-    for (int step = s->set.password != NULL ? AUTH : SELECT; r == 0 && step < STEPS; step++) {
+    for (enum step step = AUTH; r == 0 && step < STEPS; step++) {
         redisReply *reply = NULL;
+        if (!is_needed(s, step))
+            continue;
         r = hf__redis_receive(c, deadline_ns, &reply, err);
         if (r == 0)
             r = check_step(s, c, step, reply, err);

@@ -9,7 +9,7 @@
 
 #include "util/banned.h"
 
-#define PEEK_AFTER_MS  1000  /* idle for so long: look whether the server has hung up */
+#define PEEK_AFTER_MS  5     /* idle for so long: look whether the server has hung up */
 #define PING_AFTER_MS  15000 /* idle for so long: ask whether it is still there */
 #define PING_WITHIN_MS 1000
 #define BACKOFF_MIN_MS 10
@@ -96,6 +96,7 @@ static void note_dial(struct hf__redis *s, int r, const hf_error *err)
     } else {
         pool->active--;
         pool->retry_ns = hf__now_ns(env) + hf__redis_backoff_ns(env, pool->failures++);
+        pool->failure_code = r;
         snprintf(pool->failure, sizeof pool->failure, "%.199s", err->text);
         pthread_cond_signal(&pool->free_one);
     }
@@ -112,7 +113,7 @@ static int dial(struct hf__redis *s, int64_t deadline_ns, struct hf__redis_conn 
 
     if (pool->failures > 0 && hf__now_ns(s->base.host->env) < pool->retry_ns) {
         pool->active--;
-        r = hf__fail(err, HF_UNAVAILABLE, "%s", pool->failure);
+        r = hf__fail(err, pool->failure_code, "%s", pool->failure);
         pthread_mutex_unlock(&pool->mutex);
         return r;
     }

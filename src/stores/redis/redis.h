@@ -97,6 +97,7 @@ struct hf__redis_pool {
     int64_t idle_count, active;
     int64_t retry_ns; /* nobody dials before then */
     unsigned failures;
+    int failure_code;
     char failure[200]; /* why the last dial failed */
 };
 
@@ -135,8 +136,7 @@ struct hf__redis {
 extern const struct hf__option hf__redis_options[];
 __attribute__((visibility("default"))) extern const struct hf__store_type hf_store_type_v1;
 
-/* names.c -----------------------------------------------------------------------------------------
- */
+/* names.c -------------------------------------------------------------------------------------- */
 
 /* The keys of one lock. The key is part of the book's name, so one buffer holds both. */
 struct hf__redis_names {
@@ -157,8 +157,7 @@ bool hf__redis_unname(const struct hf__redis *s, const char *book, size_t book_l
 /* Splits key_format at its %s. HF_INVALID. */
 int hf__redis_key_format(const char *format, struct hf__redis_settings *set, hf_error *err);
 
-/* wire.c ------------------------------------------------------------------------------------------
- */
+/* wire.c --------------------------------------------------------------------------------------- */
 
 /* A command of `argc` words; then each word. They are appended: several make a pipeline. */
 void hf__redis_begin(struct hf__redis_conn *c, size_t argc);
@@ -186,8 +185,7 @@ int hf__redis_ask(struct hf__redis_conn *c, int64_t deadline_ns, redisReply **re
 /* What an error reply means; 0 if it is none. The command was not done. */
 int hf__redis_error(const redisReply *reply, hf_error *err);
 
-/* conn.c ------------------------------------------------------------------------------------------
- */
+/* conn.c --------------------------------------------------------------------------------------- */
 
 /* A connection that is logged in, to a server that may be used. HF_UNAVAILABLE, HF_DENIED,
  * HF_UNSUPPORTED (a cluster), HF_NO_MEMORY, HF_SYSTEM. */
@@ -199,8 +197,7 @@ void hf__redis_hang_up(struct hf__redis_conn *c); /* NULL is fine */
 int64_t hf__redis_info_number(const char *info, const char *name);
 void hf__redis_info_word(const char *info, const char *name, char *buf, size_t size);
 
-/* pool.c ------------------------------------------------------------------------------------------
- */
+/* pool.c --------------------------------------------------------------------------------------- */
 void hf__redis_pool_init(struct hf__redis_pool *pool);
 void hf__redis_pool_clear(struct hf__redis_pool *pool);
 
@@ -213,8 +210,7 @@ void hf__redis_give(struct hf__redis *s, struct hf__redis_conn *c);
 /* How long to wait before dialling again after so many failures, with jitter. */
 int64_t hf__redis_backoff_ns(const struct hf_env *env, unsigned failures);
 
-/* script.c ----------------------------------------------------------------------------------------
- */
+/* script.c ------------------------------------------------------------------------------------- */
 
 /* Begins a call; then add the keys and the arguments, so many of each. */
 void hf__redis_script(struct hf__redis_conn *c, enum hf__redis_script script, size_t keys,
@@ -231,8 +227,7 @@ int hf__redis_run(struct hf__redis_conn *c, enum hf__redis_script script, int64_
 int hf__redis_answer(const redisReply *reply, struct hf__answer *ret_answer, bool *ret_foreign,
                      hf_error *err);
 
-/* listen.c ----------------------------------------------------------------------------------------
- */
+/* listen.c ------------------------------------------------------------------------------------- */
 int hf__redis_listener_init(struct hf__redis *s, hf_error *err);
 void hf__redis_listener_clear(struct hf__redis *s);
 int hf__redis_wake_fd(struct hf__store *store);
@@ -244,8 +239,7 @@ const char *hf__redis_listen_again(struct hf__redis *s, int64_t deadline_ns);
 
 bool hf__redis_listens(struct hf__redis *s);
 
-/* watch.c -----------------------------------------------------------------------------------------
- */
+/* watch.c -------------------------------------------------------------------------------------- */
 
 /* A stranger holds this lock and `ticket` is the first to wait for it: have the server tell us when
  * the key changes. `*ret_gone`: it has changed already. Failing costs time only. */
@@ -254,8 +248,7 @@ void hf__redis_watch_key(struct hf__redis *s, struct hf__redis_conn *c,
                          int64_t deadline_ns, bool *ret_gone);
 void hf__redis_unwatch(struct hf__redis *s, const struct hf__ticket *ticket);
 
-/* open.c, inspect.c, upkeep.c, diagnose.c ---------------------------------------------------------
- */
+/* open.c, inspect.c, upkeep.c, diagnose.c ------------------------------------------------------ */
 int hf__redis_open(const struct hf__url *url, const struct hf__host *host,
                    struct hf__store **ret_store, hf_error *err);
 void hf__redis_close(struct hf__store *store);

@@ -162,6 +162,7 @@ int hf__redis_error(const redisReply *reply, hf_error *err)
         {"NOAUTH", HF_DENIED, "; give user and password in the URL, or password_file="},
         {"WRONGPASS", HF_DENIED, ""},
         {"NOPERM", HF_DENIED, "; the rights it takes are in the store's README"},
+        {"DENIED", HF_DENIED, ""}, /* protected mode */
         {"OOM", HF_FULL, ""},
         {"READONLY", HF_UNAVAILABLE, "; name the master in the URL"},
         {"LOADING", HF_UNAVAILABLE, ""},
