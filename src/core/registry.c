@@ -33,6 +33,9 @@ static const struct module {
 } modules[] = {
     {"trace", "trace", NULL, true},
     {"fault", "fault", NULL, true},
+    {"redis", "redis", "libhiredis0.14 and libssl3", false},
+    {"rediss", "redis", "libhiredis0.14 and libssl3", false},
+    {"redis+unix", "redis", "libhiredis0.14 and libssl3", false},
 };
 #define MODULE_COUNT (sizeof modules / sizeof modules[0])
 
@@ -225,6 +228,17 @@ int hf__store_open(const struct hf__host *host, const char *url, struct hf__stor
     return r;
 }
 
+/* The i-th module: one that serves several schemes has its lines together. */
+static const struct module *nth_module(size_t i)
+{
+    for (size_t at = 0; at < MODULE_COUNT; at++) {
+        bool again = at > 0 && strcmp(modules[at].module, modules[at - 1].module) == 0;
+        if (!again && i-- == 0)
+            return &modules[at];
+    }
+    return NULL;
+}
+
 bool hf__known_store(size_t i, struct hf__known *ret_known)
 {
     hf_error err;
@@ -235,12 +249,12 @@ bool hf__known_store(size_t i, struct hf__known *ret_known)
         ret_known->name = builtins[i]->name;
         return true;
     }
-    i -= BUILTIN_COUNT;
-    if (i >= MODULE_COUNT)
+    const struct module *m = nth_module(i - BUILTIN_COUNT);
+    if (m == NULL)
         return false;
-    ret_known->name = modules[i].module;
-    ret_known->wrapper = modules[i].wrapper;
-    if (load(&modules[i], &ret_known->type, &err) != 0)
+    ret_known->name = m->module;
+    ret_known->wrapper = m->wrapper;
+    if (load(m, &ret_known->type, &err) != 0)
         snprintf(ret_known->missing, sizeof ret_known->missing, "%s", err.text);
     return true;
 }

@@ -1,0 +1,282 @@
+/* The TLS layer. The descriptor is non-blocking here: a read may need a write and the other way
+ * round, so OpenSSL says what to wait for. OpenSSL writes with write(), which would raise SIGPIPE;
+ * our own BIO sends with MSG_NOSIGNAL instead. */
+#include "net/tls.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <openssl/x509v3.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "util/banned.h"
+
+struct hf__tls {
+    SSL_CTX *context;
+    BIO_METHOD *method;
+    bool insecure;
+};
+
+static int bio_write(BIO *bio, const char *data, int size)
+{
+    int *fd = BIO_get_data(bio);
+    ssize_t n = send(*fd, data, (size_t)size, MSG_NOSIGNAL | MSG_DONTWAIT);
+
+    BIO_clear_retry_flags(bio);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        BIO_set_retry_write(bio);
+    return (int)n;
+}
+
+static int bio_read(BIO *bio, char *data, int size)
+{
+    int *fd = BIO_get_data(bio);
+    ssize_t n = recv(*fd, data, (size_t)size, MSG_DONTWAIT);
+
+    BIO_clear_retry_flags(bio);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        BIO_set_retry_read(bio);
+    return (int)n;
+}
+
+static long bio_control(BIO *bio, int command, long number, void *pointer)
+{
+    (void)bio, (void)number, (void)pointer;
+    return command == BIO_CTRL_FLUSH;
+}
+
+static int bio_create(BIO *bio)
+{
+    BIO_set_init(bio, 1);
+    return 1;
+}
+
+static BIO_METHOD *new_method(void)
+{
+    BIO_METHOD *method = BIO_meth_new(BIO_TYPE_SOURCE_SINK | BIO_get_new_index(), "holdfast");
+
+    if (method == NULL)
+        return NULL;
+    BIO_meth_set_write(method, bio_write);
+    BIO_meth_set_read(method, bio_read);
+    BIO_meth_set_ctrl(method, bio_control);
+    BIO_meth_set_create(method, bio_create);
+    return method;
+}
+
+static const char *reason(char *buf, size_t size)
+{
+    unsigned long code = ERR_get_error();
+    const char *text = ERR_reason_error_string(code);
+
+    snprintf(buf, size, "%s", text != NULL ? text : "the TLS library gives no reason");
+    ERR_clear_error();
+    return buf;
+}
+
+static int bad_file(const char *what, const char *file, hf_error *err)
+{
+    char shown[100], buf[120];
+
+    hf__printable(file, strlen(file), shown, sizeof shown);
+    return hf__fail(err, HF_INVALID, "%s '%s': %s", what, shown, reason(buf, sizeof buf));
+}
+
+static int load_files(SSL_CTX *context, const struct hf__tls_options *o, hf_error *err)
+{
+    const char *key = o->key_file != NULL ? o->key_file : o->cert_file;
+
+    ERR_clear_error();
+    if (o->ca_file != NULL && SSL_CTX_load_verify_locations(context, o->ca_file, NULL) != 1)
+        return bad_file("tls_ca", o->ca_file, err);
+    if (o->ca_file == NULL && !o->insecure && SSL_CTX_set_default_verify_paths(context) != 1)
+        return hf__fail(err, HF_INVALID, "the system's certificates cannot be read; set tls_ca");
+    if (o->cert_file == NULL)
+        return 0;
+    if (SSL_CTX_use_certificate_chain_file(context, o->cert_file) != 1)
+        return bad_file("tls_cert", o->cert_file, err);
+    if (SSL_CTX_use_PrivateKey_file(context, key, SSL_FILETYPE_PEM) != 1 ||
+        SSL_CTX_check_private_key(context) != 1)
+        return bad_file("tls_key", key, err);
+    return 0;
+}
+
+int hf__tls_new(const struct hf__tls_options *options, struct hf__tls **ret_tls, hf_error *err)
+{
+    struct hf__tls *tls = calloc(1, sizeof *tls);
+    int r;
+
+    if (tls == NULL)
+        return hf__fail(err, HF_NO_MEMORY, NULL);
+    tls->insecure = options->insecure;
+    tls->method = new_method();
+    tls->context = SSL_CTX_new(TLS_client_method());
+    if (tls->method == NULL || tls->context == NULL) {
+        r = hf__fail(err, HF_NO_MEMORY, NULL);
+    } else {
+        SSL_CTX_set_min_proto_version(tls->context, TLS1_2_VERSION);
+        SSL_CTX_set_mode(tls->context,
+                         SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+        SSL_CTX_set_verify(tls->context, tls->insecure ? SSL_VERIFY_NONE : SSL_VERIFY_PEER, NULL);
+        r = load_files(tls->context, options, err);
+    }
+    if (r != 0) {
+        hf__tls_free(tls);
+        return r;
+    }
+    *ret_tls = tls;
+    return 0;
+}
+
+void hf__tls_free(struct hf__tls *tls)
+{
+    if (tls == NULL)
+        return;
+    SSL_CTX_free(tls->context);
+    BIO_meth_free(tls->method);
+    free(tls);
+}
+
+/* What an OpenSSL call that returned `n` <= 0 means, as a layer says it. */
+static ssize_t outcome(SSL *ssl, int n, short *ret_events)
+{
+    int system_error = errno;
+
+    switch (SSL_get_error(ssl, n)) {
+    case SSL_ERROR_WANT_READ:
+        *ret_events = POLLIN;
+        return -EAGAIN;
+    case SSL_ERROR_WANT_WRITE:
+        *ret_events = POLLOUT;
+        return -EAGAIN;
+    case SSL_ERROR_ZERO_RETURN:
+        return 0;
+    case SSL_ERROR_SYSCALL:
+        return system_error != 0 && ERR_peek_error() == 0 ? -system_error : -ECONNRESET;
+    default:
+        return -EPROTO;
+    }
+}
+
+static ssize_t tls_read(struct hf__stream *s, void *buf, size_t size, short *ret_events)
+{
+    ERR_clear_error();
+    errno = 0;
+    int n = SSL_read(s->tls, buf, size > INT_MAX ? INT_MAX : (int)size);
+    return n > 0 ? n : outcome(s->tls, n, ret_events);
+}
+
+static ssize_t tls_write(struct hf__stream *s, const void *buf, size_t size, short *ret_events)
+{
+    ERR_clear_error();
+    errno = 0;
+    int n = SSL_write(s->tls, buf, size > INT_MAX ? INT_MAX : (int)size);
+    ssize_t result = n > 0 ? n : outcome(s->tls, n, ret_events);
+    return result == 0 ? -EPIPE : result;
+}
+
+static void tls_close(struct hf__stream *s)
+{
+    SSL_free(s->tls); /* without a farewell: this may be a forked child */
+    s->tls = NULL;
+}
+
+static const char *tls_why(struct hf__stream *s, int error, char *buf, size_t size)
+{
+    (void)s;
+    return error == EPROTO ? reason(buf, size) : strerror_r(error, buf, size);
+}
+
+static const struct hf__layer layer = {
+    .read = tls_read, .write = tls_write, .close = tls_close, .why = tls_why};
+
+static bool is_figures(const char *host)
+{
+    unsigned char address[16];
+
+    return inet_pton(AF_INET, host, address) == 1 || inet_pton(AF_INET6, host, address) == 1;
+}
+
+static bool expect_host(SSL *ssl, const char *host)
+{
+    if (is_figures(host))
+        return X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), host) == 1;
+    return SSL_set_tlsext_host_name(ssl, host) == 1 && SSL_set1_host(ssl, host) == 1;
+}
+
+static SSL *new_ssl(struct hf__tls *tls, struct hf__stream *s, const char *host)
+{
+    SSL *ssl = SSL_new(tls->context);
+    BIO *bio = ssl != NULL ? BIO_new(tls->method) : NULL;
+
+    if (bio == NULL) {
+        SSL_free(ssl);
+        return NULL;
+    }
+    BIO_set_data(bio, &s->fd);
+    SSL_set_bio(ssl, bio, bio);
+    if (host != NULL && !expect_host(ssl, host)) {
+        SSL_free(ssl);
+        return NULL;
+    }
+    return ssl;
+}
+
+static int not_trusted(SSL *ssl, hf_error *err)
+{
+    long verdict = SSL_get_verify_result(ssl);
+
+    hf__fail(
+        err, HF_DENIED,
+        "the server's certificate is not trusted (%s): name its authority with tls_ca=FILE, or "
+        "its right name in the URL; tls=insecure accepts any",
+        X509_verify_cert_error_string(verdict));
+    hf__set_store_code(err, verdict);
+    return HF_DENIED;
+}
+
+static int shake_hands(SSL *ssl, struct hf__stream *s, int64_t deadline_ns, hf_error *err)
+{
+    char buf[120];
+
+    for (;;) {
+        short events = 0;
+        ERR_clear_error();
+        errno = 0;
+        int n = SSL_connect(ssl);
+        if (n == 1)
+            return 0;
+        ssize_t result = outcome(ssl, n, &events);
+        if (result != -EAGAIN && SSL_get_verify_result(ssl) != X509_V_OK)
+            return not_trusted(ssl, err);
+        if (result == -EPROTO)
+            return hf__fail(err, HF_UNAVAILABLE, "TLS: %s (does this port speak TLS?)",
+                            reason(buf, sizeof buf));
+        if (result != -EAGAIN)
+            return hf__fail(err, HF_UNAVAILABLE, "TLS: the server ended the handshake");
+        if (hf__wait_fd(s->fd, events, s->env, deadline_ns) != 0)
+            return hf__fail(err, HF_UNAVAILABLE, "TLS: no answer in time");
+    }
+}
+
+int hf__tls_start(struct hf__tls *tls, struct hf__stream *s, const char *host, int64_t deadline_ns,
+                  hf_error *err)
+{
+    SSL *ssl = new_ssl(tls, s, tls->insecure ? NULL : host);
+
+    if (ssl == NULL)
+        return hf__fail(err, HF_NO_MEMORY, NULL);
+    int r = shake_hands(ssl, s, deadline_ns, err);
+    if (r != 0) {
+        SSL_free(ssl);
+        return r;
+    }
+    s->tls = ssl;
+    s->layer = &layer;
+    return 0;
+}

@@ -1,0 +1,51 @@
+-- attempt: somebody bids.
+-- KEYS  key book
+-- ARGV  ticket - - - terms more        terms: claimed ticket ttl delay retire\0who
+--                                      more: mode limit queue yield
+local ttl, delay, retire, who = string.match(ARGV[5], '^%u %x+ (%d+) (%d+) (%d+)%z(.*)$')
+local mode, limit, queue, yield = string.match(ARGV[6], '^(%u) (%d+) (%d) (%d+:%d+)$')
+local lock = open(KEYS[1], KEYS[2])
+sweep(lock)
+
+local e = find(lock, ARGV[1])
+local is_new = not e
+if is_new then
+    if lock.due and (redis.call('ZCARD', set_of(lock, 'q')) >= QUEUE_MAX or
+                     redis.call('ZCARD', set_of(lock, 'r')) >= RETIRED_MAX) then
+        return close(lock, 'full')
+    end
+    e = {ticket = ARGV[1], place = 'W', mode = mode, claimed = false, since = now, till = 0, gen = 0,
+         ttl = tonumber(ttl), delay = tonumber(delay), retire = tonumber(retire),
+         limit = tonumber(limit), span = 0}
+elseif e.place == 'W' or e.place == 'I' then
+    note(lock, '@' .. e.ticket, who)
+    give(lock, e, lease_of(e))
+end
+
+local nobody_waits = let_in(lock, ARGV[1])
+if is_new and nobody_waits and fits(lock, e) then
+    note(lock, '@' .. e.ticket, who)
+    enter(lock, e, true)
+    lock.streak, is_new = 0, false
+end
+if e.place == 'I' then
+    return close(lock, granted(e))
+elseif e.place ~= 'W' then
+    return close(lock, 'withdrawn')
+elseif queue == '0' then
+    if not is_new then
+        lift(lock, e)
+        e.place = 'gone'
+        lay(lock, e)
+    end
+    return close(lock, 'busy')
+end
+
+if is_new then
+    lock.seq = lock.seq + 1
+    redis.call('ZADD', set_of(lock, 'q'), lock.seq, e.ticket)
+    note(lock, '@' .. e.ticket, who)
+    give(lock, e, own_lease(e.ttl))
+    lock.yield = yield ~= '0:0' and yield or lock.yield
+end
+return close(lock, queued(lock, e))

@@ -1,0 +1,34 @@
+-- break: the lock is taken away from a ticket.
+-- KEYS  key book
+-- ARGV  ticket now
+redis.call('DEL', 'holdfast.n' .. string.sub(KEYS[2], 11)) -- see release.lua
+local lock = open(KEYS[1], KEYS[2])
+sweep(lock)
+
+-- A holder that was broken keeps the door closed as long as it may believe that it holds.
+local function break_inside(e, at_once)
+    local left = (e.till == NEVER or at_once) and 0 or e.till - now
+    local span = left + (e.claimed and e.delay or 0)
+    if span == 0 then
+        leave(lock, e, e.retire)
+        return
+    end
+    lift(lock, e)
+    e.place, e.span = 'L', span
+    give(lock, e, span)
+end
+
+local e, at_once = find(lock, ARGV[1]), ARGV[2] == '1'
+local found = e and e.place ~= 'R'
+if found then
+    tell(lock, e, 0)
+    if e.place == 'I' then
+        break_inside(e, at_once)
+    elseif e.place == 'W' or at_once then
+        leave(lock, e, e.retire)
+    end
+elseif not e and (at_once or redis.call('PTTL', KEYS[1]) == -1) then
+    found = drop_unknown(lock, ARGV[1])
+end
+let_in(lock)
+return close(lock, found and 'done' or 'stale')

@@ -1,0 +1,99 @@
+/* The keys of a lock's name.
+ *
+ * The key is made by key_format. Everything else that belongs to it is named after the key:
+ *
+ *      holdfast.b:{key}     in the same slot of a cluster as the key
+ *      holdfast.b.key       if the key has a brace: its own {tag}, if any, then decides for both
+ *
+ * No two keys share a sibling: the letter is followed by ':' in one form and by '.' in the other. A
+ * name whose key would be a sibling is refused; the default format makes none. */
+#include <string.h>
+
+#include "stores/redis/redis.h"
+
+#include "util/banned.h"
+
+#define KINDS "btqwilern"
+
+static bool is_sibling(const char *key, size_t len)
+{
+    size_t word = sizeof HF__REDIS_OWN_WORD - 1;
+
+    return len >= word + 2 && memcmp(key, HF__REDIS_OWN_WORD, word) == 0 &&
+           strchr(KINDS, key[word]) != NULL && key[word] != '\0' &&
+           (key[word + 1] == ':' || key[word + 1] == '.');
+}
+
+static bool has_brace(const char *bytes, size_t len)
+{
+    return memchr(bytes, '{', len) != NULL || memchr(bytes, '}', len) != NULL;
+}
+
+static char *put(char *at, const char *bytes, size_t len)
+{
+    memcpy(at, bytes, len);
+    return at + len;
+}
+
+int hf__redis_name(const struct hf__redis *s, const char *name, size_t len,
+                   struct hf__redis_names *n, hf_error *err)
+{
+    size_t before = strlen(s->set.key_before), after = strlen(s->set.key_after);
+    bool brace = has_brace(name, len) || has_brace(s->set.key_before, before) ||
+                 has_brace(s->set.key_after, after);
+    char *at = put(n->book, HF__REDIS_OWN_WORD "b", sizeof HF__REDIS_OWN_WORD);
+
+    at = brace ? put(at, ".", 1) : put(at, ":{", 2);
+    n->key = at;
+    n->key_len = before + len + after;
+    at = put(at, s->set.key_before, before);
+    at = put(at, name, len);
+    at = put(at, s->set.key_after, after);
+    if (!brace)
+        at = put(at, "}", 1);
+    n->book_len = (size_t)(at - n->book);
+    if (is_sibling(n->key, n->key_len))
+        return hf__fail(err, HF_INVALID,
+                        "with this key_format the name would be one of holdfast's own keys; choose "
+                        "another name");
+    return 0;
+}
+
+bool hf__redis_unname(const struct hf__redis *s, const char *book, size_t book_len,
+                      struct hf__redis_names *n, const char **ret_name, size_t *ret_len)
+{
+    size_t before = strlen(s->set.key_before), after = strlen(s->set.key_after);
+    size_t word = sizeof HF__REDIS_OWN_WORD, head = word;
+
+    if (book_len >= sizeof n->book || book_len < word + 1)
+        return false;
+    memcpy(n->book, book, book_len);
+    n->book_len = book_len;
+    head += book[word] == ':' ? 2 : 1;
+    size_t tail = book[word] == ':' ? 1 : 0;
+    if (book_len < head + tail + before + after + 1)
+        return false;
+    n->key = n->book + head;
+    n->key_len = book_len - head - tail;
+    *ret_name = n->key + before;
+    *ret_len = n->key_len - before - after;
+    return *ret_len <= HF_NAME_MAX && memcmp(n->key, s->set.key_before, before) == 0 &&
+           memcmp(*ret_name + *ret_len, s->set.key_after, after) == 0;
+}
+
+int hf__redis_key_format(const char *format, struct hf__redis_settings *set, hf_error *err)
+{
+    const char *place = strstr(format, "%s");
+
+    if (place == NULL || strchr(place + 1, '%') != NULL || strchr(format, '%') != place)
+        return hf__fail(
+            err, HF_INVALID,
+            "key_format must contain %%s once, for the lock's name, and no other %%; in "
+            "a URL write it as %%25s");
+    if (strlen(format) > 256)
+        return hf__fail(err, HF_INVALID, "key_format is longer than 256 bytes");
+    set->key_before = strndup(format, (size_t)(place - format));
+    set->key_after = strdup(place + 2);
+    return set->key_before != NULL && set->key_after != NULL ? 0
+                                                             : hf__fail(err, HF_NO_MEMORY, NULL);
+}

@@ -1,0 +1,275 @@
+/* redis://, rediss://, redis+unix:// - one Redis server, shared with whoever locks by SET NX PX.
+ *
+ * Each operation is one call of a script (attempt.lua, ...), which Redis runs as one atomic step on
+ * its own clock:
+ *
+ *      EVALSHA <sha1> 2 <key> <book> <ticket> ...
+ *
+ * The key is the plain record that other clients use as well, SET key ticket NX PX; the book and
+ * its sets beside it are notes (rules.lua says what they hold). A request is never repeated
+ * silently: if its reply is lost the connection is closed, and the core asks again by ticket. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "stores/redis/redis.h"
+
+#include "util/banned.h"
+
+struct operation {
+    enum hf__redis_script script;
+    const struct hf__bid *bid;
+    int64_t number; /* what follows the ticket: retire_ms, or whether to break now */
+    struct hf__redis_names names;
+};
+
+static struct hf__redis *redis_of(struct hf__store *store)
+{
+    return (struct hf__redis *)store;
+}
+
+/* What the book says of a sole holder, and what a waiter is noted with:
+ * "claimed ticket ttl delay retire\0" and "channel\0pid\0host\0user\0program\0note"; the channel is
+ * '-' if nobody listens. */
+static void add_terms(struct hf__redis *s, struct hf__redis_conn *c, const struct hf__bid *bid,
+                      const char *channel)
+{
+    char terms[HF__REDIS_WHO_MAX + 128], ticket[HF_TICKET_SIZE];
+    const char *note = bid->who->note;
+
+    hf__ticket_format(&bid->ticket, ticket);
+    size_t at =
+        (size_t)snprintf(terms, sizeof terms, "%c %s %" PRId64 " %" PRId64 " %" PRId64 "%c%s%c",
+                         bid->ttl_ms > 0 ? 'Y' : 'N', ticket, bid->ttl_ms, bid->lock_delay_ms,
+                         bid->retire_ms, 0, channel != NULL ? channel : "-", 0);
+    size_t note_len = strnlen(note, HF_NOTE_MAX);
+    memcpy(terms + at, s->self, s->self_len);
+    memcpy(terms + at + s->self_len, note, note_len);
+    hf__redis_add(c, terms, at + s->self_len + note_len);
+}
+
+/* Only an exclusive bid can be quick, and only where PEXPIRETIME is known. */
+static void add_bid(struct hf__redis *s, struct hf__redis_conn *c, struct operation *op,
+                    const char *channel)
+{
+    const struct hf__bid *bid = op->bid;
+    bool quick = bid->mode == HF_EXCLUSIVE && c->facts.major >= 7;
+    int64_t lease_ms = bid->ttl_ms > 0 ? bid->ttl_ms : hf__provisional_lease_ms(0);
+    int64_t delay_ms = bid->ttl_ms > 0 ? bid->lock_delay_ms : 0;
+    char more[80];
+
+    op->script = quick ? HF__REDIS_ATTEMPT_QUICK : HF__REDIS_ATTEMPT;
+    hf__redis_script(c, op->script, 2, 6);
+    hf__redis_add_names(c, &op->names);
+    hf__redis_add_ticket(c, &bid->ticket);
+    hf__redis_add_number(c, lease_ms + delay_ms);
+    hf__redis_add_number(c, lease_ms);
+    hf__redis_add(c, bid->lock_delay_ms > 0 ? "d" : "H", 1);
+    add_terms(s, c, bid, channel);
+    int len = snprintf(more, sizeof more, "%c %u %d %" PRId64 ":%" PRId64,
+                       bid->mode == HF_SHARED ? 'S' : 'X', bid->limit, bid->queue, s->set.yield,
+                       s->set.yield > 0 ? s->set.yield_for_ms : 0);
+    hf__redis_add(c, more, (size_t)len);
+}
+
+/* The quick way answers with the generation only: the rest is as it was bid. */
+static void grant_quickly(const struct hf__bid *bid, int64_t generation, struct hf__answer *a)
+{
+    *a =
+        (struct hf__answer){.verdict = HF__GRANTED,
+                            .generation = (uint64_t)generation,
+                            .lease_ms = bid->ttl_ms > 0 ? bid->ttl_ms : hf__provisional_lease_ms(0),
+                            .claimed = bid->ttl_ms > 0,
+                            .sent_ns = a->sent_ns};
+}
+
+static void add_change(struct hf__redis_conn *c, const struct operation *op)
+{
+    hf__redis_script(c, op->script, 2, 2);
+    hf__redis_add_names(c, &op->names);
+    hf__redis_add_ticket(c, &op->bid->ticket);
+    hf__redis_add_number(c, op->number);
+}
+
+static int run(struct hf__redis_conn *c, const struct operation *op, int64_t deadline_ns,
+               struct hf__answer *ret_answer, bool *ret_foreign, hf_error *err)
+{
+    redisReply *reply = NULL;
+    int r = hf__redis_run(c, op->script, deadline_ns, &reply, err);
+
+    if (r == 0 && reply->type == REDIS_REPLY_INTEGER)
+        grant_quickly(op->bid, reply->integer, ret_answer);
+    else if (r == 0)
+        r = hf__redis_answer(reply, ret_answer, ret_foreign, err);
+    freeReplyObject(reply);
+    return r;
+}
+
+/* Who is called asks by itself only now and then, in case a call was lost; who is not, asks as
+ * often as the URL says. */
+static void pace(struct hf__redis *s, bool listens, struct hf__answer *a)
+{
+    const struct hf_env *env = s->base.host->env;
+    int64_t most_ms = !listens ? s->set.poll_ms : a->position <= 1 ? s->set.recheck_ms : HF__NEVER;
+    uint32_t dice = 0;
+
+    if (a->verdict != HF__QUEUED || a->ask_again_ms <= most_ms / 2)
+        return;
+    if (most_ms == HF__NEVER)
+        return;
+    env->random(env->ctx, &dice, sizeof dice);
+    most_ms += dice % (most_ms / 2 + 1) - most_ms / 4; /* a quarter more or less */
+    if (a->ask_again_ms > most_ms)
+        a->ask_again_ms = most_ms;
+}
+
+static int attempt(struct hf__store *store, const struct hf__bid *bid, int64_t deadline_ns,
+                   struct hf__answer *ret_answer, hf_error *err)
+{
+    struct hf__redis *s = redis_of(store);
+    struct operation op = {.script = HF__REDIS_ATTEMPT, .bid = bid};
+    struct hf__redis_conn *c = NULL;
+    bool foreign = false, gone = false;
+    int r = hf__redis_name(s, bid->name, bid->name_len, &op.names, err);
+
+    if (r != 0)
+        return r;
+    const char *channel = bid->queue ? hf__redis_listen_again(s, deadline_ns) : NULL;
+    r = hf__redis_take(s, deadline_ns, &c, err);
+    if (r != 0)
+        return r;
+    add_bid(s, c, &op, channel);
+    r = run(c, &op, deadline_ns, ret_answer, &foreign, err);
+    if (r == 0 && foreign && ret_answer->position == 1)
+        hf__redis_watch_key(s, c, &op.names, &bid->ticket, deadline_ns, &gone);
+    else if (r == 0)
+        hf__redis_unwatch(s, &bid->ticket);
+    hf__redis_give(s, c);
+    if (r != 0)
+        return r;
+    pace(s, hf__redis_listens(s), ret_answer);
+    if (gone)
+        ret_answer->ask_again_ms = 0;
+    return 0;
+}
+
+static int change(struct hf__store *store, struct operation *op, int64_t deadline_ns,
+                  struct hf__answer *ret_answer, hf_error *err)
+{
+    struct hf__redis *s = redis_of(store);
+    struct hf__redis_conn *c = NULL;
+    int r = hf__redis_name(s, op->bid->name, op->bid->name_len, &op->names, err);
+
+    if (r == 0)
+        r = hf__redis_take(s, deadline_ns, &c, err);
+    if (r != 0)
+        return r;
+    add_change(c, op);
+    r = run(c, op, deadline_ns, ret_answer, NULL, err);
+    hf__redis_give(s, c);
+    hf__redis_unwatch(s, &op->bid->ticket);
+    return r;
+}
+
+static int withdraw(struct hf__store *store, const struct hf__bid *bid, int64_t retire_ms,
+                    int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
+{
+    struct operation op = {.script = HF__REDIS_WITHDRAW, .bid = bid, .number = retire_ms};
+
+    return change(store, &op, deadline_ns, ret_answer, err);
+}
+
+static int release(struct hf__store *store, const struct hf__bid *bid, int64_t retire_ms,
+                   int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
+{
+    struct operation op = {.script = HF__REDIS_RELEASE, .bid = bid, .number = retire_ms};
+
+    return change(store, &op, deadline_ns, ret_answer, err);
+}
+
+static int break_ticket(struct hf__store *store, const struct hf__bid *bid, bool now,
+                        int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
+{
+    struct operation op = {.script = HF__REDIS_BREAK, .bid = bid, .number = now};
+
+    return change(store, &op, deadline_ns, ret_answer, err);
+}
+
+static int add_renewals(struct hf__redis *s, struct hf__redis_conn *c,
+                        const struct hf__renewal *items, size_t count, hf_error *err)
+{
+    struct hf__redis_names names;
+
+    hf__redis_script(c, HF__REDIS_RENEW, 2 * count, 2 * count);
+    for (size_t i = 0; i < count; i++) {
+        int r = hf__redis_name(s, items[i].name, items[i].name_len, &names, err);
+        if (r != 0)
+            return r;
+        hf__redis_add_names(c, &names);
+    }
+    for (size_t i = 0; i < count; i++) {
+        hf__redis_add_ticket(c, &items[i].ticket);
+        hf__redis_add_number(c, (int64_t)items[i].generation);
+    }
+    return 0;
+}
+
+static int take_answers(const redisReply *reply, struct hf__renewal *items, size_t count,
+                        hf_error *err)
+{
+    int r = 0;
+
+    if (reply->type != REDIS_REPLY_ARRAY || reply->elements != count)
+        return hf__fail(err, HF_CORRUPT, "renew: the server gave another number of answers");
+    for (size_t i = 0; r == 0 && i < count; i++)
+        r = hf__redis_answer(reply->element[i], &items[i].answer, NULL, err);
+    return r;
+}
+
+static int renew(struct hf__store *store, struct hf__renewal *items, size_t count,
+                 int64_t deadline_ns, hf_error *err)
+{
+    struct hf__redis *s = redis_of(store);
+    struct hf__redis_conn *c = NULL;
+    redisReply *reply = NULL;
+    int r = hf__redis_take(s, deadline_ns, &c, err);
+
+    if (r != 0)
+        return r;
+    r = add_renewals(s, c, items, count, err);
+    if (r != 0)
+        c->broken = true; /* half a request is in its buffer */
+    if (r == 0)
+        r = hf__redis_run(c, HF__REDIS_RENEW, deadline_ns, &reply, err);
+    if (r == 0)
+        r = take_answers(reply, items, count, err);
+    freeReplyObject(reply);
+    hf__redis_give(s, c);
+    return r;
+}
+
+static const char *const schemes[] = {"redis", "rediss", "redis+unix", NULL};
+
+const struct hf__store_type hf_store_type_v1 = {
+    .abi = HF__STORE_ABI,
+    .name = "redis",
+    .schemes = schemes,
+    .summary = "one Redis server, on the keys that other lock clients use",
+    .capabilities = HF_CAN_SHARE | HF_CAN_LIMIT | HF_CAN_LEASE | HF_CAN_NEVER | HF_CAN_DELAY |
+                    HF_CAN_QUEUE | HF_CAN_PUSH | HF_CAN_TOKEN | HF_CAN_CHECK | HF_CAN_BREAK |
+                    HF_CAN_DETACH | HF_CAN_PROCESS,
+    .options = hf__redis_options,
+    .open = hf__redis_open,
+    .close = hf__redis_close,
+    .attempt = attempt,
+    .withdraw = withdraw,
+    .release = release,
+    .renew = renew,
+    .inspect = hf__redis_inspect,
+    .break_ticket = break_ticket,
+    .upkeep = hf__redis_upkeep,
+    .diagnose = hf__redis_diagnose,
+    .wake_fd = hf__redis_wake_fd,
+    .wake = hf__redis_wake,
+};

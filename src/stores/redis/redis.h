@@ -1,0 +1,275 @@
+/* The Redis store's inside.
+ *
+ *   redis.c     the table of functions: each operation is one script call
+ *   open.c      from the URL to a store
+ *   names.c     the keys of a name
+ *   script.c    EVALSHA, and what a script may answer
+ *   pool.c      connections that are lent to one operation at a time
+ *   conn.c      one connection: dial, log in, look at the server, exchange
+ *   wire.c      requests and replies as bytes
+ *   listen.c    the one connection on which wake-ups come
+ *   watch.c     being told when a stranger lets go
+ *   inspect.c, upkeep.c, diagnose.c
+ *
+ * Mutexes: pool->mutex and listener->mutex; neither is held during a system call that may block,
+ * and never both. */
+#ifndef HF_STORES_REDIS_REDIS_H
+#define HF_STORES_REDIS_REDIS_H
+
+#include <hiredis/hiredis.h>
+#include <pthread.h>
+
+#include "net/stream.h"
+#include "net/tls.h"
+#include "stores/store.h"
+
+#define HF__REDIS_KEY_MAX  (HF_NAME_MAX + 256)
+#define HF__REDIS_CHANNEL  33 /* 32 hex digits and a NUL */
+#define HF__REDIS_WHO_MAX  1024
+#define HF__REDIS_OWN_WORD "holdfast."
+
+/* The scripts, as files beside this one. */
+#define HF__REDIS_SCRIPTS(X)        \
+    X(ATTEMPT, attempt)             \
+    X(ATTEMPT_QUICK, attempt_quick) \
+    X(RELEASE, release)             \
+    X(WITHDRAW, withdraw)           \
+    X(RENEW, renew)                 \
+    X(BREAK, break)                 \
+    X(INSPECT, inspect)             \
+    X(PURGE, purge)
+
+enum hf__redis_script {
+#define X(id, name) HF__REDIS_##id,
+    HF__REDIS_SCRIPTS(X)
+#undef X
+};
+
+/* What the URL said; set at opening, then only read. */
+struct hf__redis_settings {
+    char *host, *port, *path; /* path: a unix socket, then host is NULL */
+    char *user, *password;    /* NULL: none */
+    int64_t db;
+    char *client_name;
+    char *key_before, *key_after; /* key_format around %s */
+    bool poll;                    /* mode=poll: nobody is called */
+    bool allow_evicting;
+    int64_t poll_ms, recheck_ms;
+    int64_t yield, yield_for_ms;
+    int64_t max_active, max_idle, idle_timeout_ms;
+    bool pool_wait;
+    struct hf__tls *tls; /* NULL: plain */
+};
+
+/* What a server says of itself when we connect. */
+struct hf__redis_facts {
+    bool known; /* false: INFO is not allowed */
+    bool cluster;
+    char version[24];
+    int64_t major;
+    char policy[24]; /* maxmemory-policy; "" if not told */
+    int64_t uptime_s;
+};
+
+/* Bytes to be sent. */
+struct hf__redis_out {
+    char *data;
+    size_t len, capacity;
+    size_t body; /* where the arguments begin that follow a script's name */
+    bool failed; /* no memory */
+};
+
+struct hf__redis_conn {
+    struct hf__redis_conn *next; /* in the pool */
+    struct hf__stream stream;
+    redisReader *reader;
+    struct hf__redis_out out;
+    struct hf__redis_facts facts;
+    int64_t idle_since_ns;
+    int64_t redirect; /* CLIENT TRACKING tells this client id; 0: not on */
+    bool broken;      /* of no more use */
+};
+
+struct hf__redis_pool {
+    pthread_mutex_t mutex;
+    pthread_cond_t free_one;
+    struct hf__redis_conn *idle; /* the last used first */
+    int64_t idle_count, active;
+    int64_t retry_ns; /* nobody dials before then */
+    unsigned failures;
+    char failure[200]; /* why the last dial failed */
+};
+
+/* A lock held by a stranger, whose end we asked the server to tell. */
+struct hf__redis_watch {
+    struct hf__redis_watch *next;
+    struct hf__ticket ticket;
+    size_t key_len;
+    char key[];
+};
+
+struct hf__redis_listener {
+    pthread_mutex_t mutex;
+    char channel[HF__REDIS_CHANNEL];
+    int epoll_fd, kick_fd;       /* -1: nobody has asked to listen yet */
+    struct hf__redis_conn *conn; /* NULL: not connected */
+    int64_t id;                  /* our client id on that connection */
+    _Atomic bool wanted;         /* somebody has asked to listen, and can */
+    bool dialling;
+    bool missed; /* calls may have been lost: everybody ask */
+    int64_t retry_ns;
+    unsigned failures;
+    struct hf__redis_watch *watches;
+    _Atomic size_t watch_count;
+};
+
+struct hf__redis {
+    struct hf__store base;
+    struct hf__redis_settings set;
+    struct hf__redis_pool pool;
+    struct hf__redis_listener listener;
+    char self[HF__REDIS_WHO_MAX / 2]; /* "pid\0host\0user\0program\0" */
+    size_t self_len;
+};
+
+extern const struct hf__option hf__redis_options[];
+__attribute__((visibility("default"))) extern const struct hf__store_type hf_store_type_v1;
+
+/* names.c -----------------------------------------------------------------------------------------
+ */
+
+/* The keys of one lock. The key is part of the book's name, so one buffer holds both. */
+struct hf__redis_names {
+    char book[HF__REDIS_KEY_MAX + 24];
+    size_t book_len;
+    const char *key;
+    size_t key_len;
+};
+
+/* Errors: HF_INVALID (the key would be one of the store's own). */
+int hf__redis_name(const struct hf__redis *s, const char *name, size_t len,
+                   struct hf__redis_names *ret_names, hf_error *err);
+
+/* The name of the lock with this book; false if it was made with another key_format. */
+bool hf__redis_unname(const struct hf__redis *s, const char *book, size_t book_len,
+                      struct hf__redis_names *ret_names, const char **ret_name, size_t *ret_len);
+
+/* Splits key_format at its %s. HF_INVALID. */
+int hf__redis_key_format(const char *format, struct hf__redis_settings *set, hf_error *err);
+
+/* wire.c ------------------------------------------------------------------------------------------
+ */
+
+/* A command of `argc` words; then each word. They are appended: several make a pipeline. */
+void hf__redis_begin(struct hf__redis_conn *c, size_t argc);
+void hf__redis_add(struct hf__redis_conn *c, const void *bytes, size_t len);
+void hf__redis_add_raw(struct hf__redis_conn *c, const void *bytes, size_t len); /* as it is */
+void hf__redis_add_text(struct hf__redis_conn *c, const char *text);
+void hf__redis_add_number(struct hf__redis_conn *c, int64_t number);
+
+/* A command of plain words, ended by NULL. */
+void hf__redis_command(struct hf__redis_conn *c, const char *word, ...);
+
+/* Sends what was made since the last send. HF_UNAVAILABLE: not received as a whole, so the last
+ * command was not done. HF_NO_MEMORY. */
+int hf__redis_send(struct hf__redis_conn *c, int64_t deadline_ns, hf_error *err);
+
+/* The next reply, for the caller to free. HF_UNKNOWN: none came. A reply that is an error is a
+ * reply. */
+int hf__redis_receive(struct hf__redis_conn *c, int64_t deadline_ns, redisReply **ret_reply,
+                      hf_error *err);
+
+/* Both; a reply that is an error becomes one. */
+int hf__redis_ask(struct hf__redis_conn *c, int64_t deadline_ns, redisReply **ret_reply,
+                  hf_error *err);
+
+/* What an error reply means; 0 if it is none. The command was not done. */
+int hf__redis_error(const redisReply *reply, hf_error *err);
+
+/* conn.c ------------------------------------------------------------------------------------------
+ */
+
+/* A connection that is logged in, to a server that may be used. HF_UNAVAILABLE, HF_DENIED,
+ * HF_UNSUPPORTED (a cluster), HF_NO_MEMORY, HF_SYSTEM. */
+int hf__redis_dial(struct hf__redis *s, int64_t deadline_ns, struct hf__redis_conn **ret_conn,
+                   hf_error *err);
+void hf__redis_hang_up(struct hf__redis_conn *c); /* NULL is fine */
+
+/* The number after "name:" in an INFO text, and the word; 0 and "" if it is not there. */
+int64_t hf__redis_info_number(const char *info, const char *name);
+void hf__redis_info_word(const char *info, const char *name, char *buf, size_t size);
+
+/* pool.c ------------------------------------------------------------------------------------------
+ */
+void hf__redis_pool_init(struct hf__redis_pool *pool);
+void hf__redis_pool_clear(struct hf__redis_pool *pool);
+
+/* Lends a connection; give it back, broken or not. HF_UNAVAILABLE also if all are lent and none
+ * comes back in time. */
+int hf__redis_take(struct hf__redis *s, int64_t deadline_ns, struct hf__redis_conn **ret_conn,
+                   hf_error *err);
+void hf__redis_give(struct hf__redis *s, struct hf__redis_conn *c);
+
+/* How long to wait before dialling again after so many failures, with jitter. */
+int64_t hf__redis_backoff_ns(const struct hf_env *env, unsigned failures);
+
+/* script.c ----------------------------------------------------------------------------------------
+ */
+
+/* Begins a call; then add the keys and the arguments, so many of each. */
+void hf__redis_script(struct hf__redis_conn *c, enum hf__redis_script script, size_t keys,
+                      size_t args);
+void hf__redis_add_names(struct hf__redis_conn *c, const struct hf__redis_names *names);
+void hf__redis_add_ticket(struct hf__redis_conn *c, const struct hf__ticket *ticket);
+
+/* Calls it; teaches the server the script if it does not know it. Errors as hf__redis_ask(). */
+int hf__redis_run(struct hf__redis_conn *c, enum hf__redis_script script, int64_t deadline_ns,
+                  redisReply **ret_reply, hf_error *err);
+
+/* One answer, such as "granted <generation> <lease> <claimed>". `ret_foreign` (may be NULL): a
+ * stranger holds it. HF_CORRUPT. */
+int hf__redis_answer(const redisReply *reply, struct hf__answer *ret_answer, bool *ret_foreign,
+                     hf_error *err);
+
+/* listen.c ----------------------------------------------------------------------------------------
+ */
+int hf__redis_listener_init(struct hf__redis *s, hf_error *err);
+void hf__redis_listener_clear(struct hf__redis *s);
+int hf__redis_wake_fd(struct hf__store *store);
+void hf__redis_wake(struct hf__store *store, hf__wake_sink *sink, void *ctx);
+
+/* Connects again if calls were wanted and the connection was lost. The channel, or NULL: nobody
+ * listens. */
+const char *hf__redis_listen_again(struct hf__redis *s, int64_t deadline_ns);
+
+bool hf__redis_listens(struct hf__redis *s);
+
+/* watch.c -----------------------------------------------------------------------------------------
+ */
+
+/* A stranger holds this lock and `ticket` is the first to wait for it: have the server tell us when
+ * the key changes. `*ret_gone`: it has changed already. Failing costs time only. */
+void hf__redis_watch_key(struct hf__redis *s, struct hf__redis_conn *c,
+                         const struct hf__redis_names *names, const struct hf__ticket *ticket,
+                         int64_t deadline_ns, bool *ret_gone);
+void hf__redis_unwatch(struct hf__redis *s, const struct hf__ticket *ticket);
+
+/* open.c, inspect.c, upkeep.c, diagnose.c ---------------------------------------------------------
+ */
+int hf__redis_open(const struct hf__url *url, const struct hf__host *host,
+                   struct hf__store **ret_store, hf_error *err);
+void hf__redis_close(struct hf__store *store);
+int hf__redis_inspect(struct hf__store *store, const struct hf__look *look, int64_t deadline_ns,
+                      hf_error *err);
+int hf__redis_upkeep(struct hf__store *store, enum hf__upkeep what, int64_t retain_ms,
+                     int64_t deadline_ns, uint64_t *ret_count, hf_error *err);
+int hf__redis_diagnose(struct hf__store *store, hf_finding_callback *found, void *arg,
+                       int64_t deadline_ns, hf_error *err);
+
+/* Calls `page` with the books of all locks, some at a time. */
+typedef int hf__redis_page(void *ctx, struct hf__redis_conn *c, redisReply **books, size_t count,
+                           int64_t deadline_ns, hf_error *err);
+int hf__redis_scan(struct hf__redis *s, int64_t deadline_ns, hf__redis_page *page, void *ctx,
+                   hf_error *err);
+
+#endif

@@ -1,0 +1,7 @@
+-- A first write that needs no memory: after it a full server allows the others. There is no such key.
+redis.call('DEL', 'holdfast.n' .. string.sub(KEYS[2], 11))
+local lock = open(KEYS[1], KEYS[2])
+sweep(lock)
+local was = end_bid(lock, ARGV[1], tonumber(ARGV[2]))
+let_in(lock)
+return close(lock, was == 'I' and 'done' or 'stale')

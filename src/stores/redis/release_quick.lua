@@ -1,0 +1,11 @@
+-- release: the holder leaves.
+-- KEYS  key book
+-- ARGV  ticket retire
+--
+-- The only one inside leaves, and nobody waits: the book's letter is H, and one bit makes it the h of a
+-- free lock. With any other letter that bit is set already, and nothing was changed.
+if ARGV[2] == '0' and redis.pcall('GET', KEYS[1]) == ARGV[1] and
+   redis.call('SETBIT', KEYS[2], 2, 1) == 0 then
+    redis.call('DEL', KEYS[1])
+    return 'done'
+end

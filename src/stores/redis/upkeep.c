@@ -1,0 +1,94 @@
+/* Going through all locks, and forgetting those that nobody uses. Nothing has to be set up. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "stores/redis/redis.h"
+
+#include "util/banned.h"
+
+#define BOOKS    HF__REDIS_OWN_WORD "b[:.]*"
+#define PER_PAGE "500"
+
+static int scan_page(struct hf__redis_conn *c, const char *cursor, int64_t deadline_ns,
+                     redisReply **ret_reply, hf_error *err)
+{
+    hf__redis_command(c, "SCAN", cursor, "MATCH", BOOKS, "COUNT", PER_PAGE, (char *)NULL);
+    int r = hf__redis_ask(c, deadline_ns, ret_reply, err);
+    if (r != 0)
+        return r;
+    redisReply *reply = *ret_reply;
+    if (reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 &&
+        reply->element[0]->type == REDIS_REPLY_STRING && reply->element[0]->len < 24 &&
+        reply->element[1]->type == REDIS_REPLY_ARRAY)
+        return 0;
+    freeReplyObject(reply);
+    return hf__fail(err, HF_CORRUPT, "SCAN gave an answer that was not expected");
+}
+
+int hf__redis_scan(struct hf__redis *s, int64_t deadline_ns, hf__redis_page *page, void *ctx,
+                   hf_error *err)
+{
+    struct hf__redis_conn *c = NULL;
+    char cursor[24] = "0";
+    int r = hf__redis_take(s, deadline_ns, &c, err);
+
+    if (r != 0)
+        return r;
+    do {
+        redisReply *reply = NULL;
+        r = scan_page(c, cursor, deadline_ns, &reply, err);
+        if (r != 0)
+            break;
+        memcpy(cursor, reply->element[0]->str, reply->element[0]->len + 1);
+        if (reply->element[1]->elements > 0)
+            r = page(ctx, c, reply->element[1]->element, reply->element[1]->elements, deadline_ns,
+                     err);
+        freeReplyObject(reply);
+    } while (r == 0 && strcmp(cursor, "0") != 0);
+    hf__redis_give(s, c);
+    return r;
+}
+
+struct purge {
+    struct hf__redis *s;
+    int64_t retain_ms;
+    uint64_t count;
+};
+
+static int purge_page(void *ctx, struct hf__redis_conn *c, redisReply **books, size_t count,
+                      int64_t deadline_ns, hf_error *err)
+{
+    struct purge *purge = ctx;
+    struct hf__redis_names *names = calloc(count, sizeof *names);
+    redisReply *reply = NULL;
+    const char *name;
+    size_t len, kept = 0;
+
+    if (names == NULL)
+        return hf__fail(err, HF_NO_MEMORY, NULL);
+    for (size_t i = 0; i < count; i++)
+        kept += hf__redis_unname(purge->s, books[i]->str, books[i]->len, &names[kept], &name, &len);
+    hf__redis_script(c, HF__REDIS_PURGE, 2 * kept, 1);
+    for (size_t i = 0; i < kept; i++)
+        hf__redis_add_names(c, &names[i]);
+    hf__redis_add_number(c, purge->retain_ms);
+    int r = hf__redis_run(c, HF__REDIS_PURGE, deadline_ns, &reply, err);
+    if (r == 0)
+        purge->count += (uint64_t)reply->integer;
+    freeReplyObject(reply);
+    free(names);
+    return r;
+}
+
+int hf__redis_upkeep(struct hf__store *store, enum hf__upkeep what, int64_t retain_ms,
+                     int64_t deadline_ns, uint64_t *ret_count, hf_error *err)
+{
+    struct purge purge = {.s = (struct hf__redis *)store, .retain_ms = retain_ms};
+
+    if (what != HF__PURGE)
+        return 0;
+    int r = hf__redis_scan(purge.s, deadline_ns, purge_page, &purge, err);
+    if (r == 0)
+        *ret_count = purge.count;
+    return r;
+}

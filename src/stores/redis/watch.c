@@ -1,0 +1,112 @@
+/* Strangers who hold a lock tell nobody when they let go. The server can: CLIENT TRACKING sends a
+ * message to our subscriber when a key that we have read changes. It is asked only by the first who
+ * waits, and only while a stranger holds, so that one release causes one message:
+ *
+ *      CLIENT TRACKING ON REDIRECT <subscriber> OPTIN      once a connection
+ *      CLIENT CACHING YES
+ *      PTTL <key>                                          the read that counts; -2: it is gone
+ * already
+ *
+ * It is a separate read because a script would register the book as well, which others change. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "stores/redis/redis.h"
+
+#include "util/banned.h"
+
+/* Mutex held. */
+static void remove_watch(struct hf__redis_listener *l, const struct hf__ticket *ticket)
+{
+    struct hf__redis_watch **at = &l->watches;
+
+    while (*at != NULL && !hf__ticket_equal(&(*at)->ticket, ticket))
+        at = &(*at)->next;
+    if (*at != NULL) {
+        struct hf__redis_watch *watch = *at;
+        *at = watch->next;
+        l->watch_count--;
+        free(watch);
+    }
+}
+
+void hf__redis_unwatch(struct hf__redis *s, const struct hf__ticket *ticket)
+{
+    struct hf__redis_listener *l = &s->listener;
+
+    if (l->watch_count == 0)
+        return;
+    pthread_mutex_lock(&l->mutex);
+    remove_watch(l, ticket);
+    pthread_mutex_unlock(&l->mutex);
+}
+
+/* Our subscriber's id, 0 if there is none; notes the watch first, so that no message is too early.
+ */
+static int64_t add_watch(struct hf__redis_listener *l, const struct hf__redis_names *names,
+                         const struct hf__ticket *ticket)
+{
+    struct hf__redis_watch *watch = malloc(sizeof *watch + names->key_len);
+
+    if (watch == NULL)
+        return 0;
+    watch->ticket = *ticket;
+    watch->key_len = names->key_len;
+    memcpy(watch->key, names->key, names->key_len);
+
+    pthread_mutex_lock(&l->mutex);
+    int64_t id = l->conn != NULL ? l->id : 0;
+    if (id != 0) {
+        remove_watch(l, ticket);
+        watch->next = l->watches;
+        l->watches = watch;
+        l->watch_count++;
+        watch = NULL;
+    }
+    pthread_mutex_unlock(&l->mutex);
+    free(watch);
+    return id;
+}
+
+static int ask_to_be_told(struct hf__redis_conn *c, const struct hf__redis_names *names, int64_t id)
+{
+    char number[24];
+    int commands = 2;
+
+    if (c->redirect != id) {
+        snprintf(number, sizeof number, "%" PRId64, id);
+        hf__redis_command(c, "CLIENT", "TRACKING", "ON", "REDIRECT", number, "OPTIN", (char *)NULL);
+        commands++;
+    }
+    hf__redis_command(c, "CLIENT", "CACHING", "YES", (char *)NULL);
+    hf__redis_begin(c, 2);
+    hf__redis_add(c, "PTTL", 4);
+    hf__redis_add(c, names->key, names->key_len);
+    return commands;
+}
+
+void hf__redis_watch_key(struct hf__redis *s, struct hf__redis_conn *c,
+                         const struct hf__redis_names *names, const struct hf__ticket *ticket,
+                         int64_t deadline_ns, bool *ret_gone)
+{
+    int64_t id = add_watch(&s->listener, names, ticket);
+    redisReply *reply = NULL;
+    bool told = true;
+
+    if (id == 0)
+        return;
+    int left = ask_to_be_told(c, names, id);
+    int r = hf__redis_send(c, deadline_ns, NULL);
+    for (; r == 0 && left > 0; left--) {
+        r = hf__redis_receive(c, deadline_ns, &reply, NULL);
+        if (r != 0)
+            return;
+        told &= reply->type != REDIS_REPLY_ERROR;
+        if (left == 1 && reply->type == REDIS_REPLY_INTEGER)
+            *ret_gone = reply->integer == -2;
+        freeReplyObject(reply);
+    }
+    c->redirect = told ? id : 0;
+}

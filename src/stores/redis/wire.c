@@ -1,0 +1,213 @@
+/* Requests and replies as bytes: RESP2, which every server and proxy speaks. Requests are put
+ * together in the connection's own buffer, which is kept; replies are read by hiredis. */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "stores/redis/redis.h"
+
+#include "util/banned.h"
+
+#define OUT_MAX (16 << 20)
+
+static char *reserve(struct hf__redis_out *out, size_t size)
+{
+    size_t capacity = out->capacity == 0 ? 1024 : out->capacity;
+
+    if (out->failed || size > OUT_MAX || out->len > OUT_MAX)
+        out->failed = true;
+    while (!out->failed && capacity - out->len < size)
+        capacity *= 2;
+    if (!out->failed && capacity > out->capacity) {
+        char *data = realloc(out->data, capacity);
+        out->failed = data == NULL;
+        if (data != NULL) {
+            out->data = data;
+            out->capacity = capacity;
+        }
+    }
+    return out->failed ? NULL : out->data + out->len;
+}
+
+void hf__redis_add_raw(struct hf__redis_conn *c, const void *bytes, size_t len)
+{
+    char *to = reserve(&c->out, len);
+
+    if (to == NULL)
+        return;
+    memcpy(to, bytes, len);
+    c->out.len += len;
+}
+
+/* "<mark><number>\r\n" */
+static void put_number(struct hf__redis_conn *c, char mark, size_t number)
+{
+    char digits[24], *at = digits + sizeof digits;
+
+    *--at = '\n';
+    *--at = '\r';
+    do {
+        *--at = (char)('0' + number % 10);
+    } while ((number /= 10) > 0);
+    *--at = mark;
+    hf__redis_add_raw(c, at, (size_t)(digits + sizeof digits - at));
+}
+
+void hf__redis_begin(struct hf__redis_conn *c, size_t argc)
+{
+    put_number(c, '*', argc);
+}
+
+void hf__redis_add(struct hf__redis_conn *c, const void *bytes, size_t len)
+{
+    put_number(c, '$', len);
+    hf__redis_add_raw(c, bytes, len);
+    hf__redis_add_raw(c, "\r\n", 2);
+}
+
+void hf__redis_add_text(struct hf__redis_conn *c, const char *text)
+{
+    hf__redis_add(c, text, strlen(text));
+}
+
+void hf__redis_add_number(struct hf__redis_conn *c, int64_t number)
+{
+    char text[24];
+    int len = snprintf(text, sizeof text, "%lld", (long long)number);
+
+    hf__redis_add(c, text, (size_t)len);
+}
+
+void hf__redis_command(struct hf__redis_conn *c, const char *word, ...)
+{
+    va_list words;
+    size_t argc = 1;
+
+    va_start(words, word);
+    while (va_arg(words, const char *) != NULL)
+        argc++;
+    va_end(words);
+    hf__redis_begin(c, argc);
+    hf__redis_add_text(c, word);
+    va_start(words, word);
+    for (size_t i = 1; i < argc; i++)
+        hf__redis_add_text(c, va_arg(words, const char *));
+    va_end(words);
+}
+
+int hf__redis_send(struct hf__redis_conn *c, int64_t deadline_ns, hf_error *err)
+{
+    size_t sent = 0;
+    int r = c->out.failed
+                ? hf__fail(err, HF_NO_MEMORY, NULL)
+                : hf__stream_write(&c->stream, c->out.data, c->out.len, deadline_ns, &sent, err);
+
+    c->broken |= r != 0;
+    c->out.len = 0; /* the bytes stay until the next command: see hf__redis_run() */
+    c->out.failed = false;
+    return r;
+}
+
+static int no_reply(struct hf__redis_conn *c, int code, hf_error *err)
+{
+    c->broken = true;
+    if (err != NULL) {
+        err->code = code;
+        err->retriable = code == HF_UNKNOWN;
+    }
+    return code;
+}
+
+int hf__redis_receive(struct hf__redis_conn *c, int64_t deadline_ns, redisReply **ret_reply,
+                      hf_error *err)
+{
+    char buf[16384];
+    void *reply = NULL;
+    size_t count = 0;
+
+    for (;;) {
+        if (redisReaderGetReply(c->reader, &reply) != REDIS_OK) {
+            hf__fail(err, HF_UNKNOWN, "the server does not speak Redis: %s", c->reader->errstr);
+            return no_reply(c, HF_UNKNOWN, err);
+        }
+        if (reply != NULL)
+            break;
+        if (hf__stream_read(&c->stream, buf, sizeof buf, deadline_ns, &count, err) != 0)
+            return no_reply(c, HF_UNKNOWN, err);
+        if (redisReaderFeed(c->reader, buf, count) != REDIS_OK)
+            return no_reply(c, HF_UNKNOWN, err);
+    }
+    *ret_reply = reply;
+    return 0;
+}
+
+/* What the server says, without control bytes, and without what it may repeat of our words. */
+static int refuse(const redisReply *reply, int code, const char *advice, hf_error *err)
+{
+    char shown[200];
+
+    hf__printable(reply->str, reply->len, shown, sizeof shown);
+    return hf__fail(err, code, "%s%s", shown, advice);
+}
+
+int hf__redis_error(const redisReply *reply, hf_error *err)
+{
+    static const struct {
+        const char *word;
+        int code;
+        const char *advice;
+    } known[] = {
+        {"NOAUTH", HF_DENIED, "; give user and password in the URL, or password_file="},
+        {"WRONGPASS", HF_DENIED, ""},
+        {"NOPERM", HF_DENIED, "; the rights it takes are in the store's README"},
+        {"OOM", HF_FULL, ""},
+        {"READONLY", HF_UNAVAILABLE, "; name the master in the URL"},
+        {"LOADING", HF_UNAVAILABLE, ""},
+        {"MASTERDOWN", HF_UNAVAILABLE, ""},
+        {"MISCONF", HF_UNAVAILABLE, ""},
+        {"NOREPLICAS", HF_UNAVAILABLE, ""},
+        {"BUSY", HF_UNAVAILABLE, ""},
+        {"TRYAGAIN", HF_UNAVAILABLE, ""},
+        {"NOSCRIPT", HF_UNAVAILABLE, ""},
+        {"MOVED", HF_UNSUPPORTED, "; clusters are not supported"},
+        {"ASK", HF_UNSUPPORTED, "; clusters are not supported"},
+        {"CROSSSLOT", HF_UNSUPPORTED, "; clusters are not supported"},
+        {"CLUSTERDOWN", HF_UNSUPPORTED, "; clusters are not supported"},
+        {"ERR max number of clients", HF_UNAVAILABLE, ""},
+        {"ERR unknown command", HF_UNSUPPORTED, "; Redis 6 or newer is needed"},
+    };
+
+    if (reply->type != REDIS_REPLY_ERROR)
+        return 0;
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+        if (strncmp(reply->str, known[i].word, strlen(known[i].word)) == 0)
+            return refuse(reply, known[i].code, known[i].advice, err);
+    }
+    /* OOM of the first write inside a script, as older servers wrap it. */
+    if (strstr(reply->str, "OOM command not allowed") != NULL)
+        return refuse(reply, HF_FULL, "", err);
+    if (strstr(reply->str, "NOPERM") != NULL ||
+        strstr(reply->str, "can't run this command") != NULL)
+        return refuse(reply, HF_DENIED, "; the rights it takes are in the store's README", err);
+    return refuse(reply, HF_CORRUPT, "", err);
+}
+
+int hf__redis_ask(struct hf__redis_conn *c, int64_t deadline_ns, redisReply **ret_reply,
+                  hf_error *err)
+{
+    redisReply *reply = NULL;
+    int r = hf__redis_send(c, deadline_ns, err);
+
+    if (r == 0)
+        r = hf__redis_receive(c, deadline_ns, &reply, err);
+    if (r == 0)
+        r = hf__redis_error(reply, err);
+    if (r != 0) {
+        freeReplyObject(reply);
+        return r;
+    }
+    *ret_reply = reply;
+    return 0;
+}
