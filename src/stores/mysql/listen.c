@@ -1,16 +1,17 @@
 /* Wake-ups without a payload: one connection per client, which sleeps in the server until somebody
  * ends its sleep.
  *
- *      SELECT <a comment with WORD> IF((SELECT ...) <> told, 0, SLEEP(10)) INTO @holdfast
+ *      CALL holdfast_listen(WAKE, told)     SLEEP(10), unless somebody was let in already
  *      KILL QUERY <its connection>          by whoever lets one of our tickets in, after its COMMIT
  *      SELECT ticket, generation ...        which of them it was
  *
- * WORD is random, and stands in the process list as long as the statement runs: who calls looks for
- * it first, since the server gives connection numbers anew after a restart, and a stranger's
- * statement must not die. A grant that is committed before the statement begins is seen by its own
- * SELECT, a later one finds it running: none falls in between. `told` is the exclusive-or of the
- * generations of our unclaimed grants that we know of. (DO instead of SELECT would lock their rows;
- * a longer sleep would keep InnoDB from purging old versions of rows.)
+ * WAKE is the connection's number and a random word, which stands in the process list as long as
+ * the statement runs: who calls looks for it first, since the server gives numbers anew after a
+ * restart, and a stranger's statement must not die. A grant that is committed before the procedure
+ * looks is seen by it, a later one finds it running: none falls in between. `told` is the
+ * exclusive-or of the generations of our unclaimed grants that we know of. Without the procedures
+ * it is a plain SLEEP: a call that comes just before it is missed, and found by asking. Nothing is
+ * read while it sleeps, which would keep InnoDB from purging old versions of rows.
  *
  * The keeper reads without blocking. It never dials: if the connection is lost everybody is told to
  * ask, and whoever asks dials again, on its own time. What the keeper polls is an epoll descriptor,
@@ -158,10 +159,11 @@ static enum step begin_sleep(const struct ear *ear)
     struct hf__my_listener *l = ear->l;
     int bad = 0;
 
-    snprintf(l->sql, sizeof l->sql,
-             "SELECT /*holdfast %s*/ IF((SELECT COALESCE(BIT_XOR(generation), 0) " OURS
-             ") <> %" PRIu64 ", 0, SLEEP(%d)) INTO @holdfast",
-             l->word, l->wake, l->told, SLEEP_S);
+    if (atomic_load(&ear->s->way) == HF__MY_ROUTINES)
+        snprintf(l->sql, sizeof l->sql, "CALL holdfast_listen('%s', %" PRIu64 ")", l->wake,
+                 l->told);
+    else
+        snprintf(l->sql, sizeof l->sql, "DO /*%s*/ SLEEP(%d)", l->wake, SLEEP_S);
     l->ear = HF__MY_SLEEPS;
     l->slept_ns = hf__now_ns(ear->s->base.host->env);
     int wants = mysql_real_query_start(&bad, ear->my, l->sql, strlen(l->sql));

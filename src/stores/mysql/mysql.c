@@ -16,6 +16,7 @@
 
 #include "util/banned.h"
 
+#define ROUTINES    14  /* procedures */
 #define RETRY_MS    4   /* the pause after a deadlock, and its growth */
 #define RENEW_BATCH 256 /* renewals in one transaction, then others get their turn */
 
@@ -56,7 +57,8 @@ int hf__my_learn(struct hf__my *s, struct hf__my_conn *c, int64_t deadline_ns, h
             "SELECT COUNT(*) FROM information_schema.routines WHERE routine_schema = DATABASE() AND"
             " routine_name IN ('holdfast_look', 'holdfast_enter', 'holdfast_retire', "
             "'holdfast_cut',"
-            " 'holdfast_sweep', 'holdfast_let_in', 'holdfast_ask_again', 'holdfast_call',"
+            " 'holdfast_sweep', 'holdfast_let_in', 'holdfast_ask_again', 'holdfast_call', "
+            "'holdfast_listen',"
             " 'holdfast_attempt', 'holdfast_end', 'holdfast_renew_one', 'holdfast_renew',"
             " 'holdfast_break')",
             deadline_ns, &row, &why);
@@ -65,7 +67,8 @@ int hf__my_learn(struct hf__my *s, struct hf__my_conn *c, int64_t deadline_ns, h
         mysql_free_result(result);
     }
     if (r == 0)
-        atomic_store(&s->way, routines == 13 && s->set.routines ? HF__MY_ROUTINES : HF__MY_PLAIN);
+        atomic_store(&s->way,
+                     routines == ROUTINES && s->set.routines ? HF__MY_ROUTINES : HF__MY_PLAIN);
     else if (err != NULL)
         *err = why;
     return r;

@@ -179,7 +179,7 @@ static void call_listeners(struct hf__my_record *r)
         MYSQL_ROW row;
         snprintf(sql, sizeof sql,
                  "SELECT 1 FROM information_schema.processlist WHERE id = %" PRIu64
-                 " AND info LIKE 'SELECT /*holdfast %.40s%%'",
+                 " AND info LIKE '%%%.40s%%'",
                  id, word != NULL ? word + 1 : "-");
         MYSQL_RES *result = hf__my_look(r->s, r->c, sql, r->deadline_ns, &row, NULL);
         if (result == NULL)

@@ -190,10 +190,23 @@ BEGIN
             a_calls = SUBSTR(a_calls, LENGTH(one) + 2),
             connection = CAST(SUBSTRING_INDEX(one, ' ', 1) AS UNSIGNED);
         IF EXISTS (SELECT 1 FROM information_schema.processlist WHERE id = connection
-                   AND info LIKE CONCAT('SELECT /*holdfast ', SUBSTRING_INDEX(one, ' ', -1), '%')) THEN
+                   AND info LIKE CONCAT('%', SUBSTRING_INDEX(one, ' ', -1), '%')) THEN
             KILL QUERY connection;
         END IF;
     END WHILE;
+END $$
+
+-- What a listener runs: sleeps until it is called, unless a grant that it was not told of is there.
+DROP PROCEDURE IF EXISTS holdfast_listen $$
+CREATE PROCEDURE holdfast_listen(IN a_wake VARCHAR(60) CHARACTER SET ascii, IN told BIGINT UNSIGNED)
+SQL SECURITY INVOKER
+BEGIN
+    DECLARE there BIGINT UNSIGNED;
+    SELECT COALESCE(BIT_XOR(generation), 0) INTO there FROM holdfast_holder
+        WHERE wake = a_wake AND NOT claimed;
+    IF there = told THEN
+        DO a_wake, SLEEP(10); -- a_wake: for the process list
+    END IF;
 END $$
 
 DELIMITER ;
