@@ -119,7 +119,7 @@ static void c8_grant_that_nobody_knew_of_leaves_no_delay(struct ctx *ctx)
     say(frozen.fd, 'b');
     await_count(client, name, HF_PLACE_WAITING, 1);
     bid_queue(&bid, client, name, options(1000, HF_FOREVER), 2);
-    actor_stop(&frozen);
+    actor_stop(ctx, &frozen);
     EXPECT(HF_OK, hf_lock_release(lock, &ctx->err)); /* to one who cannot take it */
     lock = bid_join_lock(&bid);
     actor_kill(&frozen);

@@ -143,7 +143,7 @@ static void c5_frozen_waiter_never_holds_for_ever(struct ctx *ctx)
     say(frozen.fd, 'b');
     await_count(client, name, HF_PLACE_WAITING, 1);
     bid_queue(&bid, client, name, options(LONG_MS, HF_FOREVER), 2);
-    actor_stop(&frozen);
+    actor_stop(ctx, &frozen);
     EXPECT(HF_OK, hf_lock_release(lock, &ctx->err)); /* to one who cannot take it */
     lock = bid_join_lock(&bid);
     actor_kill(&frozen);

@@ -65,6 +65,11 @@ static hf_client *open_wrapped(struct ctx *ctx, const char *wrapper, const char 
     return open_url(ctx, url);
 }
 
+hf_client *open_impatient(struct ctx *ctx)
+{
+    return open_wrapped(ctx, "", "op_timeout=300ms");
+}
+
 hf_client *open_fault(struct ctx *ctx, const char *opts)
 {
     return open_wrapped(ctx, "fault+", opts);

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "harness.h"
+#include "report.h"
 
 #define CASE_DEADLINE_MS 60000
 #define JOBS_MAX         16
@@ -25,16 +26,6 @@ static const struct conformance_case *const tables[] = {
     cases_fork,     cases_lost_reply, cases_close,   cases_crowd,
 };
 #define TABLE_COUNT (sizeof tables / sizeof tables[0])
-
-static const struct capability {
-    uint32_t bit;
-    const char *name, *text;
-} capabilities[] = {
-#define X(id, bit, name, text) {id, name, text},
-    HF_CAPABILITIES(X)
-#undef X
-};
-#define CAPABILITY_COUNT (sizeof capabilities / sizeof capabilities[0])
 
 struct job {
     const struct conformance_case *c;
@@ -54,26 +45,6 @@ struct suite {
     uint32_t broken; /* capabilities of cases that failed */
     struct job jobs[JOBS_MAX];
 };
-
-/* "c5_..." is of clause C5. */
-static const char *clause_of(const char *name, char buf[8])
-{
-    size_t digits = strspn(name + 1, "0123456789");
-
-    snprintf(buf, 8, "C%.*s", (int)digits, name + 1);
-    return buf;
-}
-
-static void print_result(const char *result, const struct conformance_case *c, const char *format,
-                         const char *text)
-{
-    char clause[8];
-
-    printf("%-4s  %-3s  %s", result, clause_of(c->name, clause), c->name);
-    printf(format, text);
-    printf("\n");
-    fflush(stdout);
-}
 
 /* What the store declares. Asked in a process of its own, since this one is going to fork. */
 static uint32_t ask_capabilities(const char *url)
@@ -102,27 +73,6 @@ static uint32_t ask_capabilities(const char *url)
     if (pid < 0 || waitpid(pid, &status, 0) != pid || !got)
         exit(WIFEXITED(status) && WEXITSTATUS(status) != 0 ? WEXITSTATUS(status) : 71);
     return can;
-}
-
-static void print_table_head(void)
-{
-    printf("| store |");
-    for (size_t i = 0; i < CAPABILITY_COUNT; i++)
-        printf(" %s |", capabilities[i].name);
-    printf("\n|---|");
-    for (size_t i = 0; i < CAPABILITY_COUNT; i++)
-        printf("---|");
-    printf("\n");
-}
-
-static void print_row(const char *url, uint32_t can, uint32_t broken)
-{
-    printf("| %.*s |", (int)strcspn(url, ":"), url);
-    for (size_t i = 0; i < CAPABILITY_COUNT; i++) {
-        uint32_t bit = capabilities[i].bit;
-        printf(" %s |", !(can & bit) ? "-" : broken & bit ? "FAILED" : "yes");
-    }
-    printf("\n");
 }
 
 static void start(struct suite *s, struct job *job, const struct conformance_case *c,
@@ -176,9 +126,9 @@ static void finish(struct suite *s, struct job *job, bool overdue)
 
     bool passed = !overdue && WIFEXITED(status) && WEXITSTATUS(status) == 0;
     if (passed) {
-        snprintf(result, sizeof result, "%lld ms", (long long)(now_ms() - job->began_ms));
+        snprintf(result, sizeof result, "(%lld ms)", (long long)(now_ms() - job->began_ms));
         s->passed++;
-        print_result("ok", job->c, "  (%s)", result);
+        report_case("ok", job->c, result);
         return;
     }
     while (job->used > 0 && job->text[job->used - 1] == '\n')
@@ -192,7 +142,7 @@ static void finish(struct suite *s, struct job *job, bool overdue)
         snprintf(result, sizeof result, "%s", job->text);
     s->failed++;
     s->broken |= job->c->needs;
-    print_result("FAIL", job->c, ": %s", result);
+    report_case("FAIL", job->c, result);
 }
 
 static struct job *free_job(struct suite *s)
@@ -242,16 +192,8 @@ static bool is_running(const struct suite *s)
 
 static void skip(struct suite *s, const struct conformance_case *c)
 {
-    char why[300] = "";
-    size_t used = 0;
-
-    for (size_t i = 0; i < CAPABILITY_COUNT; i++) {
-        if (c->needs & ~s->can & capabilities[i].bit)
-            used += (size_t)snprintf(why + used, sizeof why - used, "%s%s", used > 0 ? ", " : "",
-                                     capabilities[i].text);
-    }
     s->skipped++;
-    print_result("skip", c, ": this store does not have: %s", why);
+    report_skip(c, c->needs & ~s->can);
 }
 
 static void wait_for_all(struct suite *s)
@@ -293,21 +235,19 @@ static void run_all(struct suite *s)
 
 static int list(void)
 {
-    char clause[8];
-
     for (size_t t = 0; t < TABLE_COUNT; t++) {
         for (const struct conformance_case *c = tables[t]; c->name != NULL; c++)
-            printf("%-3s  %s\n", clause_of(c->name, clause), c->name);
+            report_name(c);
     }
     return 0;
 }
 
 static int table(char **urls)
 {
-    print_table_head();
+    report_table_head();
     for (; *urls != NULL; urls++) {
         fflush(stdout);
-        print_row(*urls, ask_capabilities(*urls), 0);
+        report_row(*urls, ask_capabilities(*urls), 0);
     }
     return 0;
 }
@@ -355,8 +295,8 @@ int main(int argc, char **argv)
         return 71;
     run_all(&suite);
     printf("\n");
-    print_table_head();
-    print_row(suite.url, suite.can, suite.broken);
+    report_table_head();
+    report_row(suite.url, suite.can, suite.broken);
     printf("\n%u passed, %u failed, %u skipped\n", suite.passed, suite.failed, suite.skipped);
     return suite.failed > 0 || suite.passed == 0;
 }

@@ -76,7 +76,7 @@ const char *url_of(int port, const char *options)
     return url;
 }
 
-static int free_port(void)
+int free_port(void)
 {
     struct sockaddr_in here = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t size = sizeof here;

@@ -22,6 +22,8 @@ char *ask_text(redisContext *redis, const char *format, ...);
 /* "redis://127.0.0.1:<port>/0?<options>"; port 0: the server's own. Static storage per thread. */
 const char *url_of(int port, const char *options);
 
+int free_port(void);
+
 /* Another server, on loopback and in a directory that is thrown away. */
 struct server {
     int pid, port;

@@ -139,9 +139,12 @@ static void c1_server_that_evicts_is_refused_unless_forced(void **state)
 static void cluster_node_is_refused(void **state)
 {
     struct server server = {0};
+    char bus[16];
 
     (void)state;
-    server_start(&server, (const char *const[]){"--cluster-enabled", "yes", NULL});
+    snprintf(bus, sizeof bus, "%d", free_port());
+    server_start(&server,
+                 (const char *const[]){"--cluster-enabled", "yes", "--cluster-port", bus, NULL});
     expect_open(url_of(server.port, ""), HF_UNSUPPORTED, "Cluster");
     server_clear(&server);
 }
@@ -211,31 +214,38 @@ static void few_connections_serve_many_threads(void **state)
     proxy_stop(proxy);
 }
 
-static int says_in_use(void *client)
-{
-    hf_view *view = NULL;
-    hf_error err = {0};
-    int code = hf_inspect(client, NULL, &view, &err);
+struct flow {
+    struct proxy *proxy;
+    size_t before;
+};
 
-    hf_view_free(view);
-    return code == HF_UNAVAILABLE && strstr(err.text, "in use") != NULL;
+static int has_flowed(void *ctx)
+{
+    const struct flow *flow = ctx;
+
+    return proxy_sent(flow->proxy) > flow->before;
 }
 
 static void pool_without_waiting_fails_at_once(void **state)
 {
-    struct proxy *proxy = proxy_start(getenv("HOLDFAST_TEST_REDIS"));
-    hf_client *client = open_at(url_of(proxy_port(proxy), "max_active=1&pool_wait=no"));
+    struct flow flow = {.proxy = proxy_start(getenv("HOLDFAST_TEST_REDIS"))};
+    hf_client *client = open_at(url_of(proxy_port(flow.proxy), "max_active=1&pool_wait=no"));
     struct waiter w = {0};
+    hf_view *view = NULL;
+    hf_error err;
 
     (void)state;
-    proxy_set(proxy, PROXY_DELAY, 200);
+    proxy_set(flow.proxy, PROXY_DELAY, 500);
+    flow.before = proxy_sent(flow.proxy);
     wait_in_thread(&w, client, "a");
-    await("the connection to be in use", says_in_use, client);
+    await("the request to be on its way", has_flowed, &flow);
+    assert_int_equal(hf_inspect(client, NULL, &view, &err), HF_UNAVAILABLE);
+    check_contains("text", err.text, "in use");
     assert_int_equal(join_waiter(&w), HF_OK);
-    proxy_set(proxy, PROXY_PASS, 0);
+    proxy_set(flow.proxy, PROXY_PASS, 0);
     assert_int_equal(hf_lock_release(w.lock, NULL), HF_OK);
     hf_close(client);
-    proxy_stop(proxy);
+    proxy_stop(flow.proxy);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
