@@ -17,7 +17,7 @@ zk_need() {
 zk_configure() {
     mkdir -p "$1/data"
     {
-        echo tickTime=100 initLimit=50 syncLimit=20 minSessionTimeout=200 "maxSessionTimeout=${HOLDFAST_TEST_ZOOKEEPER_LONGEST:-900000000}" \
+        echo tickTime=100 initLimit=100 syncLimit=50 minSessionTimeout=200 "maxSessionTimeout=${HOLDFAST_TEST_ZOOKEEPER_LONGEST:-900000000}" \
             "dataDir=$1/data" "clientPort=$2" clientPortAddress=127.0.0.1 maxClientCnxns=0 \
             '4lw.commands.whitelist=*' admin.enableServer=false | tr ' ' '\n'
         echo

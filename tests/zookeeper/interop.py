@@ -17,7 +17,7 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 HOSTS = os.environ["HOLDFAST_TEST_ZOOKEEPER"]
 URL = "zookeeper://" + HOSTS + "/interop"
-PATIENCE = 20
+PATIENCE = 60
 JARS = "/usr/share/java/"
 
 

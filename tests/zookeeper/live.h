@@ -10,7 +10,7 @@
 #include "holdfast.h"
 #include "lib/check.h"
 
-#define PATIENCE_MS 15000
+#define PATIENCE_MS 30000
 
 /* A connection of its own, by which the test acts as a stranger. */
 zhandle_t *stranger(void);
