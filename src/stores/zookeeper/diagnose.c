@@ -30,8 +30,7 @@ static const struct bug {
     const char *text;
 } bugs[] = {
     {3, 4, 11, "ZOOKEEPER-2355: the node of a dead session may stay on a follower"},
-    {3, 5, 4, "ZOOKEEPER-2355: the node of a dead session may stay on a follower"},
-    {3, 5, 5, "ZOOKEEPER-3144: ephemeral nodes may differ between servers after a snapshot"},
+    {3, 5, 10, "ZOOKEEPER-3911: after a change of the leader servers may differ for good"},
 };
 
 static void tell(const struct doctor *d, int level, const char *clause, const char *format, ...)
