@@ -165,6 +165,9 @@ static void c7_lock_that_the_new_master_knows_stays_held(void **state)
     if (hf_lock_renew(lock, &err) != 0)
         fail_msg("%s", err.text);
     assert_int_equal(hf_lock_release(lock, NULL), 0);
+    /* The old master has not hung up on this client, and may say "busy" for what it has not heard. */
+    hf_close(other);
+    other = open_at(url_with(""));
     assert_int_equal(try_lock(other, "kept", 6000, &none), 0);
     assert_int_equal(hf_lock_release(none, NULL), 0);
     hf_close(client);
