@@ -107,13 +107,11 @@ struct hf__etcd {
 
 extern const struct hf__option hf__etcd_options[];
 
-/* open.c ------------------------------------------------------------------------------------------
- */
+/* open.c --------------------------------------------------------------------------------------- */
 int hf__etcd_settings_read(const struct hf__url *url, struct hf__etcd_settings *set, hf_error *err);
 void hf__etcd_settings_clear(struct hf__etcd_settings *set);
 
-/* names.c -----------------------------------------------------------------------------------------
- */
+/* names.c -------------------------------------------------------------------------------------- */
 int64_t hf__etcd_lease_of(const struct hf__ticket *ticket); /* positive */
 
 enum hf__etcd_kind { HF__ETCD_PLACE, HF__ETCD_INSIDE, HF__ETCD_BROKEN };
@@ -187,8 +185,7 @@ json_t *hf__etcd_details_json(const struct hf__etcd *e, const struct hf__bid *bi
 bool hf__etcd_details_read(const json_t *kv, struct hf__etcd_details *ret);
 void hf__etcd_details_clear(struct hf__etcd_details *d);
 
-/* http.c ------------------------------------------------------------------------------------------
- */
+/* http.c --------------------------------------------------------------------------------------- */
 struct hf__etcd_request {
     const char *path; /* "kv/txn" */
     json_t *body;     /* stolen */
@@ -217,8 +214,7 @@ int hf__etcd_prepare(struct hf__etcd *e, CURL *curl, size_t endpoint, const char
 struct curl_slist *hf__etcd_headers(struct hf__etcd *e);
 void hf__etcd_http_clear(struct hf__etcd *e);
 
-/* lease.c -----------------------------------------------------------------------------------------
- */
+/* lease.c -------------------------------------------------------------------------------------- */
 int64_t hf__etcd_lease_seconds(int64_t ttl_ms, int64_t delay_ms);
 int hf__etcd_lease_grant(struct hf__etcd *e, int64_t lease, int64_t seconds, int64_t deadline_ns,
                          hf_error *err);
@@ -288,8 +284,7 @@ int hf__etcd_find(struct hf__etcd *e, struct hf__etcd_name name, const struct hf
 /* The ticket under which a stranger's place is shown. */
 void hf__etcd_stranger(int64_t lease, uint64_t joined, struct hf__ticket *ret_ticket);
 
-/* watch.c -----------------------------------------------------------------------------------------
- */
+/* watch.c -------------------------------------------------------------------------------------- */
 int hf__etcd_wake_fd(struct hf__store *store);
 void hf__etcd_wake(struct hf__store *store, hf__wake_sink *sink, void *ctx);
 /* Calls `ticket` when `key` is deleted at or after this revision; one key a ticket. */

@@ -148,8 +148,7 @@ const json_t *hf__etcd_kv(const json_t *range, size_t n)
     return json_array_get(json_object_get(range, "kvs"), n);
 }
 
-/* Details of a bid. -------------------------------------------------------------------------------
- */
+/* Details of a bid. ---------------------------------------------------------------------------- */
 
 /* JSON is UTF-8; what is not goes in as base64, under another name. */
 static int set_text(json_t *object, const char *field, const char *text)

@@ -82,8 +82,7 @@ void hf__etcd_unwatch(struct hf__etcd *e, const struct hf__ticket *ticket)
     free(gone);
 }
 
-/* What curl wants. --------------------------------------------------------------------------------
- */
+/* What curl wants. ----------------------------------------------------------------------------- */
 static int on_socket(CURL *curl, curl_socket_t fd, int what, void *ctx, void *known)
 {
     struct hf__etcd_stream *s = ctx;
@@ -118,8 +117,7 @@ static int on_timer(CURLM *multi, long ms, void *ctx)
     return 0;
 }
 
-/* What the server says. ---------------------------------------------------------------------------
- */
+/* What the server says. ------------------------------------------------------------------------ */
 static void tell_key(struct hf__etcd *e, const struct hf__etcd_key *key, uint64_t revision)
 {
     for (;;) {
@@ -203,8 +201,7 @@ static size_t on_bytes(char *from, size_t size, size_t count, void *ctx)
     return len;
 }
 
-/* The request. ------------------------------------------------------------------------------------
- */
+/* The request. --------------------------------------------------------------------------------- */
 static void hang_up(struct hf__etcd_stream *s)
 {
     if (s->curl != NULL) {
