@@ -4,8 +4,9 @@
  *     redis_pair LABEL ADDRESS THREADS PAIRS [ours|floor]
  *
  * PAIRS are done by all threads together, each on a lock of its own; ours share one client, the
- * floor has a connection for each. Prints microseconds of the wall per pair, and of the
- * client's and the server's processor, which other programs disturb less. With `ours` or `floor` only that side runs, for counting its instructions. */
+ * floor has a connection for each. Prints microseconds of the wall per pair, and of the client's
+ * and the server's processor, which other programs disturb less. With `ours` or `floor` only that
+ * side runs, for counting its instructions. */
 #include <pthread.h>
 
 #include "redis.h"
