@@ -39,6 +39,11 @@ command:jq        jq                   jq                    jq          jq
 command:ps        procps               procps-ng             procps-ng   procps
 command:mandoc    mandoc               mandoc                mandoc      mandoc
 command:zsh       zsh                  zsh                   zsh         zsh
+package:libzookeeper-mt-dev libzookeeper-mt-dev - - -
+package:zookeeper zookeeper            -                     -           -
+package:libcurator-recipes-java libcurator-recipes-java - - -
+package:python3-kazoo python3-kazoo    -                     -           -
+command:javac     default-jdk-headless java-devel            jdk-openjdk openjdk17-jdk
 '
 
 say() {

@@ -121,6 +121,7 @@ int hf__open(const char *url, const hf_client_options *opt, const struct hf_env 
         free_client(client);
         return r;
     }
+    client->capabilities = client->store->capabilities;
     *ret_client = client;
     return 0;
 }
@@ -187,8 +188,19 @@ int hf__thread_start(pthread_t *ret_thread, size_t stack, void *(*run)(void *), 
     return failed ? HF_SYSTEM : 0;
 }
 
+/* What the store's new server does not know is lost, and is told so at once. */
+static void verify_all(hf_client *client)
+{
+    for (hf_lock *lock = client->locks; lock != NULL; lock = lock->next) {
+        if (lock->duty == HF__KEEP && lock->bidder.phase == HF__HOLDING)
+            hf__hand_push(lock);
+    }
+}
+
 void hf__after_call(hf_client *client)
 {
+    if (client->store->moved && atomic_exchange(&client->store->moved, false))
+        verify_all(client);
     if (!client->store->data_lost)
         return;
     for (hf_lock *lock = client->locks; lock != NULL; lock = lock->next) {

@@ -89,6 +89,7 @@ struct hf_client {
     /* Set at opening, then only read. */
     const struct hf_env *env;
     struct hf__store *store;
+    uint32_t capabilities; /* the store's; still known when it is closed */
     struct hf__host host;
     struct hf__who self;
     char *self_text; /* storage of `self` */

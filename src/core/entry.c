@@ -61,6 +61,7 @@ static int check_capabilities(const hf_client *client, const hf_options *opt, hf
         {opt->limit > 0, HF_CAN_LIMIT, "limits"},
         {opt->ttl_ms == HF_NEVER, HF_CAN_NEVER, "locks that never expire"},
         {opt->lock_delay_ms > 0, HF_CAN_DELAY, "a lock-delay"},
+        {opt->max_hold_ms > 0, HF_CAN_LEASE, "leases, which max-hold needs"},
     };
 
     for (size_t i = 0; i < sizeof wants / sizeof wants[0]; i++) {

@@ -162,6 +162,16 @@ static void ask_all(struct hf__link *link, void *ctx)
     hf__wait_tell((hf_lock *)((char *)link - offsetof(hf_lock, by_ticket)), HF__NEWS_ASK);
 }
 
+/* A call for somebody who does not wait: the grant it holds may be over (its connection was lost,
+ * it was broken). The hand asks. */
+static void doubt(hf_client *client, const struct hf__ticket *ticket)
+{
+    for (hf_lock *lock = client->locks; lock != NULL; lock = lock->next) {
+        if (lock->duty == HF__KEEP && hf__ticket_equal(&lock->bid.ticket, ticket))
+            hf__hand_push(lock);
+    }
+}
+
 static void wake_sink(void *ctx, const struct hf__ticket *ticket, uint64_t generation)
 {
     hf_client *client = ctx;
@@ -172,6 +182,8 @@ static void wake_sink(void *ctx, const struct hf__ticket *ticket, uint64_t gener
     } else {
         uint64_t hash = hf__hash(client->seed, ticket->bits, sizeof ticket->bits);
         struct hf__link *link = hf__table_find(&client->waiting, hash);
+        if (link == NULL)
+            doubt(client, ticket);
         for (; link != NULL; link = hf__table_next(link)) {
             hf_lock *lock = (hf_lock *)((char *)link - offsetof(hf_lock, by_ticket));
             if (hf__ticket_equal(&lock->bid.ticket, ticket))

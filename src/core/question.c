@@ -84,13 +84,21 @@ int hf_lock_fd(hf_lock *lock)
     return fd < 0 ? HF_SYSTEM : fd;
 }
 
+/* A store without tokens numbers its grants for the core alone: such a number proves nothing to
+ * anybody else, and is not shown. */
+static uint64_t token_of(const hf_lock *lock)
+{
+    return lock->client->capabilities & HF_CAN_TOKEN ? lock->bidder.generation : 0;
+}
+
 int hf_lock_generation(const hf_lock *lock, uint64_t *ret_generation)
 {
     if (lock == NULL || ret_generation == NULL)
         return HF_INVALID;
-    if (lock->bidder.generation == 0)
+    uint64_t generation = token_of(lock);
+    if (generation == 0)
         return HF_UNSUPPORTED;
-    *ret_generation = lock->bidder.generation;
+    *ret_generation = generation;
     return 0;
 }
 
@@ -100,7 +108,7 @@ int hf_lock_sequencer(const hf_lock *lock, char *buf, size_t size)
         return HF_INVALID;
     struct hf__sequencer s = {.mode = lock->bid.mode,
                               .limited = lock->bid.limit > 0,
-                              .generation = lock->bidder.generation,
+                              .generation = token_of(lock),
                               .name_len = lock->bid.name_len};
     if (s.generation == 0)
         return HF_UNSUPPORTED;

@@ -25,4 +25,9 @@ void hf__tls_free(struct hf__tls *tls); /* NULL is fine */
 int hf__tls_start(struct hf__tls *tls, struct hf__stream *s, const char *host, int64_t deadline_ns,
                   hf_error *err);
 
+/* The same without waiting: the first reads and writes shake hands. If one of them fails,
+ * hf__tls_refused() says whether the server was not trusted: HF_DENIED, or 0. */
+int hf__tls_prepare(struct hf__tls *tls, struct hf__stream *s, const char *host, hf_error *err);
+int hf__tls_refused(const struct hf__stream *s, hf_error *err);
+
 #endif

@@ -108,6 +108,7 @@ int64_t now_ms(void); /* CLOCK_BOOTTIME */
 /* Looking into the store, and waiting for what it shows. --------------------------------------- */
 size_t count_place(hf_client *client, const char *name, hf_place place);
 void await_count(hf_client *client, const char *name, hf_place place, size_t count);
+size_t in_queue(hf_client *client, size_t waiting);   /* how many of them the store can show */
 void await_free(hf_client *client, const char *name); /* nobody inside, lingering or waiting */
 void await_lost(hf_lock *lock);                       /* by its descriptor */
 void await_age(int64_t since_ms, int64_t ms);         /* until so much time has passed */
@@ -137,11 +138,13 @@ struct bid {
     int64_t at_ms;  /* when it returned */
     uint64_t order; /* counts the bids of a case that have got their lock, from 1 */
     bool done;      /* use bid_is_done() */
+    bool waits;     /* it has been told to wait, on a store that shows no queue */
 };
 
 /* Starts a thread that acquires. `bid` must stay where it is until bid_join(). */
 void bid_start(struct bid *bid, hf_client *client, const char *name, hf_options opt);
-/* The same, and waits until the store shows `waiting` bidders in the queue. */
+/* The same, and waits until the store shows `waiting` bidders in the queue; if it has none, until
+ * this one has been told to wait. */
 void bid_queue(struct bid *bid, hf_client *client, const char *name, hf_options opt,
                size_t waiting);
 bool bid_is_done(struct bid *bid);

@@ -19,7 +19,7 @@ fleet_find_postgres() {
 }
 
 # fleet_postgres NAME [OPTION...]: makes a cluster and starts it; sets pg_dir, pg_port and pg_pid.
-# fsync is off: what a power cut would do is not tested here, and the tests are many.
+# fsync is off, unless HOLDFAST_TEST_FSYNC is "on": what a power cut would do is not tested here.
 fleet_postgres() {
     fleet_find_postgres
     chmod 755 "$fleet_dir"
@@ -41,7 +41,7 @@ fleet_start_postgres() {
             "$pg_bin/postgres" "$@"
         [ "$(id -u)" -eq 0 ] || set -- "$pg_bin/postgres" "$@"
         exec "$@" -D "$pg_dir/data" -p "$pg_port" -c listen_addresses=127.0.0.1 \
-            -c unix_socket_directories="$pg_dir" -c shared_buffers=32MB -c fsync=off -c max_connections=300
+            -c unix_socket_directories="$pg_dir" -c shared_buffers=32MB -c fsync="${HOLDFAST_TEST_FSYNC:-off}" -c max_connections=1500
     ) </dev/null >>"$pg_dir/log" 2>&1 &
     pg_pid=$!
     fleet_pids="$fleet_pids $pg_pid"

@@ -1,4 +1,4 @@
-# shellcheck shell=sh
+# shellcheck shell=sh disable=SC2154,SC2034 # shared with fleet.sh and the with-* commands
 # ZooKeeper servers for tests; sourced after fleet.sh. Short ticks, so that sessions of 200 ms are
 # allowed, and sessions of a week, so that every ttl is; no fsync, since nothing here is to last.
 
@@ -17,7 +17,7 @@ zk_need() {
 zk_configure() {
     mkdir -p "$1/data"
     {
-        echo tickTime=100 initLimit=50 syncLimit=20 minSessionTimeout=200 maxSessionTimeout=900000000 \
+        echo tickTime=100 initLimit=50 syncLimit=20 minSessionTimeout=200 "maxSessionTimeout=${HOLDFAST_TEST_ZOOKEEPER_LONGEST:-900000000}" \
             "dataDir=$1/data" "clientPort=$2" clientPortAddress=127.0.0.1 maxClientCnxns=0 \
             '4lw.commands.whitelist=*' admin.enableServer=false | tr ' ' '\n'
         echo
@@ -74,7 +74,7 @@ zk_ensemble() {
     zk_need
     zk_base=$fleet_dir
     for attempt in 1 2 3; do
-        zk_ports= zk_pids= lines=
+        zk_ports='' zk_pids='' lines=''
         for i in 1 2 3; do
             lines="$lines server.$i=127.0.0.1:$(fleet_port):$(fleet_port)"
             zk_ports="$zk_ports $(fleet_port)"

@@ -141,7 +141,7 @@ static void c6_bad_ways_change_nothing(void **state)
 
 static void c6_connection_cut_anywhere_leaves_one_outcome(void **state)
 {
-    hf_client *client = open_behind("op_timeout=2s");
+    hf_client *client = open_behind("op_timeout=300ms");
     hf_lock *lock = NULL;
 
     (void)state;

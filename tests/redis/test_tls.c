@@ -1,5 +1,7 @@
 /* rediss://: the chain and the name are verified unless the URL says otherwise. */
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "redis/live.h"
@@ -71,17 +73,24 @@ static int stop_tls(void **state)
     return 0;
 }
 
-/* A URL with the directory put in for each '@'. */
-static const char *tls_url(const char *host, const char *options)
+/* `start` and `options`, with the directory put in for each '@'. */
+static const char *fill_in(const char *start, const char *options)
 {
     static char url[1000];
-    size_t len =
-        (size_t)snprintf(url, sizeof url, "rediss://%s:%d/0?op_timeout=2s&", host, tls_port);
+    size_t len = (size_t)snprintf(url, sizeof url, "%s?op_timeout=2s&", start);
 
     for (; *options != '\0'; options++)
         len += (size_t)snprintf(url + len, sizeof url - len, *options == '@' ? "%s" : "%.1s",
                                 *options == '@' ? server.dir : options);
     return url;
+}
+
+static const char *tls_url(const char *host, const char *options)
+{
+    char start[100];
+
+    snprintf(start, sizeof start, "rediss://%s:%d/0", host, tls_port);
+    return fill_in(start, options);
 }
 
 static int lock_once(const char *url, hf_error *err)
@@ -177,6 +186,67 @@ static void plain_port_is_not_mistaken(void **state)
     check_contains("text", err.text, "TLS");
 }
 
+static void redlock_speaks_tls_and_verifies(void **state)
+{
+    char start[100];
+
+    (void)state;
+    snprintf(start, sizeof start, "redlock://localhost:%d", tls_port);
+    expect(fill_in(start, "restart_guard=off&tls=verify&tls_ca=@/ca.crt"), HF_OK, NULL);
+    expect(fill_in(start, "restart_guard=off&tls=insecure"), HF_OK, NULL);
+    expect(fill_in(start, "tls=verify&tls_ca=@/other.crt"), HF_DENIED, "not trusted");
+    snprintf(start, sizeof start, "redlock://127.0.0.2:%d", tls_port);
+    expect(fill_in(start, "tls=verify&tls_ca=@/ca.crt"), HF_DENIED, "mismatch");
+    expect(fill_in(start, "tls_ca=@/ca.crt"), HF_INVALID, "tls=verify");
+}
+
+/* Its own process, since it rewrites its file; it names the TLS port as the master's. */
+static pid_t start_sentinel(int port)
+{
+    char path[100];
+
+    snprintf(path, sizeof path, "%s/sentinel.conf", server.dir);
+    FILE *file = fopen(path, "we");
+    assert_non_null(file);
+    fprintf(file,
+            "port 0\ntls-port %d\nbind 127.0.0.1\ndir %s\nlogfile sentinel.log\n"
+            "tls-ca-cert-file ca.crt\ntls-cert-file server.crt\ntls-key-file server.key\n"
+            "tls-auth-clients optional\ntls-replication yes\n"
+            "sentinel monitor m 127.0.0.1 %d 1\n",
+            port, server.dir, tls_port);
+    fclose(file);
+    pid_t pid = fork();
+    if (pid == 0) {
+        execlp("redis-server", "redis-server", path, "--sentinel", (char *)NULL);
+        _exit(127);
+    }
+    return pid;
+}
+
+static int accepts(void *ctx)
+{
+    redisContext *redis = redisConnect("127.0.0.1", *(int *)ctx);
+    bool ok = redis->err == 0;
+
+    redisFree(redis);
+    return ok;
+}
+
+static void sentinel_and_master_speak_tls(void **state)
+{
+    int port = free_port();
+    char start[100];
+    pid_t pid = start_sentinel(port);
+
+    (void)state;
+    await("a sentinel to answer", accepts, &port);
+    snprintf(start, sizeof start, "redis+sentinel://127.0.0.1:%d/m", port);
+    expect(fill_in(start, "tls=verify&tls_ca=@/ca.crt"), HF_OK, NULL);
+    expect(fill_in(start, "tls=verify&tls_ca=@/other.crt"), HF_DENIED, "not trusted");
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -187,6 +257,8 @@ int main(void)
         cmocka_unit_test(files_that_do_not_fit_are_refused),
         cmocka_unit_test(c12_waiters_are_called_over_tls),
         cmocka_unit_test(plain_port_is_not_mistaken),
+        cmocka_unit_test(redlock_speaks_tls_and_verifies),
+        cmocka_unit_test(sentinel_and_master_speak_tls),
     };
 
     if (system("command -v openssl >/dev/null") != 0) {

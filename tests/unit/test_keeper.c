@@ -216,6 +216,38 @@ static void c7_a_broken_lock_that_never_expires_is_noticed(void **state)
     assert_int_equal(s->cause, HF_CAUSE_GONE);
 }
 
+/* Long before the renewal is due, with whatever is asked next. */
+static void c7_a_store_that_moved_is_asked_about_all_that_is_held(void **state)
+{
+    struct stage *s = *state;
+    hf_lock *other;
+
+    take(s, 60000, 0);
+    assert_int_equal(hf_break(s->client, "x", HF_NTS, hf_lock_ticket(s->lock), 1, NULL), 0);
+    s->store->base.moved = true;
+    assert_int_equal(hf_acquire(s->client, "y", HF_NTS, NULL, &other, NULL), 0);
+    assert_true(fake_clock_run(&s->clock, 1000, is_lost, s));
+    assert_int_equal(s->cause, HF_CAUSE_GONE);
+    assert_false(s->store->base.moved);
+    assert_int_equal(hf_lock_state(other), HF_STATE_HELD);
+    assert_int_equal(hf_lock_release(other, NULL), 0);
+}
+
+static void c4_a_store_without_tokens_shows_none(void **state)
+{
+    struct stage *s = *state;
+    char sequencer[HF_SEQUENCER_MAX];
+    uint64_t generation = 0;
+
+    s->client->capabilities &= ~(uint32_t)HF_CAN_TOKEN;
+    take(s, 3000, 0);
+    assert_int_equal(hf_lock_generation(s->lock, &generation), HF_UNSUPPORTED);
+    assert_int_equal(hf_lock_sequencer(s->lock, sequencer, sizeof sequencer), HF_UNSUPPORTED);
+    assert_int_equal(generation, 0);
+    assert_false(fake_clock_run(&s->clock, 10000, is_lost, s)); /* its renewals name the grant */
+    assert_true(atomic_load(&s->store->calls[PUPPET_RENEW]) > 0);
+}
+
 static void renewals_of_many_locks_share_a_call(void **state)
 {
     enum { MANY = 1000 };
@@ -318,6 +350,8 @@ int main(void)
         CASE(c13_a_long_sleep_shows_lost_on_the_first_call),
         CASE(c13_max_hold_ends_it_although_renewals_work),
         CASE(c7_a_broken_lock_that_never_expires_is_noticed),
+        CASE(c7_a_store_that_moved_is_asked_about_all_that_is_held),
+        CASE(c4_a_store_without_tokens_shows_none),
         CASE(renewals_of_many_locks_share_a_call),
         CASE(a_lock_renewed_by_hand_is_left_alone),
         CASE(a_callback_may_not_wait_for_itself),

@@ -37,6 +37,7 @@ struct hf__pg_conn {
     PGconn *pg;
     struct hf__pg_conn *next;
     int64_t idle_since_ns;
+    bool ready_to_hold; /* its session was set up for hold.c */
 };
 
 struct hf__pg_pool {
@@ -73,9 +74,10 @@ struct hf__pg {
     struct {
         pthread_mutex_t mutex;
         struct hf__pg_held *first;
-        int64_t count;
+        int64_t count; /* connections that hold, wait, or are about to */
         int epoll_fd;
-    } held; /* hold.c */
+        uint64_t registered[64]; /* hashes of names that are in holdfast_name for sure */
+    } held;                      /* hold.c */
 };
 
 /* open.c ------------------------------------------------------------------- */

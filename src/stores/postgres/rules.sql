@@ -13,13 +13,14 @@ CREATE OR REPLACE FUNCTION holdfast_provisional_lease(ttl bigint) RETURNS bigint
     SELECT CASE WHEN ttl = 0 THEN 5000 ELSE least(ttl, 10000) END
 $$;
 
+-- STABLE, as the arithmetic of timestamptz is: else it would not be inlined.
 CREATE OR REPLACE FUNCTION holdfast_after(moment timestamptz, span bigint) RETURNS timestamptz
-LANGUAGE sql IMMUTABLE AS $$
+LANGUAGE sql STABLE AS $$
     SELECT CASE WHEN span IS NULL THEN 'infinity' ELSE moment + span * interval '1 millisecond' END
 $$;
 
 CREATE OR REPLACE FUNCTION holdfast_span(later timestamptz, moment timestamptz) RETURNS bigint
-LANGUAGE sql IMMUTABLE AS $$
+LANGUAGE sql STABLE AS $$
     SELECT CASE WHEN later = 'infinity' THEN NULL ELSE (extract(epoch FROM later - moment) * 1000)::bigint END
 $$;
 
@@ -93,7 +94,7 @@ BEGIN
 END $$;
 
 CREATE OR REPLACE FUNCTION holdfast_next_generation(last bigint, l holdfast_lock) RETURNS bigint
-LANGUAGE sql IMMUTABLE AS $$
+LANGUAGE sql STABLE AS $$
     SELECT greatest(last + 1, (extract(epoch FROM l.touched) * 1000000)::bigint)
 $$;
 

@@ -7,6 +7,8 @@
 --   GRANT SELECT, INSERT, UPDATE, DELETE ON holdfast_lock, holdfast_holder, holdfast_waiter, holdfast_retired TO app;
 --   GRANT SELECT ON holdfast_schema, holdfast_now TO app;
 --   GRANT USAGE ON SEQUENCE holdfast_line TO app;
+--   and for hold=session, hold=advisory: GRANT SELECT, INSERT, UPDATE ON holdfast_name TO app;
+--   GRANT USAGE ON SEQUENCE holdfast_token TO app;
 -- and EXECUTE on the functions holdfast_*, which everybody has unless it was revoked. Without them, or
 -- without the right to create them, holdfast keeps the same rules with plain statements, in more round
 -- trips.
@@ -89,6 +91,16 @@ CREATE TABLE IF NOT EXISTS holdfast_retired (
     PRIMARY KEY (name, ticket)
 );
 CREATE INDEX IF NOT EXISTS holdfast_retired_until ON holdfast_retired (name, until);
+
+-- For hold=session and hold=advisory only. The key is that of the server's advisory locks; session mode locks
+-- the row itself. Their generations come from a sequence, which no rollback takes back.
+CREATE TABLE IF NOT EXISTS holdfast_name (
+    name bytea PRIMARY KEY,
+    key  bigint NOT NULL UNIQUE            -- the first 8 bytes of the name's SHA-256
+);
+CREATE SEQUENCE IF NOT EXISTS holdfast_token;
+SELECT setval('holdfast_token', (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
+    FROM holdfast_token WHERE NOT is_called;
 
 -- For people.
 CREATE OR REPLACE VIEW holdfast_now AS

@@ -67,7 +67,8 @@ local function set_of(lock, kind)
     return 'holdfast.' .. kind .. lock.tail
 end
 
--- What a book of one exclusive holder says after its times: "claimed ticket ttl delay retire\0who".
+-- What a book of one exclusive holder says after its times: "claimed ticket ttl delay retire\0who". More
+-- before the NUL does no harm: the quick way puts the terms there as they were bid.
 local function terms_of(e, who)
     return string.format('%s %s %d %d %d', e.claimed and 'Y' or 'N', e.ticket, e.ttl, e.delay,
                          e.retire) .. '\0' .. who
@@ -75,7 +76,7 @@ end
 
 local function read_quiet(lock, book)
     local gen, since, till, claimed, ticket, ttl, delay, retire, who =
-        string.match(book, '^.(%d+) (%d+) (%d+) (%u) (%x+) (%d+) (%d+) (%d+)%z(.*)$')
+        string.match(book, '^.(%d+) (%d+) (%d+) (%u) (%x+) (%d+) (%d+) (%d+)[^%z]*%z(.*)$')
     local e = parse(ticket, string.format('IX%s %s %s %s %s %s %s', claimed, since, till, gen, ttl, delay,
                                           retire))
     lock.holder, lock.noted, lock.alone, lock.who = e, ticket, ticket, who

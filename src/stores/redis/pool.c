@@ -42,6 +42,16 @@ void hf__redis_pool_clear(struct hf__redis_pool *pool)
     pthread_mutex_destroy(&pool->mutex);
 }
 
+void hf__redis_pool_flush(struct hf__redis *s)
+{
+    pthread_mutex_lock(&s->pool.mutex);
+    struct hf__redis_conn *old = s->pool.idle;
+    s->pool.idle = NULL;
+    s->pool.idle_count = 0;
+    pthread_mutex_unlock(&s->pool.mutex);
+    hang_up_all(old);
+}
+
 int64_t hf__redis_backoff_ns(const struct hf_env *env, unsigned failures)
 {
     int64_t ms = failures >= 5 ? BACKOFF_MAX_MS : BACKOFF_MIN_MS << failures;
@@ -191,6 +201,10 @@ void hf__redis_give(struct hf__redis *s, struct hf__redis_conn *c)
     struct hf__redis_pool *pool = &s->pool;
     struct hf__redis_conn *old = NULL;
 
+    if (c->demoted && s->sentinels.count > 0) {
+        s->sentinels.demoted = true;
+        hf__redis_pool_flush(s);
+    }
     if (c->broken) {
         hf__redis_hang_up(c); /* before anything else is sent for the same ticket */
         c = NULL;

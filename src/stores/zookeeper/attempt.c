@@ -86,8 +86,7 @@ static int enter_session(struct bidding *b, int64_t deadline_ns, hf_error *err)
         return hf__zk_await(b->session, deadline_ns)
                    ? 0
                    : hf__fail(err, HF_UNAVAILABLE, "no server of %s answers", b->zk->hosts);
-    int64_t hold_ms = hf__zk_hold_ms(b->ttl_ms, b->lock_delay_ms);
-    int r = hf__zk_session(b->zk, hold_ms, deadline_ns, &s, err);
+    int r = hf__zk_hold_session(b, deadline_ns, &s, err);
     if (r != 0)
         return r;
     pthread_mutex_lock(&b->zk->mutex);

@@ -153,8 +153,8 @@ static void tell_servers(struct doctor *d)
 
 static void tell_sessions(const struct doctor *d)
 {
-    int64_t shortest_ms = hf__zk_negotiate(d->zk, 1, d->deadline_ns);
-    int64_t longest_ms = hf__zk_negotiate(d->zk, INT32_MAX, d->deadline_ns);
+    int64_t shortest_ms = hf__zk_negotiate(d->zk, HF_TTL_MIN_MS, d->deadline_ns);
+    int64_t longest_ms = hf__zk_negotiate(d->zk, HF_TTL_MAX_MS + HF_DELAY_MAX_MS, d->deadline_ns);
 
     if (shortest_ms == 0 || longest_ms == 0)
         return;

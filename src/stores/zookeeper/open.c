@@ -57,8 +57,6 @@ static int check_hosts(const char *hosts, hf_error *err)
     if (hosts[0] == '\0')
         return hf__fail(err, HF_INVALID,
                         "there is no server: write zookeeper://host1,host2,host3/path");
-    if (hosts[0] == ',' || strstr(hosts, ",,") != NULL || hosts[strlen(hosts) - 1] == ',')
-        return hf__fail(err, HF_INVALID, "a server between two commas has no name");
     return 0;
 }
 
@@ -187,15 +185,38 @@ static int open_zk(const struct hf__url *url, const struct hf__host *host,
     return 0;
 }
 
-static void close_zk(struct hf__store *store)
+static void *finish(void *arg)
 {
-    struct zk *zk = (struct zk *)store;
+    struct zk *zk = arg;
 
+    pthread_mutex_lock(&zk->mutex);
+    while (hf__zk_has_delay(zk))
+        pthread_cond_wait(&zk->changed, &zk->mutex);
+    pthread_mutex_unlock(&zk->mutex);
     hf__zk_stop_warden(zk);
     pthread_mutex_lock(&zk->mutex);
     hf__zk_close_idle(zk, 0, true);
     pthread_mutex_unlock(&zk->mutex);
     free_store(zk);
+    return NULL;
+}
+
+/* The end of a session is the end of the lock-delays in it. So if one runs, the store stays behind
+ * until it is over; if the process ends before, the server counts to the end of the session. */
+static void close_zk(struct hf__store *store)
+{
+    struct zk *zk = (struct zk *)store;
+    pthread_t thread;
+
+    pthread_mutex_lock(&zk->mutex);
+    bool delays = hf__zk_has_delay(zk);
+    zk->host = *store->host;
+    store->host = &zk->host;
+    pthread_mutex_unlock(&zk->mutex);
+    if (delays && pthread_create(&thread, NULL, finish, zk) == 0)
+        pthread_detach(thread);
+    else
+        finish(zk);
 }
 
 static const char *const schemes[] = {"zookeeper", NULL};

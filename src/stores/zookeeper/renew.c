@@ -147,7 +147,7 @@ static int move_to_hold(struct bidding *b, int64_t deadline_ns)
     if (b->ttl_ms == 0) {
         rc = b->permanent ? ZOK : hf__zk_move(b, NULL, deadline_ns);
     } else if (b->session->asked_ms != hold_ms) {
-        if (hf__zk_session(b->zk, hold_ms, deadline_ns, &s, NULL) != 0)
+        if (hf__zk_hold_session(b, deadline_ns, &s, NULL) != 0)
             return ZCONNECTIONLOSS;
         rc = hf__zk_move(b, s, deadline_ns);
         hf__zk_unuse(s);

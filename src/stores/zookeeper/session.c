@@ -99,57 +99,18 @@ static void unlink_session(struct session *s)
     s->zk->session_count--;
 }
 
-static bool has_lingering(struct session *s);
-
-/* Drops the connection without a word to the server: a list of servers it is not among. */
-static void abandon(struct session *s)
-{
-    struct timespec pause = {.tv_nsec = 1000000};
-
-    if (zoo_set_servers(s->zh, "127.0.0.1:1") != ZOK)
-        return;
-    for (int i = 0; i < 1000 && zoo_state(s->zh) == ZOO_CONNECTED_STATE; i++)
-        nanosleep(&pause, NULL);
-}
-
 /* Under the mutex, which is let go meanwhile: the library joins its threads. */
 static void close_session(struct session *s)
 {
     struct zk *zk = s->zk;
-    bool lingers = has_lingering(s);
 
     unlink_session(s);
     pthread_mutex_unlock(&zk->mutex);
-    if (s->zh != NULL) {
-        if (lingers)
-            abandon(s);
+    if (s->zh != NULL)
         zookeeper_close(s->zh);
-    }
     pthread_mutex_lock(&zk->mutex);
     hf__zk_free_watches(s);
     free(s);
-}
-
-struct search {
-    const struct session *session;
-    bool found;
-};
-
-static void look_for_lingering(struct hf__link *link, void *ctx)
-{
-    struct bidding *b = (struct bidding *)link;
-    struct search *search = ctx;
-
-    if (b->session == search->session && b->state == HF__ZK_LINGERING)
-        search->found = true;
-}
-
-static bool has_lingering(struct session *s)
-{
-    struct search search = {.session = s};
-
-    hf__table_each(&s->zk->biddings, look_for_lingering, &search);
-    return search.found;
 }
 
 void hf__zk_close_idle(struct zk *zk, int64_t now, bool all)
@@ -251,11 +212,6 @@ static int check(struct session *s, int64_t deadline_ns, hf_error *err)
             return hf__fail(err, HF_DENIED, "the user or the password is wrong");
         return hf__fail(err, HF_UNAVAILABLE, "no server of %s has answered", s->zk->hosts);
     }
-    if (s->timeout_ms < s->asked_ms)
-        return hf__fail(err, HF_UNSUPPORTED,
-                        "ttl and lock-delay are %lld ms, but the server ends sessions after %lld "
-                        "ms: ask for less, or raise its maxSessionTimeout",
-                        (long long)s->asked_ms, (long long)s->timeout_ms);
     return 0;
 }
 
@@ -279,6 +235,27 @@ int hf__zk_session(struct zk *zk, int64_t timeout_ms, int64_t deadline_ns,
     if (r == 0)
         *ret_session = s;
     return r;
+}
+
+int hf__zk_hold_session(struct bidding *b, int64_t deadline_ns, struct session **ret_session,
+                        hf_error *err)
+{
+    struct session *s;
+    int64_t hold_ms = hf__zk_hold_ms(b->ttl_ms, b->lock_delay_ms);
+    int r = hf__zk_session(b->zk, hold_ms, deadline_ns, &s, err);
+
+    if (r != 0)
+        return r;
+    if (b->ttl_ms > 0 && s->timeout_ms < hold_ms) {
+        r = hf__fail(err, HF_UNSUPPORTED,
+                     "ttl and lock-delay are %lld ms, but the server ends sessions after %lld ms: "
+                     "ask for less, or raise its maxSessionTimeout",
+                     (long long)hold_ms, (long long)s->timeout_ms);
+        hf__zk_unuse(s);
+        return r;
+    }
+    *ret_session = s;
+    return 0;
 }
 
 int64_t hf__zk_negotiate(struct zk *zk, int64_t asked_ms, int64_t deadline_ns)

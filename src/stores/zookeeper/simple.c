@@ -146,8 +146,7 @@ int hf__zk_simple_ask(struct bidding *b, const struct hf__bid *bid, int64_t dead
         return spent(b, ret_answer);
     if (b->session == NULL) {
         struct session *s;
-        int64_t hold_ms = hf__zk_hold_ms(b->ttl_ms, b->lock_delay_ms);
-        int code = hf__zk_session(b->zk, hold_ms, deadline_ns, &s, err);
+        int code = hf__zk_hold_session(b, deadline_ns, &s, err);
         if (code != 0)
             return code;
         pthread_mutex_lock(&b->zk->mutex);

@@ -150,6 +150,28 @@ int hf__zk_start_warden(struct zk *zk, hf_error *err)
     return r == 0 ? 0 : hf__fail(err, HF_SYSTEM, "the store's thread cannot be started");
 }
 
+struct search {
+    bool found;
+};
+
+/* A holder that was not released by the time the client is closed has lost its lock. */
+static void look_for_delay(struct hf__link *link, void *ctx)
+{
+    struct bidding *b = (struct bidding *)link;
+    bool lost = b->state == HF__ZK_JOINED && b->inside && b->claimed;
+
+    if (b->lock_delay_ms > 0 && (lost || b->state == HF__ZK_LINGERING))
+        ((struct search *)ctx)->found = true;
+}
+
+bool hf__zk_has_delay(struct zk *zk)
+{
+    struct search search = {0};
+
+    hf__table_each(&zk->biddings, look_for_delay, &search);
+    return search.found;
+}
+
 void hf__zk_stop_warden(struct zk *zk)
 {
     pthread_mutex_lock(&zk->mutex);

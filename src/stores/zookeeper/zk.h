@@ -48,6 +48,7 @@
 #define HF__ZK_IDLE_MS      60000    /* a session without a bid is closed after so long */
 
 struct zk;
+struct bidding;
 
 enum session_state { HF__ZK_CONNECTING, HF__ZK_CONNECTED, HF__ZK_DEAD };
 
@@ -97,6 +98,7 @@ struct wakeup {
 
 struct zk {
     struct hf__store base;
+    struct hf__host host; /* a copy: the warden may outlive the client */
     char *hosts, *prefix; /* "h1:2181,h2:2181"; "/locks" */
     char *credentials;    /* "user:password" or NULL */
     const struct ACL_vector *acl;
@@ -203,10 +205,13 @@ int hf__zk_fail(hf_error *err, int rc, const char *what);
 
 /* session.c ------------------------------------------------------------------------------------*/
 
-/* A connected session of this length; the caller becomes a user of it. HF_UNAVAILABLE,
- * HF_UNSUPPORTED (the server gives shorter ones only), HF_DENIED, HF_FULL, HF_NO_MEMORY. */
+/* A connected session of this length, or as near to it as the server gives; the caller becomes a
+ * user of it. HF_UNAVAILABLE, HF_DENIED, HF_FULL, HF_NO_MEMORY. */
 int hf__zk_session(struct zk *zk, int64_t timeout_ms, int64_t deadline_ns,
                    struct session **ret_session, hf_error *err);
+/* The session of a holder, which may not be shorter: HF_UNSUPPORTED. */
+int hf__zk_hold_session(struct bidding *b, int64_t deadline_ns, struct session **ret_session,
+                        hf_error *err);
 /* Any session, for looking. Closed with the last user if nobody has ever bid here. */
 int hf__zk_any_session(struct zk *zk, int64_t deadline_ns, struct session **ret_session,
                        hf_error *err);
@@ -252,6 +257,8 @@ void hf__zk_spend(struct bidding *b, int64_t retire_ms);
 /* warden.c -------------------------------------------------------------------------------------*/
 int hf__zk_start_warden(struct zk *zk, hf_error *err);
 void hf__zk_stop_warden(struct zk *zk);
+/* Whether a lock-delay runs, or is going to. Under the mutex. */
+bool hf__zk_has_delay(struct zk *zk);
 
 /* place.c: where a bid stands, and moving its node --------------------------------------------*/
 struct standing {
