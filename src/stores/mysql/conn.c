@@ -117,7 +117,11 @@ static int connect_by(struct hf__my *s, MYSQL *my, const struct hf__my_host *hos
                             host->host != NULL ? host->host : set->socket);
         wants = mysql_real_connect_cont(&done, my, came);
     }
-    return done == NULL ? hf__my_fail(mysql_errno(my), mysql_error(my), true, err) : 0;
+    if (done == NULL)
+        return hf__my_fail(mysql_errno(my), mysql_error(my), true, err);
+    if (host->tls != HF__MY_TLS_OFF && mysql_get_ssl_cipher(my) == NULL)
+        return hf__my_fail(2026, "the server does not offer TLS", true, err); /* no downgrade */
+    return 0;
 }
 
 /* A peer that vanished without a word is noticed within half a minute. */
