@@ -26,6 +26,11 @@ library:cmocka    libcmocka-dev        libcmocka-devel       cmocka      cmocka-
 library:hiredis   libhiredis-dev       hiredis-devel         hiredis     hiredis-dev
 library:openssl   libssl-dev           openssl-devel         openssl     openssl-dev
 command:redis-server redis-server      redis                 redis       redis
+command:openssl   openssl              openssl               openssl     openssl
+python:redis      python3-redis        python3-redis         python-redis py3-redis
+command:node      nodejs               nodejs                nodejs      nodejs
+command:npm       npm                  npm                   npm         npm
+command:flock     util-linux           util-linux            util-linux  util-linux-misc
 command:clang     clang                clang                 clang       clang
 fuzzer            libclang-rt-dev      compiler-rt           compiler-rt compiler-rt
 command:clang-format clang-format      clang-tools-extra     clang       clang-extra-tools
@@ -34,6 +39,11 @@ command:jq        jq                   jq                    jq          jq
 command:ps        procps               procps-ng             procps-ng   procps
 command:mandoc    mandoc               mandoc                mandoc      mandoc
 command:zsh       zsh                  zsh                   zsh         zsh
+package:libzookeeper-mt-dev libzookeeper-mt-dev - - -
+package:zookeeper zookeeper            -                     -           -
+package:libcurator-recipes-java libcurator-recipes-java - - -
+package:python3-kazoo python3-kazoo    -                     -           -
+command:javac     default-jdk-headless java-devel            jdk-openjdk openjdk17-jdk
 '
 
 say() {
@@ -52,6 +62,7 @@ is_met() {
     fuzzer) [ -e "$(clang -print-file-name=libclang_rt.fuzzer-"$(uname -m)".a 2>/dev/null)" ] ;;
     command:*) command -v "${1#*:}" >/dev/null 2>&1 ;;
     library:*) pkg-config --exists "${1#*:}" 2>/dev/null ;;
+    python:*) python3 -c "import ${1#*:}" 2>/dev/null || /usr/bin/python3 -c "import ${1#*:}" 2>/dev/null ;;
     package:*) [ "$(dpkg-query -W -f='${db:Status-Status}' "${1#*:}" 2>/dev/null)" = installed ] ;;
     *) return 1 ;;
     esac

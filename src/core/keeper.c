@@ -110,9 +110,7 @@ static void help_waiting(hf_lock *lock, int64_t now_ns)
 
 static void keep(hf_lock *lock, int64_t now_ns)
 {
-    if (now_ns >= lock->max_hold_ns)
-        hf__bidder_lose(&lock->bidder, HF_CAUSE_MAX_HOLD);
-    if (!hf__bidder_holds(&lock->bidder, now_ns)) {
+    if (!hf__lock_holds(lock, now_ns)) {
         hf__lock_tell_lost(lock);
         return;
     }

@@ -29,6 +29,12 @@ test_not_obtained_is_1_or_the_status_of_E() {
     is_free
 }
 
+test_a_store_that_excludes_nobody_is_refused() {
+    gives 64 holdfast run -u memory://x x touch wrong 2>err
+    grep -q "another store" err
+    not test -e wrong
+}
+
 test_cannot_execute_is_126_and_127() {
     gives 127 holdfast run x no-such-command 2>err
     grep -q "no-such-command" err

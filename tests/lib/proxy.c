@@ -30,6 +30,8 @@ struct way {
 struct link {
     int client, server;
     bool deaf;    /* what the server sends is lost */
+    bool mute;    /* what the client sends is held back */
+    bool gone;    /* the client has ended; what it sent may still be delivered */
     int64_t left; /* PROXY_CUT: bytes of the server until the end */
     struct way up, down;
 };
@@ -139,16 +141,21 @@ static bool serve(struct proxy *p, struct link *link, short up_events, short dow
     bool lost_up = p->mode == PROXY_HOLE, lost_down = link->deaf || lost_up;
     size_t most = p->mode == PROXY_CUT ? (size_t)link->left : HELD_MAX;
 
-    if (up_events != 0 && !fill(p, link->client, &link->up, true))
-        return false;
+    if (up_events != 0 && !fill(p, link->client, &link->up, true)) {
+        link->gone = true;
+        if (!link->mute)
+            return false;
+    }
     if (down_events != 0 && !fill(p, link->server, &link->down, false))
         return false;
     if (lost_up)
         link->up.len = 0;
     if (lost_down)
         link->down.len = 0;
-    if (p->mode != PROXY_C2S_HOLE && !pour(p, link->server, &link->up, HELD_MAX))
+    if (!link->mute && !pour(p, link->server, &link->up, HELD_MAX))
         return false;
+    if (link->gone)
+        return link->mute || link->up.len > 0;
     size_t before = link->down.len;
     if (!pour(p, link->client, &link->down, most))
         return false;
@@ -165,6 +172,7 @@ static void obey(struct proxy *p)
         if (p->links[i] == NULL)
             continue;
         p->links[i]->deaf |= p->mode == PROXY_S2C_HOLE;
+        p->links[i]->mute = p->mode == PROXY_C2S_HOLE;
         p->links[i]->left = p->number;
         if (p->mode == PROXY_RST)
             drop(p, i, true);
@@ -180,10 +188,10 @@ static size_t prepare(struct proxy *p, struct pollfd *fds)
     fds[count++] = (struct pollfd){.fd = p->kick[0], .events = POLLIN};
     fds[count++] = (struct pollfd){.fd = p->listener, .events = POLLIN};
     for (size_t i = 0; i < LINKS_MAX; i++) {
-        fds[count++] =
-            (struct pollfd){.fd = p->links[i] != NULL ? p->links[i]->client : -1, .events = POLLIN};
-        fds[count++] =
-            (struct pollfd){.fd = p->links[i] != NULL ? p->links[i]->server : -1, .events = POLLIN};
+        const struct link *link = p->links[i];
+        int client = link != NULL && !link->gone ? link->client : -1;
+        fds[count++] = (struct pollfd){.fd = client, .events = POLLIN};
+        fds[count++] = (struct pollfd){.fd = link != NULL ? link->server : -1, .events = POLLIN};
     }
     return count;
 }

@@ -8,8 +8,9 @@
 enum proxy_mode {
     PROXY_PASS,
     PROXY_DELAY,    /* everything arrives `number` ms late */
-    PROXY_C2S_HOLE, /* what the client sends is held back, and delivered when passing again */
-    PROXY_S2C_HOLE, /* what the server sends is lost, for this connection for ever */
+    PROXY_C2S_HOLE, /* of the connections there are, what the client sends is held back, and
+                       delivered when passing again, even if the client has gone; new ones pass */
+    PROXY_S2C_HOLE, /* of the connections there are, what the server sends is lost; new ones pass */
     PROXY_HOLE,     /* both are lost */
     PROXY_RST,      /* connections are reset, new ones too */
     PROXY_REFUSE,   /* new connections are closed at once; old ones go on */

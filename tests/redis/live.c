@@ -1,7 +1,13 @@
 /* See live.h. */
 #include "redis/live.h"
 
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -68,6 +74,87 @@ const char *url_of(int port, const char *options)
     if (options[0] == '\0')
         url[strlen(url) - 1] = '\0';
     return url;
+}
+
+int free_port(void)
+{
+    struct sockaddr_in here = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof here;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    assert_int_equal(bind(fd, (struct sockaddr *)&here, size), 0);
+    getsockname(fd, (struct sockaddr *)&here, &size);
+    close(fd);
+    return ntohs(here.sin_port);
+}
+
+static int answers(void *ctx)
+{
+    struct server *s = ctx;
+    redisContext *redis = redisConnect("127.0.0.1", s->port);
+    redisReply *reply = redis->err == 0 ? redisCommand(redis, "PING") : NULL;
+    bool yes = reply != NULL;
+
+    freeReplyObject(reply);
+    redisFree(redis);
+    return yes;
+}
+
+static void become_server(const struct server *s, const char *const *options)
+{
+    char port[16];
+    const char *argv[40] = {
+        "redis-server", "--bind", "127.0.0.1 127.0.0.2", "--port", port, "--dir", s->dir,
+        "--save",       "",       "--daemonize",         "no"};
+    int argc = 11, null = open("/dev/null", O_RDWR);
+
+    snprintf(port, sizeof port, "%d", s->port);
+    while (options != NULL && *options != NULL)
+        argv[argc++] = *options++;
+    dup2(null, 0);
+    dup2(null, 1);
+    dup2(null, 2);
+    execvp(argv[0], (char *const *)argv);
+    _exit(127);
+}
+
+void server_start(struct server *s, const char *const *options)
+{
+    if (s->dir[0] == '\0') {
+        snprintf(s->dir, sizeof s->dir, "/tmp/holdfast-redis.XXXXXX");
+        assert_non_null(mkdtemp(s->dir));
+    }
+    if (s->port == 0)
+        s->port = free_port();
+    s->pid = fork();
+    if (s->pid == 0)
+        become_server(s, options);
+    await("a redis-server to answer", answers, s);
+}
+
+void server_kill(struct server *s)
+{
+    kill(s->pid, SIGKILL);
+    waitpid(s->pid, NULL, 0);
+    s->pid = 0;
+}
+
+void server_clear(struct server *s)
+{
+    char command[100];
+
+    if (s->pid > 0)
+        server_kill(s);
+    snprintf(command, sizeof command, "rm -rf '%s'", s->dir);
+    assert_int_equal(system(command), 0);
+}
+
+redisContext *server_stranger(const struct server *s)
+{
+    redisContext *redis = redisConnect("127.0.0.1", s->port);
+
+    assert_int_equal(redis->err, 0);
+    return redis;
 }
 
 hf_client *open_at(const char *url)

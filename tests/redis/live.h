@@ -22,6 +22,20 @@ char *ask_text(redisContext *redis, const char *format, ...);
 /* "redis://127.0.0.1:<port>/0?<options>"; port 0: the server's own. Static storage per thread. */
 const char *url_of(int port, const char *options);
 
+int free_port(void);
+
+/* Another server, on loopback and in a directory that is thrown away. */
+struct server {
+    int pid, port;
+    char dir[64];
+};
+
+/* Starts it, with more options; `s->dir` "" makes a new one, else it starts on what is there. */
+void server_start(struct server *s, const char *const *options);
+void server_kill(struct server *s);  /* at once */
+void server_clear(struct server *s); /* kills it and removes its directory */
+redisContext *server_stranger(const struct server *s);
+
 hf_client *open_at(const char *url);
 hf_client *open_live(const char *options); /* at the server itself */
 

@@ -32,6 +32,21 @@ static long info(const char *section, const char *name)
     return number;
 }
 
+/* A waiter is in the queue a moment before its client listens. */
+static int is_listening(void *ctx)
+{
+    redisReply *channels = ask(redis, "PUBSUB CHANNELS holdfast.wake:*");
+    bool listening = channels->elements >= *(size_t *)ctx;
+
+    freeReplyObject(channels);
+    return listening;
+}
+
+static void await_listening(size_t clients)
+{
+    await("the clients to listen", is_listening, &clients);
+}
+
 #define CROWD 100
 
 static void c12_one_message_a_hand_over_among_a_hundred_clients(void **state)
@@ -50,6 +65,7 @@ static void c12_one_message_a_hand_over_among_a_hundred_clients(void **state)
         wait_in_thread(&w[i], clients[i], "a");
         await_waiting(holder, "a", i + 1);
     }
+    await_listening(CROWD);
     freeReplyObject(ask(redis, "CONFIG RESETSTAT"));
     hf_lock_release(lock, NULL);
     for (size_t i = 0; i < CROWD; i++) {
@@ -77,6 +93,7 @@ static void c12_one_subscriber_for_many_waiters_and_none_without(void **state)
         wait_in_thread(&w[i], client, "a");
         await_waiting(holder, "a", i + 1);
     }
+    await_listening(1);
     redisReply *channels = ask(redis, "PUBSUB CHANNELS holdfast.wake:*");
     assert_int_equal(channels->elements, 1);
     assert_int_equal(channels->element[0]->len, 14 + 32);
@@ -144,6 +161,7 @@ static void c12_message_of_a_stranger_is_not_believed(void **state)
     assert_int_equal(try_lock(holder, "a", 60000, &lock), HF_OK);
     wait_in_thread(&w, client, "a");
     await_waiting(holder, "a", 1);
+    await_listening(1);
     redisReply *channels = ask(redis, "PUBSUB CHANNELS holdfast.wake:*");
     static const char *const texts[] = {"",
                                         "x",

@@ -134,8 +134,7 @@ static int call_end(struct hf__pg *s, struct hf__pg_conn *c, const struct hf__pg
     return r;
 }
 
-/* Array literals: {"\\x61","\\x62"} and {1,2}. ---------------------------------------------------
- */
+/* Array literals: {"\\x61","\\x62"} and {1,2}. ------------------------------------------------- */
 
 static char *put_hex(char *at, const void *bytes, size_t len)
 {
