@@ -25,6 +25,9 @@ command:python3   python3              python3               python      python3
 library:cmocka    libcmocka-dev        libcmocka-devel       cmocka      cmocka-dev
 library:hiredis   libhiredis-dev       hiredis-devel         hiredis     hiredis-dev
 library:openssl   libssl-dev           openssl-devel         openssl     openssl-dev
+library:libpq     libpq-dev            libpq-devel           postgresql-libs libpq-dev
+command:psql      postgresql           postgresql-server     postgresql  postgresql
+command:pgbouncer pgbouncer            pgbouncer             pgbouncer   pgbouncer
 command:redis-server redis-server      redis                 redis       redis
 command:openssl   openssl              openssl               openssl     openssl
 python:redis      python3-redis        python3-redis         python-redis py3-redis
