@@ -32,6 +32,9 @@ command:etcdctl   etcd-client          etcd                  etcd        etcd-ct
 command:curl      curl                 curl                  curl        curl
 library:hiredis   libhiredis-dev       hiredis-devel         hiredis     hiredis-dev
 library:openssl   libssl-dev           openssl-devel         openssl     openssl-dev
+library:libpq     libpq-dev            libpq-devel           postgresql-libs libpq-dev
+command:psql      postgresql           postgresql-server     postgresql  postgresql
+command:pgbouncer pgbouncer            pgbouncer             pgbouncer   pgbouncer
 command:redis-server redis-server      redis                 redis       redis
 command:openssl   openssl              openssl               openssl     openssl
 python:redis      python3-redis        python3-redis         python-redis py3-redis
