@@ -6,7 +6,7 @@
  * it, and lease/revoke, which is what the recipe needs of anybody; and against the server's own
  * lock/lock and lock/unlock between the same two lease calls.
  * hand-over: from just before a release to the return of the acquire that waited, with 2 and
- * with 500 waiting, against a delete and the arrival of its event at a watch. */
+ * with 100 waiting, against a delete and the arrival of its event at a watch. */
 #include <curl/curl.h>
 #include <holdfast.h>
 #include <pthread.h>
@@ -267,7 +267,7 @@ int main(int argc, char **argv)
         measure_pairs(one, curl, (int)strtol(argv[3], NULL, 10));
         measure_bare_handover(curl, (int)strtol(argv[4], NULL, 10));
         measure_handover(one, other, (int)strtol(argv[4], NULL, 10) / 4, 2);
-        measure_handover(one, other, (int)strtol(argv[4], NULL, 10), 500);
+        measure_handover(one, other, (int)strtol(argv[4], NULL, 10), 100);
     }
     hf_close(one);
     hf_close(other);
