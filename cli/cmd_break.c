@@ -25,7 +25,7 @@ static void tell(const char *name, const hf_entry *was, const hf_entry *is)
     else
         cli_print_text(stdout, ticket);
     if (was != NULL && was->place == HF_PLACE_WAITING) {
-        puts(" no longer waits");
+        puts(" has lost its place in the queue");
         return;
     }
     fputs(" no longer holds ", stdout);

@@ -77,7 +77,11 @@ static int prepare(struct run *r)
     int error = r->set->guard ? guard_start(&r->guard) : 0;
     if (error != 0)
         return cli_fail(EXIT_MACHINE, "cannot start the guard: %s", strerror(error));
-    return cli_open(r->cli, &r->client);
+    int status = cli_open(r->cli, &r->client);
+    if (status == 0 && !(hf_capabilities(r->client) & HF_CAN_PROCESS))
+        status = cli_fail(EXIT_USAGE, "this store's locks exclude nobody outside this process; use "
+                                      "another store");
+    return status;
 }
 
 static int refuse_nested(struct run *r)

@@ -12,7 +12,8 @@
  *  - The locks are advisory. Whoever can write to the store can forge them.
  *  - Not every store keeps every clause. hf_capabilities() tells; a call that needs what is missing
  *    returns HF_UNSUPPORTED, it never pretends. What each store promises: docs/GUARANTEES.md.
- *  - A handle is of no use in a forked child: every call there returns HF_FORKED and does nothing.
+ *  - A handle is of no use in a forked child: whatever would touch the store or free something returns
+ *    HF_FORKED and does nothing, a lock says LOST, and a cancel does not fire.
  *  - The library starts threads (none before the first acquire). It installs no signal handler,
  *    prints nothing, and keeps no global state but the loaded modules and the memory:// stores.
  *
@@ -20,12 +21,12 @@
  * -----------
  *  - Functions that can fail return 0 (HF_OK) or a negative HF_ code. Out-parameters named ret_ are
  *    written on success only. `err` may be NULL; otherwise it is filled in on failure.
- *  - Inputs are copied. Strings returned as `const char *` are borrowed: the comment says until
- * when.
+ *  - Inputs are copied. Strings returned as `const char *` are borrowed: the comment says for how long.
  *  - A name is 1 to 512 arbitrary bytes, compared as bytes. Pass HF_NTS as its length if it ends in
  *    NUL. Durations are in milliseconds.
- *  - Every function may be called from any thread, on the same handle too, unless it says
- * otherwise; but no handle may be used after, or while, another thread frees it.
+ *  - Every function may be called from any thread, on the same handle too, unless it says otherwise;
+ *    but no handle may be used after, or while, another thread frees it. No call is a cancellation
+ *    point of pthread_cancel().
  */
 #ifndef HOLDFAST_H
 #define HOLDFAST_H
@@ -61,8 +62,7 @@ typedef struct hf_cancel hf_cancel; /* a way to end another thread's wait */
 typedef struct hf_gate hf_gate;     /* remembers, beside a resource, whom it has already seen */
 typedef struct hf_view hf_view;     /* what was found by hf_inspect() */
 
-/* Errors: code, value, exit status of the command, text. ------------------------------------------
- */
+/* Errors: code, value, exit status of the command, text. -------------------------------------- */
 #define HF_ERRORS(X)                                                                      \
     X(HF_BUSY, -1, 1, "somebody else holds it")                                           \
     X(HF_TIMEOUT, -2, 1, "not obtained in time; nothing is left in the store")            \
@@ -86,17 +86,16 @@ typedef struct hf_view hf_view;     /* what was found by hf_inspect() */
 
 enum hf_code {
     HF_OK = 0,
-#define X(code, value, status, text) code = value,
-    HF_ERRORS(X)
-#undef X
+#define HF__X(code, value, status, text) code = value,
+    HF_ERRORS(HF__X)
+#undef HF__X
 };
 
 typedef struct hf_error {
-    int code;            /* HF_OK or the value that was returned */
+    int code;            /* the value that was returned; nothing is written on success */
     int retriable;       /* the same call may succeed later */
     long store_code;     /* the store's own number (SQLite result code, errno, ...), 0 if none */
-    int64_t may_hold_ms; /* HF_UNKNOWN from an acquire: the lock may be ours for so long; -1: for
-                            ever */
+    int64_t may_hold_ms; /* HF_UNKNOWN: the store may hold it for us for so long; -1: for ever */
     char text[400];      /* one line, outermost first: "acquire 'x': sqlite: disk is full" */
 } hf_error;
 
@@ -104,8 +103,7 @@ const char *hf_code_name(int code); /* "HF_BUSY"; never NULL; static */
 const char *hf_code_text(int code); /* the text of the list above; never NULL; static */
 int hf_code_exit_status(int code);  /* the command's exit status for it; 70 for an unknown code */
 
-/* Clients. ----------------------------------------------------------------------------------------
- */
+/* Clients. ------------------------------------------------------------------------------------ */
 typedef struct hf_client_options {
     size_t size;         /* sizeof(hf_client_options) */
     const char *program; /* who asks, as `show` tells it; NULL: the name of this program */
@@ -123,7 +121,7 @@ int hf_open(const char *url, const hf_client_options *opt, hf_client **ret_clien
 /* Releases what is still held, wakes everybody who waits (they return HF_CLOSED), joins the threads
  * and frees the client. Nothing of the library runs afterwards; no callback is under way. Lock
  * handles of this client stay valid only for hf_lock_release(), which then just frees them, and for
- * the questions about a lock, which then say LOST. NULL is fine. Not from a callback. */
+ * the questions about a lock, which then say LOST. NULL is fine. In a callback it does nothing. */
 void hf_close(hf_client *client);
 
 /* What the store can do: one bit a capability. */
@@ -143,14 +141,13 @@ void hf_close(hf_client *client);
     X(HF_CAN_PERSIST, 12, "persist", "never-expiring locks survive a restart of the store")
 
 enum hf_capability {
-#define X(id, bit, name, text) id = 1 << bit,
-    HF_CAPABILITIES(X)
-#undef X
+#define HF__X(id, bit, name, text) id = 1 << bit,
+    HF_CAPABILITIES(HF__X)
+#undef HF__X
 };
 uint32_t hf_capabilities(const hf_client *client);
 
-/* Acquiring. --------------------------------------------------------------------------------------
- */
+/* Acquiring. ---------------------------------------------------------------------------------- */
 typedef enum hf_mode { HF_EXCLUSIVE = 0, HF_SHARED = 1 } hf_mode;
 
 #define HF_CAUSES(X)                                                                          \
@@ -163,16 +160,16 @@ typedef enum hf_mode { HF_EXCLUSIVE = 0, HF_SHARED = 1 } hf_mode;
     X(HF_CAUSE_CLOSED, "the client was closed")
 
 typedef enum hf_cause {
-#define X(id, text) id,
-    HF_CAUSES(X)
-#undef X
+#define HF__X(id, text) id,
+    HF_CAUSES(HF__X)
+#undef HF__X
 } hf_cause;
 const char *hf_cause_text(hf_cause cause);
 
 /* Called on a thread of the library that does nothing else, one call at a time per client. A slow
- * callback delays other callbacks, never a renewal. It may ask about the lock; it must not call
- * hf_lock_release() or hf_close(). `lock` is valid during the call: hf_lock_release() waits for it.
- */
+ * callback delays other callbacks, never a renewal. It may ask about the lock, but neither release nor
+ * detach it: that is HF_DEADLOCK, and the handle stays. `lock` is valid during the call:
+ * hf_lock_release() waits for it. */
 typedef void hf_lock_callback(hf_lock *lock, hf_cause cause, void *arg);
 
 /* Called on the waiting thread each time the store has answered "queued". `position` counts from 1.
@@ -186,17 +183,19 @@ typedef struct hf_options {
     hf_mode mode;          /* HF_EXCLUSIVE or HF_SHARED */
     uint32_t limit;        /* HF_SHARED: at most so many holders; 0: no limit */
     int64_t ttl_ms;        /* the lease; 0: HF_TTL_DEFAULT_MS; HF_NEVER: until released or broken */
-    int64_t wait_ms;       /* 0: do not wait; HF_FOREVER; measured on CLOCK_BOOTTIME */
+    int64_t wait_ms;       /* 0: do not wait for others; HF_FOREVER; on CLOCK_BOOTTIME. A store that
+                              does not answer is borne for its op_timeout in any case */
     int64_t lock_delay_ms; /* how long it stays closed if we vanish instead of releasing it */
     int64_t max_hold_ms;   /* the keeper stops renewing after so long, the lock is LOST; 0: no cap;
                               needs a lease */
-    int reentrant;         /* the same owner may acquire again and releases as often */
+    int reentrant;         /* the same owner may acquire again, on the terms of the first time, and
+                              releases as often */
     uint64_t owner;        /* who is "the same owner"; 0: the calling thread */
     int by_hand;           /* the keeper does not renew: call hf_lock_renew() */
     int confirmed;         /* return only when the store knows that we know: for a command that
                               detaches, or where max_hold matters to the millisecond */
     const char *note;      /* shown to people who ask who holds it; at most HF_NOTE_MAX bytes */
-    hf_cancel *cancel;     /* ends the wait when fired */
+    hf_cancel *cancel;     /* ends the wait when fired; if fired before, nothing is tried */
     hf_lock_callback *on_at_risk; /* a renewal is overdue; the lock is still ours */
     hf_lock_callback *on_lost;    /* the lock is lost; at most once */
     hf_wait_callback *on_wait;    /* still waiting */
@@ -213,16 +212,17 @@ typedef struct hf_options {
  * acquire of what this owner holds gives the same handle again and counts.
  * Errors: HF_BUSY (no wait asked, somebody is inside or waits), HF_TIMEOUT, HF_CANCELLED,
  * HF_CLOSED, HF_DEADLOCK (this owner has it already, or asks for a stronger mode), HF_LOST
- * (re-entering a lock that was lost), HF_UNSUPPORTED, HF_INVALID, HF_FULL, HF_UNAVAILABLE (surely
- * not obtained), HF_UNKNOWN (err->may_hold_ms; the keeper goes on withdrawing), HF_DENIED,
+ * (re-entering a lock that was lost), HF_UNSUPPORTED, HF_INVALID, HF_FULL (also: 10,000
+ * wait already), HF_UNAVAILABLE (surely not obtained), HF_UNKNOWN (err->may_hold_ms; the keeper goes on withdrawing), HF_DENIED,
  * HF_CORRUPT, HF_FORKED, HF_NO_MEMORY, HF_SYSTEM. */
 int hf_acquire(hf_client *client, const char *name, size_t name_len, const hf_options *opt,
                hf_lock **ret_lock, hf_error *err);
 
 /* Gives the lock back and frees the handle, whatever is returned; a reentrant one only counts down
  * until the last. NULL is fine and returns HF_OK.
- * Errors: HF_STALE (it was no longer ours: lost, broken or expired; nothing was changed),
- * HF_UNKNOWN (the keeper goes on trying until the lease ends; a lock that never expires may stay
+ * Errors: HF_STALE (it was no longer ours: lost, broken or expired; nothing was changed, except that a
+ * lock lost by max_hold alone opens now instead of at the end of its lease), HF_DEADLOCK (see
+ * hf_lock_callback: not freed), HF_UNKNOWN (the keeper goes on trying until the lease ends; a lock that never expires may stay
  * behind), HF_FORKED, HF_CLOSED (the client is closed: freed only), HF_UNAVAILABLE, HF_DENIED,
  * HF_CORRUPT. */
 int hf_lock_release(hf_lock *lock, hf_error *err);
@@ -234,13 +234,14 @@ int hf_lock_renew(hf_lock *lock, hf_error *err);
 
 /* Frees the handle but leaves the lock in the store, where it lasts until its lease ends or
  * somebody with the ticket adopts it. Keep hf_lock_ticket() first.
- * Errors: HF_UNSUPPORTED, HF_LOST, HF_INVALID (held more than once), HF_FORKED, HF_CLOSED: then the
- * handle is as before. */
+ * Errors: HF_UNSUPPORTED, HF_LOST, HF_INVALID (held more than once), HF_DEADLOCK (in its callback),
+ * HF_FORKED, HF_CLOSED: then the handle is as before. */
 int hf_lock_detach(hf_lock *lock, hf_error *err);
 
 /* Takes over a lock by its ticket, from hf_lock_detach() or another process, and restarts its
  * lease. Only by_hand, max_hold_ms, reentrant, owner and the callbacks of `opt` count; the rest is
- * as it was bid. Errors: HF_STALE (this ticket holds nothing), HF_UNSUPPORTED, HF_DEADLOCK, and
+ * as it was bid. The token stays the same: adopt only what its former holder has detached, or when that
+ * one is dead, for nothing tells the two apart. Errors: HF_STALE (this ticket holds nothing), HF_UNSUPPORTED, HF_DEADLOCK, and
  * those of hf_acquire(). */
 int hf_adopt(hf_client *client, const char *name, size_t name_len, const char *ticket,
              const hf_options *opt, hf_lock **ret_lock, hf_error *err);
@@ -251,8 +252,7 @@ int hf_cancel_new(hf_cancel **ret_cancel); /* HF_NO_MEMORY, HF_SYSTEM */
 void hf_cancel_fire(hf_cancel *cancel);    /* async-signal-safe */
 void hf_cancel_free(hf_cancel *cancel);    /* NULL is fine */
 
-/* Asking a lock. None of these touches the network. -----------------------------------------------
- */
+/* Asking a lock. None of these touches the network. ------------------------------------------- */
 typedef enum hf_state {
     HF_STATE_HELD = 0,    /* ours for hf_lock_remaining_ms() at least */
     HF_STATE_AT_RISK = 1, /* still ours, but a renewal is overdue */
@@ -282,8 +282,7 @@ int hf_lock_sequencer(const hf_lock *lock, char *buf, size_t size);
 const char *hf_lock_ticket(const hf_lock *lock);                /* borrowed until the release */
 const char *hf_lock_name(const hf_lock *lock, size_t *ret_len); /* borrowed; also ends in NUL */
 
-/* At the resource. --------------------------------------------------------------------------------
- */
+/* At the resource. ---------------------------------------------------------------------------- */
 
 /* Asks the store whether the grant behind this sequencer is live now.
  * HF_OK: it is. HF_STALE: it is not. Errors: HF_INVALID, HF_UNSUPPORTED, HF_UNAVAILABLE,
@@ -303,8 +302,7 @@ int hf_gate_restore(hf_gate *gate, const char *name, size_t name_len, uint64_t e
                     uint64_t highest); /* raises, never lowers */
 void hf_gate_free(hf_gate *gate);
 
-/* Looking at, and mending, a store. ---------------------------------------------------------------
- */
+/* Looking at, and mending, a store. ----------------------------------------------------------- */
 typedef enum hf_place {
     HF_PLACE_INSIDE = 0,    /* holds the lock */
     HF_PLACE_LINGERING = 1, /* vanished or broken; keeps the lock closed for its lock-delay */
@@ -350,7 +348,7 @@ void hf_view_free(hf_view *view);
 
 /* Takes the lock away from a ticket. A leased holder keeps the lock closed until its lease ends (it
  * may be alive and will be told LOST in time), `now` cuts that short; a claimed one's lock-delay
- * follows. A waiter is withdrawn. Errors: HF_NOT_FOUND, HF_UNSUPPORTED, HF_INVALID, and the
+ * follows. A waiter loses its place; if its client lives, it bids anew at the tail. Errors: HF_NOT_FOUND, HF_UNSUPPORTED, HF_INVALID, and the
  * store's. */
 int hf_break(hf_client *client, const char *name, size_t name_len, const char *ticket, int now,
              hf_error *err);

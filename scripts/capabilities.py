@@ -14,7 +14,8 @@ BEGIN, END = "<!-- capability table -->\n", "<!-- end of capability table -->"
 
 
 def printed_table(log_path):
-    """The head and the rows of all runs of the suite, stores in the order of their names."""
+    """The head and the rows of all runs of the suite, stores in the order of their names. Another way
+    to the same store (redis+unix) has a row of its own only if that differs."""
     head, rows = [], {}
     with open(log_path, encoding="utf-8", errors="replace") as log:
         for line in log:
@@ -22,6 +23,9 @@ def printed_table(log_path):
             if len(table) >= 3 and table[0].startswith("| store |"):
                 head = table[:2]
                 rows.update((row.split("|")[1].strip(), row) for row in table[2:])
+    for store in [s for s in rows if "+" in s]:
+        if rows[store].replace(store, store.split("+")[0], 1) == rows.get(store.split("+")[0]):
+            del rows[store]
     return "".join(line + "\n" for line in head + [rows[store] for store in sorted(rows)])
 
 

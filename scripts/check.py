@@ -20,7 +20,7 @@ TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 OUT = os.path.join(TOP, "build-check")
 CPUS = os.cpu_count() or 2
 GCC = {"CC": "gcc", "CXX": "g++"}
-TELLING = re.compile(r"FAIL|not ok|[Ee]rror|ERROR|Sanitizer|Assert|Traceback")
+TELLING = re.compile(r"FAIL|not ok|error:|ERROR|Sanitizer|Assert|Traceback")
 
 
 class StepFailed(Exception):
@@ -108,14 +108,14 @@ def leg_asan(leg):
     leg.build("-Db_sanitize=address,undefined", "-Db_lundef=false",
               "-Dc_args=-fno-sanitize-recover=undefined", **GCC)
     leg.test("unit", "doorman", "conformance", "fault", "cli", "examples", slower=3,
-             HOLDFAST_TEST_SHORT="1", ASAN_OPTIONS="detect_stack_use_after_return=1",
+             ASAN_OPTIONS="detect_stack_use_after_return=1",
              UBSAN_OPTIONS="print_stacktrace=1")
 
 
 def leg_tsan(leg):
     """Data races and lock order."""
     leg.build("-Db_sanitize=thread", "-Db_lundef=false", **GCC)
-    leg.test("unit", "doorman", "conformance", "examples", slower=5, HOLDFAST_TEST_SHORT="1",
+    leg.test("unit", "doorman", "conformance", "examples", slower=5,
              TSAN_OPTIONS="halt_on_error=1 second_deadlock_stack=1")
 
 

@@ -25,6 +25,22 @@ command:g++       g++                  gcc-c++               gcc         g++
 command:python3   python3              python3               python      python3
 command:mariadbd  mariadb-server       mariadb-server        mariadb     mariadb
 library:cmocka    libcmocka-dev        libcmocka-devel       cmocka      cmocka-dev
+library:libcurl   libcurl4-openssl-dev libcurl-devel         curl        curl-dev
+library:jansson   libjansson-dev       jansson-devel         jansson     jansson-dev
+command:etcd      etcd-server          etcd                  etcd        etcd
+command:etcdctl   etcd-client          etcd                  etcd        etcd-ctl
+command:curl      curl                 curl                  curl        curl
+library:hiredis   libhiredis-dev       hiredis-devel         hiredis     hiredis-dev
+library:openssl   libssl-dev           openssl-devel         openssl     openssl-dev
+library:libpq     libpq-dev            libpq-devel           postgresql-libs libpq-dev
+command:psql      postgresql           postgresql-server     postgresql  postgresql
+command:pgbouncer pgbouncer            pgbouncer             pgbouncer   pgbouncer
+command:redis-server redis-server      redis                 redis       redis
+command:openssl   openssl              openssl               openssl     openssl
+python:redis      python3-redis        python3-redis         python-redis py3-redis
+command:node      nodejs               nodejs                nodejs      nodejs
+command:npm       npm                  npm                   npm         npm
+command:flock     util-linux           util-linux            util-linux  util-linux-misc
 command:clang     clang                clang                 clang       clang
 fuzzer            libclang-rt-dev      compiler-rt           compiler-rt compiler-rt
 command:clang-format clang-format      clang-tools-extra     clang       clang-extra-tools
@@ -33,6 +49,11 @@ command:jq        jq                   jq                    jq          jq
 command:ps        procps               procps-ng             procps-ng   procps
 command:mandoc    mandoc               mandoc                mandoc      mandoc
 command:zsh       zsh                  zsh                   zsh         zsh
+package:libzookeeper-mt-dev libzookeeper-mt-dev - - -
+package:zookeeper zookeeper            -                     -           -
+package:libcurator-recipes-java libcurator-recipes-java - - -
+package:python3-kazoo python3-kazoo    -                     -           -
+command:javac     default-jdk-headless java-devel            jdk-openjdk openjdk17-jdk
 '
 
 say() {
@@ -51,6 +72,7 @@ is_met() {
     fuzzer) [ -e "$(clang -print-file-name=libclang_rt.fuzzer-"$(uname -m)".a 2>/dev/null)" ] ;;
     command:*) command -v "${1#*:}" >/dev/null 2>&1 ;;
     library:*) pkg-config --exists "${1#*:}" 2>/dev/null ;;
+    python:*) python3 -c "import ${1#*:}" 2>/dev/null || /usr/bin/python3 -c "import ${1#*:}" 2>/dev/null ;;
     package:*) [ "$(dpkg-query -W -f='${db:Status-Status}' "${1#*:}" 2>/dev/null)" = installed ] ;;
     *) return 1 ;;
     esac

@@ -71,7 +71,7 @@ def add_program(tally, name, output, status):
     cases = _cases(output) if status != "skipped" else None
     if cases is None:
         passed, failed, skipped = (int(status == s) for s in ("passed", "failed", "skipped"))
-        names = [""] if skipped else []
+        names = (SKIP.findall(output)[:1] or [""]) if skipped else []  # with the reason, if it says so
     else:
         passed, failed, skipped, names = cases
         if status == "failed" and failed == 0:

@@ -85,11 +85,6 @@ static int sleep_until_news(struct bid *bid)
     return ours ? 1 : 0;
 }
 
-static int64_t moment_after(int64_t now_ns, int64_t ms)
-{
-    return ms == HF__NEVER ? INT64_MAX : now_ns + ms * HF__NS_PER_MS;
-}
-
 /* Queued: sleeps until it is worth asking again. 0 ask, 1 ours, negative the reason to give up. */
 static int wait_in_queue(struct bid *bid, const struct hf__answer *answer)
 {
@@ -106,10 +101,12 @@ static int wait_in_queue(struct bid *bid, const struct hf__answer *answer)
         return 0; /* now that somebody listens, tell the store where to call */
     }
     if (r == 0) {
-        w->ask_ns = moment_after(hf__now_ns(client->env), answer->ask_again_ms);
+        w->ask_ns = hf__moment_after(hf__now_ns(client->env), answer->ask_again_ms);
         w->sign_ns =
             hf__lease_renew_ns(answer->sent_ns, hf__provisional_lease_ms(bid->lock->bid.ttl_ms));
         r = sleep_until_news(bid);
+        if (r < 0)
+            hf__fail(bid->err, r, NULL);
     }
     hf__unlock_client(client);
     return r;
@@ -134,10 +131,13 @@ static int wait_for_store(struct bid *bid, int code)
         bid->waiter.ask_ns = now_ns + hf__backoff_ns(client, bid->failures++);
         bid->waiter.sign_ns = INT64_MAX;
         r = sleep_until_news(bid);
+        if (r == HF_TIMEOUT) /* that the store is away tells more */
+            r = code;
+        else if (r < 0)
+            hf__fail(bid->err, r, NULL);
     }
     hf__unlock_client(client);
-    /* A reason to give up is told as such, but a store that is away is the better reason. */
-    return r == HF_TIMEOUT ? code : r;
+    return r;
 }
 
 /* Whether the caller may only have it when the store knows that it knows (doorman's rule 5). */
@@ -154,7 +154,7 @@ static bool needs_claim(const struct bid *bid)
     if (lock->bid.ttl_ms == 0 || lock->bid.lock_delay_ms > 0 || bid->opt->confirmed)
         return true;
     return bid->opt->max_hold_ms > 0 &&
-           hf__now_ns(bid->client->env) + bid->opt->max_hold_ms * HF__NS_PER_MS > deadline_ns;
+           hf__moment_after(hf__now_ns(bid->client->env), bid->opt->max_hold_ms) > deadline_ns;
 }
 
 /* Ours by the bidder's account. 0: it is settled; 1: it slipped away, bid anew; negative: give up.
@@ -172,12 +172,14 @@ static int confirm(struct bid *bid)
             return r;
     }
     hf__lock_client(client);
+    if (!(client->store->capabilities & HF_CAN_LEASE))
+        hf__keeper_listen(client, INT64_MAX); /* how else to hear that its connection is lost? */
     hf__wait_end(lock);
     bool held = hf__bidder_holds(&lock->bidder, hf__now_ns(client->env));
     if (held) {
         lock->held_ns = hf__now_ns(client->env);
         if (bid->opt->max_hold_ms > 0)
-            lock->max_hold_ns = lock->held_ns + bid->opt->max_hold_ms * HF__NS_PER_MS;
+            lock->max_hold_ns = hf__moment_after(lock->held_ns, bid->opt->max_hold_ms);
         lock->duty = HF__KEEP;
         hf__keeper_schedule(lock);
     }
@@ -213,10 +215,6 @@ static int give_up(struct bid *bid, int code)
     bool left = b->unanswered || b->phase == HF__QUEUEING || b->phase == HF__HOLDING;
     hf__unlock_client(bid->client);
 
-    bool store_said_why = code == HF_UNAVAILABLE || code == HF_UNKNOWN || code == HF_DENIED ||
-                          code == HF_CORRUPT || code == HF_SYSTEM || code == HF_NO_MEMORY;
-    if (!store_said_why)
-        hf__fail(bid->err, code, NULL);
     if (left && hf__undo(lock, false, &undo_error) < 0) {
         if (bid->err != NULL)
             *bid->err = undo_error;
@@ -258,9 +256,10 @@ static int run(struct bid *bid)
             advice = HF__REBID;
         }
         if (advice == HF__REFUSED)
-            return give_up(bid, HF_BUSY);
+            return give_up(bid, hf__fail(bid->err, HF_BUSY, NULL));
         if (advice == HF__NO_ROOM)
-            return give_up(bid, HF_FULL);
+            return give_up(bid,
+                           hf__fail(bid->err, HF_FULL, "the queue is full (%d)", HF__QUEUE_MAX));
         if (advice == HF__REBID && (r = start_afresh(bid)) < 0)
             return r;
     }
@@ -270,15 +269,16 @@ int hf__bid(hf_lock *lock, const hf_options *opt, hf_error *err)
 {
     hf_client *client = lock->client;
     int64_t now_ns = hf__now_ns(client->env);
-    struct bid bid = {
-        .lock = lock,
-        .client = client,
-        .opt = opt,
-        .err = err,
-        .waiter = {.until_ns = opt->wait_ms > 0 ? now_ns + opt->wait_ms * HF__NS_PER_MS : INT64_MAX,
-                   .ask_ns = INT64_MAX,
-                   .sign_ns = INT64_MAX,
-                   .cancel = opt->cancel}};
+    struct bid bid = {.lock = lock,
+                      .client = client,
+                      .opt = opt,
+                      .err = err,
+                      .waiter = {.until_ns = opt->wait_ms > 0
+                                                 ? hf__moment_after(now_ns, opt->wait_ms)
+                                                 : INT64_MAX,
+                                 .ask_ns = INT64_MAX,
+                                 .sign_ns = INT64_MAX,
+                                 .cancel = opt->cancel}};
 
     if (opt->cancel != NULL && hf__cancel_fired(opt->cancel))
         return hf__fail(err, HF_CANCELLED, NULL);

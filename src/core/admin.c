@@ -23,7 +23,8 @@ int hf_break(hf_client *client, const char *name, size_t name_len, const char *t
 {
     struct hf__bid bid = {.name = name};
     char shown[80];
-    int r = hf__enter(client, err);
+    struct hf__visit visit;
+    int r = hf__enter(client, &visit, err);
 
     if (r < 0)
         return r;
@@ -34,14 +35,15 @@ int hf_break(hf_client *client, const char *name, size_t name_len, const char *t
         r = break_ticket(client, &bid, now != 0, err);
     if (r < 0 && bid.name_len > 0)
         hf__wrap(err, r, "break '%s'", hf__printable(name, bid.name_len, shown, sizeof shown));
-    hf__leave(client);
+    hf__leave(client, &visit);
     return r;
 }
 
 static int upkeep(hf_client *client, enum hf__upkeep what, int64_t retain_ms, uint64_t *ret_count,
                   hf_error *err)
 {
-    int r = hf__enter(client, err);
+    struct hf__visit visit;
+    int r = hf__enter(client, &visit, err);
 
     if (r < 0)
         return r;
@@ -49,7 +51,7 @@ static int upkeep(hf_client *client, enum hf__upkeep what, int64_t retain_ms, ui
     if (client->store->type->upkeep != NULL)
         r = client->store->type->upkeep(client->store, what, retain_ms, hf__op_deadline(client),
                                         ret_count, err);
-    hf__leave(client);
+    hf__leave(client, &visit);
     return r;
 }
 
@@ -73,7 +75,8 @@ int hf_purge(hf_client *client, int64_t retain_ms, uint64_t *ret_count, hf_error
 
 int hf_diagnose(hf_client *client, hf_finding_callback *found, void *arg, hf_error *err)
 {
-    int r = hf__enter(client, err);
+    struct hf__visit visit;
+    int r = hf__enter(client, &visit, err);
 
     if (r < 0)
         return r;
@@ -81,6 +84,6 @@ int hf_diagnose(hf_client *client, hf_finding_callback *found, void *arg, hf_err
         r = hf__fail(err, HF_INVALID, "there is nobody to tell");
     else if (client->store->type->diagnose != NULL)
         r = client->store->type->diagnose(client->store, found, arg, hf__op_deadline(client), err);
-    hf__leave(client);
+    hf__leave(client, &visit);
     return r;
 }

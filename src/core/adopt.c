@@ -81,7 +81,7 @@ int hf__adopt(hf_lock *lock, const char *ticket, const hf_options *opt, hf_error
     hf__lock_client(client);
     lock->held_ns = hf__now_ns(client->env);
     if (opt->max_hold_ms > 0)
-        lock->max_hold_ns = lock->held_ns + opt->max_hold_ms * HF__NS_PER_MS;
+        lock->max_hold_ns = hf__moment_after(lock->held_ns, opt->max_hold_ms);
     lock->duty = HF__KEEP;
     hf__keeper_schedule(lock);
     hf__unlock_client(client);

@@ -10,10 +10,12 @@
 
 int hf_cancel_new(hf_cancel **ret_cancel)
 {
+    if (ret_cancel == NULL)
+        return HF_INVALID;
     hf_cancel *cancel = malloc(sizeof *cancel);
-
     if (cancel == NULL)
         return HF_NO_MEMORY;
+    cancel->pid = getpid();
     cancel->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (cancel->fd < 0) {
         free(cancel);
@@ -25,6 +27,9 @@ int hf_cancel_new(hf_cancel **ret_cancel)
 
 void hf_cancel_fire(hf_cancel *cancel)
 {
+    /* A forked child has the descriptor too, and the signal handler, but nothing to cancel. */
+    if (cancel == NULL || cancel->pid != getpid())
+        return;
     int saved = errno; /* a signal handler must not change it */
     uint64_t one = 1;
     ssize_t n = write(cancel->fd, &one, sizeof one);

@@ -92,7 +92,8 @@ static int read_common_options(hf_client *client, const char *text, hf_error *er
 int hf__open(const char *url, const hf_client_options *opt, const struct hf_env *env,
              hf_client **ret_client, hf_error *err)
 {
-    if (ret_client == NULL || (opt != NULL && opt->size == 0))
+    if (ret_client == NULL ||
+        (opt != NULL && (opt->size < sizeof *opt || opt->size > 8 * sizeof *opt)))
         return hf__fail(err, HF_INVALID, "open: set options.size and pass a place for the client");
 
     hf_client *client = new_client(env);
@@ -120,6 +121,7 @@ int hf__open(const char *url, const hf_client_options *opt, const struct hf_env 
         free_client(client);
         return r;
     }
+    client->capabilities = client->store->capabilities;
     *ret_client = client;
     return 0;
 }
@@ -129,26 +131,30 @@ int hf_open(const char *url, const hf_client_options *opt, hf_client **ret_clien
     return hf__open(url, opt, NULL, ret_client, err);
 }
 
-int hf__enter(hf_client *client, hf_error *err)
+int hf__enter(hf_client *client, struct hf__visit *visit, hf_error *err)
 {
     if (client == NULL)
         return hf__fail(err, HF_INVALID, "there is no client");
     if (client->pid != getpid())
         return hf__fail(err, HF_FORKED, NULL);
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &visit->cancel_state);
     hf__lock_client(client);
     bool closing = client->closing;
     if (!closing)
         client->users++;
     hf__unlock_client(client);
+    if (closing)
+        pthread_setcancelstate(visit->cancel_state, NULL);
     return closing ? hf__fail(err, HF_CLOSED, NULL) : 0;
 }
 
-void hf__leave(hf_client *client)
+void hf__leave(hf_client *client, const struct hf__visit *visit)
 {
     hf__lock_client(client);
     if (--client->users == 0 && client->closing)
         pthread_cond_broadcast(&client->changed);
     hf__unlock_client(client);
+    pthread_setcancelstate(visit->cancel_state, NULL);
 }
 
 void hf__unref_client(hf_client *client)
@@ -182,8 +188,19 @@ int hf__thread_start(pthread_t *ret_thread, size_t stack, void *(*run)(void *), 
     return failed ? HF_SYSTEM : 0;
 }
 
+/* What the store's new server does not know is lost, and is told so at once. */
+static void verify_all(hf_client *client)
+{
+    for (hf_lock *lock = client->locks; lock != NULL; lock = lock->next) {
+        if (lock->duty == HF__KEEP && lock->bidder.phase == HF__HOLDING)
+            hf__hand_push(lock);
+    }
+}
+
 void hf__after_call(hf_client *client)
 {
+    if (client->store->moved && atomic_exchange(&client->store->moved, false))
+        verify_all(client);
     if (!client->store->data_lost)
         return;
     for (hf_lock *lock = client->locks; lock != NULL; lock = lock->next) {
@@ -236,6 +253,10 @@ void hf_close(hf_client *client)
         return; /* in a forked child everything belongs to the parent */
 
     hf__lock_client(client);
+    if (hf__herald_is_me(client)) { /* it would wait for itself */
+        hf__unlock_client(client);
+        return;
+    }
     client->closing = true;
     for (hf_lock *lock = client->locks; lock != NULL; lock = lock->next) {
         if (lock->waiter != NULL)
@@ -254,9 +275,10 @@ void hf_close(hf_client *client)
 
     hf__lock_client(client);
     forget_undone(client);
-    client->closed = true;
     client->store->type->close(client->store);
     client->store = NULL;
+    client->closed = true;
+    pthread_cond_broadcast(&client->changed);
     hf__unref_client(client);
 }
 

@@ -89,6 +89,7 @@ struct hf_client {
     /* Set at opening, then only read. */
     const struct hf_env *env;
     struct hf__store *store;
+    uint32_t capabilities; /* the store's; still known when it is closed */
     struct hf__host host;
     struct hf__who self;
     char *self_text; /* storage of `self` */
@@ -128,16 +129,19 @@ struct hf_client {
     hf_lock *first_call, *last_call;
 };
 
-/* client.c ----------------------------------------------------------------------------------------
- */
+/* client.c ------------------------------------------------------------------------------------- */
 
 /* hf_open() with another clock; `env` NULL is the system's. For tests. */
 int hf__open(const char *url, const hf_client_options *opt, const struct hf_env *env,
              hf_client **ret_client, hf_error *err);
 
-/* Every public call on a client goes through these. HF_INVALID, HF_FORKED, HF_CLOSED. */
-int hf__enter(hf_client *client, hf_error *err);
-void hf__leave(hf_client *client);
+/* Every public call on a client goes through these. In between the thread cannot be cancelled: it may
+ * hold the mutex or a connection. HF_INVALID, HF_FORKED, HF_CLOSED: then there is nothing to leave. */
+struct hf__visit {
+    int cancel_state;
+};
+int hf__enter(hf_client *client, struct hf__visit *visit, hf_error *err);
+void hf__leave(hf_client *client, const struct hf__visit *visit);
 
 static inline void hf__lock_client(hf_client *client)
 {
@@ -163,8 +167,7 @@ void hf__after_call(hf_client *client);
 /* The name's length, HF_NTS resolved; HF_INVALID with a sentence. */
 int hf__name_len(const char *name, size_t given, size_t *ret_len, hf_error *err);
 
-/* lock.c ------------------------------------------------------------------------------------------
- */
+/* lock.c --------------------------------------------------------------------------------------- */
 
 struct hf__name {
     const char *bytes;
@@ -185,11 +188,16 @@ int hf__lock_renew_once(hf_lock *lock, hf_error *err);
 void hf__lock_ref(hf_lock *lock);
 void hf__lock_unref(hf_lock *lock);
 
+/* Mutex held. Whether it is still ours at this moment, max_hold included. */
+bool hf__lock_holds(hf_lock *lock, int64_t now_ns);
+
+/* Mutex held. Makes the descriptor readable, if there is one. */
+void hf__lock_show_lost(hf_lock *lock);
+
 /* Mutex held. The lock is lost: wake whoever polls or listens. Called once the bidder says so. */
 void hf__lock_tell_lost(hf_lock *lock);
 
-/* keeper.c ----------------------------------------------------------------------------------------
- */
+/* keeper.c ------------------------------------------------------------------------------------- */
 
 /* Starts the thread if it does not run. Mutex held. */
 int hf__keeper_start(hf_client *client, hf_error *err);
@@ -206,8 +214,7 @@ void hf__keeper_stop(hf_client *client); /* joins; mutex not held */
 /* Mutex held. The keeper will see when it is fired; it forgets it by itself when it is freed. */
 int hf__keeper_watch(hf_client *client, hf_cancel *cancel);
 
-/* hand.c, herald.c --------------------------------------------------------------------------------
- */
+/* hand.c, herald.c ----------------------------------------------------------------------------- */
 
 /* Mutex held. */
 void hf__hand_push(hf_lock *lock);
@@ -217,9 +224,9 @@ void hf__hand_stop(hf_client *client); /* mutex not held */
 void hf__herald_push(hf_lock *lock);
 void hf__herald_forget(hf_lock *lock); /* waits for a callback of this lock that is under way */
 void hf__herald_stop(hf_client *client);
+bool hf__herald_is_me(const hf_client *client); /* a callback runs on this thread */
 
-/* wait.c ------------------------------------------------------------------------------------------
- */
+/* wait.c --------------------------------------------------------------------------------------- */
 
 /* Mutex held. Puts the lock in the keeper's care while its caller sleeps. */
 int hf__wait_begin(hf_lock *lock, struct hf__waiter *waiter, hf_error *err);
@@ -231,8 +238,7 @@ unsigned hf__wait_for_news(hf_lock *lock);
 /* Mutex held. */
 void hf__wait_tell(hf_lock *lock, enum hf__news news);
 
-/* reentry.c ---------------------------------------------------------------------------------------
- */
+/* reentry.c ------------------------------------------------------------------------------------ */
 
 /* Mutex held. What this owner has of this name already: a lock that is held or waited for, else one
  * that was lost but not given back, else NULL. */
@@ -241,15 +247,14 @@ void hf__reentry_add(hf_lock *lock);
 void hf__reentry_remove(hf_lock *lock);
 uint64_t hf__reentry_owner(uint64_t given); /* 0: the calling thread */
 
-/* cancel.c ----------------------------------------------------------------------------------------
- */
+/* cancel.c ------------------------------------------------------------------------------------- */
 struct hf_cancel {
+    pid_t pid;
     int fd; /* eventfd: readable once fired */
 };
 bool hf__cancel_fired(const hf_cancel *cancel);
 
-/* undo.c ------------------------------------------------------------------------------------------
- */
+/* undo.c --------------------------------------------------------------------------------------- */
 
 /* Ends a bid or a grant in the store, whatever became of it, and goes on in the background if the
  * store stays away. `release`: it was held and goes back in good order. The lock must be out of the

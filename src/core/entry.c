@@ -11,7 +11,8 @@ static int copy_options(const hf_options *given, hf_options *ret, hf_error *err)
     *ret = (hf_options)HF_OPTIONS_INIT;
     if (given == NULL)
         return 0;
-    if (given->size < offsetof(hf_options, ttl_ms))
+    if (given->size < offsetof(hf_options, ttl_ms) || given->size > 8 * sizeof *ret ||
+        given->size % sizeof(void *) != 0)
         return hf__fail(err, HF_INVALID, "set options.size to sizeof(hf_options)");
 
     size_t known = given->size < sizeof *ret ? given->size : sizeof *ret;
@@ -60,6 +61,7 @@ static int check_capabilities(const hf_client *client, const hf_options *opt, hf
         {opt->limit > 0, HF_CAN_LIMIT, "limits"},
         {opt->ttl_ms == HF_NEVER, HF_CAN_NEVER, "locks that never expire"},
         {opt->lock_delay_ms > 0, HF_CAN_DELAY, "a lock-delay"},
+        {opt->max_hold_ms > 0, HF_CAN_LEASE, "leases, which max-hold needs"},
     };
 
     for (size_t i = 0; i < sizeof wants / sizeof wants[0]; i++) {
@@ -73,7 +75,7 @@ static int check_capabilities(const hf_client *client, const hf_options *opt, hf
 /* This owner has, or waits for, this very lock. Mutex held. */
 static int reenter(hf_lock *lock, const hf_options *opt, hf_error *err)
 {
-    if (!hf__bidder_holds(&lock->bidder, hf__now_ns(lock->client->env)) && lock->held_ns != 0)
+    if (!hf__lock_holds(lock, hf__now_ns(lock->client->env)) && lock->held_ns != 0)
         return hf__fail(err, HF_LOST, "it was lost: %s", hf_cause_text(lock->bidder.cause));
     if (!opt->reentrant || !lock->reentrant)
         return hf__fail(err, HF_DEADLOCK, NULL);
@@ -88,7 +90,7 @@ static int reenter(hf_lock *lock, const hf_options *opt, hf_error *err)
 
 static bool is_lost(hf_lock *lock)
 {
-    return lock->held_ns != 0 && !hf__bidder_holds(&lock->bidder, hf__now_ns(lock->client->env));
+    return lock->held_ns != 0 && !hf__lock_holds(lock, hf__now_ns(lock->client->env));
 }
 
 /* Puts a new handle under its owner's name, or finds the one that is there already: then 1. */
@@ -167,15 +169,16 @@ static int acquire(hf_client *client, const struct request *q, hf_lock **ret_loc
 static int enter_and_acquire(hf_client *client, struct request *q, const hf_options *given,
                              hf_lock **ret_lock, hf_error *err)
 {
+    struct hf__visit visit;
     int r = ret_lock == NULL ? hf__fail(err, HF_INVALID, "there is no place for the lock")
-                             : hf__enter(client, err);
+                             : hf__enter(client, &visit, err);
 
     if (r < 0)
         return r;
     r = prepare(client, given, q, err);
     if (r == 0)
         r = acquire(client, q, ret_lock, err);
-    hf__leave(client);
+    hf__leave(client, &visit);
     return r;
 }
 

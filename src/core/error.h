@@ -1,5 +1,5 @@
-/* Filling in an hf_error. Every function accepts err == NULL and returns the code, so that a failing
- * function can end in `return hf__fail(err, HF_BUSY, "...")`. */
+/* Filling in an hf_error. Every function accepts err == NULL and returns the code, so that a
+ * failing function can end in `return hf__fail(err, HF_BUSY, "...")`. */
 #ifndef HF_CORE_ERROR_H
 #define HF_CORE_ERROR_H
 

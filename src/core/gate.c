@@ -34,8 +34,9 @@ struct hf_gate {
 
 int hf_gate_new(hf_gate **ret_gate)
 {
+    if (ret_gate == NULL)
+        return HF_INVALID;
     hf_gate *gate = calloc(1, sizeof *gate);
-
     if (gate == NULL)
         return HF_NO_MEMORY;
     int code = hf__system_env.random(hf__system_env.ctx, &gate->seed, sizeof gate->seed);
@@ -111,6 +112,8 @@ int hf_gate_pass(hf_gate *gate, const char *sequencer, hf_error *err)
 
     if (code != 0)
         return code;
+    if (gate == NULL)
+        return hf__fail(err, HF_INVALID, "there is no gate");
     if (s.limited)
         return hf__fail(err, HF_UNSUPPORTED,
                         "grants with a limit have no order: ask the store with hf_check()");
@@ -134,7 +137,8 @@ static bool name_is_good(const char *name, size_t *len)
 int hf_gate_levels(hf_gate *gate, const char *name, size_t name_len, uint64_t *ret_exclusive,
                    uint64_t *ret_highest)
 {
-    if (!name_is_good(name, &name_len))
+    if (gate == NULL || ret_exclusive == NULL || ret_highest == NULL ||
+        !name_is_good(name, &name_len))
         return HF_INVALID;
     pthread_mutex_lock(&gate->mutex);
     const struct levels *levels = find(gate, name, name_len, hf__hash(gate->seed, name, name_len));
@@ -149,7 +153,7 @@ int hf_gate_levels(hf_gate *gate, const char *name, size_t name_len, uint64_t *r
 int hf_gate_restore(hf_gate *gate, const char *name, size_t name_len, uint64_t exclusive,
                     uint64_t highest)
 {
-    if (!name_is_good(name, &name_len))
+    if (gate == NULL || !name_is_good(name, &name_len))
         return HF_INVALID;
     if (highest < exclusive)
         highest = exclusive;

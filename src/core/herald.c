@@ -70,6 +70,11 @@ void hf__herald_push(hf_lock *lock)
     pthread_cond_signal(&client->has_call);
 }
 
+bool hf__herald_is_me(const hf_client *client)
+{
+    return client->herald_runs && pthread_equal(client->herald, pthread_self());
+}
+
 void hf__herald_forget(hf_lock *lock)
 {
     lock->call_risk = lock->call_lost = false;

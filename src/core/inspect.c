@@ -124,8 +124,9 @@ static int look_at(hf_client *client, const struct hf__look *look, hf_error *err
 
 int hf_inspect(hf_client *client, const hf_query *query, hf_view **ret_view, hf_error *err)
 {
+    struct hf__visit visit;
     int r = ret_view == NULL ? hf__fail(err, HF_INVALID, "there is no place for the view")
-                             : hf__enter(client, err);
+                             : hf__enter(client, &visit, err);
 
     if (r < 0)
         return r;
@@ -138,7 +139,7 @@ int hf_inspect(hf_client *client, const hf_query *query, hf_view **ret_view, hf_
         hf_view_free(view);
     else
         *ret_view = view;
-    hf__leave(client);
+    hf__leave(client, &visit);
     return r;
 }
 
@@ -183,7 +184,8 @@ int hf_check(hf_client *client, const char *sequencer, hf_error *err)
     struct hf__sequencer parsed;
     struct check check = {.sequencer = &parsed};
     struct hf__look look = {.found = compare, .ctx = &check};
-    int r = hf__enter(client, err);
+    struct hf__visit visit;
+    int r = hf__enter(client, &visit, err);
 
     if (r < 0)
         return r;
@@ -198,6 +200,6 @@ int hf_check(hf_client *client, const char *sequencer, hf_error *err)
     }
     if (r == 0 && !check.live)
         r = hf__fail(err, HF_STALE, "the grant is over");
-    hf__leave(client);
+    hf__leave(client, &visit);
     return r;
 }

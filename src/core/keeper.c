@@ -20,16 +20,19 @@ static int64_t earlier(int64_t a, int64_t b)
 }
 
 /* Renewals are rounded down to a 24th of the lease, so that locks taken at different times are
- * renewed together. A grant that is not claimed yet is claimed at once; one that never expires is
- * looked at now and then, to learn that it was broken. */
+ * renewed together. A grant that is not claimed yet is claimed after a 16th of its lease: soon, but
+ * one that is released before saves the round trip. One that never expires is looked at now and
+ * then, to learn that it was broken. */
 static int64_t renewal_due(const hf_lock *lock)
 {
     const struct hf__bidder *b = &lock->bidder;
 
     if (lock->job_wanted || (lock->by_hand && b->claimed))
         return INT64_MAX;
-    if (!b->claimed)
-        return lock->retry_ns;
+    if (!b->claimed) {
+        int64_t claim_ns = b->known_ns + b->lease_ms * HF__NS_PER_MS / 16;
+        return claim_ns > lock->retry_ns ? claim_ns : lock->retry_ns;
+    }
     int64_t lease_ms = b->lease_ms == HF__NEVER ? 3 * hf__own_lease_ms(0) : b->lease_ms;
     int64_t due_ns = hf__lease_renew_ns(b->sent_ns, lease_ms);
     due_ns -= due_ns % (lease_ms * HF__NS_PER_MS / 24);
@@ -107,9 +110,7 @@ static void help_waiting(hf_lock *lock, int64_t now_ns)
 
 static void keep(hf_lock *lock, int64_t now_ns)
 {
-    if (now_ns >= lock->max_hold_ns)
-        hf__bidder_lose(&lock->bidder, HF_CAUSE_MAX_HOLD);
-    if (!hf__bidder_holds(&lock->bidder, now_ns)) {
+    if (!hf__lock_holds(lock, now_ns)) {
         hf__lock_tell_lost(lock);
         return;
     }
@@ -161,6 +162,16 @@ static void ask_all(struct hf__link *link, void *ctx)
     hf__wait_tell((hf_lock *)((char *)link - offsetof(hf_lock, by_ticket)), HF__NEWS_ASK);
 }
 
+/* A call for somebody who does not wait: the grant it holds may be over (its connection was lost,
+ * it was broken). The hand asks. */
+static void doubt(hf_client *client, const struct hf__ticket *ticket)
+{
+    for (hf_lock *lock = client->locks; lock != NULL; lock = lock->next) {
+        if (lock->duty == HF__KEEP && hf__ticket_equal(&lock->bid.ticket, ticket))
+            hf__hand_push(lock);
+    }
+}
+
 static void wake_sink(void *ctx, const struct hf__ticket *ticket, uint64_t generation)
 {
     hf_client *client = ctx;
@@ -171,6 +182,8 @@ static void wake_sink(void *ctx, const struct hf__ticket *ticket, uint64_t gener
     } else {
         uint64_t hash = hf__hash(client->seed, ticket->bits, sizeof ticket->bits);
         struct hf__link *link = hf__table_find(&client->waiting, hash);
+        if (link == NULL)
+            doubt(client, ticket);
         for (; link != NULL; link = hf__table_next(link)) {
             hf_lock *lock = (hf_lock *)((char *)link - offsetof(hf_lock, by_ticket));
             if (hf__ticket_equal(&lock->bid.ticket, ticket))

@@ -116,13 +116,31 @@ void hf__lock_unref(hf_lock *lock)
     free(lock);
 }
 
+bool hf__lock_holds(hf_lock *lock, int64_t now_ns)
+{
+    if (now_ns >= lock->max_hold_ns)
+        hf__bidder_lose(&lock->bidder, HF_CAUSE_MAX_HOLD);
+    return hf__bidder_holds(&lock->bidder, now_ns);
+}
+
+void hf__lock_show_lost(hf_lock *lock)
+{
+    int before;
+
+    if (lock->lost_fd < 0)
+        return;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE,
+                           &before); /* the mutex is held, and this writes */
+    eventfd_write(lock->lost_fd, 1);
+    pthread_setcancelstate(before, NULL);
+}
+
 void hf__lock_tell_lost(hf_lock *lock)
 {
     if (lock->lost_told || lock->bidder.phase != HF__LOST_IT)
         return;
     lock->lost_told = true;
-    if (lock->lost_fd >= 0)
-        eventfd_write(lock->lost_fd, 1);
+    hf__lock_show_lost(lock);
     if (lock->on_lost != NULL && lock->duty == HF__KEEP) {
         lock->call_lost = true;
         hf__herald_push(lock);
@@ -134,7 +152,7 @@ void hf__lock_tell_lost(hf_lock *lock)
 static bool take_back(hf_lock *lock)
 {
     hf_client *client = lock->client;
-    bool held = hf__bidder_holds(&lock->bidder, hf__now_ns(client->env));
+    bool held = hf__lock_holds(lock, hf__now_ns(client->env));
 
     hf__reentry_remove(lock);
     hf__keeper_forget(lock);
@@ -160,18 +178,24 @@ static int free_after_close(hf_lock *lock, hf_error *err)
     return hf__fail(err, HF_CLOSED, NULL);
 }
 
+/* A callback of this very lock runs on this thread, and would be waited for. Mutex held. */
+static bool in_own_callback(const hf_lock *lock)
+{
+    return lock->in_call && hf__herald_is_me(lock->client);
+}
+
 static int release(hf_lock *lock, hf_error *err)
 {
     hf_client *client = lock->client;
 
     hf__lock_client(client);
-    if (client->herald_runs && pthread_equal(client->herald, pthread_self())) {
+    if (in_own_callback(lock)) {
         hf__unlock_client(client);
-        return hf__fail(err, HF_DEADLOCK, "a callback must not release its lock");
+        return hf__fail(err, HF_DEADLOCK, "a callback must not release the lock it is about");
     }
     if (lock->count > 1) {
         lock->count--;
-        bool held = hf__bidder_holds(&lock->bidder, hf__now_ns(client->env));
+        bool held = hf__lock_holds(lock, hf__now_ns(client->env));
         hf__unlock_client(client);
         return held ? 0 : hf__fail(err, HF_STALE, NULL);
     }
@@ -179,8 +203,10 @@ static int release(hf_lock *lock, hf_error *err)
     hf_cause cause = lock->bidder.cause;
     hf__unlock_client(client);
 
-    int r = held ? hf__undo(lock, true, err)
-                 : hf__fail(err, HF_STALE, "it was lost: %s", hf_cause_text(cause));
+    /* A holder that outstayed max_hold and now says so itself need not keep others waiting. */
+    int r = held || cause == HF_CAUSE_MAX_HOLD ? hf__undo(lock, true, err) : 0;
+    if (!held)
+        r = hf__fail(err, HF_STALE, "it was lost: %s", hf_cause_text(cause));
     char shown[80];
     if (r < 0)
         hf__wrap(err, r, "release '%s'",
@@ -196,13 +222,14 @@ int hf_lock_release(hf_lock *lock, hf_error *err)
     if (lock == NULL)
         return 0;
     hf_client *client = lock->client;
-    int r = hf__enter(client, err);
+    struct hf__visit visit;
+    int r = hf__enter(client, &visit, err);
     if (r == HF_CLOSED)
         return free_after_close(lock, err);
     if (r < 0)
         return r;
     r = release(lock, err);
-    hf__leave(client);
+    hf__leave(client, &visit);
     return r;
 }
 
@@ -224,7 +251,7 @@ int hf__lock_renew_once(hf_lock *lock, hf_error *err)
     int64_t now_ns = hf__now_ns(client->env);
     if (r == 0)
         hf__bidder_renewed(&lock->bidder, item.generation, &item.answer, now_ns);
-    if (!hf__bidder_holds(&lock->bidder, now_ns)) {
+    if (!hf__lock_holds(lock, now_ns)) {
         hf__lock_tell_lost(lock);
         r = hf__fail(err, HF_LOST, "it was lost: %s", hf_cause_text(lock->bidder.cause));
     }
@@ -238,17 +265,18 @@ int hf_lock_renew(hf_lock *lock, hf_error *err)
 {
     if (lock == NULL)
         return hf__fail(err, HF_INVALID, "there is no lock");
-    int r = hf__enter(lock->client, err);
+    struct hf__visit visit;
+    int r = hf__enter(lock->client, &visit, err);
     if (r < 0)
         return r;
 
     hf__lock_client(lock->client);
-    bool held = hf__bidder_holds(&lock->bidder, hf__now_ns(lock->client->env));
+    bool held = hf__lock_holds(lock, hf__now_ns(lock->client->env));
     hf_cause cause = lock->bidder.cause;
     hf__unlock_client(lock->client);
     r = held ? hf__lock_renew_once(lock, err)
              : hf__fail(err, HF_LOST, "it was lost: %s", hf_cause_text(cause));
-    hf__leave(lock->client);
+    hf__leave(lock->client, &visit);
     return r;
 }
 
@@ -257,14 +285,17 @@ int hf_lock_detach(hf_lock *lock, hf_error *err)
     if (lock == NULL)
         return hf__fail(err, HF_INVALID, "there is no lock");
     hf_client *client = lock->client;
-    int r = hf__enter(client, err);
+    struct hf__visit visit;
+    int r = hf__enter(client, &visit, err);
     if (r < 0)
         return r;
     hf__lock_client(client);
     unsigned count = lock->count;
-    bool claimed = lock->bidder.claimed;
+    bool claimed = lock->bidder.claimed, in_callback = in_own_callback(lock);
     hf__unlock_client(client);
-    if (!(client->store->capabilities & HF_CAN_DETACH))
+    if (in_callback)
+        r = hf__fail(err, HF_DEADLOCK, "a callback must not detach the lock it is about");
+    else if (!(client->store->capabilities & HF_CAN_DETACH))
         r = hf__fail(err, HF_UNSUPPORTED, "this store's locks end with their client");
     else if (count > 1)
         r = hf__fail(err, HF_INVALID, "it is held %u times; release it to once", count);
@@ -272,12 +303,14 @@ int hf_lock_detach(hf_lock *lock, hf_error *err)
         r = hf__lock_renew_once(lock, err); /* somebody else will go on: the store must know */
     if (r == 0) {
         hf__lock_client(client);
-        if (take_back(lock))
+        if (hf__lock_holds(lock, hf__now_ns(client->env))) {
+            take_back(lock);
             hf__lock_unref(lock);
-        else
+        } else {
             r = hf__fail(err, HF_LOST, "it was lost: %s", hf_cause_text(lock->bidder.cause));
+        }
         hf__unlock_client(client);
     }
-    hf__leave(client);
+    hf__leave(client, &visit);
     return r;
 }

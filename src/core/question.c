@@ -18,9 +18,7 @@ static bool holds_now(hf_lock *lock, int64_t *ret_now_ns)
 {
     hf__lock_client(lock->client);
     *ret_now_ns = hf__now_ns(lock->client->env);
-    if (*ret_now_ns >= lock->max_hold_ns)
-        hf__bidder_lose(&lock->bidder, HF_CAUSE_MAX_HOLD);
-    if (hf__bidder_holds(&lock->bidder, *ret_now_ns))
+    if (hf__lock_holds(lock, *ret_now_ns))
         return true;
     hf__lock_tell_lost(lock);
     return false;
@@ -31,7 +29,7 @@ hf_state hf_lock_state(const hf_lock *asked)
     hf_lock *lock = (hf_lock *)asked;
     int64_t now_ns;
 
-    if (is_forked(lock))
+    if (lock == NULL || is_forked(lock))
         return HF_STATE_LOST;
     bool held = holds_now(lock, &now_ns);
     bool risk = now_ns >= hf__lease_at_risk_ns(lock->bidder.sent_ns, lock->bidder.lease_ms);
@@ -44,6 +42,8 @@ hf_cause hf_lock_cause(const hf_lock *asked)
     hf_lock *lock = (hf_lock *)asked;
     int64_t now_ns;
 
+    if (lock == NULL)
+        return HF_CAUSE_NONE;
     if (is_forked(lock))
         return HF_CAUSE_FORKED;
     hf_cause cause = holds_now(lock, &now_ns) ? HF_CAUSE_NONE : lock->bidder.cause;
@@ -56,7 +56,7 @@ int64_t hf_lock_remaining_ms(const hf_lock *asked)
     hf_lock *lock = (hf_lock *)asked;
     int64_t now_ns, left_ms = 0;
 
-    if (is_forked(lock))
+    if (lock == NULL || is_forked(lock))
         return 0;
     if (holds_now(lock, &now_ns)) {
         int64_t until_ns = lock->bidder.deadline_ns < lock->max_hold_ns ? lock->bidder.deadline_ns
@@ -69,34 +69,47 @@ int64_t hf_lock_remaining_ms(const hf_lock *asked)
 
 int hf_lock_fd(hf_lock *lock)
 {
+    if (lock == NULL)
+        return HF_INVALID;
     if (is_forked(lock))
         return HF_FORKED;
     hf__lock_client(lock->client);
     if (lock->lost_fd < 0) {
         lock->lost_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-        if (lock->lost_fd >= 0 && lock->bidder.phase == HF__LOST_IT)
-            eventfd_write(lock->lost_fd, 1);
+        if (lock->bidder.phase == HF__LOST_IT)
+            hf__lock_show_lost(lock);
     }
     int fd = lock->lost_fd;
     hf__unlock_client(lock->client);
     return fd < 0 ? HF_SYSTEM : fd;
 }
 
+/* A store without tokens numbers its grants for the core alone: such a number proves nothing to
+ * anybody else, and is not shown. */
+static uint64_t token_of(const hf_lock *lock)
+{
+    return lock->client->capabilities & HF_CAN_TOKEN ? lock->bidder.generation : 0;
+}
+
 int hf_lock_generation(const hf_lock *lock, uint64_t *ret_generation)
 {
-    if (lock->bidder.generation == 0)
+    if (lock == NULL || ret_generation == NULL)
+        return HF_INVALID;
+    uint64_t generation = token_of(lock);
+    if (generation == 0)
         return HF_UNSUPPORTED;
-    *ret_generation = lock->bidder.generation;
+    *ret_generation = generation;
     return 0;
 }
 
 int hf_lock_sequencer(const hf_lock *lock, char *buf, size_t size)
 {
+    if (lock == NULL || buf == NULL)
+        return HF_INVALID;
     struct hf__sequencer s = {.mode = lock->bid.mode,
                               .limited = lock->bid.limit > 0,
-                              .generation = lock->bidder.generation,
+                              .generation = token_of(lock),
                               .name_len = lock->bid.name_len};
-
     if (s.generation == 0)
         return HF_UNSUPPORTED;
     memcpy(s.name, lock->name, lock->bid.name_len);
@@ -105,12 +118,12 @@ int hf_lock_sequencer(const hf_lock *lock, char *buf, size_t size)
 
 const char *hf_lock_ticket(const hf_lock *lock)
 {
-    return lock->ticket;
+    return lock != NULL ? lock->ticket : "";
 }
 
 const char *hf_lock_name(const hf_lock *lock, size_t *ret_len)
 {
     if (ret_len != NULL)
-        *ret_len = lock->bid.name_len;
-    return lock->name;
+        *ret_len = lock != NULL ? lock->bid.name_len : 0;
+    return lock != NULL ? lock->name : "";
 }

@@ -31,11 +31,17 @@ static const struct module {
     const char *scheme, *module, *needs;
     bool wrapper;
 } modules[] = {
+    {"zookeeper", "zookeeper", "libzookeeper-mt2", false},
     {"trace", "trace", NULL, true},
     {"fault", "fault", NULL, true},
+    {"etcd", "etcd", "libcurl4 and libjansson4", false},
+    {"postgres", "postgres", "libpq5", false},
+    {"postgresql", "postgres", "libpq5", false},
     {"redis", "redis", "libhiredis0.14 and libssl3", false},
     {"rediss", "redis", "libhiredis0.14 and libssl3", false},
     {"redis+unix", "redis", "libhiredis0.14 and libssl3", false},
+    {"redis+sentinel", "redis", "libhiredis0.14 and libssl3", false},
+    {"redlock", "redlock", "libhiredis0.14 and libssl3", false},
     {"mysql", "mysql", "libmariadb3", false},
     {"mariadb", "mysql", "libmariadb3", false},
 };

@@ -64,6 +64,22 @@ static int try_address(const struct sockaddr *address, socklen_t size, const str
     return 0;
 }
 
+int hf__stream_begin(struct hf__stream *s, const struct addrinfo *to, const struct hf_env *env)
+{
+    int fd = socket(to->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+    if (fd < 0)
+        return -errno;
+    if (connect(fd, to->ai_addr, to->ai_addrlen) < 0 && errno != EINPROGRESS && errno != EINTR) {
+        int error = errno;
+        close(fd);
+        return -error;
+    }
+    tune(fd, to->ai_family);
+    hf__stream_init(s, fd, env);
+    return 0;
+}
+
 static int refuse(const char *where, int error, hf_error *err)
 {
     char shown[140];

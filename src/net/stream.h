@@ -44,6 +44,11 @@ struct hf__stream {
 int hf__stream_connect(struct hf__stream *s, const struct hf__address *to, const struct hf_env *env,
                        int64_t deadline_ns, hf_error *err);
 
+/* Begins to connect to one address, and does not wait: until it is connected writes say -EAGAIN.
+ * For who polls many streams with the layer's functions. 0 or a negative errno. */
+struct addrinfo;
+int hf__stream_begin(struct hf__stream *s, const struct addrinfo *to, const struct hf_env *env);
+
 /* Takes over a connected descriptor. */
 void hf__stream_init(struct hf__stream *s, int fd, const struct hf_env *env);
 

@@ -252,7 +252,8 @@ static int shake_hands(SSL *ssl, struct hf__stream *s, int64_t deadline_ns, hf_e
         if (n == 1)
             return 0;
         ssize_t result = outcome(ssl, n, &events);
-        if (result != -EAGAIN && SSL_get_verify_result(ssl) != X509_V_OK)
+        if (result != -EAGAIN && SSL_get_verify_mode(ssl) != SSL_VERIFY_NONE &&
+            SSL_get_verify_result(ssl) != X509_V_OK)
             return not_trusted(ssl, err);
         if (result == -EPROTO)
             return hf__fail(err, HF_UNAVAILABLE, "TLS: %s (does this port speak TLS?)",
@@ -264,19 +265,29 @@ static int shake_hands(SSL *ssl, struct hf__stream *s, int64_t deadline_ns, hf_e
     }
 }
 
-int hf__tls_start(struct hf__tls *tls, struct hf__stream *s, const char *host, int64_t deadline_ns,
-                  hf_error *err)
+int hf__tls_prepare(struct hf__tls *tls, struct hf__stream *s, const char *host, hf_error *err)
 {
     SSL *ssl = new_ssl(tls, s, tls->insecure ? NULL : host);
 
     if (ssl == NULL)
         return hf__fail(err, HF_NO_MEMORY, NULL);
-    int r = shake_hands(ssl, s, deadline_ns, err);
-    if (r != 0) {
-        SSL_free(ssl);
-        return r;
-    }
+    SSL_set_connect_state(ssl);
     s->tls = ssl;
     s->layer = &layer;
     return 0;
+}
+
+int hf__tls_start(struct hf__tls *tls, struct hf__stream *s, const char *host, int64_t deadline_ns,
+                  hf_error *err)
+{
+    int r = hf__tls_prepare(tls, s, host, err);
+
+    return r != 0 ? r : shake_hands(s->tls, s, deadline_ns, err);
+}
+
+int hf__tls_refused(const struct hf__stream *s, hf_error *err)
+{
+    return s->layer == &layer && SSL_get_verify_result(s->tls) != X509_V_OK
+               ? not_trusted(s->tls, err)
+               : 0;
 }

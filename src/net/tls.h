@@ -19,9 +19,15 @@ struct hf__tls;
 int hf__tls_new(const struct hf__tls_options *options, struct hf__tls **ret_tls, hf_error *err);
 void hf__tls_free(struct hf__tls *tls); /* NULL is fine */
 
-/* Shakes hands. `host` is the name that the certificate must have; NULL: it is not looked at.
+/* Shakes hands. The stream must stay where it is in memory from now on. `host` is the name that the
+ * certificate must have; NULL: it is not looked at.
  * Errors: HF_DENIED (not trusted; says what to do), HF_UNAVAILABLE, HF_NO_MEMORY. */
 int hf__tls_start(struct hf__tls *tls, struct hf__stream *s, const char *host, int64_t deadline_ns,
                   hf_error *err);
+
+/* The same without waiting: the first reads and writes shake hands. If one of them fails,
+ * hf__tls_refused() says whether the server was not trusted: HF_DENIED, or 0. */
+int hf__tls_prepare(struct hf__tls *tls, struct hf__stream *s, const char *host, hf_error *err);
+int hf__tls_refused(const struct hf__stream *s, hf_error *err);
 
 #endif

@@ -53,6 +53,8 @@ struct hf__store {
     uint32_t capabilities; /* of this instance: the type's, or fewer */
     atomic_bool data_lost; /* set by the store, never cleared: its data was replaced or deleted
                        under us, nothing that was held is held (the core asks after each call) */
+    atomic_bool moved; /* set by the store, cleared by the core: it speaks to another server than
+                   before, which may not know all that was held. The core renews it all at once */
 };
 
 /* One lock of a batch renewal: in, and its answer. */
@@ -110,7 +112,9 @@ struct hf__store_type {
     /* hf__doorman_attempt() on the record of bid->name, and tells those it let in.
      * `ret_answer->sent_ns` is preset to the moment before the call; a store that read its clock in
      * a later request of its own may move it to before that one. QUEUED answers name a position if
-     * that is cheap. */
+     * that is cheap; a store without HF_CAN_QUEUE gives them too, to say when to ask again. One
+     * without HF_CAN_TOKEN still numbers its grants, above 0, because renewals name them; the core
+     * keeps that number to itself. */
     int (*attempt)(struct hf__store *store, const struct hf__bid *bid, int64_t deadline_ns,
                    struct hf__answer *ret_answer, hf_error *err);
 

@@ -68,6 +68,8 @@ void hf__wrapper_sync(struct hf__wrapper *w)
 {
     if (w->inner->data_lost)
         w->base.data_lost = true;
+    if (atomic_exchange(&w->inner->moved, false))
+        w->base.moved = true;
 }
 
 static struct hf__wrapper *wrapper_of(struct hf__store *store)

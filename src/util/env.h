@@ -33,4 +33,10 @@ static inline int64_t hf__now_ns(const struct hf_env *env)
 
 #define HF__NS_PER_MS INT64_C(1000000)
 
+/* The moment `ms` after another; INT64_MAX, which is never, if that is too far ahead. */
+static inline int64_t hf__moment_after(int64_t now_ns, int64_t ms)
+{
+    return ms > (INT64_MAX - now_ns) / HF__NS_PER_MS ? INT64_MAX : now_ns + ms * HF__NS_PER_MS;
+}
+
 #endif

@@ -124,7 +124,7 @@ test_break_withdraws_a_waiter() {
     waiter=$("$HOLDFAST" show --json x | jq -r '.queue[0].ticket')
     hf break x --ticket "$waiter"
     status_is 0
-    out_has '^broken: .* no longer waits$'
+    out_has '^broken: .* has lost its place in the queue$'
     hf show x --json
     json '.[0].holders | length == 1'
     kill "$pid" 2>/dev/null || :

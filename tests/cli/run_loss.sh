@@ -204,6 +204,7 @@ test_c8_a_lock_delay_follows_a_killed_wrapper_only() {
 
 test_a_full_or_deaf_stderr_does_not_keep_the_command_alive() {
     mkfifo deaf
+    # shellcheck disable=SC2217 # only to hold it open
     sleep 60 <deaf &
     reader=$!
     {

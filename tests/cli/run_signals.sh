@@ -17,6 +17,7 @@ echo ready >ready
 while :; do sleep 0.01; done'
 
 # In the background a shell ignores INT and QUIT for its jobs; a command inherits that.
+# shellcheck disable=SC2120 # its arguments are options, which may be none
 start_family() {
     env --default-signal=INT,QUIT "$HOLDFAST" run "$@" x -- sh -c "$family" &
     wrapper=$!

@@ -29,6 +29,12 @@ test_not_obtained_is_1_or_the_status_of_E() {
     is_free
 }
 
+test_a_store_that_excludes_nobody_is_refused() {
+    gives 64 holdfast run -u memory://x x touch wrong 2>err
+    grep -q "another store" err
+    not test -e wrong
+}
+
 test_cannot_execute_is_126_and_127() {
     gives 127 holdfast run x no-such-command 2>err
     grep -q "no-such-command" err
@@ -89,7 +95,7 @@ test_shared_locks_go_together_and_limits_hold() {
 }
 
 test_the_environment_tells_what_is_held() {
-    holdfast run -s 'a b=%' env >env
+    holdfast run -s 'a b=%' env >"env"
     grep -qx 'HOLDFAST_NAME=a b=%' env
     grep -qx 'HOLDFAST_MODE=shared' env
     grep -qx 'HOLDFAST_TOKEN=[0-9]\{10,\}' env
@@ -101,8 +107,9 @@ test_the_environment_tells_what_is_held() {
 }
 
 test_no_credentials_reach_the_command() {
+    # shellcheck disable=SC2097,SC2098 # the URL that is used is the outer one
     HOLDFAST_PASSWORD=hush HOLDFAST_REDIS_SECRET=hush HOLDFAST_URL='redis://me:hush@127.0.0.1/0' \
-        holdfast run -u "$HOLDFAST_URL" x env >env
+        holdfast run -u "$HOLDFAST_URL" x env >"env"
     not grep -q hush env
     not grep -q '^HOLDFAST_URL' env
 }

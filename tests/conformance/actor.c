@@ -35,10 +35,29 @@ void bid_start(struct bid *bid, hf_client *client, const char *name, hf_options 
     pthread_attr_destroy(&attr);
 }
 
+static void note_wait(size_t position, void *arg)
+{
+    struct bid *bid = arg;
+
+    (void)position;
+    __atomic_store_n(&bid->waits, true, __ATOMIC_RELEASE);
+}
+
 void bid_queue(struct bid *bid, hf_client *client, const char *name, hf_options opt, size_t waiting)
 {
+    if (hf_capabilities(client) & HF_CAN_QUEUE) {
+        bid_start(bid, client, name, opt);
+        await_count(client, name, HF_PLACE_WAITING, waiting);
+        return;
+    }
+    CHECK(opt.on_wait == NULL && opt.arg == NULL);
+    opt.on_wait = note_wait;
+    opt.arg = bid;
     bid_start(bid, client, name, opt);
-    await_count(client, name, HF_PLACE_WAITING, waiting);
+    for (int64_t began_ms = now_ms(); !__atomic_load_n(&bid->waits, __ATOMIC_ACQUIRE);) {
+        CHECK(now_ms() - began_ms < AWAIT_MS && !bid_is_done(bid));
+        await_age(now_ms(), 1);
+    }
 }
 
 bool bid_is_done(struct bid *bid)

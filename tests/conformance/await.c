@@ -50,6 +50,11 @@ void await_count(hf_client *client, const char *name, hf_place place, size_t cou
     }
 }
 
+size_t in_queue(hf_client *client, size_t waiting)
+{
+    return hf_capabilities(client) & HF_CAN_QUEUE ? waiting : 0;
+}
+
 void await_free(hf_client *client, const char *name)
 {
     int64_t until_ms = now_ms() + AWAIT_MS;

@@ -114,11 +114,11 @@ static void c8_holder_that_was_cut_off_keeps_it_closed(struct ctx *ctx)
 const struct conformance_case cases_cut_off[] = {
     CASE(HF_CAN_LEASE, c3_renewal_that_arrives_after_the_lease_revives_nothing),
     CASE(HF_CAN_LEASE, c3_repeated_attempt_restarts_the_lease),
-    CASE(HF_CAN_QUEUE, c5_waiter_that_was_cut_off_costs_seconds),
+    CASE(HF_CAN_QUEUE | HF_CAN_LEASE, c5_waiter_that_was_cut_off_costs_seconds),
     CASE(HF_CAN_QUEUE | HF_CAN_DELAY, c8_waiter_that_was_cut_off_leaves_no_delay),
     CASE(HF_CAN_QUEUE | HF_CAN_DELAY, c8_sign_of_life_does_not_claim_a_grant),
     CASE(HF_CAN_QUEUE | HF_CAN_NEVER, c3_waiter_that_was_cut_off_never_holds_for_ever),
-    CASE(HF_CAN_QUEUE, c5_waiter_that_was_cut_off_leaves_the_queue),
+    CASE(HF_CAN_QUEUE | HF_CAN_LEASE, c5_waiter_that_was_cut_off_leaves_the_queue),
     CASE(HF_CAN_LEASE | HF_CAN_DELAY, c8_holder_that_was_cut_off_keeps_it_closed),
     {0},
 };

@@ -324,8 +324,8 @@ const struct conformance_case cases_wait[] = {
     CASE(HF_CAN_QUEUE, c5_order_survives_those_who_give_up),
     CASE(0, c5_bid_without_a_wait_never_queues),
     CASE(HF_CAN_QUEUE | HF_CAN_SHARE, c5_bid_without_a_wait_never_overtakes_the_queue),
-    CASE(HF_CAN_PROCESS, c5_waiter_that_died_at_the_head_costs_seconds),
-    CASE(HF_CAN_PROCESS, c5_waiter_that_died_leaves_the_queue),
+    CASE(HF_CAN_QUEUE | HF_CAN_PROCESS, c5_waiter_that_died_at_the_head_costs_seconds),
+    CASE(HF_CAN_QUEUE | HF_CAN_PROCESS, c5_waiter_that_died_leaves_the_queue),
     CASE(HF_CAN_QUEUE, c5_waiter_is_told_its_place_and_may_look),
     {0},
 };

@@ -66,8 +66,7 @@ extern const struct conformance_case cases_declared[], cases_mutex[], cases_wait
     cases_never[], cases_fork[], cases_crowd[], cases_lost_reply[], cases_wake[], cases_broken[],
     cases_close[], cases_detach[], cases_cut_off[];
 
-/* Expectations. -----------------------------------------------------------------------------------
- */
+/* Expectations. -------------------------------------------------------------------------------- */
 #define CHECK(condition) \
     ((condition) ? (void)0 : fail_at(__FILE__, __LINE__, "not true: %s", #condition))
 #define EXPECT(code, call) expect_at(__FILE__, __LINE__, #call, code, call)
@@ -76,8 +75,7 @@ _Noreturn void fail_at(const char *file, int line, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 void expect_at(const char *file, int line, const char *call, int expected, int got);
 
-/* Clients, names, options. ------------------------------------------------------------------------
- */
+/* Clients, names, options. --------------------------------------------------------------------- */
 
 /* "<prefix of the case><suffix>". On the case's main thread only. */
 const char *name_of(struct ctx *ctx, const char *suffix);
@@ -107,10 +105,10 @@ uint64_t generation_of(const hf_lock *lock);
 
 int64_t now_ms(void); /* CLOCK_BOOTTIME */
 
-/* Looking into the store, and waiting for what it shows. ------------------------------------------
- */
+/* Looking into the store, and waiting for what it shows. --------------------------------------- */
 size_t count_place(hf_client *client, const char *name, hf_place place);
 void await_count(hf_client *client, const char *name, hf_place place, size_t count);
+size_t in_queue(hf_client *client, size_t waiting);   /* how many of them the store can show */
 void await_free(hf_client *client, const char *name); /* nobody inside, lingering or waiting */
 void await_lost(hf_lock *lock);                       /* by its descriptor */
 void await_age(int64_t since_ms, int64_t ms);         /* until so much time has passed */
@@ -128,8 +126,7 @@ struct found {
 };
 struct found look_at(hf_client *client, const char *name);
 
-/* Bids on threads. --------------------------------------------------------------------------------
- */
+/* Bids on threads. ----------------------------------------------------------------------------- */
 struct bid {
     hf_client *client;
     const char *name;
@@ -141,19 +138,20 @@ struct bid {
     int64_t at_ms;  /* when it returned */
     uint64_t order; /* counts the bids of a case that have got their lock, from 1 */
     bool done;      /* use bid_is_done() */
+    bool waits;     /* it has been told to wait, on a store that shows no queue */
 };
 
 /* Starts a thread that acquires. `bid` must stay where it is until bid_join(). */
 void bid_start(struct bid *bid, hf_client *client, const char *name, hf_options opt);
-/* The same, and waits until the store shows `waiting` bidders in the queue. */
+/* The same, and waits until the store shows `waiting` bidders in the queue; if it has none, until
+ * this one has been told to wait. */
 void bid_queue(struct bid *bid, hf_client *client, const char *name, hf_options opt,
                size_t waiting);
 bool bid_is_done(struct bid *bid);
 int bid_join(struct bid *bid);           /* its code */
 hf_lock *bid_join_lock(struct bid *bid); /* it must have got it */
 
-/* Other processes. --------------------------------------------------------------------------------
- */
+/* Other processes. ----------------------------------------------------------------------------- */
 struct actor {
     pid_t pid;
     int fd;
@@ -175,8 +173,7 @@ void hear(int fd, char word); /* waits for it; any other fails the case */
 
 void *shared_memory(size_t size); /* zeroed; with actors that are started later */
 
-/* The runner's side. ------------------------------------------------------------------------------
- */
+/* The runner's side. --------------------------------------------------------------------------- */
 
 /* Runs one case in this process, checks that nothing is left in the store, and exits. */
 _Noreturn void run_case(const struct conformance_case *c, struct ctx *ctx);

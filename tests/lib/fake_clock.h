@@ -13,7 +13,7 @@ struct fake_clock {
     struct {
         int fd;
         int64_t when_ns;
-    } timers[16];
+    } timers[64];
     int timer_count;
 };
 

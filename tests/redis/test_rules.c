@@ -115,7 +115,7 @@ static struct hf__answer ask_doorman(struct world *w, const struct request *q)
 
 /* The words of an attempt after its ticket, as redis.c makes them. */
 struct terms {
-    char span[24], lease[24], terms[160], more[64];
+    char span[24], lease[24], terms[200];
     size_t terms_len;
 };
 
@@ -127,10 +127,10 @@ static void make_terms(const struct hf__bid *bid, const char *ticket, struct ter
              lease_ms + (bid->ttl_ms > 0 ? bid->lock_delay_ms : 0));
     snprintf(t->lease, sizeof t->lease, "%" PRId64, lease_ms);
     t->terms_len = (size_t)snprintf(
-        t->terms, sizeof t->terms, "%c %s %" PRId64 " %" PRId64 " %" PRId64 "%cabc%cwho",
-        bid->ttl_ms > 0 ? 'Y' : 'N', ticket, bid->ttl_ms, bid->lock_delay_ms, bid->retire_ms, 0, 0);
-    snprintf(t->more, sizeof t->more, "%c %u %d 0:0", bid->mode == HF_SHARED ? 'S' : 'X',
-             bid->limit, bid->queue);
+        t->terms, sizeof t->terms,
+        "%c %s %" PRId64 " %" PRId64 " %" PRId64 " %c %u %d 0:0%cabc%cwho",
+        bid->ttl_ms > 0 ? 'Y' : 'N', ticket, bid->ttl_ms, bid->lock_delay_ms, bid->retire_ms,
+        bid->mode == HF_SHARED ? 'S' : 'X', bid->limit, bid->queue, 0, 0);
 }
 
 static redisReply *ask_redis(struct world *w, const struct request *q)
@@ -151,9 +151,8 @@ static redisReply *ask_redis(struct world *w, const struct request *q)
     const char *sha1 = scripts[quick ? ATTEMPT_QUICK : q->kind].sha1;
     redisReply *reply =
         q->kind == ATTEMPT
-            ? redisCommand(w->redis, "EVALSHA %s 2 %s %s %s %s %s %s %b %s %s %s", sha1, key, book,
-                           ticket, t.span, t.lease, q->bid.lock_delay_ms > 0 ? "d" : "H", t.terms,
-                           t.terms_len, t.more, second, fraction)
+            ? redisCommand(w->redis, "EVALSHA %s 2 %s %s %s %s %s %b %s %s", sha1, key, book,
+                           ticket, t.span, t.lease, t.terms, t.terms_len, second, fraction)
             : redisCommand(w->redis, "EVALSHA %s 2 %s %s %s %s %s %s", sha1, key, book, ticket,
                            number, second, fraction);
     if (reply == NULL || reply->type == REDIS_REPLY_ERROR)

@@ -1,6 +1,7 @@
 /* One bid, from the first question to the handle, over a store that loses answers (C2, C5, C6), on
  * a clock that the test owns. */
 #include <pthread.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "lib/check.h"
@@ -323,6 +324,86 @@ static void c5_a_lock_that_never_expires_is_claimed_before_it_is_had(void **stat
     assert_int_equal(hf_lock_release(a.lock, NULL), 0);
 }
 
+static void a_wait_without_end_in_milliseconds_does_not_end_at_once(void **state)
+{
+    struct stage *s = *state;
+    hf_lock *lock = take(s->other);
+    struct asker a;
+
+    start(&a, s->client, INT64_MAX);
+    assert_true(fake_clock_run(&s->clock, 1000, two_in_store, s));
+    hf_lock_release(lock, NULL);
+    finish(s, &a);
+    assert_int_equal(a.r, 0);
+    hf_lock_release(a.lock, NULL);
+    a.opt.max_hold_ms = INT64_MAX;
+    assert_int_equal(hf_acquire(s->client, "x", HF_NTS, &a.opt, &lock, NULL), 0);
+    assert_int_equal(hf_lock_state(lock), HF_STATE_HELD);
+    hf_lock_release(lock, NULL);
+}
+
+static void *release_one(void *arg)
+{
+    hf_lock_release(arg, NULL);
+    return NULL;
+}
+
+/* A handle may be given back while, and after, its client is closed. */
+static void closing_and_releasing_at_once_ends(void **state)
+{
+    struct stage *s = *state;
+    pthread_t threads[8];
+
+    for (int round = 0; round < 20; round++) {
+        hf_client *client;
+        assert_int_equal(hf__open(s->url, NULL, &s->clock.env, &client, NULL), 0);
+        for (int i = 0; i < 8; i++) {
+            char name[8];
+            hf_lock *lock;
+            snprintf(name, sizeof name, "n%d", i);
+            assert_int_equal(hf_acquire(client, name, HF_NTS, NULL, &lock, NULL), 0);
+            assert_int_equal(pthread_create(&threads[i], NULL, release_one, lock), 0);
+        }
+        hf_close(client);
+        for (int i = 0; i < 8; i++)
+            pthread_join(threads[i], NULL);
+    }
+    assert_int_equal(in_store(s), 0);
+}
+
+static void a_cancelled_thread_leaves_the_client_whole(void **state)
+{
+    struct stage *s = *state;
+    hf_lock *lock = take(s->other);
+    struct asker a;
+
+    start(&a, s->client, 5000);
+    assert_true(fake_clock_run(&s->clock, 1000, two_in_store, s));
+    pthread_cancel(a.thread); /* takes effect when the call is over */
+    finish(s, &a);
+    assert_int_equal(a.r, HF_TIMEOUT);
+    assert_int_equal(hf_lock_release(lock, NULL), 0);
+    lock = take(s->client);
+    assert_int_equal(hf_lock_release(lock, NULL), 0);
+}
+
+static void c13_a_childs_cancel_is_not_the_parents(void **state)
+{
+    hf_cancel *cancel;
+    int status;
+
+    (void)state;
+    assert_int_equal(hf_cancel_new(&cancel), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        hf_cancel_fire(cancel);
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_false(hf__cancel_fired(cancel));
+    hf_cancel_free(cancel);
+}
+
 int main(void)
 {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
@@ -338,6 +419,10 @@ int main(void)
         CASE(c12_a_hand_over_is_pushed_and_claimed),
         CASE(c12_a_call_before_the_waiter_sleeps_is_the_grant),
         CASE(c5_a_lock_that_never_expires_is_claimed_before_it_is_had),
+        CASE(a_wait_without_end_in_milliseconds_does_not_end_at_once),
+        CASE(closing_and_releasing_at_once_ends),
+        CASE(a_cancelled_thread_leaves_the_client_whole),
+        CASE(c13_a_childs_cancel_is_not_the_parents),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

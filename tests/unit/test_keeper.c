@@ -12,7 +12,8 @@ struct stage {
     struct puppet *store;
     hf_client *client;
     char url[32];
-    hf_lock *lock;
+    hf_lock *lock, *other;
+    bool refused;
     atomic_int risks, losses;
     hf_cause cause;
 };
@@ -215,6 +216,38 @@ static void c7_a_broken_lock_that_never_expires_is_noticed(void **state)
     assert_int_equal(s->cause, HF_CAUSE_GONE);
 }
 
+/* Long before the renewal is due, with whatever is asked next. */
+static void c7_a_store_that_moved_is_asked_about_all_that_is_held(void **state)
+{
+    struct stage *s = *state;
+    hf_lock *other;
+
+    take(s, 60000, 0);
+    assert_int_equal(hf_break(s->client, "x", HF_NTS, hf_lock_ticket(s->lock), 1, NULL), 0);
+    s->store->base.moved = true;
+    assert_int_equal(hf_acquire(s->client, "y", HF_NTS, NULL, &other, NULL), 0);
+    assert_true(fake_clock_run(&s->clock, 1000, is_lost, s));
+    assert_int_equal(s->cause, HF_CAUSE_GONE);
+    assert_false(s->store->base.moved);
+    assert_int_equal(hf_lock_state(other), HF_STATE_HELD);
+    assert_int_equal(hf_lock_release(other, NULL), 0);
+}
+
+static void c4_a_store_without_tokens_shows_none(void **state)
+{
+    struct stage *s = *state;
+    char sequencer[HF_SEQUENCER_MAX];
+    uint64_t generation = 0;
+
+    s->client->capabilities &= ~(uint32_t)HF_CAN_TOKEN;
+    take(s, 3000, 0);
+    assert_int_equal(hf_lock_generation(s->lock, &generation), HF_UNSUPPORTED);
+    assert_int_equal(hf_lock_sequencer(s->lock, sequencer, sizeof sequencer), HF_UNSUPPORTED);
+    assert_int_equal(generation, 0);
+    assert_false(fake_clock_run(&s->clock, 10000, is_lost, s)); /* its renewals name the grant */
+    assert_true(atomic_load(&s->store->calls[PUPPET_RENEW]) > 0);
+}
+
 static void renewals_of_many_locks_share_a_call(void **state)
 {
     enum { MANY = 1000 };
@@ -255,6 +288,57 @@ static void a_lock_renewed_by_hand_is_left_alone(void **state)
     assert_int_equal(hf_lock_state(s->lock), HF_STATE_LOST);
 }
 
+static void what_a_callback_must_not_do_is_refused(hf_lock *lock, hf_cause cause, void *arg)
+{
+    struct stage *s = arg;
+
+    s->refused = hf_lock_release(lock, NULL) == HF_DEADLOCK &&
+                 hf_lock_detach(lock, NULL) == HF_DEADLOCK && hf_lock_release(s->other, NULL) == 0;
+    hf_close(s->client); /* does nothing */
+    on_lost(lock, cause, arg);
+}
+
+static void a_callback_may_not_wait_for_itself(void **state)
+{
+    struct stage *s = *state;
+    hf_options opt = HF_OPTIONS_INIT;
+
+    opt.ttl_ms = 3000;
+    opt.on_lost = what_a_callback_must_not_do_is_refused;
+    opt.arg = s;
+    assert_int_equal(hf_acquire(s->client, "y", HF_NTS, NULL, &s->other, NULL), 0);
+    assert_int_equal(hf_acquire(s->client, "x", HF_NTS, &opt, &s->lock, NULL), 0);
+    assert_int_equal(hf_break(s->client, "x", HF_NTS, hf_lock_ticket(s->lock), 1, NULL), 0);
+    assert_true(fake_clock_run(&s->clock, 5000, is_lost, s));
+    assert_true(s->refused);
+}
+
+static void c11_a_lock_lost_before_its_detach_is_still_known_to_its_owner(void **state)
+{
+    struct stage *s = *state;
+    hf_options opt = HF_OPTIONS_INIT;
+    hf_lock *again;
+
+    opt.ttl_ms = 3000;
+    opt.reentrant = opt.by_hand = 1;
+    assert_int_equal(hf_acquire(s->client, "x", HF_NTS, &opt, &s->lock, NULL), 0);
+    fake_clock_advance(&s->clock, 4000);
+    assert_int_equal(hf_lock_detach(s->lock, NULL), HF_LOST);
+    assert_int_equal(hf_acquire(s->client, "x", HF_NTS, &opt, &again, NULL), HF_LOST);
+}
+
+static void a_release_after_max_hold_opens_at_once(void **state)
+{
+    struct stage *s = *state;
+    hf_options opt = HF_OPTIONS_INIT;
+
+    take(s, 60000, 1000);
+    fake_clock_advance(&s->clock, 2000);
+    assert_int_equal(hf_lock_release(s->lock, NULL), HF_STALE);
+    opt.wait_ms = 0;
+    assert_int_equal(hf_acquire(s->client, "x", HF_NTS, &opt, &s->lock, NULL), 0);
+}
+
 int main(void)
 {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
@@ -266,8 +350,13 @@ int main(void)
         CASE(c13_a_long_sleep_shows_lost_on_the_first_call),
         CASE(c13_max_hold_ends_it_although_renewals_work),
         CASE(c7_a_broken_lock_that_never_expires_is_noticed),
+        CASE(c7_a_store_that_moved_is_asked_about_all_that_is_held),
+        CASE(c4_a_store_without_tokens_shows_none),
         CASE(renewals_of_many_locks_share_a_call),
         CASE(a_lock_renewed_by_hand_is_left_alone),
+        CASE(a_callback_may_not_wait_for_itself),
+        CASE(c11_a_lock_lost_before_its_detach_is_still_known_to_its_owner),
+        CASE(a_release_after_max_hold_opens_at_once),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,10 +1,12 @@
 -- attempt: somebody bids.
 -- KEYS  key book
--- ARGV  ticket - - - terms more        terms: claimed ticket ttl delay retire\0who
---                                      more: mode limit queue yield
-local ttl, delay, retire, who = string.match(ARGV[5], '^%u %x+ (%d+) (%d+) (%d+)%z(.*)$')
-local mode, limit, queue, yield = string.match(ARGV[6], '^(%u) (%d+) (%d) (%d+:%d+)$')
+-- ARGV  ticket span lease terms        terms: claimed ticket ttl delay retire mode limit queue yield\0who
+local ttl, delay, retire, mode, limit, queue, yield, who =
+    string.match(ARGV[4], '^%u %x+ (%d+) (%d+) (%d+) (%u) (%d+) (%d) (%d+:%d+)%z(.*)$')
 local lock = open(KEYS[1], KEYS[2])
+if find(lock, ARGV[1]) then
+    redis.call('DEL', 'holdfast.n' .. lock.tail) -- only new bids need memory; see release.lua
+end
 sweep(lock)
 
 local e = find(lock, ARGV[1])

@@ -16,7 +16,7 @@ local function look(key, book)
     local letter = string.sub(text, 1, 1)
     if letter == 'H' or letter == 'd' then
         local gen, since, till, claimed, ticket, terms, who =
-            string.match(text, '^.(%d+) (%d+) (%d+) (%u) (%x+) ([%d ]+)%z(.*)$')
+            string.match(text, '^.(%d+) (%d+) (%d+) (%u) (%x+) (%d+ %d+ %d+)[^%z]*%z(.*)$')
         found[2] = ticket
         add(ticket, string.format('IX%s %s %s %s %s', claimed, since, till, gen, terms), who)
     elseif letter == 'b' then

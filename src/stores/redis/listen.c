@@ -176,8 +176,7 @@ bool hf__redis_listens(struct hf__redis *s)
     return listens;
 }
 
-/* Reading, on the keeper's thread. ---------------------------------------------------------------
- */
+/* Reading, on the keeper's thread. ------------------------------------------------------------- */
 
 struct ear {
     struct hf__redis *s;

@@ -80,20 +80,3 @@ bool hf__redis_unname(const struct hf__redis *s, const char *book, size_t book_l
     return *ret_len <= HF_NAME_MAX && memcmp(n->key, s->set.key_before, before) == 0 &&
            memcmp(*ret_name + *ret_len, s->set.key_after, after) == 0;
 }
-
-int hf__redis_key_format(const char *format, struct hf__redis_settings *set, hf_error *err)
-{
-    const char *place = strstr(format, "%s");
-
-    if (place == NULL || strchr(place + 1, '%') != NULL || strchr(format, '%') != place)
-        return hf__fail(
-            err, HF_INVALID,
-            "key_format must contain %%s once, for the lock's name, and no other %%; in "
-            "a URL write it as %%25s");
-    if (strlen(format) > 256)
-        return hf__fail(err, HF_INVALID, "key_format is longer than 256 bytes");
-    set->key_before = strndup(format, (size_t)(place - format));
-    set->key_after = strdup(place + 2);
-    return set->key_before != NULL && set->key_after != NULL ? 0
-                                                             : hf__fail(err, HF_NO_MEMORY, NULL);
-}

@@ -9,7 +9,7 @@
 
 #include "util/banned.h"
 
-#define PEEK_AFTER_MS  1000  /* idle for so long: look whether the server has hung up */
+#define PEEK_AFTER_MS  5     /* idle for so long: look whether the server has hung up */
 #define PING_AFTER_MS  15000 /* idle for so long: ask whether it is still there */
 #define PING_WITHIN_MS 1000
 #define BACKOFF_MIN_MS 10
@@ -40,6 +40,16 @@ void hf__redis_pool_clear(struct hf__redis_pool *pool)
     hang_up_all(pool->idle);
     pthread_cond_destroy(&pool->free_one);
     pthread_mutex_destroy(&pool->mutex);
+}
+
+void hf__redis_pool_flush(struct hf__redis *s)
+{
+    pthread_mutex_lock(&s->pool.mutex);
+    struct hf__redis_conn *old = s->pool.idle;
+    s->pool.idle = NULL;
+    s->pool.idle_count = 0;
+    pthread_mutex_unlock(&s->pool.mutex);
+    hang_up_all(old);
 }
 
 int64_t hf__redis_backoff_ns(const struct hf_env *env, unsigned failures)
@@ -96,6 +106,7 @@ static void note_dial(struct hf__redis *s, int r, const hf_error *err)
     } else {
         pool->active--;
         pool->retry_ns = hf__now_ns(env) + hf__redis_backoff_ns(env, pool->failures++);
+        pool->failure_code = r;
         snprintf(pool->failure, sizeof pool->failure, "%.199s", err->text);
         pthread_cond_signal(&pool->free_one);
     }
@@ -112,7 +123,7 @@ static int dial(struct hf__redis *s, int64_t deadline_ns, struct hf__redis_conn 
 
     if (pool->failures > 0 && hf__now_ns(s->base.host->env) < pool->retry_ns) {
         pool->active--;
-        r = hf__fail(err, HF_UNAVAILABLE, "%s", pool->failure);
+        r = hf__fail(err, pool->failure_code, "%s", pool->failure);
         pthread_mutex_unlock(&pool->mutex);
         return r;
     }
@@ -190,6 +201,10 @@ void hf__redis_give(struct hf__redis *s, struct hf__redis_conn *c)
     struct hf__redis_pool *pool = &s->pool;
     struct hf__redis_conn *old = NULL;
 
+    if (c->demoted && s->sentinels.count > 0) {
+        s->sentinels.demoted = true;
+        hf__redis_pool_flush(s);
+    }
     if (c->broken) {
         hf__redis_hang_up(c); /* before anything else is sent for the same ticket */
         c = NULL;

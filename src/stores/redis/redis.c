@@ -1,4 +1,5 @@
-/* redis://, rediss://, redis+unix:// - one Redis server, shared with whoever locks by SET NX PX.
+/* redis://, rediss://, redis+unix://, redis+sentinel:// - one Redis server, shared with whoever
+ * locks by SET NX PX.
  *
  * Each operation is one call of a script (attempt.lua, ...), which Redis runs as one atomic step on
  * its own clock:
@@ -6,7 +7,7 @@
  *      EVALSHA <sha1> 2 <key> <book> <ticket> ...
  *
  * The key is the plain record that other clients use as well, SET key ticket NX PX; the book and
- * its sets beside it are notes (rules.lua says what they hold). A request is never repeated
+ * its sets beside it are notes (notes.lua says what they hold). A request is never repeated
  * silently: if its reply is lost the connection is closed, and the core asks again by ticket. */
 #include <inttypes.h>
 #include <stdio.h>
@@ -29,23 +30,23 @@ static struct hf__redis *redis_of(struct hf__store *store)
     return (struct hf__redis *)store;
 }
 
-/* What the book says of a sole holder, and what a waiter is noted with:
- * "claimed ticket ttl delay retire\0" and "channel\0pid\0host\0user\0program\0note"; the channel is
- * '-' if nobody listens. */
+/* The terms of a bid, "claimed ticket ttl delay retire mode limit queue yield", and behind a NUL
+ * who bids, "channel\0pid\0host\0user\0program\0note"; the channel is '-' if nobody listens. */
 static void add_terms(struct hf__redis *s, struct hf__redis_conn *c, const struct hf__bid *bid,
                       const char *channel)
 {
-    char terms[HF__REDIS_WHO_MAX + 128], ticket[HF_TICKET_SIZE];
-    const char *note = bid->who->note;
+    char terms[HF__REDIS_WHO_MAX + 256], ticket[HF_TICKET_SIZE];
+    size_t note_len = strnlen(bid->who->note, HF_NOTE_MAX);
 
     hf__ticket_format(&bid->ticket, ticket);
-    size_t at =
-        (size_t)snprintf(terms, sizeof terms, "%c %s %" PRId64 " %" PRId64 " %" PRId64 "%c%s%c",
-                         bid->ttl_ms > 0 ? 'Y' : 'N', ticket, bid->ttl_ms, bid->lock_delay_ms,
-                         bid->retire_ms, 0, channel != NULL ? channel : "-", 0);
-    size_t note_len = strnlen(note, HF_NOTE_MAX);
+    size_t at = (size_t)snprintf(
+        terms, sizeof terms,
+        "%c %s %" PRId64 " %" PRId64 " %" PRId64 " %c %u %d %" PRId64 ":%" PRId64 "%c%s%c",
+        bid->ttl_ms > 0 ? 'Y' : 'N', ticket, bid->ttl_ms, bid->lock_delay_ms, bid->retire_ms,
+        bid->mode == HF_SHARED ? 'S' : 'X', bid->limit, bid->queue, s->set.yield,
+        s->set.yield > 0 ? s->set.yield_for_ms : 0, 0, channel != NULL ? channel : "-", 0);
     memcpy(terms + at, s->self, s->self_len);
-    memcpy(terms + at + s->self_len, note, note_len);
+    memcpy(terms + at + s->self_len, bid->who->note, note_len);
     hf__redis_add(c, terms, at + s->self_len + note_len);
 }
 
@@ -57,20 +58,14 @@ static void add_bid(struct hf__redis *s, struct hf__redis_conn *c, struct operat
     bool quick = bid->mode == HF_EXCLUSIVE && c->facts.major >= 7;
     int64_t lease_ms = bid->ttl_ms > 0 ? bid->ttl_ms : hf__provisional_lease_ms(0);
     int64_t delay_ms = bid->ttl_ms > 0 ? bid->lock_delay_ms : 0;
-    char more[80];
 
     op->script = quick ? HF__REDIS_ATTEMPT_QUICK : HF__REDIS_ATTEMPT;
-    hf__redis_script(c, op->script, 2, 6);
+    hf__redis_script(c, op->script, 2, 4);
     hf__redis_add_names(c, &op->names);
     hf__redis_add_ticket(c, &bid->ticket);
     hf__redis_add_number(c, lease_ms + delay_ms);
     hf__redis_add_number(c, lease_ms);
-    hf__redis_add(c, bid->lock_delay_ms > 0 ? "d" : "H", 1);
     add_terms(s, c, bid, channel);
-    int len = snprintf(more, sizeof more, "%c %u %d %" PRId64 ":%" PRId64,
-                       bid->mode == HF_SHARED ? 'S' : 'X', bid->limit, bid->queue, s->set.yield,
-                       s->set.yield > 0 ? s->set.yield_for_ms : 0);
-    hf__redis_add(c, more, (size_t)len);
 }
 
 /* The quick way answers with the generation only: the rest is as it was bid. */
@@ -124,8 +119,26 @@ static void pace(struct hf__redis *s, bool listens, struct hf__answer *a)
         a->ask_again_ms = most_ms;
 }
 
-static int attempt(struct hf__store *store, const struct hf__bid *bid, int64_t deadline_ns,
-                   struct hf__answer *ret_answer, hf_error *err)
+/* The replicas must have the grant, or it is none. */
+static int confirm(struct hf__redis *s, struct hf__redis_conn *c, const struct operation *granted,
+                   int64_t deadline_ns, hf_error *err)
+{
+    struct operation undo = {
+        .script = HF__REDIS_WITHDRAW, .bid = granted->bid, .names = granted->names};
+    struct hf__answer answer = {0};
+    bool enough = false;
+    int r = hf__redis_wait_replicas(s, c, deadline_ns, &enough, err);
+
+    if (r != 0 || enough)
+        return r;
+    undo.names.key = undo.names.book + (granted->names.key - granted->names.book);
+    add_change(c, &undo);
+    r = run(c, &undo, deadline_ns, &answer, NULL, NULL);
+    return r == 0 ? HF_UNAVAILABLE : hf__wrap(err, HF_UNKNOWN, "take it back");
+}
+
+static int attempt_once(struct hf__store *store, const struct hf__bid *bid, int64_t deadline_ns,
+                        struct hf__answer *ret_answer, hf_error *err)
 {
     struct hf__redis *s = redis_of(store);
     struct operation op = {.script = HF__REDIS_ATTEMPT, .bid = bid};
@@ -141,6 +154,8 @@ static int attempt(struct hf__store *store, const struct hf__bid *bid, int64_t d
         return r;
     add_bid(s, c, &op, channel);
     r = run(c, &op, deadline_ns, ret_answer, &foreign, err);
+    if (r == 0 && s->set.wait_replicas > 0 && ret_answer->verdict == HF__GRANTED)
+        r = confirm(s, c, &op, deadline_ns, err);
     if (r == 0 && foreign && ret_answer->position == 1)
         hf__redis_watch_key(s, c, &op.names, &bid->ticket, deadline_ns, &gone);
     else if (r == 0)
@@ -154,8 +169,24 @@ static int attempt(struct hf__store *store, const struct hf__bid *bid, int64_t d
     return 0;
 }
 
-static int change(struct hf__store *store, struct operation *op, int64_t deadline_ns,
-                  struct hf__answer *ret_answer, hf_error *err)
+/* A master that is none any more has done nothing: ask the one that is. */
+static bool is_worth_another(struct hf__redis *s, int r)
+{
+    return r == HF_UNAVAILABLE && atomic_exchange(&s->sentinels.demoted, false);
+}
+
+static int attempt(struct hf__store *store, const struct hf__bid *bid, int64_t deadline_ns,
+                   struct hf__answer *ret_answer, hf_error *err)
+{
+    int r = attempt_once(store, bid, deadline_ns, ret_answer, err);
+
+    return is_worth_another(redis_of(store), r)
+               ? attempt_once(store, bid, deadline_ns, ret_answer, err)
+               : r;
+}
+
+static int change_once(struct hf__store *store, struct operation *op, int64_t deadline_ns,
+                       struct hf__answer *ret_answer, hf_error *err)
 {
     struct hf__redis *s = redis_of(store);
     struct hf__redis_conn *c = NULL;
@@ -170,6 +201,16 @@ static int change(struct hf__store *store, struct operation *op, int64_t deadlin
     hf__redis_give(s, c);
     hf__redis_unwatch(s, &op->bid->ticket);
     return r;
+}
+
+static int change(struct hf__store *store, struct operation *op, int64_t deadline_ns,
+                  struct hf__answer *ret_answer, hf_error *err)
+{
+    int r = change_once(store, op, deadline_ns, ret_answer, err);
+
+    return is_worth_another(redis_of(store), r)
+               ? change_once(store, op, deadline_ns, ret_answer, err)
+               : r;
 }
 
 static int withdraw(struct hf__store *store, const struct hf__bid *bid, int64_t retire_ms,
@@ -227,8 +268,8 @@ static int take_answers(const redisReply *reply, struct hf__renewal *items, size
     return r;
 }
 
-static int renew(struct hf__store *store, struct hf__renewal *items, size_t count,
-                 int64_t deadline_ns, hf_error *err)
+static int renew_once(struct hf__store *store, struct hf__renewal *items, size_t count,
+                      int64_t deadline_ns, hf_error *err)
 {
     struct hf__redis *s = redis_of(store);
     struct hf__redis_conn *c = NULL;
@@ -249,7 +290,16 @@ static int renew(struct hf__store *store, struct hf__renewal *items, size_t coun
     return r;
 }
 
-static const char *const schemes[] = {"redis", "rediss", "redis+unix", NULL};
+static int renew(struct hf__store *store, struct hf__renewal *items, size_t count,
+                 int64_t deadline_ns, hf_error *err)
+{
+    int r = renew_once(store, items, count, deadline_ns, err);
+
+    return is_worth_another(redis_of(store), r) ? renew_once(store, items, count, deadline_ns, err)
+                                                : r;
+}
+
+static const char *const schemes[] = {"redis", "rediss", "redis+unix", "redis+sentinel", NULL};
 
 const struct hf__store_type hf_store_type_v1 = {
     .abi = HF__STORE_ABI,

@@ -5,8 +5,8 @@
  *   names.c     the keys of a name
  *   script.c    EVALSHA, and what a script may answer
  *   pool.c      connections that are lent to one operation at a time
- *   conn.c      one connection: dial, log in, look at the server, exchange
- *   wire.c      requests and replies as bytes
+ *   conn.c      one connection: dial and log in
+ *   wire.c, login.c, settings.c    what all stores on Redis share (link.h)
  *   listen.c    the one connection on which wake-ups come
  *   watch.c     being told when a stranger lets go
  *   inspect.c, upkeep.c, diagnose.c
@@ -16,17 +16,14 @@
 #ifndef HF_STORES_REDIS_REDIS_H
 #define HF_STORES_REDIS_REDIS_H
 
-#include <hiredis/hiredis.h>
 #include <pthread.h>
 
-#include "net/stream.h"
-#include "net/tls.h"
-#include "stores/store.h"
+#include "stores/redis/link.h"
 
-#define HF__REDIS_KEY_MAX  (HF_NAME_MAX + 256)
-#define HF__REDIS_CHANNEL  33 /* 32 hex digits and a NUL */
-#define HF__REDIS_WHO_MAX  1024
-#define HF__REDIS_OWN_WORD "holdfast."
+#define HF__REDIS_CHANNEL       33 /* 32 hex digits and a NUL */
+#define HF__REDIS_WHO_MAX       1024
+#define HF__REDIS_OWN_WORD      "holdfast."
+#define HF__REDIS_SENTINELS_MAX 16
 
 /* The scripts, as files beside this one. */
 #define HF__REDIS_SCRIPTS(X)        \
@@ -45,51 +42,6 @@ enum hf__redis_script {
 #undef X
 };
 
-/* What the URL said; set at opening, then only read. */
-struct hf__redis_settings {
-    char *host, *port, *path; /* path: a unix socket, then host is NULL */
-    char *user, *password;    /* NULL: none */
-    int64_t db;
-    char *client_name;
-    char *key_before, *key_after; /* key_format around %s */
-    bool poll;                    /* mode=poll: nobody is called */
-    bool allow_evicting;
-    int64_t poll_ms, recheck_ms;
-    int64_t yield, yield_for_ms;
-    int64_t max_active, max_idle, idle_timeout_ms;
-    bool pool_wait;
-    struct hf__tls *tls; /* NULL: plain */
-};
-
-/* What a server says of itself when we connect. */
-struct hf__redis_facts {
-    bool known; /* false: INFO is not allowed */
-    bool cluster;
-    char version[24];
-    int64_t major;
-    char policy[24]; /* maxmemory-policy; "" if not told */
-    int64_t uptime_s;
-};
-
-/* Bytes to be sent. */
-struct hf__redis_out {
-    char *data;
-    size_t len, capacity;
-    size_t body; /* where the arguments begin that follow a script's name */
-    bool failed; /* no memory */
-};
-
-struct hf__redis_conn {
-    struct hf__redis_conn *next; /* in the pool */
-    struct hf__stream stream;
-    redisReader *reader;
-    struct hf__redis_out out;
-    struct hf__redis_facts facts;
-    int64_t idle_since_ns;
-    int64_t redirect; /* CLIENT TRACKING tells this client id; 0: not on */
-    bool broken;      /* of no more use */
-};
-
 struct hf__redis_pool {
     pthread_mutex_t mutex;
     pthread_cond_t free_one;
@@ -97,6 +49,7 @@ struct hf__redis_pool {
     int64_t idle_count, active;
     int64_t retry_ns; /* nobody dials before then */
     unsigned failures;
+    int failure_code;
     char failure[200]; /* why the last dial failed */
 };
 
@@ -123,9 +76,25 @@ struct hf__redis_listener {
     _Atomic size_t watch_count;
 };
 
+struct hf__redis_place {
+    char host[256], port[16];
+};
+
+/* For redis+sentinel. All but `last` and `master` is set at opening, then only read. */
+struct hf__redis_sentinels {
+    size_t count; /* 0: the URL names the server itself */
+    char *hosts[HF__REDIS_SENTINELS_MAX], *ports[HF__REDIS_SENTINELS_MAX];
+    char *name;                    /* of the master */
+    char *user, *password;         /* the sentinels' own; NULL: none */
+    _Atomic bool demoted;          /* an operation has met a master that is none any more */
+    _Atomic size_t last;           /* the one that answered last */
+    struct hf__redis_place master; /* the server last used; pool->mutex */
+};
+
 struct hf__redis {
     struct hf__store base;
     struct hf__redis_settings set;
+    struct hf__redis_sentinels sentinels;
     struct hf__redis_pool pool;
     struct hf__redis_listener listener;
     char self[HF__REDIS_WHO_MAX / 2]; /* "pid\0host\0user\0program\0" */
@@ -135,8 +104,7 @@ struct hf__redis {
 extern const struct hf__option hf__redis_options[];
 __attribute__((visibility("default"))) extern const struct hf__store_type hf_store_type_v1;
 
-/* names.c -----------------------------------------------------------------------------------------
- */
+/* names.c -------------------------------------------------------------------------------------- */
 
 /* The keys of one lock. The key is part of the book's name, so one buffer holds both. */
 struct hf__redis_names {
@@ -154,55 +122,41 @@ int hf__redis_name(const struct hf__redis *s, const char *name, size_t len,
 bool hf__redis_unname(const struct hf__redis *s, const char *book, size_t book_len,
                       struct hf__redis_names *ret_names, const char **ret_name, size_t *ret_len);
 
-/* Splits key_format at its %s. HF_INVALID. */
-int hf__redis_key_format(const char *format, struct hf__redis_settings *set, hf_error *err);
-
-/* wire.c ------------------------------------------------------------------------------------------
- */
-
-/* A command of `argc` words; then each word. They are appended: several make a pipeline. */
-void hf__redis_begin(struct hf__redis_conn *c, size_t argc);
-void hf__redis_add(struct hf__redis_conn *c, const void *bytes, size_t len);
-void hf__redis_add_raw(struct hf__redis_conn *c, const void *bytes, size_t len); /* as it is */
-void hf__redis_add_text(struct hf__redis_conn *c, const char *text);
-void hf__redis_add_number(struct hf__redis_conn *c, int64_t number);
-
-/* A command of plain words, ended by NULL. */
-void hf__redis_command(struct hf__redis_conn *c, const char *word, ...);
-
-/* Sends what was made since the last send. HF_UNAVAILABLE: not received as a whole, so the last
- * command was not done. HF_NO_MEMORY. */
-int hf__redis_send(struct hf__redis_conn *c, int64_t deadline_ns, hf_error *err);
-
-/* The next reply, for the caller to free. HF_UNKNOWN: none came. A reply that is an error is a
- * reply. */
-int hf__redis_receive(struct hf__redis_conn *c, int64_t deadline_ns, redisReply **ret_reply,
-                      hf_error *err);
-
-/* Both; a reply that is an error becomes one. */
-int hf__redis_ask(struct hf__redis_conn *c, int64_t deadline_ns, redisReply **ret_reply,
-                  hf_error *err);
-
-/* What an error reply means; 0 if it is none. The command was not done. */
-int hf__redis_error(const redisReply *reply, hf_error *err);
-
-/* conn.c ------------------------------------------------------------------------------------------
- */
+/* conn.c --------------------------------------------------------------------------------------- */
 
 /* A connection that is logged in, to a server that may be used. HF_UNAVAILABLE, HF_DENIED,
  * HF_UNSUPPORTED (a cluster), HF_NO_MEMORY, HF_SYSTEM. */
 int hf__redis_dial(struct hf__redis *s, int64_t deadline_ns, struct hf__redis_conn **ret_conn,
                    hf_error *err);
-void hf__redis_hang_up(struct hf__redis_conn *c); /* NULL is fine */
 
-/* The number after "name:" in an INFO text, and the word; 0 and "" if it is not there. */
-int64_t hf__redis_info_number(const char *info, const char *name);
-void hf__redis_info_word(const char *info, const char *name, char *buf, size_t size);
-
-/* pool.c ------------------------------------------------------------------------------------------
+/* sentinel.c --------------------------------------------------------------------------------------
  */
+int hf__redis_read_sentinels(const struct hf__redis_url *from, struct hf__redis_sentinels *ret,
+                             hf_error *err);
+void hf__redis_sentinels_clear(struct hf__redis_sentinels *sentinels);
+
+/* Where the master is, by the first sentinel that knows. HF_UNAVAILABLE, HF_DENIED. */
+int hf__redis_find_master(struct hf__redis *s, int64_t deadline_ns,
+                          struct hf__redis_place *ret_place, hf_error *err);
+
+/* HF_UNAVAILABLE: this server is not a master. */
+int hf__redis_check_role(struct hf__redis_conn *c, int64_t deadline_ns, hf_error *err);
+
+/* This is the master now; if it is another one than before, everything held is to be verified. */
+void hf__redis_note_master(struct hf__redis *s, const struct hf__redis_place *place);
+
+/* replicas.c --------------------------------------------------------------------------------------
+ */
+
+/* After a grant on this connection. `*ret_enough` false: take it back; `err` says why.
+ * HF_UNKNOWN: no answer, the grant stands. */
+int hf__redis_wait_replicas(struct hf__redis *s, struct hf__redis_conn *c, int64_t deadline_ns,
+                            bool *ret_enough, hf_error *err);
+
+/* pool.c --------------------------------------------------------------------------------------- */
 void hf__redis_pool_init(struct hf__redis_pool *pool);
 void hf__redis_pool_clear(struct hf__redis_pool *pool);
+void hf__redis_pool_flush(struct hf__redis *s); /* closes those that are not lent */
 
 /* Lends a connection; give it back, broken or not. HF_UNAVAILABLE also if all are lent and none
  * comes back in time. */
@@ -213,8 +167,7 @@ void hf__redis_give(struct hf__redis *s, struct hf__redis_conn *c);
 /* How long to wait before dialling again after so many failures, with jitter. */
 int64_t hf__redis_backoff_ns(const struct hf_env *env, unsigned failures);
 
-/* script.c ----------------------------------------------------------------------------------------
- */
+/* script.c ------------------------------------------------------------------------------------- */
 
 /* Begins a call; then add the keys and the arguments, so many of each. */
 void hf__redis_script(struct hf__redis_conn *c, enum hf__redis_script script, size_t keys,
@@ -231,8 +184,7 @@ int hf__redis_run(struct hf__redis_conn *c, enum hf__redis_script script, int64_
 int hf__redis_answer(const redisReply *reply, struct hf__answer *ret_answer, bool *ret_foreign,
                      hf_error *err);
 
-/* listen.c ----------------------------------------------------------------------------------------
- */
+/* listen.c ------------------------------------------------------------------------------------- */
 int hf__redis_listener_init(struct hf__redis *s, hf_error *err);
 void hf__redis_listener_clear(struct hf__redis *s);
 int hf__redis_wake_fd(struct hf__store *store);
@@ -244,8 +196,7 @@ const char *hf__redis_listen_again(struct hf__redis *s, int64_t deadline_ns);
 
 bool hf__redis_listens(struct hf__redis *s);
 
-/* watch.c -----------------------------------------------------------------------------------------
- */
+/* watch.c -------------------------------------------------------------------------------------- */
 
 /* A stranger holds this lock and `ticket` is the first to wait for it: have the server tell us when
  * the key changes. `*ret_gone`: it has changed already. Failing costs time only. */
@@ -254,8 +205,7 @@ void hf__redis_watch_key(struct hf__redis *s, struct hf__redis_conn *c,
                          int64_t deadline_ns, bool *ret_gone);
 void hf__redis_unwatch(struct hf__redis *s, const struct hf__ticket *ticket);
 
-/* open.c, inspect.c, upkeep.c, diagnose.c ---------------------------------------------------------
- */
+/* open.c, inspect.c, upkeep.c, diagnose.c ------------------------------------------------------ */
 int hf__redis_open(const struct hf__url *url, const struct hf__host *host,
                    struct hf__store **ret_store, hf_error *err);
 void hf__redis_close(struct hf__store *store);

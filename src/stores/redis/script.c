@@ -81,7 +81,7 @@ int hf__redis_run(struct hf__redis_conn *c, enum hf__redis_script script, int64_
         return hf__redis_ask(c, deadline_ns, ret_reply, err);
     }
     if (r == 0)
-        r = hf__redis_error(reply, err);
+        r = hf__redis_judge(c, reply, err);
     if (r != 0) {
         freeReplyObject(reply);
         return r;

@@ -6,11 +6,36 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "stores/redis/redis.h"
+#include "stores/redis/link.h"
 
 #include "util/banned.h"
 
 #define OUT_MAX (16 << 20)
+
+struct hf__redis_conn *hf__redis_conn_new(void)
+{
+    struct hf__redis_conn *c = calloc(1, sizeof *c);
+
+    if (c == NULL)
+        return NULL;
+    c->reader = redisReaderCreate();
+    if (c->reader == NULL) {
+        free(c);
+        return NULL;
+    }
+    return c;
+}
+
+void hf__redis_hang_up(struct hf__redis_conn *c)
+{
+    if (c == NULL)
+        return;
+    hf__stream_close(&c->stream);
+    if (c->reader != NULL)
+        redisReaderFree(c->reader);
+    free(c->out.data);
+    free(c);
+}
 
 static char *reserve(struct hf__redis_out *out, size_t size)
 {
@@ -162,6 +187,7 @@ int hf__redis_error(const redisReply *reply, hf_error *err)
         {"NOAUTH", HF_DENIED, "; give user and password in the URL, or password_file="},
         {"WRONGPASS", HF_DENIED, ""},
         {"NOPERM", HF_DENIED, "; the rights it takes are in the store's README"},
+        {"DENIED", HF_DENIED, ""}, /* protected mode */
         {"OOM", HF_FULL, ""},
         {"READONLY", HF_UNAVAILABLE, "; name the master in the URL"},
         {"LOADING", HF_UNAVAILABLE, ""},
@@ -194,6 +220,15 @@ int hf__redis_error(const redisReply *reply, hf_error *err)
     return refuse(reply, HF_CORRUPT, "", err);
 }
 
+int hf__redis_judge(struct hf__redis_conn *c, const redisReply *reply, hf_error *err)
+{
+    int r = hf__redis_error(reply, err);
+
+    if (r == HF_UNAVAILABLE && strncmp(reply->str, "READONLY", 8) == 0)
+        c->broken = c->demoted = true; /* it was a master, and is no more: dial again */
+    return r;
+}
+
 int hf__redis_ask(struct hf__redis_conn *c, int64_t deadline_ns, redisReply **ret_reply,
                   hf_error *err)
 {
@@ -203,7 +238,7 @@ int hf__redis_ask(struct hf__redis_conn *c, int64_t deadline_ns, redisReply **re
     if (r == 0)
         r = hf__redis_receive(c, deadline_ns, &reply, err);
     if (r == 0)
-        r = hf__redis_error(reply, err);
+        r = hf__redis_judge(c, reply, err);
     if (r != 0) {
         freeReplyObject(reply);
         return r;

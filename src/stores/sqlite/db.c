@@ -264,7 +264,7 @@ int hf__sqlite_begin(struct hf__sqlite *s, hf_error *err)
 /* A second try, because an open transaction would keep everybody else out. */
 int hf__sqlite_rollback(struct hf__sqlite *s, hf_error *err)
 {
-    sqlite3_stmt *rollback;
+    sqlite3_stmt *rollback = NULL;
     int code = 0;
 
     s->call_count = 0;

@@ -1,0 +1,148 @@
+/* Breaking a lock by its ticket: see end.c for what a broken lock is.
+ *
+ *   waits                          its place is deleted and its lease revoked: it bids anew
+ *   inside, with a lease           put broken: nobody renews it any more, it opens when it is over
+ *   inside, never expires          as with --now
+ *   --now, without a lock-delay    deleted
+ *   --now, with one                put again on a lease as long as the delay, and put broken
+ *   lingers, --now                 deleted
+ *   a stranger                     its key is deleted, with or without --now: it knows no marks */
+#include <stdlib.h>
+
+#include "stores/etcd/etcd.h"
+
+#include "util/banned.h"
+
+struct breach {
+    struct hf__etcd *e;
+    struct hf__etcd_found found;
+    struct hf__etcd_key inside, broken;
+    bool lingers, deleted;
+    int64_t deadline_ns;
+    hf_error *err;
+};
+
+/* Only if it is still the same place. */
+static int apply(struct breach *b, json_t *success, bool *ret_done)
+{
+    json_t *compare = json_array(), *answer = NULL;
+
+    json_array_append_new(compare,
+                          hf__etcd_compare(&b->found.place, NULL, "EQUAL", b->found.joined));
+    struct hf__etcd_request q = {.path = "kv/txn",
+                                 .body = hf__etcd_txn(compare, success, json_array()),
+                                 .deadline_ns = b->deadline_ns};
+    int r = hf__etcd_call(b->e, q, &answer, b->err);
+    *ret_done = r == 0 && json_is_true(json_object_get(answer, "succeeded"));
+    json_decref(answer);
+    return r;
+}
+
+static int delete_it(struct breach *b, bool *ret_done)
+{
+    json_t *success = json_array();
+
+    json_array_append_new(success, hf__etcd_delete(&b->found.place));
+    json_array_append_new(success, hf__etcd_delete(&b->inside));
+    json_array_append_new(success, hf__etcd_delete(&b->broken));
+    b->deleted = true;
+    return apply(b, success, ret_done);
+}
+
+static int mark_it(struct breach *b, bool *ret_done)
+{
+    json_t *success = json_array();
+
+    json_array_append_new(success, hf__etcd_put(&b->broken, json_string(""), b->found.lease));
+    return apply(b, success, ret_done);
+}
+
+static json_t *put_again(const struct hf__etcd_key *key, int64_t lease)
+{
+    json_t *put = hf__etcd_put(key, json_string(""), lease);
+    json_t *inner = json_object_get(put, "request_put");
+
+    json_object_del(inner, "value");
+    json_object_set_new(inner, "ignore_value", json_true());
+    return put;
+}
+
+/* The mark holds the delay's lease too, by which inspect and a second --now know it. */
+static int close_for_delay(struct breach *b, bool *ret_done)
+{
+    json_t *answer = NULL, *success = json_array();
+    int64_t seconds = (b->found.delay_ms + 999) / 1000;
+    struct hf__etcd_request q = {.path = "lease/grant",
+                                 .body = json_pack("{s:o}", "TTL", hf__etcd_int_json(seconds)),
+                                 .deadline_ns = b->deadline_ns};
+    int r = hf__etcd_call(b->e, q, &answer, b->err);
+
+    if (r == 0) {
+        int64_t lease = hf__etcd_int(answer, "ID");
+        json_array_append_new(success, put_again(&b->found.place, lease));
+        json_array_append_new(success, put_again(&b->inside, lease));
+        json_array_append_new(success, hf__etcd_put(&b->broken, json_string(""), lease));
+        r = apply(b, success, ret_done);
+    } else {
+        json_decref(success);
+    }
+    json_decref(answer);
+    return r;
+}
+
+static int decide(struct breach *b, bool now, bool *ret_done)
+{
+    const struct hf__etcd_found *f = &b->found;
+
+    if (f->generation == 0)
+        return delete_it(b, ret_done);
+    if (b->lingers || f->broken) {
+        *ret_done = true;
+        return now || f->lease == 0 ? delete_it(b, ret_done) : 0;
+    }
+    if (f->ours && !now && f->lease != 0 && f->ttl_ms != 0)
+        return mark_it(b, ret_done);
+    return f->delay_ms > 0 ? close_for_delay(b, ret_done) : delete_it(b, ret_done);
+}
+
+static int look_up(struct breach *b, const struct hf__bid *bid)
+{
+    struct hf__etcd_life life;
+    struct hf__etcd_name name = {bid->name, bid->name_len};
+    int64_t lease = hf__etcd_lease_of(&bid->ticket);
+    int r = hf__etcd_find(b->e, name, &bid->ticket, b->deadline_ns, &b->found, b->err);
+
+    if (r < 0 || !b->found.there)
+        return r;
+    hf__etcd_mark_key(b->e, HF__ETCD_INSIDE, name, lease, &b->inside);
+    hf__etcd_mark_key(b->e, HF__ETCD_BROKEN, name, lease, &b->broken);
+    if (b->found.delay_ms == 0 || b->found.lease == 0)
+        return 0;
+    r = hf__etcd_lease_life(b->e, b->found.lease, b->deadline_ns, &life, b->err);
+    if (r == 0)
+        b->lingers = hf__etcd_lingers(&life, b->found.ttl_ms, b->found.delay_ms);
+    return r == HF_NOT_FOUND ? 0 : r;
+}
+
+int hf__etcd_break(struct hf__store *store, const struct hf__bid *bid, bool now,
+                   int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
+{
+    struct breach *b = calloc(1, sizeof *b);
+    bool done = false;
+
+    if (b == NULL)
+        return hf__fail(err, HF_NO_MEMORY, NULL);
+    b->e = (struct hf__etcd *)store;
+    b->deadline_ns = deadline_ns;
+    b->err = err;
+    int r = look_up(b, bid);
+    if (r == 0 && b->found.there)
+        r = decide(b, now, &done);
+    /* Its lease goes with it: a late transaction of this ticket must find none. A stranger may have
+     * other keys on its own. */
+    if (r == 0 && b->deleted && b->found.ours && b->found.lease != 0)
+        hf__etcd_lease_revoke(b->e, b->found.lease, deadline_ns, NULL);
+    ret_answer->verdict = done ? HF__DONE : HF__STALE;
+    free(b);
+    return r;
+}

@@ -1,0 +1,189 @@
+/* Leaving: release, withdraw and break.
+ *
+ * A release is
+ *
+ *   if      the place is the one we made, we are inside, nobody has broken it
+ *   then    delete place, inside            DONE
+ *   else    if not broken: delete place     STALE
+ *
+ * and then the lease is revoked: whatever a late request of this ticket would still put has no
+ * lease to hang on and is refused by the server. If an attempt is unanswered a tombstone is put
+ * first: a late lease/grant could otherwise open the way for a late transaction.
+ *
+ * A lock that was broken stays closed until its lease is over (that is the ttl and the lock-delay):
+ * the mark beside it keeps its holder from renewing. --now deletes it; with a lock-delay it is put
+ * once more, on a lease as long as the delay. */
+#include <stdlib.h>
+
+#include "stores/etcd/etcd.h"
+
+#include "util/banned.h"
+
+struct end {
+    struct hf__etcd *e;
+    const struct hf__bid *bid;
+    struct hf__etcd_name name;
+    int64_t lease, deadline_ns, retire_ms;
+    struct hf__etcd_found found; /* where it is; `joined` 0: nothing of it is known to be there */
+    struct hf__etcd_key inside, broken;
+    bool withdraw;
+    hf_error *err;
+};
+
+static int txn(struct end *x, json_t *request, bool once, bool *ret_succeeded, json_t **ret_answer)
+{
+    json_t *answer = NULL;
+    struct hf__etcd_request q = {
+        .path = "kv/txn", .body = request, .deadline_ns = x->deadline_ns, .once = once};
+    int r = hf__etcd_call(x->e, q, &answer, x->err);
+
+    *ret_succeeded = r == 0 && json_is_true(json_object_get(answer, "succeeded"));
+    if (ret_answer != NULL)
+        *ret_answer = answer;
+    else
+        json_decref(answer);
+    return r;
+}
+
+static int put_tombstone(struct end *x)
+{
+    json_t *answer = NULL;
+    struct hf__etcd_key *key = malloc(sizeof *key);
+    struct hf__ticket other = x->bid->ticket;
+    bool done;
+
+    if (key == NULL)
+        return hf__fail(x->err, HF_NO_MEMORY, NULL);
+    /* A lease of its own, with a number that repeats if this is repeated. */
+    for (size_t i = 0; i < 8; i++)
+        other.bits[i] = (unsigned char)~other.bits[i + 8];
+    int64_t lease = hf__etcd_lease_of(&other);
+    int r = hf__etcd_lease_grant(x->e, lease, (x->retire_ms + 999) / 1000, x->deadline_ns, x->err);
+    if (r == 0) {
+        json_t *success = json_array();
+        hf__etcd_tombstone_key(x->e, &x->bid->ticket, key);
+        json_array_append_new(success, hf__etcd_put(key, json_string(""), lease));
+        r = txn(x, hf__etcd_txn(json_array(), success, json_array()), false, &done, &answer);
+    }
+    json_decref(answer);
+    free(key);
+    return r;
+}
+
+static json_t *leave_request(const struct end *x)
+{
+    json_t *compare = json_array(), *success = json_array(), *failure = json_array();
+    json_t *not_broken = json_array(), *leave_queue = json_array();
+    const struct hf__etcd_key *place = &x->found.place;
+
+    json_array_append_new(compare, hf__etcd_compare(place, NULL, "EQUAL", x->found.joined));
+    json_array_append_new(compare, hf__etcd_compare(&x->inside, NULL, "GREATER", 0));
+    json_array_append_new(compare, hf__etcd_compare(&x->broken, NULL, "EQUAL", 0));
+    json_array_append_new(success, hf__etcd_delete(place));
+    json_array_append_new(success, hf__etcd_delete(&x->inside));
+
+    json_array_append_new(not_broken, hf__etcd_compare(&x->broken, NULL, "EQUAL", 0));
+    json_array_append_new(not_broken, hf__etcd_compare(place, NULL, "GREATER", 0));
+    json_array_append_new(leave_queue, hf__etcd_delete(place));
+    json_array_append_new(leave_queue, hf__etcd_delete(&x->inside));
+    json_array_append_new(failure,
+                          hf__etcd_nested(hf__etcd_txn(not_broken, leave_queue, json_array())));
+    json_array_append_new(failure, hf__etcd_range(&x->broken, NULL, 0));
+    return hf__etcd_txn(compare, success, failure);
+}
+
+/* Somebody else's bid: how far its lease is tells whether only the delay keeps it closed. */
+static int lingers(struct end *x)
+{
+    struct hf__etcd_life life;
+
+    if (x->found.delay_ms == 0 || x->found.lease == 0 || x->found.generation == 0)
+        return 0;
+    int r = hf__etcd_lease_life(x->e, x->found.lease, x->deadline_ns, &life, x->err);
+    if (r == HF_NOT_FOUND)
+        return 0;
+    return r < 0 ? r : hf__etcd_lingers(&life, x->found.ttl_ms, x->found.delay_ms);
+}
+
+/* Where its place is. 1: it lingers and is not ours to touch. */
+static int locate(struct end *x)
+{
+    struct hf__etcd_bid known;
+
+    if (hf__etcd_bid_get(x->e, &x->bid->ticket, NULL, &known) && known.joined != 0) {
+        x->found.there = true;
+        x->found.mode = known.mode;
+        x->found.joined = known.joined;
+        hf__etcd_place_key(x->e, x->name, known.mode, x->lease, &x->found.place);
+        return 0;
+    }
+    int r = hf__etcd_find(x->e, x->name, &x->bid->ticket, x->deadline_ns, &x->found, x->err);
+    return r < 0 || !x->found.there ? r : lingers(x);
+}
+
+static int leave(struct end *x, struct hf__answer *ret)
+{
+    json_t *answer = NULL;
+    bool was_inside;
+
+    ret->verdict = HF__STALE;
+    int r = locate(x);
+    if (r != 0)
+        return r < 0 ? r : 0;
+    if (x->retire_ms > 0 && (r = put_tombstone(x)) < 0)
+        return r;
+    bool stays = false;
+    if (x->found.there) {
+        r = txn(x, leave_request(x), !x->withdraw, &was_inside, &answer);
+        if (r < 0)
+            return r;
+        const json_t *nested = hf__etcd_nth(answer, 0, "response_txn");
+        bool waited = json_is_true(json_object_get(nested, "succeeded"));
+        stays = hf__etcd_kv(hf__etcd_nth(answer, 1, "response_range"), 0) != NULL;
+        if (was_inside || (waited && x->withdraw))
+            ret->verdict = HF__DONE;
+        json_decref(answer);
+    }
+    hf__etcd_bid_retire(x->e, x->bid, x->retire_ms);
+    /* The places are gone, and that is what was asked for: a lease that stays runs out by itself.
+     */
+    if (!stays)
+        hf__etcd_lease_revoke(x->e, x->lease, x->deadline_ns, NULL);
+    return 0;
+}
+
+static int end(struct hf__store *store, const struct hf__bid *bid, struct end like,
+               struct hf__answer *ret)
+{
+    struct end *x = malloc(sizeof *x);
+
+    if (x == NULL)
+        return hf__fail(like.err, HF_NO_MEMORY, NULL);
+    *x = like;
+    x->e = (struct hf__etcd *)store;
+    x->bid = bid;
+    x->name = (struct hf__etcd_name){bid->name, bid->name_len};
+    x->lease = hf__etcd_lease_of(&bid->ticket);
+    hf__etcd_mark_key(x->e, HF__ETCD_INSIDE, x->name, x->lease, &x->inside);
+    hf__etcd_mark_key(x->e, HF__ETCD_BROKEN, x->name, x->lease, &x->broken);
+    int r = leave(x, ret);
+    free(x);
+    return r;
+}
+
+int hf__etcd_release(struct hf__store *store, const struct hf__bid *bid, int64_t retire_ms,
+                     int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
+{
+    struct end like = {.deadline_ns = deadline_ns, .retire_ms = retire_ms, .err = err};
+
+    return end(store, bid, like, ret_answer);
+}
+
+int hf__etcd_withdraw(struct hf__store *store, const struct hf__bid *bid, int64_t retire_ms,
+                      int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
+{
+    struct end like = {
+        .deadline_ns = deadline_ns, .retire_ms = retire_ms, .withdraw = true, .err = err};
+
+    return end(store, bid, like, ret_answer);
+}

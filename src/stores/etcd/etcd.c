@@ -1,0 +1,77 @@
+/* etcd://h1,h2,h3/prefix - locks in an etcd cluster, by its own leases and revisions.
+ *
+ * This store does not run the doorman: see etcd.h for the keys and attempt.c for the rules. Every
+ * step that decides is one transaction, which the cluster's majority agrees on. */
+#include <stdlib.h>
+
+#include "stores/etcd/etcd.h"
+
+#include "util/banned.h"
+
+static const char *const schemes[] = {"etcd", NULL};
+
+#define EXPORT __attribute__((visibility("default")))
+extern const struct hf__store_type hf_store_type_v1;
+
+static void close_etcd(struct hf__store *store)
+{
+    struct hf__etcd *e = (struct hf__etcd *)store;
+
+    hf__etcd_stream_clear(e);
+    hf__etcd_bids_clear(e);
+    hf__etcd_http_clear(e);
+    hf__etcd_settings_clear(&e->set);
+    pthread_mutex_destroy(&e->mutex);
+    free(e);
+    curl_global_cleanup();
+}
+
+/* A server that cannot be reached is no error yet: it may come. */
+static int open_etcd(const struct hf__url *url, const struct hf__host *host,
+                     struct hf__store **ret_store, hf_error *err)
+{
+    struct hf__etcd *e = calloc(1, sizeof *e);
+
+    if (e == NULL || curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
+        free(e);
+        return hf__fail(err, HF_NO_MEMORY, NULL);
+    }
+    e->base = (struct hf__store){
+        .type = &hf_store_type_v1, .host = host, .capabilities = hf_store_type_v1.capabilities};
+    e->stream.epoll_fd = e->stream.bell_fd = e->stream.timer_fd = -1;
+    e->stream.retry_ns = INT64_MAX;
+    pthread_mutex_init(&e->mutex, NULL);
+    int r = host->env->random(host->env->ctx, &e->seed, sizeof e->seed);
+    if (r < 0)
+        hf__fail(err, r, NULL);
+    else
+        r = hf__etcd_settings_read(url, &e->set, err);
+    if (r < 0) {
+        close_etcd(&e->base);
+        return r;
+    }
+    *ret_store = &e->base;
+    return 0;
+}
+
+EXPORT const struct hf__store_type hf_store_type_v1 = {
+    .abi = HF__STORE_ABI,
+    .name = "etcd",
+    .schemes = schemes,
+    .summary = "an etcd cluster (3.4 or later), over its JSON gateway",
+    .capabilities = HF_CAN_SHARE | HF_CAN_LEASE | HF_CAN_NEVER | HF_CAN_DELAY | HF_CAN_QUEUE |
+                    HF_CAN_PUSH | HF_CAN_TOKEN | HF_CAN_CHECK | HF_CAN_BREAK | HF_CAN_DETACH |
+                    HF_CAN_PROCESS | HF_CAN_PERSIST,
+    .options = hf__etcd_options,
+    .open = open_etcd,
+    .close = close_etcd,
+    .attempt = hf__etcd_attempt,
+    .withdraw = hf__etcd_withdraw,
+    .release = hf__etcd_release,
+    .renew = hf__etcd_renew,
+    .inspect = hf__etcd_inspect,
+    .break_ticket = hf__etcd_break,
+    .diagnose = hf__etcd_diagnose,
+    .wake_fd = hf__etcd_wake_fd,
+    .wake = hf__etcd_wake,
+};

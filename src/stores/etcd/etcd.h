@@ -1,0 +1,297 @@
+/* etcd://h1,h2,h3/prefix - the inside of the store.
+ *
+ * No doorman here: etcd orders keys by the revision that created them, and that is the queue. A bid
+ * is a lease of its own, whose number is made from the ticket, and keys that die with that lease:
+ *
+ *   <prefix><name>/write/<lease>              a writer's place in the queue (read/ for a reader)
+ *   <prefix>.holdfast/inside/<name>/<lease>   it was let in; its create revision is the generation
+ *   <prefix>.holdfast/broken/<name>/<lease>   somebody broke it: it is not renewed any more
+ *   <prefix>.holdfast/retired/<ticket>        a tombstone: this ticket is never let in again
+ *
+ * <lease> is in hex without leading zeros, as the Go client writes it, so that every contender of
+ * etcd's own Mutex, of `etcdctl lock` and of the v3lock service stands in the same queue. '/' and
+ * '%' in a name are escaped, as is a '.' in front: no name lies below another, nor in .holdfast. */
+#ifndef HF_STORES_ETCD_ETCD_H
+#define HF_STORES_ETCD_ETCD_H
+
+#include <curl/curl.h>
+#include <jansson.h>
+#include <pthread.h>
+
+#include "stores/store.h"
+#include "util/table.h"
+
+#define HF__ETCD_ENDPOINTS 16
+#define HF__ETCD_KEY_MAX   (3 * HF_NAME_MAX + 1024)
+#define HF__ETCD_ALIVE     2048
+#define HF__ETCD_WHERE     100 /* of an address, in messages */
+#define HF__ETCD_IDLE      16  /* connections kept */
+
+struct hf__etcd_settings {
+    char *endpoints[HF__ETCD_ENDPOINTS]; /* "http://host:2379" */
+    size_t endpoint_count;
+    char *prefix; /* "" or ends in '/' */
+    char *user, *password;
+    char *tls_ca, *tls_cert, *tls_key;
+    bool tls_insecure;
+};
+
+/* A key: bytes, of which none is special. */
+struct hf__etcd_key {
+    size_t len;
+    char bytes[HF__ETCD_KEY_MAX];
+};
+
+/* What this client knows of one of its tickets. */
+struct hf__etcd_bid {
+    struct hf__link link;
+    struct hf__ticket ticket;
+    hf_mode mode;
+    int64_t ttl_ms, delay_ms;
+    bool lease_given;    /* by an answer: it is never asked for again */
+    int64_t asked_ns;    /* when the lease was first asked for */
+    bool lease_dropped;  /* it never expires, and is claimed */
+    bool retired;        /* over: never let in again */
+    uint64_t joined;     /* create revision of its place; 0: not known */
+    uint64_t generation; /* 0: not inside */
+    int64_t proved_ns;   /* sent before the request that last restarted the lease */
+    int64_t forget_ns;   /* INT64_MAX while it is of use */
+};
+
+struct hf__etcd_watch {
+    struct hf__etcd_watch *next;
+    struct hf__ticket ticket;
+    struct hf__etcd_key key;
+    uint64_t from; /* revision */
+    bool told;
+};
+
+/* See watch.c. All but `first` and `changed` belongs to the keeper's thread. */
+struct hf__etcd_stream {
+    int epoll_fd, bell_fd, timer_fd; /* -1 until somebody listens */
+    struct hf__etcd_watch *first;    /* under the store's mutex */
+    bool changed;                    /* there is one the stream does not carry; likewise */
+    CURLM *multi;
+    CURL *curl;
+    struct curl_slist *headers;
+    char *body;
+    char *text; /* what has come of the present message */
+    size_t text_len, text_size;
+    unsigned failures;
+    size_t endpoint;
+    size_t carried; /* watches in the present request */
+    int64_t dialed_ns;
+    int64_t retry_ns; /* when to dial again; INT64_MAX: no need */
+    hf__wake_sink *sink;
+    void *sink_ctx;
+};
+
+struct hf__etcd {
+    struct hf__store base;
+    struct hf__etcd_settings set;
+    uint64_t seed;
+
+    pthread_mutex_t mutex; /* guards all below; never held during a request */
+    struct hf__table bids; /* by ticket */
+    size_t sweep_at;       /* see bids.c */
+    CURL *idle[HF__ETCD_IDLE];
+    size_t idle_count;
+    CURLM *multi;    /* of batches; NULL while one runs */
+    size_t endpoint; /* the one that answered last */
+    char *token;     /* NULL: none yet */
+    struct hf__etcd_alive {
+        int64_t lease, until_ns;
+    } alive[HF__ETCD_ALIVE]; /* see inspect.c */
+    struct hf__etcd_stream stream;
+};
+
+extern const struct hf__option hf__etcd_options[];
+
+/* open.c --------------------------------------------------------------------------------------- */
+int hf__etcd_settings_read(const struct hf__url *url, struct hf__etcd_settings *set, hf_error *err);
+void hf__etcd_settings_clear(struct hf__etcd_settings *set);
+
+/* names.c -------------------------------------------------------------------------------------- */
+int64_t hf__etcd_lease_of(const struct hf__ticket *ticket); /* positive */
+
+enum hf__etcd_kind { HF__ETCD_PLACE, HF__ETCD_INSIDE, HF__ETCD_BROKEN };
+
+struct hf__etcd_name {
+    const char *bytes;
+    size_t len;
+};
+
+/* The key below which all of one kind lie for names that begin with `name`, or, if `whole`, for
+ * this very name: then it ends in '/'. */
+void hf__etcd_root(const struct hf__etcd *e, enum hf__etcd_kind kind, struct hf__etcd_name name,
+                   bool whole, struct hf__etcd_key *ret_key);
+void hf__etcd_append(struct hf__etcd_key *key, const char *text);
+/* root + "write/" or "read/" + lease; root + lease. */
+void hf__etcd_place_key(const struct hf__etcd *e, struct hf__etcd_name name, hf_mode mode,
+                        int64_t lease, struct hf__etcd_key *ret_key);
+void hf__etcd_mark_key(const struct hf__etcd *e, enum hf__etcd_kind kind, struct hf__etcd_name name,
+                       int64_t lease, struct hf__etcd_key *ret_key);
+void hf__etcd_tombstone_key(const struct hf__etcd *e, const struct hf__ticket *ticket,
+                            struct hf__etcd_key *ret_key);
+/* The first key after all that begin with this one. Empty: there is none. */
+void hf__etcd_end_of(const struct hf__etcd_key *key, struct hf__etcd_key *ret_end);
+
+/* Takes "<name>/write/<lease>" or a stranger's "<name>/<lease>" apart, after the prefix. False if
+ * it is neither. `ret_name` needs HF_NAME_MAX bytes. */
+struct hf__etcd_parts {
+    size_t name_len;
+    char name[HF_NAME_MAX];
+    hf_mode mode;
+    bool ours; /* has the write/ or read/ */
+};
+bool hf__etcd_parse_place(const struct hf__etcd *e, const struct hf__etcd_key *key,
+                          struct hf__etcd_parts *ret_parts);
+
+/* json.c ------------------------------------------------------------------------------------------
+ * All take NULL for "out of memory further in", so that only the request checks. */
+json_t *hf__etcd_b64(const void *bytes, size_t len);
+json_t *hf__etcd_key_json(const struct hf__etcd_key *key);
+bool hf__etcd_unb64(const json_t *text, struct hf__etcd_key *ret_bytes);
+/* A field that the gateway writes as a string, or leaves out when it is 0. */
+int64_t hf__etcd_int(const json_t *object, const char *field);
+json_t *hf__etcd_int_json(int64_t value);
+uint64_t hf__etcd_revision(const json_t *answer); /* of its header */
+
+json_t *hf__etcd_put(const struct hf__etcd_key *key, json_t *value, int64_t lease);
+json_t *hf__etcd_delete(const struct hf__etcd_key *key);
+json_t *hf__etcd_range(const struct hf__etcd_key *key, const struct hf__etcd_key *end,
+                       int64_t limit);
+/* create_revision(key, or all in [key, end)) is `result` ("EQUAL", "GREATER") to `revision`. */
+json_t *hf__etcd_compare(const struct hf__etcd_key *key, const struct hf__etcd_key *end,
+                         const char *result, uint64_t revision);
+/* Steals all three arrays. */
+json_t *hf__etcd_txn(json_t *compare, json_t *success, json_t *failure);
+json_t *hf__etcd_nested(json_t *txn);
+/* The n-th answer of a transaction, as what it is ("response_range"); NULL if it is not. */
+const json_t *hf__etcd_nth(const json_t *answer, size_t n, const char *what);
+/* The n-th pair of a range's answer; NULL: there is none. */
+const json_t *hf__etcd_kv(const json_t *range, size_t n);
+
+/* What a place's value tells. `who`'s strings are borrowed from the JSON in `keep`. */
+struct hf__etcd_details {
+    struct hf__ticket ticket;
+    int64_t ttl_ms, delay_ms, since_ms; /* wall clock of whoever bid */
+    struct hf__who who;
+    json_t *keep;
+    char note[HF_NOTE_MAX + 1];
+};
+json_t *hf__etcd_details_json(const struct hf__etcd *e, const struct hf__bid *bid);
+/* False: a stranger's. Clear in either case. */
+bool hf__etcd_details_read(const json_t *kv, struct hf__etcd_details *ret);
+void hf__etcd_details_clear(struct hf__etcd_details *d);
+
+/* http.c --------------------------------------------------------------------------------------- */
+struct hf__etcd_request {
+    const char *path; /* "kv/txn" */
+    json_t *body;     /* stolen */
+    int64_t deadline_ns;
+    bool once;   /* not again on another server if it may have been applied */
+    bool stream; /* the body is an array of messages, and so is the answer */
+};
+
+/* One request, on whichever server answers. HF_NOT_FOUND: there is no such lease. HF_BUSY: there is
+ * one already. HF_UNAVAILABLE, HF_UNKNOWN, HF_DENIED, HF_FULL, HF_CORRUPT, HF_NO_MEMORY. */
+int hf__etcd_call(struct hf__etcd *e, struct hf__etcd_request q, json_t **ret_answer,
+                  hf_error *err);
+/* The same on one server and no other. */
+int hf__etcd_call_at(struct hf__etcd *e, size_t endpoint, struct hf__etcd_request q,
+                     json_t **ret_answer, hf_error *err);
+/* Many at once, on a few connections to one server; each has its own code and answer. What failed
+ * for want of a server is tried again like a single one. */
+struct hf__etcd_many {
+    struct hf__etcd_request request;
+    json_t *answer;
+    int code;
+};
+void hf__etcd_call_many(struct hf__etcd *e, struct hf__etcd_many *all, size_t count, hf_error *err);
+/* What every connection is set to. `curl` gets the address of `path` on this server. */
+int hf__etcd_prepare(struct hf__etcd *e, CURL *curl, size_t endpoint, const char *path);
+struct curl_slist *hf__etcd_headers(struct hf__etcd *e);
+void hf__etcd_http_clear(struct hf__etcd *e);
+
+/* lease.c -------------------------------------------------------------------------------------- */
+int64_t hf__etcd_lease_seconds(int64_t ttl_ms, int64_t delay_ms);
+int hf__etcd_lease_grant(struct hf__etcd *e, int64_t lease, int64_t seconds, int64_t deadline_ns,
+                         hf_error *err);
+/* 0, HF_NOT_FOUND, or an error. */
+json_t *hf__etcd_lease_request(int64_t lease);
+int hf__etcd_lease_renew(struct hf__etcd *e, int64_t lease, int64_t deadline_ns, hf_error *err);
+/* All in one request. `ret_alive`: for each, whether it was. */
+int hf__etcd_lease_renew_all(struct hf__etcd *e, const int64_t *leases, size_t count,
+                             int64_t deadline_ns, bool *ret_alive, hf_error *err);
+int hf__etcd_lease_revoke(struct hf__etcd *e, int64_t lease, int64_t deadline_ns, hf_error *err);
+struct hf__etcd_life {
+    int64_t left_s, given_s; /* left: rounded down */
+};
+int hf__etcd_lease_life(struct hf__etcd *e, int64_t lease, int64_t deadline_ns,
+                        struct hf__etcd_life *ret_life, hf_error *err);
+/* Whether somebody who has not been let in has given no sign of life for longer than it may. */
+bool hf__etcd_is_dead(const struct hf__etcd_life *life, int64_t ttl_ms);
+/* Whether somebody inside has outlived its ttl and only its lock-delay keeps the door closed. */
+bool hf__etcd_lingers(const struct hf__etcd_life *life, int64_t ttl_ms, int64_t delay_ms);
+
+/* bids.c: what is known of our tickets. Each takes the mutex.
+ * --------------------------------------
+ */
+/* A copy of what is known; with `bid` not NULL it is noted first if it is new. False: unknown, or
+ * out of memory. */
+bool hf__etcd_bid_get(struct hf__etcd *e, const struct hf__ticket *ticket,
+                      const struct hf__bid *bid, struct hf__etcd_bid *ret_copy);
+/* Writes back what a request has taught: fields only rise. */
+void hf__etcd_bid_learn(struct hf__etcd *e, const struct hf__etcd_bid *copy);
+/* It is over. Remembered for so long, so that a late attempt finds it; 0: none is on the way. */
+void hf__etcd_bid_retire(struct hf__etcd *e, const struct hf__bid *bid, int64_t remember_ms);
+void hf__etcd_bids_clear(struct hf__etcd *e);
+
+/* attempt.c, end.c, renew.c, inspect.c, diagnose.c: the operations of store.h.
+ * ---------------------
+ */
+int hf__etcd_attempt(struct hf__store *store, const struct hf__bid *bid, int64_t deadline_ns,
+                     struct hf__answer *ret_answer, hf_error *err);
+int hf__etcd_withdraw(struct hf__store *store, const struct hf__bid *bid, int64_t retire_ms,
+                      int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err);
+int hf__etcd_release(struct hf__store *store, const struct hf__bid *bid, int64_t retire_ms,
+                     int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err);
+int hf__etcd_break(struct hf__store *store, const struct hf__bid *bid, bool now,
+                   int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err);
+int hf__etcd_renew(struct hf__store *store, struct hf__renewal *items, size_t count,
+                   int64_t deadline_ns, hf_error *err);
+int hf__etcd_inspect(struct hf__store *store, const struct hf__look *look, int64_t deadline_ns,
+                     hf_error *err);
+int hf__etcd_diagnose(struct hf__store *store, hf_finding_callback *found, void *arg,
+                      int64_t deadline_ns, hf_error *err);
+
+/* What is in the store for one ticket. */
+struct hf__etcd_found {
+    bool there; /* it has a place */
+    bool ours;  /* it was made by holdfast */
+    hf_mode mode;
+    int64_t lease;               /* of its place; 0: none, it never expires */
+    uint64_t joined, generation; /* generation 0: waits */
+    bool broken;
+    uint64_t revision; /* of the answer */
+    int64_t ttl_ms, delay_ms;
+    struct hf__etcd_key place; /* its key */
+};
+/* One request. A stranger is found by the ticket that inspect shows for it. */
+int hf__etcd_find(struct hf__etcd *e, struct hf__etcd_name name, const struct hf__ticket *ticket,
+                  int64_t deadline_ns, struct hf__etcd_found *ret_found, hf_error *err);
+/* The ticket under which a stranger's place is shown. */
+void hf__etcd_stranger(int64_t lease, uint64_t joined, struct hf__ticket *ret_ticket);
+
+/* watch.c -------------------------------------------------------------------------------------- */
+int hf__etcd_wake_fd(struct hf__store *store);
+void hf__etcd_wake(struct hf__store *store, hf__wake_sink *sink, void *ctx);
+/* Calls `ticket` when `key` is deleted at or after this revision; one key a ticket. */
+void hf__etcd_watch(struct hf__etcd *e, const struct hf__ticket *ticket,
+                    const struct hf__etcd_key *key, uint64_t from);
+bool hf__etcd_was_told(struct hf__etcd *e, const struct hf__ticket *ticket);
+void hf__etcd_unwatch(struct hf__etcd *e, const struct hf__ticket *ticket);
+void hf__etcd_stream_clear(struct hf__etcd *e);
+
+#endif

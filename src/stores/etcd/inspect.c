@@ -1,0 +1,322 @@
+/* Showing who is there: one transaction reads the places and the marks of a name, or of all names
+ * with a prefix; then the leases tell how long each has left, and whether a waiter is alive.
+ *
+ * etcd keeps no times: since when somebody waits or holds is what the clock of its machine said,
+ * and is for people. How long it has left is the server's word, in whole seconds, rounded up. */
+#include <stdlib.h>
+
+#include "stores/etcd/etcd.h"
+
+#include "util/banned.h"
+
+struct entry {
+    struct hf__etcd_parts parts;
+    struct hf__etcd_details details;
+    bool ours, broken;
+    int64_t lease, since_ms;
+    uint64_t joined, generation;
+};
+
+struct view {
+    struct hf__etcd *e;
+    const struct hf__look *look;
+    int64_t deadline_ns, sent_ns;
+    struct entry *entries;
+    size_t count;
+    hf_error *err;
+};
+
+static json_t *request(const struct view *v)
+{
+    const struct hf__look *look = v->look;
+    struct hf__etcd_name name = {look->name, look->name_len};
+    struct hf__etcd_key *from = malloc(sizeof *from), *to = malloc(sizeof *to);
+    json_t *list = json_array();
+
+    if (look->name == NULL)
+        name = (struct hf__etcd_name){look->prefix, look->prefix_len};
+    for (int kind = HF__ETCD_PLACE; from != NULL && to != NULL && kind <= HF__ETCD_BROKEN; kind++) {
+        hf__etcd_root(v->e, (enum hf__etcd_kind)kind, name, look->name != NULL, from);
+        hf__etcd_end_of(from, to);
+        if (from->len == 0) /* everything */
+            *from = *to = (struct hf__etcd_key){.len = 1};
+        json_array_append_new(list, hf__etcd_range(from, to, 0));
+    }
+    free(from);
+    free(to);
+    return hf__etcd_txn(json_array(), list, json_array());
+}
+
+/* A stranger's key counts if it is on a lease and named as the Go client does. */
+static bool read_place(struct view *v, const json_t *kv, struct entry *e)
+{
+    struct hf__etcd_key *key = malloc(sizeof *key), *as_mutex = malloc(sizeof *key);
+    bool is_one = false;
+
+    memset(e, 0, sizeof *e);
+    if (key != NULL && as_mutex != NULL && hf__etcd_unb64(json_object_get(kv, "key"), key) &&
+        hf__etcd_parse_place(v->e, key, &e->parts)) {
+        e->lease = hf__etcd_int(kv, "lease");
+        e->joined = (uint64_t)hf__etcd_int(kv, "create_revision");
+        e->ours = hf__etcd_details_read(kv, &e->details);
+        hf__etcd_mark_key(v->e, HF__ETCD_PLACE,
+                          (struct hf__etcd_name){e->parts.name, e->parts.name_len}, e->lease,
+                          as_mutex);
+        is_one = e->ours || v->look->name != NULL ||
+                 (as_mutex->len == key->len && memcmp(as_mutex->bytes, key->bytes, key->len) == 0);
+        if (!e->ours)
+            hf__etcd_stranger(e->lease, e->joined, &e->details.ticket);
+        e->since_ms = e->details.since_ms;
+    }
+    free(key);
+    free(as_mutex);
+    if (!is_one)
+        hf__etcd_details_clear(&e->details);
+    return is_one;
+}
+
+/* "<root><name>/<lease>" again, to find the entry a mark belongs to. */
+static bool is_mark_of(const struct view *v, const struct entry *e, enum hf__etcd_kind kind,
+                       const json_t *kv)
+{
+    struct hf__etcd_key *keys = calloc(2, sizeof *keys);
+    bool same = false;
+
+    if (keys != NULL && e->ours && hf__etcd_unb64(json_object_get(kv, "key"), &keys[0])) {
+        hf__etcd_mark_key(v->e, kind, (struct hf__etcd_name){e->parts.name, e->parts.name_len},
+                          hf__etcd_lease_of(&e->details.ticket), &keys[1]);
+        same = keys[0].len == keys[1].len && memcmp(keys[0].bytes, keys[1].bytes, keys[0].len) == 0;
+    }
+    free(keys);
+    return same;
+}
+
+static void read_mark(struct view *v, const json_t *kv, enum hf__etcd_kind kind)
+{
+    struct hf__etcd_key *value = malloc(sizeof *value);
+
+    for (size_t i = 0; value != NULL && i < v->count; i++) {
+        struct entry *e = &v->entries[i];
+        if (!is_mark_of(v, e, kind, kv))
+            continue;
+        if (kind == HF__ETCD_BROKEN) {
+            e->broken = true;
+        } else {
+            e->generation = (uint64_t)hf__etcd_int(kv, "create_revision");
+            if (hf__etcd_unb64(json_object_get(kv, "value"), value)) {
+                json_t *d = json_loadb(value->bytes, value->len, 0, NULL);
+                e->since_ms = hf__etcd_int(d, "since_ms");
+                json_decref(d);
+            }
+        }
+        break;
+    }
+    free(value);
+}
+
+static int by_name_and_place(const void *a, const void *b)
+{
+    const struct entry *x = a, *y = b;
+    size_t shorter = x->parts.name_len < y->parts.name_len ? x->parts.name_len : y->parts.name_len;
+    int order = memcmp(x->parts.name, y->parts.name, shorter);
+
+    if (order == 0 && x->parts.name_len != y->parts.name_len)
+        order = x->parts.name_len < y->parts.name_len ? -1 : 1;
+    bool x_waits = x->generation == 0, y_waits = y->generation == 0;
+    if (order == 0 && x_waits != y_waits)
+        order = x_waits ? 1 : -1;
+    return order != 0 ? order : (x->joined > y->joined) - (x->joined < y->joined);
+}
+
+static bool same_name(const struct entry *x, const struct entry *y)
+{
+    return x->parts.name_len == y->parts.name_len &&
+           memcmp(x->parts.name, y->parts.name, x->parts.name_len) == 0;
+}
+
+/* A stranger knows no marks: it is inside if it is the first of all. */
+static void place_strangers(struct view *v)
+{
+    for (size_t i = 0; i < v->count; i++) {
+        struct entry *e = &v->entries[i];
+        bool first = !e->ours;
+        for (size_t k = 0; first && k < v->count; k++)
+            first = !same_name(e, &v->entries[k]) || v->entries[k].joined >= e->joined;
+        if (first)
+            e->generation = e->joined;
+    }
+}
+
+static int read_all(struct view *v)
+{
+    json_t *answer = NULL;
+    const json_t *kv;
+    size_t i;
+    struct hf__etcd_request q = {
+        .path = "kv/txn", .body = request(v), .deadline_ns = v->deadline_ns};
+    int r = hf__etcd_call(v->e, q, &answer, v->err);
+
+    if (r < 0)
+        return r;
+    const json_t *places = json_object_get(hf__etcd_nth(answer, 0, "response_range"), "kvs");
+    v->entries = calloc(json_array_size(places) + 1, sizeof *v->entries);
+    if (v->entries == NULL)
+        r = hf__fail(v->err, HF_NO_MEMORY, NULL);
+    json_array_foreach(r == 0 ? places : NULL, i, kv) v->count +=
+        read_place(v, kv, &v->entries[v->count]);
+    for (int kind = HF__ETCD_INSIDE; kind <= HF__ETCD_BROKEN; kind++) {
+        const json_t *marks =
+            json_object_get(hf__etcd_nth(answer, (size_t)kind, "response_range"), "kvs");
+        json_array_foreach(marks, i, kv) read_mark(v, kv, (enum hf__etcd_kind)kind);
+    }
+    json_decref(answer);
+    place_strangers(v);
+    if (v->count > 1)
+        qsort(v->entries, v->count, sizeof *v->entries, by_name_and_place);
+    return r;
+}
+
+/* Whoever waits with a lease no longer than its own lease is alive if it is there. */
+static bool wants_life(const struct entry *e)
+{
+    if (e->lease == 0)
+        return false;
+    int64_t lease_ms = 1000 * hf__etcd_lease_seconds(e->details.ttl_ms, e->details.delay_ms);
+    return !e->ours || e->generation != 0 || lease_ms > hf__own_lease_ms(e->details.ttl_ms) + 1000;
+}
+
+/* How long ago a waiter was renewed tells until when it cannot be dead: no need to ask before. */
+static bool surely_alive(struct view *v, const struct entry *e)
+{
+    struct hf__etcd_alive *at = &v->e->alive[(uint64_t)e->lease % HF__ETCD_ALIVE];
+    int64_t now_ns = hf__now_ns(v->e->base.host->env);
+
+    if (!e->ours || e->generation != 0)
+        return false;
+    pthread_mutex_lock(&v->e->mutex);
+    bool alive = at->lease == e->lease && now_ns < at->until_ns;
+    pthread_mutex_unlock(&v->e->mutex);
+    return alive;
+}
+
+static void note_alive(struct view *v, const struct entry *e, const struct hf__etcd_life *life)
+{
+    struct hf__etcd_alive *at = &v->e->alive[(uint64_t)e->lease % HF__ETCD_ALIVE];
+    int64_t own_ms = hf__own_lease_ms(e->details.ttl_ms);
+    int64_t left_ms = own_ms - (life->given_s - life->left_s) * 1000;
+
+    pthread_mutex_lock(&v->e->mutex);
+    at->lease = e->lease;
+    at->until_ns = v->sent_ns + left_ms * HF__NS_PER_MS;
+    pthread_mutex_unlock(&v->e->mutex);
+}
+
+static struct hf__entry describe(const struct view *v, const struct entry *e,
+                                 const struct hf__etcd_life *life)
+{
+    const struct hf_env *env = v->e->base.host->env;
+    const struct hf__etcd_details *d = &e->details;
+    int64_t age_ms = (int64_t)(env->wall_us(env->ctx) / 1000) - e->since_ms;
+    int64_t left_ms = (life->left_s + 1) * 1000, given_ms = life->given_s * 1000;
+    bool inside = e->generation != 0;
+    bool lingers = e->broken || hf__etcd_lingers(life, d->ttl_ms, d->delay_ms);
+    struct hf__entry shown = {.ticket = d->ticket,
+                              .place = !inside   ? HF__WAITING
+                                       : lingers ? HF__LINGERING
+                                                 : HF__INSIDE,
+                              .mode = e->parts.mode,
+                              .generation = e->generation,
+                              .ttl_ms = e->ours ? d->ttl_ms : given_ms,
+                              .lock_delay_ms = d->delay_ms,
+                              .since_ms = e->since_ms == 0 || age_ms < 0 ? 0 : age_ms,
+                              .until_ms = left_ms,
+                              .claimed = inside && (d->ttl_ms != 0 || !e->ours || e->lease == 0)};
+
+    if (e->lease == 0)
+        shown.until_ms = HF__NEVER;
+    else if (shown.place == HF__INSIDE && e->ours && d->ttl_ms != 0)
+        shown.until_ms = left_ms - (given_ms - d->ttl_ms);
+    else if (shown.place == HF__LINGERING && left_ms > d->delay_ms && d->delay_ms > 0)
+        shown.until_ms = life->left_s * 1000;
+    if (shown.until_ms > shown.ttl_ms && shown.place == HF__INSIDE && shown.ttl_ms > 0)
+        shown.until_ms = shown.ttl_ms;
+    if (shown.until_ms < 1)
+        shown.until_ms = 1;
+    return shown;
+}
+
+static int show(struct view *v, const struct entry *e, int code, const json_t *life_json)
+{
+    struct hf__etcd_life life = {
+        .left_s = hf__own_lease_ms(e->details.ttl_ms) / 1000 - 1,
+        .given_s = hf__etcd_lease_seconds(e->details.ttl_ms, e->details.delay_ms)};
+    int64_t older_ms = v->look->older_than_ms;
+
+    if (code == HF_NOT_FOUND)
+        return 0;
+    if (life_json != NULL) {
+        life.left_s = hf__etcd_int(life_json, "TTL");
+        life.given_s = hf__etcd_int(life_json, "grantedTTL");
+        if (life.left_s < 0)
+            return 0; /* it ended meanwhile */
+        if (e->ours && e->generation == 0 && hf__etcd_is_dead(&life, e->details.ttl_ms))
+            return 0;
+        if (e->generation == 0)
+            note_alive(v, e, &life);
+    }
+    struct hf__entry shown = describe(v, e, &life);
+    struct hf__who who = e->details.who;
+    who.note = e->details.note; /* sorting has moved it */
+    shown.who = &who;
+    if (older_ms > 0 && (shown.place != HF__INSIDE || shown.since_ms < older_ms))
+        return 0;
+    return v->look->found(v->look->ctx, e->parts.name, e->parts.name_len, &shown);
+}
+
+static int show_all(struct view *v)
+{
+    struct hf__etcd_many *lives = calloc(v->count + 1, sizeof *lives);
+    size_t *at = calloc(v->count + 1, sizeof *at), count = 0;
+    int r = lives == NULL || at == NULL ? hf__fail(v->err, HF_NO_MEMORY, NULL) : 0;
+
+    for (size_t i = 0; r == 0 && i < v->count; i++) {
+        at[i] = SIZE_MAX;
+        if (!wants_life(&v->entries[i]) || surely_alive(v, &v->entries[i]))
+            continue;
+        at[i] = count;
+        lives[count++].request =
+            (struct hf__etcd_request){.path = "lease/timetolive",
+                                      .body = hf__etcd_lease_request(v->entries[i].lease),
+                                      .deadline_ns = v->deadline_ns};
+    }
+    v->sent_ns = hf__now_ns(v->e->base.host->env);
+    if (count > 0)
+        hf__etcd_call_many(v->e, lives, count, v->err);
+    for (size_t i = 0; i < count && r == 0; i++)
+        r = lives[i].code < 0 && lives[i].code != HF_NOT_FOUND ? lives[i].code : 0;
+    for (size_t i = 0; r == 0 && i < v->count; i++) {
+        bool asked = at[i] != SIZE_MAX;
+        r = show(v, &v->entries[i], asked ? lives[at[i]].code : 0,
+                 asked ? lives[at[i]].answer : NULL);
+    }
+    for (size_t i = 0; i < count; i++)
+        json_decref(lives[i].answer);
+    free(lives);
+    free(at);
+    return r;
+}
+
+int hf__etcd_inspect(struct hf__store *store, const struct hf__look *look, int64_t deadline_ns,
+                     hf_error *err)
+{
+    struct view v = {
+        .e = (struct hf__etcd *)store, .look = look, .deadline_ns = deadline_ns, .err = err};
+    int r = read_all(&v);
+
+    if (r == 0)
+        r = show_all(&v);
+    for (size_t i = 0; i < v.count; i++)
+        hf__etcd_details_clear(&v.entries[i].details);
+    free(v.entries);
+    return r;
+}

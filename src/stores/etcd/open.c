@@ -1,0 +1,186 @@
+/* From the URL to settings: etcd://user:password@h1:2379,h2,h3/prefix?options.
+ *
+ * The path is put before every name, with a '/' behind it. TLS is verified for every host but those
+ * of loopback, where there is none unless the URL says so. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "stores/etcd/etcd.h"
+
+#include "util/banned.h"
+
+#define PASSWORD_MAX 512
+#define HOST_MAX     300
+#define PREFIX_MAX   512
+
+const struct hf__option hf__etcd_options[] = {
+    {"tls", HF__TEXT, NULL, 0, 0,
+     "verify (the default, but for loopback), insecure (no check of the server) or off"},
+    {"tls_ca", HF__TEXT, NULL, 0, 0, "the authority that signed the servers' certificates (PEM)"},
+    {"tls_cert", HF__TEXT, NULL, 0, 0, "our own certificate (PEM)"},
+    {"tls_key", HF__TEXT, NULL, 0, 0, "its key, if it is not in the same file"},
+    {"password_file", HF__TEXT, NULL, 0, 0, "a file whose first line is the password"},
+    {"password_env", HF__TEXT, NULL, 0, 0, "the environment variable that has the password"},
+    {0},
+};
+
+static const char *text(const struct hf__url *url, const char *name)
+{
+    return hf__url_text(url, hf__etcd_options, name);
+}
+
+static int copy(const char *from, char **to, hf_error *err)
+{
+    *to = from != NULL ? strdup(from) : NULL;
+    return from != NULL && *to == NULL ? hf__fail(err, HF_NO_MEMORY, NULL) : 0;
+}
+
+static bool is_loopback(const char *host)
+{
+    return strncmp(host, "127.", 4) == 0 || strncmp(host, "[::1]", 5) == 0 ||
+           strcmp(host, "localhost") == 0 || strncmp(host, "localhost:", 10) == 0;
+}
+
+static bool has_port(const char *host)
+{
+    const char *close = strchr(host, ']');
+
+    return strchr(close != NULL ? close : host, ':') != NULL;
+}
+
+static int add_endpoint(const char *host, const char *tls, struct hf__etcd_settings *set,
+                        hf_error *err)
+{
+    bool plain = tls == NULL ? is_loopback(host) : strcmp(tls, "off") == 0;
+    char url[HOST_MAX + 20];
+
+    if (host[0] == '\0' || strlen(host) > HOST_MAX || strpbrk(host, "/?#@\\ ") != NULL)
+        return hf__fail(err, HF_INVALID, "name the servers as in etcd://h1:2379,h2:2379/prefix");
+    if (set->endpoint_count == HF__ETCD_ENDPOINTS)
+        return hf__fail(err, HF_INVALID, "at most %d servers", HF__ETCD_ENDPOINTS);
+    snprintf(url, sizeof url, "%s://%s%s", plain ? "http" : "https", host,
+             has_port(host) ? "" : ":2379");
+    return copy(url, &set->endpoints[set->endpoint_count++], err);
+}
+
+static int read_hosts(const struct hf__url *url, struct hf__etcd_settings *set, hf_error *err)
+{
+    const char *tls = text(url, "tls");
+    char *hosts = strdup(url->host[0] != '\0' ? url->host : "localhost"), *rest = hosts, *host;
+    int r = hosts == NULL ? hf__fail(err, HF_NO_MEMORY, NULL) : 0;
+
+    if (tls != NULL && strcmp(tls, "verify") != 0 && strcmp(tls, "insecure") != 0 &&
+        strcmp(tls, "off") != 0)
+        r = hf__fail(err, HF_INVALID, "tls is verify, insecure or off");
+    while (r == 0 && (host = strsep(&rest, ",")) != NULL)
+        r = add_endpoint(host, tls, set, err);
+    free(hosts);
+    return r;
+}
+
+static int read_file_option(const struct hf__url *url, const char *name, char **ret_path,
+                            hf_error *err)
+{
+    const char *path = text(url, name);
+    char shown[100];
+
+    if (path != NULL && access(path, R_OK) < 0)
+        return hf__fail_errno(err, HF_DENIED, "%s '%s' cannot be read", name,
+                              hf__printable(path, strlen(path), shown, sizeof shown));
+    return copy(path, ret_path, err);
+}
+
+static int read_tls(const struct hf__url *url, struct hf__etcd_settings *set, hf_error *err)
+{
+    const char *tls = text(url, "tls");
+    int r = read_file_option(url, "tls_ca", &set->tls_ca, err);
+
+    if (r == 0)
+        r = read_file_option(url, "tls_cert", &set->tls_cert, err);
+    if (r == 0)
+        r = read_file_option(url, "tls_key", &set->tls_key, err);
+    set->tls_insecure = tls != NULL && strcmp(tls, "insecure") == 0;
+    if (r == 0 && tls != NULL && strcmp(tls, "off") == 0 &&
+        (set->tls_ca != NULL || set->tls_cert != NULL || set->tls_key != NULL))
+        r = hf__fail(err, HF_INVALID, "tls=off has no use for certificates");
+    return r;
+}
+
+static int read_password_file(const char *path, char **ret_password, hf_error *err)
+{
+    char line[PASSWORD_MAX] = "", shown[100];
+    FILE *file = fopen(path, "re");
+
+    hf__printable(path, strlen(path), shown, sizeof shown);
+    if (file == NULL)
+        return hf__fail_errno(err, HF_DENIED, "password_file '%s' cannot be read", shown);
+    bool read = fgets(line, sizeof line, file) != NULL;
+    fclose(file);
+    line[strcspn(line, "\r\n")] = '\0';
+    int r = read && line[0] != '\0'
+                ? copy(line, ret_password, err)
+                : hf__fail(err, HF_INVALID, "password_file '%s' has no first line", shown);
+    explicit_bzero(line, sizeof line);
+    return r;
+}
+
+static int read_user(const struct hf__url *url, struct hf__etcd_settings *set, hf_error *err)
+{
+    const char *file = text(url, "password_file"), *env = text(url, "password_env");
+    const char *password = env != NULL ? secure_getenv(env) : url->password;
+
+    if ((url->password != NULL) + (file != NULL) + (env != NULL) > 1)
+        return hf__fail(
+            err, HF_INVALID,
+            "the password is given twice: keep one of URL, password_file, password_env");
+    if (env != NULL && password == NULL)
+        return hf__fail(err, HF_INVALID, "password_env: there is no such environment variable");
+    int r = file != NULL ? read_password_file(file, &set->password, err)
+                         : copy(password, &set->password, err);
+    bool named = url->user != NULL && url->user[0] != '\0';
+    if (r == 0 && named != (set->password != NULL))
+        return hf__fail(err, HF_INVALID, "a user needs a password, and a password a user");
+    return r == 0 && named ? copy(url->user, &set->user, err) : r;
+}
+
+static int read_prefix(const struct hf__url *url, struct hf__etcd_settings *set, hf_error *err)
+{
+    const char *path = url->path + (url->path[0] == '/');
+    size_t len = strlen(path);
+    bool slash = len > 0 && path[len - 1] != '/';
+
+    if (len > PREFIX_MAX)
+        return hf__fail(err, HF_INVALID, "the prefix has at most %d bytes", PREFIX_MAX);
+    set->prefix = malloc(len + 2);
+    if (set->prefix == NULL)
+        return hf__fail(err, HF_NO_MEMORY, NULL);
+    snprintf(set->prefix, len + 2, "%s%s", path, slash ? "/" : "");
+    return 0;
+}
+
+int hf__etcd_settings_read(const struct hf__url *url, struct hf__etcd_settings *set, hf_error *err)
+{
+    int r = read_hosts(url, set, err);
+
+    if (r == 0)
+        r = read_prefix(url, set, err);
+    if (r == 0)
+        r = read_user(url, set, err);
+    if (r == 0)
+        r = read_tls(url, set, err);
+    return r;
+}
+
+void hf__etcd_settings_clear(struct hf__etcd_settings *set)
+{
+    char *texts[] = {set->prefix, set->user, set->tls_ca, set->tls_cert, set->tls_key};
+
+    for (size_t i = 0; i < set->endpoint_count; i++)
+        free(set->endpoints[i]);
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+        free(texts[i]);
+    if (set->password != NULL)
+        explicit_bzero(set->password, strlen(set->password));
+    free(set->password);
+}

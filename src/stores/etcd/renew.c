@@ -1,0 +1,285 @@
+/* Signs of life, in two steps for a whole batch:
+ *
+ *   one request to lease/keepalive, a stream, which carries all their leases;
+ *   then one transaction for up to CHECKED of them, which reads place, inside and broken of each.
+ *
+ * The second step is the proof: servers before 3.4.38 and 3.5.23 renew a lease that was revoked,
+ * and a key can be gone while its lease lives. So n locks cost 1 + n/CHECKED requests.
+ *
+ * A lock that never expires is let in with a lease like any other. The first renewal that names its
+ * generation puts place and mark again without one: from then on only a release or a break ends it.
+ * This is the one time a place is put again (but for break --now with a lock-delay). */
+#include <stdlib.h>
+
+#include "stores/etcd/etcd.h"
+
+#include "util/banned.h"
+
+#define CHECKED 40 /* three reads each; a server takes 128 by default */
+
+struct sign {
+    struct hf__renewal *item;
+    struct hf__etcd_bid known; /* of another client's ticket: what was found */
+    bool mine, skip;           /* skip: the answer is known already */
+    int64_t lease;
+};
+
+struct batch {
+    struct hf__etcd *e;
+    struct sign *signs;
+    size_t count;
+    int64_t deadline_ns;
+    hf_error *err;
+};
+
+static struct hf__etcd_name name_of(const struct sign *s)
+{
+    return (struct hf__etcd_name){s->item->name, s->item->name_len};
+}
+
+static void answer_lost(struct sign *s)
+{
+    s->item->answer.verdict = HF__GONE_LOST;
+    s->skip = true;
+}
+
+/* By our own clock it was over before this was sent: nobody believes in it any more. Without a
+ * lock-delay it need not wait for the whole seconds of its lease. */
+static bool is_too_late(const struct batch *b, const struct sign *s)
+{
+    const struct hf__etcd_bid *k = &s->known;
+
+    return s->mine && k->generation != 0 && k->ttl_ms > 0 &&
+           hf__now_ns(b->e->base.host->env) - k->proved_ns >= k->ttl_ms * HF__NS_PER_MS;
+}
+
+/* Somebody else's bid: what it is must be read first. */
+static int look_up(struct batch *b, struct sign *s)
+{
+    struct hf__etcd_found *f = malloc(sizeof *f);
+    struct hf__etcd_life life;
+
+    if (f == NULL)
+        return hf__fail(b->err, HF_NO_MEMORY, NULL);
+    int r = hf__etcd_find(b->e, name_of(s), &s->item->ticket, b->deadline_ns, f, b->err);
+    if (r == 0 && (!f->there || f->broken)) {
+        answer_lost(s);
+    } else if (r == 0) {
+        s->known = (struct hf__etcd_bid){.ticket = s->item->ticket,
+                                         .mode = f->mode,
+                                         .ttl_ms = f->ttl_ms,
+                                         .delay_ms = f->delay_ms,
+                                         .joined = f->joined,
+                                         .generation = f->generation};
+        s->lease = f->lease;
+        if (f->lease != 0 && f->delay_ms > 0 && f->generation != 0) {
+            r = hf__etcd_lease_life(b->e, f->lease, b->deadline_ns, &life, b->err);
+            if (r == HF_NOT_FOUND || (r == 0 && hf__etcd_lingers(&life, f->ttl_ms, f->delay_ms))) {
+                answer_lost(s);
+                r = 0;
+            }
+        }
+    }
+    free(f);
+    return r;
+}
+
+static int begin(struct batch *b, struct sign *s)
+{
+    s->lease = hf__etcd_lease_of(&s->item->ticket);
+    s->mine = hf__etcd_bid_get(b->e, &s->item->ticket, NULL, &s->known) && s->known.joined != 0;
+    if (!s->mine)
+        return look_up(b, s);
+    if (s->known.retired) {
+        answer_lost(s);
+    } else if (is_too_late(b, s)) {
+        if (s->known.delay_ms == 0)
+            hf__etcd_lease_revoke(b->e, s->lease, b->deadline_ns, NULL);
+        answer_lost(s);
+    }
+    return 0;
+}
+
+static bool needs_lease(const struct sign *s)
+{
+    return !s->skip && s->lease != 0 && !s->known.lease_dropped;
+}
+
+static int keep_alive(struct batch *b)
+{
+    int64_t *leases = calloc(b->count, sizeof *leases);
+    bool *alive = calloc(b->count, sizeof *alive);
+    size_t count = 0, at = 0;
+    int r = leases == NULL || alive == NULL ? hf__fail(b->err, HF_NO_MEMORY, NULL) : 0;
+
+    for (size_t i = 0; r == 0 && i < b->count; i++) {
+        if (needs_lease(&b->signs[i]))
+            leases[count++] = b->signs[i].lease;
+    }
+    if (count > 0)
+        r = hf__etcd_lease_renew_all(b->e, leases, count, b->deadline_ns, alive, b->err);
+    for (size_t i = 0; r == 0 && i < b->count; i++) {
+        struct sign *s = &b->signs[i];
+        if (!needs_lease(s))
+            continue;
+        /* One that never expires may have dropped it, and the answer was lost: look at the place.
+         */
+        if (!alive[at++] && s->known.ttl_ms != 0)
+            answer_lost(s);
+    }
+    free(leases);
+    free(alive);
+    return r;
+}
+
+static json_t *check_request(const struct batch *b, const struct sign *s, size_t count)
+{
+    struct hf__etcd_key *key = malloc(sizeof *key);
+    json_t *list = json_array();
+
+    for (size_t i = 0; key != NULL && i < count; i++) {
+        if (s[i].skip)
+            continue;
+        int64_t lease = hf__etcd_lease_of(&s[i].item->ticket);
+        hf__etcd_place_key(b->e, name_of(&s[i]), s[i].known.mode, lease, key);
+        json_array_append_new(list, hf__etcd_range(key, NULL, 0));
+        hf__etcd_mark_key(b->e, HF__ETCD_INSIDE, name_of(&s[i]), lease, key);
+        json_array_append_new(list, hf__etcd_range(key, NULL, 0));
+        hf__etcd_mark_key(b->e, HF__ETCD_BROKEN, name_of(&s[i]), lease, key);
+        json_array_append_new(list, hf__etcd_range(key, NULL, 0));
+    }
+    free(key);
+    return hf__etcd_txn(json_array(), list, json_array());
+}
+
+static void answer_granted(struct sign *s, bool dropped)
+{
+    struct hf__answer *a = &s->item->answer;
+
+    a->verdict = HF__GRANTED;
+    a->generation = s->known.generation;
+    a->claimed = s->known.ttl_ms != 0 || dropped;
+    a->lease_ms = s->known.ttl_ms != 0 ? s->known.ttl_ms
+                  : dropped            ? HF__NEVER
+                                       : hf__provisional_lease_ms(0);
+}
+
+static json_t *put_for_ever(const struct hf__etcd_key *key)
+{
+    return json_pack("{s:{s:o, s:b}}", "request_put", "key", hf__etcd_key_json(key), "ignore_value",
+                     1);
+}
+
+/* It never expires, and its bidder knows of it: without a lease from now on. */
+static int drop_lease(struct batch *b, struct sign *s)
+{
+    struct hf__etcd_key *keys = calloc(3, sizeof *keys);
+    json_t *compare = json_array(), *success = json_array(), *answer = NULL;
+    int64_t lease = hf__etcd_lease_of(&s->item->ticket);
+
+    if (keys != NULL) {
+        hf__etcd_place_key(b->e, name_of(s), s->known.mode, lease, &keys[0]);
+        hf__etcd_mark_key(b->e, HF__ETCD_INSIDE, name_of(s), lease, &keys[1]);
+        hf__etcd_mark_key(b->e, HF__ETCD_BROKEN, name_of(s), lease, &keys[2]);
+        json_array_append_new(compare, hf__etcd_compare(&keys[0], NULL, "EQUAL", s->known.joined));
+        json_array_append_new(compare,
+                              hf__etcd_compare(&keys[1], NULL, "EQUAL", s->known.generation));
+        json_array_append_new(compare, hf__etcd_compare(&keys[2], NULL, "EQUAL", 0));
+        json_array_append_new(success, put_for_ever(&keys[0]));
+        json_array_append_new(success, put_for_ever(&keys[1]));
+    }
+    struct hf__etcd_request q = {.path = "kv/txn",
+                                 .body = hf__etcd_txn(compare, success, json_array()),
+                                 .deadline_ns = b->deadline_ns};
+    int r = hf__etcd_call(b->e, q, &answer, b->err);
+    if (r == 0 && json_is_true(json_object_get(answer, "succeeded"))) {
+        s->known.lease_dropped = true;
+        answer_granted(s, true);
+        hf__etcd_lease_revoke(b->e, lease, b->deadline_ns, NULL); /* nothing hangs on it any more */
+    } else if (r == 0) {
+        answer_lost(s);
+    }
+    json_decref(answer);
+    free(keys);
+    return r;
+}
+
+static int conclude(struct batch *b, struct sign *s, const json_t *answer, size_t at)
+{
+    const json_t *kvs[3];
+    struct hf__renewal *item = s->item;
+
+    for (size_t i = 0; i < 3; i++)
+        kvs[i] = hf__etcd_kv(hf__etcd_nth(answer, at + i, "response_range"), 0);
+    uint64_t joined = (uint64_t)hf__etcd_int(kvs[0], "create_revision");
+    uint64_t generation = (uint64_t)hf__etcd_int(kvs[1], "create_revision");
+    bool dropped = kvs[0] != NULL && hf__etcd_int(kvs[0], "lease") == 0;
+
+    if (joined == 0 || joined != s->known.joined || kvs[2] != NULL ||
+        (item->generation != 0 && item->generation != generation)) {
+        answer_lost(s);
+        return 0;
+    }
+    s->known.generation = generation;
+    s->known.lease_given = true;
+    s->known.lease_dropped = dropped;
+    s->known.proved_ns = item->answer.sent_ns;
+    int r = 0;
+    if (generation == 0) {
+        item->answer.verdict = HF__QUEUED;
+        item->answer.generation = hf__etcd_revision(answer);
+        item->answer.lease_ms = hf__provisional_lease_ms(s->known.ttl_ms);
+        item->answer.ask_again_ms = hf__own_lease_ms(s->known.ttl_ms);
+    } else if (s->known.ttl_ms == 0 && !dropped && item->generation != 0) {
+        r = drop_lease(b, s);
+    } else {
+        answer_granted(s, dropped);
+    }
+    if (s->mine)
+        hf__etcd_bid_learn(b->e, &s->known);
+    return r;
+}
+
+static int check(struct batch *b, struct sign *s, size_t count)
+{
+    json_t *answer = NULL;
+    size_t at = 0, left = 0;
+
+    for (size_t i = 0; i < count; i++)
+        left += !s[i].skip;
+    if (left == 0)
+        return 0;
+    struct hf__etcd_request q = {
+        .path = "kv/txn", .body = check_request(b, s, count), .deadline_ns = b->deadline_ns};
+    int r = hf__etcd_call(b->e, q, &answer, b->err);
+    for (size_t i = 0; r == 0 && i < count; i++) {
+        if (s[i].skip)
+            continue;
+        r = conclude(b, &s[i], answer, at);
+        at += 3;
+    }
+    json_decref(answer);
+    return r;
+}
+
+int hf__etcd_renew(struct hf__store *store, struct hf__renewal *items, size_t count,
+                   int64_t deadline_ns, hf_error *err)
+{
+    struct batch b = {.e = (struct hf__etcd *)store,
+                      .signs = calloc(count, sizeof *b.signs),
+                      .count = count,
+                      .deadline_ns = deadline_ns,
+                      .err = err};
+    int r = b.signs == NULL ? hf__fail(err, HF_NO_MEMORY, NULL) : 0;
+
+    for (size_t i = 0; r == 0 && i < count; i++) {
+        b.signs[i].item = &items[i];
+        r = begin(&b, &b.signs[i]);
+    }
+    if (r == 0)
+        r = keep_alive(&b);
+    for (size_t i = 0; r == 0 && i < count; i += CHECKED)
+        r = check(&b, b.signs + i, count - i < CHECKED ? count - i : CHECKED);
+    free(b.signs);
+    return r;
+}

@@ -1,0 +1,236 @@
+/* One operation in one round trip: SELECT ... FROM holdfast_<operation>(...). The function is one
+ * statement and so one transaction; see rules.sql for why it is atomic. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "stores/postgres/postgres.h"
+#include "stores/postgres/text.h"
+
+#include "util/banned.h"
+
+enum { OID_BYTEA_ARRAY = 1001, OID_INT8_ARRAY = 1016 };
+
+static const char *const verdicts[] = {
+    [HF__GRANTED] = "granted",     [HF__QUEUED] = "queued",  [HF__BUSY] = "busy",
+    [HF__WITHDRAWN] = "withdrawn", [HF__FULL] = "full",      [HF__DONE] = "done",
+    [HF__STALE] = "stale",         [HF__GONE_LOST] = "lost",
+};
+
+static int read_verdict(const PGresult *result, int row, int column, struct hf__answer *answer,
+                        hf_error *err)
+{
+    const char *text = PQgetvalue(result, row, column);
+
+    for (size_t i = 0; i < sizeof verdicts / sizeof verdicts[0]; i++) {
+        if (strcmp(verdicts[i], text) == 0) {
+            answer->verdict = (enum hf__verdict)i;
+            return 0;
+        }
+    }
+    return hf__fail(err, HF_CORRUPT,
+                    "postgres: the functions are of another version; run `holdfast setup`");
+}
+
+/* Columns: verdict, generation, lease, claimed, ask_again, from `first` on. */
+static int read_answer(const PGresult *result, int row, int first, struct hf__answer *ret_answer,
+                       hf_error *err)
+{
+    struct hf__answer a = {.sent_ns = ret_answer->sent_ns};
+    int r = read_verdict(result, row, first, &a, err);
+
+    if (r != 0)
+        return r;
+    if (a.verdict == HF__GRANTED || a.verdict == HF__QUEUED) {
+        a.generation = (uint64_t)hf__pg_cell(result, row, first + 1, 0);
+        a.lease_ms = hf__pg_cell(result, row, first + 2, HF__NEVER);
+    }
+    if (a.verdict == HF__GRANTED)
+        a.claimed = hf__pg_cell_flag(result, row, first + 3);
+    if (a.verdict == HF__QUEUED)
+        a.ask_again_ms = hf__pg_cell(result, row, first + 4, HF__NEVER);
+    *ret_answer = a;
+    return 0;
+}
+
+/* With BEGIN and COMMIT around it where the server's default isolation would not do. */
+static int ask(struct hf__pg *s, struct hf__pg_conn *c, const struct hf__pg_query *q,
+               int64_t deadline_ns, PGresult **ret_result, hf_error *err)
+{
+    bool begin = atomic_load(&s->begin_first);
+    int r = 0;
+
+    if (begin)
+        r = hf__pg_run(s, c, "BEGIN ISOLATION LEVEL READ COMMITTED", deadline_ns, err);
+    if (r == 0)
+        r = hf__pg_ask(s, c, q, deadline_ns, ret_result, err);
+    if (!begin)
+        return r;
+    if (r == 0)
+        r = hf__pg_run(s, c, "COMMIT", deadline_ns, err);
+    else if (PQstatus(c->pg) == CONNECTION_OK && PQtransactionStatus(c->pg) == PQTRANS_INERROR)
+        hf__pg_run(s, c, "ROLLBACK", deadline_ns, NULL);
+    if (r != 0) {
+        PQclear(*ret_result);
+        *ret_result = NULL;
+    }
+    return r;
+}
+
+static int call_attempt(struct hf__pg *s, struct hf__pg_conn *c, const struct hf__pg_operation *op,
+                        int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
+{
+    struct hf__pg_query q = {
+        .sql = "SELECT verdict, generation, lease, claimed, ask_again, place FROM"
+               " holdfast_attempt($1,$2,$3,$4,$5,$6,$7,$8,$9,$10,$11,$12,$13,$14)"};
+    const struct hf__bid *bid = op->bid;
+    struct hf__pg_who who;
+    PGresult *result = NULL;
+
+    hf__pg_who_init(&who, bid->who != NULL ? bid->who : s->base.host->self);
+    hf__pg_bytes(&q, bid->name, bid->name_len);
+    hf__pg_bytes(&q, bid->ticket.bits, sizeof bid->ticket.bits);
+    hf__pg_flag(&q, bid->mode == HF_SHARED);
+    hf__pg_number_or_null(&q, bid->mode == HF_SHARED ? bid->limit : 0, 0);
+    hf__pg_number(&q, bid->ttl_ms);
+    hf__pg_number(&q, bid->lock_delay_ms);
+    hf__pg_number(&q, bid->retire_ms);
+    hf__pg_flag(&q, bid->queue);
+    hf__pg_text(&q, op->wake);
+    hf__pg_text(&q, who.host);
+    hf__pg_text(&q, who.user);
+    hf__pg_text(&q, who.program);
+    hf__pg_number(&q, who.pid);
+    hf__pg_text(&q, who.note);
+    int r = ask(s, c, &q, deadline_ns, &result, err);
+    if (r == 0)
+        r = read_answer(result, 0, 0, ret_answer, err);
+    if (r == 0 && ret_answer->verdict == HF__QUEUED)
+        ret_answer->position = (size_t)hf__pg_cell(result, 0, 5, 0);
+    PQclear(result);
+    return r;
+}
+
+/* release, withdraw, break: name, ticket and one thing more. */
+static int call_end(struct hf__pg *s, struct hf__pg_conn *c, const struct hf__pg_operation *op,
+                    int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
+{
+    struct hf__pg_query q = {
+        .sql = op->kind == HF__PG_RELEASE    ? "SELECT verdict FROM holdfast_release($1,$2,$3)"
+               : op->kind == HF__PG_WITHDRAW ? "SELECT verdict FROM holdfast_withdraw($1,$2,$3)"
+                                             : "SELECT verdict FROM holdfast_break($1,$2,$3)"};
+    PGresult *result = NULL;
+
+    hf__pg_bytes(&q, op->bid->name, op->bid->name_len);
+    hf__pg_bytes(&q, op->bid->ticket.bits, sizeof op->bid->ticket.bits);
+    if (op->kind == HF__PG_BREAK)
+        hf__pg_flag(&q, op->now);
+    else
+        hf__pg_number(&q, op->retire_ms);
+    int r = ask(s, c, &q, deadline_ns, &result, err);
+    if (r == 0)
+        r = read_answer(result, 0, 0, ret_answer, err);
+    PQclear(result);
+    return r;
+}
+
+/* Array literals: {"\\x61","\\x62"} and {1,2}. ------------------------------------------------- */
+
+static char *put_hex(char *at, const void *bytes, size_t len)
+{
+    static const char digits[] = "0123456789abcdef";
+    const unsigned char *from = bytes;
+
+    memcpy(at, "\"\\\\x", 4);
+    at += 4;
+    for (size_t i = 0; i < len; i++) {
+        *at++ = digits[from[i] >> 4];
+        *at++ = digits[from[i] & 15];
+    }
+    *at++ = '"';
+    return at;
+}
+
+struct arrays {
+    char *names, *tickets, *generations;
+};
+
+static void fill_arrays(struct arrays *a, const struct hf__renewal *items, size_t count)
+{
+    char *name = a->names, *ticket = a->tickets, *generation = a->generations;
+
+    for (size_t i = 0; i < count; i++) {
+        *name++ = *ticket++ = i == 0 ? '{' : ',';
+        name = put_hex(name, items[i].name, items[i].name_len);
+        ticket = put_hex(ticket, items[i].ticket.bits, sizeof items[i].ticket.bits);
+        generation +=
+            snprintf(generation, 24, "%c%" PRIu64, i == 0 ? '{' : ',', items[i].generation);
+    }
+    memcpy(name, "}", 2);
+    memcpy(ticket, "}", 2);
+    memcpy(generation, "}", 2);
+}
+
+static int make_arrays(struct arrays *a, const struct hf__renewal *items, size_t count,
+                       hf_error *err)
+{
+    size_t size = 2;
+
+    for (size_t i = 0; i < count; i++)
+        size += 2 * items[i].name_len + 6;
+    a->names = malloc(size);
+    a->tickets = malloc(count * (2 * sizeof items[0].ticket.bits + 6) + 2);
+    a->generations = malloc(count * 24 + 2);
+    if (a->names == NULL || a->tickets == NULL || a->generations == NULL)
+        return hf__fail(err, HF_NO_MEMORY, NULL);
+    fill_arrays(a, items, count);
+    return 0;
+}
+
+static int read_renewals(const PGresult *result, const struct hf__pg_operation *op, hf_error *err)
+{
+    if ((size_t)PQntuples(result) != op->count)
+        return hf__fail(err, HF_CORRUPT, "postgres: holdfast_renew is of another version");
+    for (int row = 0; row < PQntuples(result); row++) {
+        int64_t item = hf__pg_cell(result, row, 0, 0);
+        if (item < 1 || (size_t)item > op->count)
+            return hf__fail(err, HF_CORRUPT, "postgres: holdfast_renew is of another version");
+        int r = read_answer(result, row, 1, &op->items[item - 1].answer, err);
+        if (r != 0)
+            return r;
+    }
+    return 0;
+}
+
+static int call_renew(struct hf__pg *s, struct hf__pg_conn *c, const struct hf__pg_operation *op,
+                      int64_t deadline_ns, hf_error *err)
+{
+    struct hf__pg_query q = {.sql = "SELECT * FROM holdfast_renew($1,$2,$3)"};
+    struct arrays a = {0};
+    PGresult *result = NULL;
+    int r = make_arrays(&a, op->items, op->count, err);
+
+    if (r == 0) {
+        hf__pg_array(&q, OID_BYTEA_ARRAY, a.names);
+        hf__pg_array(&q, OID_BYTEA_ARRAY, a.tickets);
+        hf__pg_array(&q, OID_INT8_ARRAY, a.generations);
+        r = ask(s, c, &q, deadline_ns, &result, err);
+    }
+    if (r == 0)
+        r = read_renewals(result, op, err);
+    PQclear(result);
+    free(a.names);
+    free(a.tickets);
+    free(a.generations);
+    return r;
+}
+
+int hf__pg_call(struct hf__pg *s, struct hf__pg_conn *c, const struct hf__pg_operation *op,
+                int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
+{
+    if (op->kind == HF__PG_ATTEMPT)
+        return call_attempt(s, c, op, deadline_ns, ret_answer, err);
+    if (op->kind == HF__PG_RENEW)
+        return call_renew(s, c, op, deadline_ns, err);
+    return call_end(s, c, op, deadline_ns, ret_answer, err);
+}

@@ -1,0 +1,161 @@
+/* One connection. libpq is used without blocking, so that nothing outlives its deadline; only its
+ * look-up of host names blocks. Each server of the list gets its share of the time, so that one
+ * that swallows packets does not use up what the next one needs. */
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+
+#include "stores/postgres/postgres.h"
+
+#include "util/banned.h"
+
+#define PARAMETERS_MAX 32
+
+struct parameters {
+    const char *keywords[PARAMETERS_MAX], *values[PARAMETERS_MAX];
+    int count;
+};
+
+static void add(struct parameters *p, const char *keyword, const char *value)
+{
+    if (value == NULL)
+        return;
+    p->keywords[p->count] = keyword;
+    p->values[p->count++] = value;
+}
+
+/* No `options`, and nothing else that a pooler would refuse or a shared connection keep. */
+static void fill_in(const struct hf__pg_settings *set, const struct hf__pg_host *host,
+                    struct parameters *p)
+{
+    *p = (struct parameters){0};
+    add(p, "host", host->host);
+    add(p, "port", host->port);
+    add(p, "user", set->user);
+    add(p, "password", set->password);
+    add(p, "passfile", set->passfile);
+    add(p, "dbname", set->database);
+    add(p, "application_name", set->application);
+    add(p, "client_encoding", "UTF8");
+    add(p, "sslmode", host->sslmode);
+    /* With an authority at hand libpq would check the chain even where we asked it not to. */
+    add(p, "sslrootcert", strcmp(host->sslmode, "require") == 0 ? "/dev/null/none" : set->tls_ca);
+    add(p, "sslcert", set->tls_cert);
+    add(p, "sslkey", set->tls_key);
+    add(p, "gssencmode", "disable");
+    add(p, "target_session_attrs", "read-write");
+    add(p, "keepalives_idle", "10");
+    add(p, "keepalives_interval", "3");
+    add(p, "keepalives_count", "3");
+    add(p, "tcp_user_timeout", "15000");
+}
+
+int hf__pg_wait(struct hf__pg *s, PGconn *pg, short events, int64_t deadline_ns)
+{
+    for (;;) {
+        struct pollfd fd = {.fd = PQsocket(pg), .events = events};
+        int64_t left_ns = deadline_ns - hf__now_ns(s->base.host->env);
+        int64_t left_ms = (left_ns + HF__NS_PER_MS - 1) / HF__NS_PER_MS;
+        if (left_ns <= 0)
+            return 0;
+        int n = poll(&fd, 1, left_ms > 60000 ? 60000 : (int)left_ms);
+        if (n > 0 || (n < 0 && errno != EINTR))
+            return 1;
+    }
+}
+
+static bool connect_by(struct hf__pg *s, PGconn *pg, int64_t deadline_ns)
+{
+    PostgresPollingStatusType status = PGRES_POLLING_WRITING;
+
+    while (status != PGRES_POLLING_OK && status != PGRES_POLLING_FAILED) {
+        short events = status == PGRES_POLLING_READING ? POLLIN : POLLOUT;
+        if (!hf__pg_wait(s, pg, events, deadline_ns))
+            return false;
+        status = PQconnectPoll(pg);
+    }
+    return true;
+}
+
+static void ignore_notice(void *arg, const PGresult *result)
+{
+    (void)arg, (void)result;
+}
+
+static int dial_host(struct hf__pg *s, const struct hf__pg_host *host, int64_t deadline_ns,
+                     PGconn **ret_pg, hf_error *err)
+{
+    struct parameters p;
+
+    fill_in(&s->set, host, &p);
+    PGconn *pg = PQconnectStartParams(p.keywords, p.values, 0);
+    if (pg == NULL)
+        return hf__fail(err, HF_NO_MEMORY, NULL);
+    PQsetErrorVerbosity(pg, PQERRORS_VERBOSE); /* with the SQLSTATE */
+    PQsetNoticeReceiver(pg, ignore_notice, NULL);
+    bool answered = PQstatus(pg) == CONNECTION_BAD || connect_by(s, pg, deadline_ns);
+    int r = 0;
+    if (!answered)
+        r = hf__fail(err, HF_UNAVAILABLE, "postgres: %s:%s does not answer", host->host,
+                     host->port);
+    else if (PQstatus(pg) != CONNECTION_OK || PQsetnonblocking(pg, 1) != 0)
+        r = hf__pg_fail_connect(pg, err);
+    if (r != 0) {
+        PQfinish(pg);
+        return r;
+    }
+    *ret_pg = pg;
+    return 0;
+}
+
+/* Tries each server, beginning with the one that answered last. */
+static int dial_any(struct hf__pg *s, int64_t deadline_ns, PGconn **ret_pg, hf_error *err)
+{
+    size_t count = s->set.host_count, first;
+    int r = HF_UNAVAILABLE;
+
+    pthread_mutex_lock(&s->pool.mutex);
+    first = s->pool.best_host;
+    pthread_mutex_unlock(&s->pool.mutex);
+    for (size_t i = 0; i < count; i++) {
+        size_t at = (first + i) % count;
+        int64_t now_ns = hf__now_ns(s->base.host->env);
+        int64_t share_ns = (deadline_ns - now_ns) / (int64_t)(count - i);
+        r = dial_host(s, &s->set.hosts[at], now_ns + share_ns, ret_pg, err);
+        if (r == 0) {
+            pthread_mutex_lock(&s->pool.mutex);
+            s->pool.best_host = at;
+            pthread_mutex_unlock(&s->pool.mutex);
+            return 0;
+        }
+    }
+    return r;
+}
+
+int hf__pg_dial(struct hf__pg *s, int64_t deadline_ns, struct hf__pg_conn **ret_conn, hf_error *err)
+{
+    struct hf__pg_conn *c = calloc(1, sizeof *c);
+    int r = c == NULL ? hf__fail(err, HF_NO_MEMORY, NULL) : dial_any(s, deadline_ns, &c->pg, err);
+
+    if (r != 0) {
+        free(c);
+        return r;
+    }
+    *ret_conn = c;
+    return 0;
+}
+
+void hf__pg_hang_up(struct hf__pg_conn *c)
+{
+    if (c == NULL)
+        return;
+    PQfinish(c->pg);
+    free(c);
+}
+
+bool hf__pg_is_quiet(struct hf__pg_conn *c)
+{
+    struct pollfd fd = {.fd = PQsocket(c->pg), .events = POLLIN};
+
+    return PQstatus(c->pg) == CONNECTION_OK && poll(&fd, 1, 0) == 0;
+}

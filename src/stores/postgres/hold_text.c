@@ -1,0 +1,93 @@
+/* The statements of hold=session and hold=advisory.
+ *
+ * advisory: SELECT pg_advisory_lock(K), nextval('holdfast_token'). The server's lock manager is
+ * fair: who comes later does not pass a waiting writer.
+ *
+ * session: a row lock, inside a transaction that stays open. Row locks are not fair: readers pass a
+ * waiting FOR UPDATE. So everybody passes a door first, an advisory lock D = K # 1 that is given
+ * back when the row is ours, and puts up a mark M = K # 2 by which others see who is inside. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "stores/postgres/hold.h"
+
+#include "util/banned.h"
+
+#define BYTES "'\\x%s'::bytea"
+/* The generation, which becomes the session's name, so that others see it. */
+#define TOKEN "set_config('application_name', 'holdfast ' || nextval('holdfast_token'), false)"
+/* A door that is closed divides by zero, which ends the transaction and the statements that follow.
+ */
+#define SESSION                                                                              \
+    "BEGIN ISOLATION LEVEL READ COMMITTED; SELECT 1, CASE WHEN %s(" HF__PG_KEY(              \
+        BYTES) " # 1) %s"                                                                    \
+               " THEN 1 ELSE 1 / (SELECT 0) END; SELECT 1, 1 FROM holdfast_name WHERE name " \
+               "= " BYTES " FOR %s%s; SELECT 1, 1 FROM pg_advisory_lock_shared(" HF__PG_KEY( \
+                   BYTES) " # 2),"                                                           \
+                          " pg_advisory_unlock(" HF__PG_KEY(BYTES) " # 1); SELECT 1, " TOKEN
+
+static void put_hex(const char *bytes, size_t len, char *out)
+{
+    for (size_t i = 0; i < len; i++)
+        snprintf(out + 2 * i, 3, "%02x", (unsigned char)bytes[i]);
+    out[2 * len] = '\0';
+}
+
+/* Letters and digits as they are, everything else as %XX, so that nothing ends the comment. */
+static const char *put_word(const char *text, char *out, size_t size)
+{
+    size_t used = 0;
+
+    for (; *text != '\0' && used + 4 < size; text++) {
+        unsigned char c = (unsigned char)*text;
+        bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                     c == '.' || c == '-' || c == '_';
+        used += (size_t)snprintf(out + used, size - used, plain ? "%c" : "%%%02X", c);
+    }
+    out[used] = '\0';
+    return out;
+}
+
+/* Literals are written with standard_conforming_strings, the server's default and ours. */
+static int print_statements(char **ret_sql, const struct hf__pg *s, const struct hf__bid *bid,
+                            const char *about, const char *hex)
+{
+    bool shared = bid->mode == HF_SHARED, wait = bid->queue;
+
+    if (s->set.hold == HF__PG_ADVISORY && wait)
+        return asprintf(ret_sql, "%s SELECT pg_advisory_lock%s(" HF__PG_KEY(BYTES) "), " TOKEN,
+                        about, shared ? "_shared" : "", hex);
+    if (s->set.hold == HF__PG_ADVISORY)
+        return asprintf(ret_sql,
+                        "%s SELECT 1, CASE WHEN pg_try_advisory_lock%s(" HF__PG_KEY(
+                            BYTES) ") THEN " TOKEN " END",
+                        about, shared ? "_shared" : "", hex);
+    return asprintf(ret_sql, "%s " SESSION, about,
+                    wait ? "pg_advisory_lock" : "pg_try_advisory_lock", hex,
+                    wait ? "IS NOT NULL" : "", hex, shared ? "SHARE" : "UPDATE",
+                    wait ? "" : " NOWAIT", hex, hex);
+}
+
+char *hf__pg_hold_sql(const struct hf__pg *s, const struct hf__bid *bid)
+{
+    const struct hf__who *who = bid->who != NULL ? bid->who : s->base.host->self;
+    char ticket[HF_TICKET_SIZE], host[100], user[100], program[100], note[3 * HF_NOTE_MAX + 4];
+    char hex[2 * HF_NAME_MAX + 1], about[1200];
+    char *sql = NULL;
+
+    hf__ticket_format(&bid->ticket, ticket);
+    put_hex(bid->name, bid->name_len, hex);
+    snprintf(about, sizeof about, "/*holdfast %s %c %" PRId64 " %" PRId64 " %s,%s,%s,%s*/", ticket,
+             bid->mode == HF_SHARED ? 's' : 'x', bid->ttl_ms, who->pid,
+             put_word(who->host, host, sizeof host), put_word(who->user, user, sizeof user),
+             put_word(who->program, program, sizeof program),
+             put_word(who->note, note, sizeof note));
+    return print_statements(&sql, s, bid, about, hex) < 0 ? NULL : sql;
+}
+
+const char *hf__pg_unhold_sql(const struct hf__pg *s)
+{
+    return s->set.hold == HF__PG_ADVISORY ? "SELECT pg_advisory_unlock_all()"
+                                          : "COMMIT; SELECT pg_advisory_unlock_all()";
+}

@@ -1,0 +1,238 @@
+/* The PostgreSQL store's inside: connections that are lent to one operation at a time, questions
+ * with parameters, and two ways to keep the doorman's rules: the routines of rules.sql and
+ * operations.sql, or plain statements around the doorman itself (record.c, save.c). */
+#ifndef HF_STORES_POSTGRES_POSTGRES_H
+#define HF_STORES_POSTGRES_POSTGRES_H
+
+#include <libpq-fe.h>
+#include <pthread.h>
+
+#include "stores/store.h"
+
+#define HF__PG_SCHEMA    1  /* the version this code speaks */
+#define HF__PG_HOSTS_MAX 16 /* servers in a URL */
+#define HF__PG_VALUES    24 /* parameters of a question */
+#define HF__PG_CHANNEL   48
+
+extern const char hf__pg_ddl[]; /* schema.sql, rules.sql, operations.sql */
+extern const char hf__pg_schema_sql[], hf__pg_routines_sql[];
+extern const struct hf__option hf__pg_options[];
+
+enum hf__pg_hold { HF__PG_LEASE, HF__PG_SESSION, HF__PG_ADVISORY };
+
+struct hf__pg_settings {
+    struct hf__pg_host {
+        char *host, *port; /* a host that begins with '/' is the directory of a socket */
+        const char *sslmode;
+    } hosts[HF__PG_HOSTS_MAX];
+    size_t host_count;
+    char *user, *password, *passfile, *database, *application;
+    char *tls_ca, *tls_cert, *tls_key;
+    enum hf__pg_hold hold;
+    bool push;
+    int64_t max_active, max_idle, max_held, idle_timeout_ms, poll_ms, retain_ms;
+};
+
+struct hf__pg_conn {
+    PGconn *pg;
+    struct hf__pg_conn *next;
+    int64_t idle_since_ns;
+    bool ready_to_hold; /* its session was set up for hold.c */
+};
+
+struct hf__pg_pool {
+    pthread_mutex_t mutex;
+    pthread_cond_t free_one;
+    struct hf__pg_conn *idle;
+    int64_t active, idle_count;
+    size_t best_host; /* the one that answered last */
+};
+
+/* How operations are done: learnt from the first answer. */
+enum hf__pg_way { HF__PG_NOT_KNOWN, HF__PG_ROUTINES, HF__PG_PLAIN };
+
+struct hf__pg_listener {
+    pthread_mutex_t mutex;
+    int epoll_fd, kick_fd;
+    struct hf__pg_conn *conn; /* put in by a thread that dials; from then on the keeper's */
+    bool wanted, dialling, missed;
+    int64_t retry_ns;
+    unsigned failures;
+    char channel[HF__PG_CHANNEL];
+};
+
+struct hf__pg_held;
+
+struct hf__pg {
+    struct hf__store base;
+    struct hf__pg_settings set;
+    struct hf__pg_pool pool;
+    struct hf__pg_listener listener;
+    _Atomic(enum hf__pg_way) way;
+    atomic_bool begin_first; /* the server's default is not READ COMMITTED */
+    uint64_t dice;           /* for jitter only; guarded by the pool's mutex */
+    struct {
+        pthread_mutex_t mutex;
+        struct hf__pg_held *first;
+        int64_t count; /* connections that hold, wait, or are about to */
+        int epoll_fd;
+        uint64_t registered[64]; /* hashes of names that are in holdfast_name for sure */
+    } held;                      /* hold.c */
+};
+
+/* open.c ------------------------------------------------------------------- */
+int hf__pg_open(const struct hf__url *url, const struct hf__host *host,
+                struct hf__store **ret_store, hf_error *err);
+void hf__pg_close(struct hf__store *store);
+int hf__pg_read_url(const struct hf__url *url, struct hf__pg_settings *set,
+                    const struct hf__host *host, hf_error *err);
+void hf__pg_settings_clear(struct hf__pg_settings *set);
+
+/* conn.c: one connection --------------------------------------------------- */
+
+/* Connects to the first server that takes writes. HF_UNAVAILABLE, HF_DENIED, HF_NO_MEMORY. */
+int hf__pg_dial(struct hf__pg *s, int64_t deadline_ns, struct hf__pg_conn **ret_conn,
+                hf_error *err);
+void hf__pg_hang_up(struct hf__pg_conn *c); /* NULL is fine */
+
+/* Whether the server has neither hung up nor said anything. */
+bool hf__pg_is_quiet(struct hf__pg_conn *c);
+
+/* Waits for the socket: 1 it is ready, 0 the deadline has come. */
+int hf__pg_wait(struct hf__pg *s, PGconn *pg, short events, int64_t deadline_ns);
+
+/* query.c: a question and its answer --------------------------------------- */
+
+struct hf__pg_query {
+    const char *sql;
+    int count;
+    Oid types[HF__PG_VALUES];
+    const char *values[HF__PG_VALUES];
+    int lengths[HF__PG_VALUES], formats[HF__PG_VALUES];
+    char numbers[HF__PG_VALUES][24];
+    bool reads; /* changes nothing: a lost reply is HF_UNAVAILABLE, not HF_UNKNOWN */
+};
+
+/* The values are borrowed until the question is asked. */
+void hf__pg_bytes(struct hf__pg_query *q, const void *bytes, size_t len);
+void hf__pg_text(struct hf__pg_query *q, const char *text); /* NULL: null */
+void hf__pg_number(struct hf__pg_query *q, int64_t number);
+void hf__pg_number_or_null(struct hf__pg_query *q, int64_t number, int64_t null);
+void hf__pg_flag(struct hf__pg_query *q, bool flag);
+void hf__pg_array(struct hf__pg_query *q, Oid type, const char *literal);
+
+/* Asks, and reads everything up to "ready": only then the server has committed. If the reply is
+ * lost the connection is broken (PQstatus): hang it up before anything else. HF_UNKNOWN: it may
+ * have been applied; every other code: it was not. */
+int hf__pg_ask(struct hf__pg *s, struct hf__pg_conn *c, const struct hf__pg_query *q,
+               int64_t deadline_ns, PGresult **ret_result, hf_error *err);
+
+/* The same for several statements without parameters, or one whose answer does not matter. */
+int hf__pg_run(struct hf__pg *s, struct hf__pg_conn *c, const char *sql, int64_t deadline_ns,
+               hf_error *err);
+
+/* What an error of the server means; the text is "postgres: <what>; <what to do>". */
+int hf__pg_fail(const PGresult *result, hf_error *err);
+int hf__pg_fail_connect(PGconn *pg, hf_error *err);
+bool hf__pg_state_is(const PGresult *result, const char *state);
+
+/* Cells of an answer. */
+int64_t hf__pg_cell(const PGresult *result, int row, int column, int64_t null);
+bool hf__pg_cell_flag(const PGresult *result, int row, int column);
+
+/* pool.c ------------------------------------------------------------------- */
+void hf__pg_pool_init(struct hf__pg_pool *pool);
+void hf__pg_pool_clear(struct hf__pg_pool *pool);
+int hf__pg_borrow(struct hf__pg *s, int64_t deadline_ns, struct hf__pg_conn **ret_conn,
+                  hf_error *err);
+void hf__pg_give_back(struct hf__pg *s, struct hf__pg_conn *c);
+void hf__pg_hang_up_borrowed(struct hf__pg *s, struct hf__pg_conn *c); /* not to be lent again */
+
+/* A number below `below`, for jitter. */
+uint64_t hf__pg_dice(struct hf__pg *s, uint64_t below);
+void hf__pg_sleep(struct hf__pg *s, int64_t ms);
+
+/* call.c: operations through the routines ---------------------------------- */
+
+enum hf__pg_kind { HF__PG_ATTEMPT, HF__PG_WITHDRAW, HF__PG_RELEASE, HF__PG_RENEW, HF__PG_BREAK };
+
+struct hf__pg_operation {
+    enum hf__pg_kind kind;
+    const struct hf__bid *bid;
+    int64_t retire_ms;         /* WITHDRAW, RELEASE */
+    uint64_t generation;       /* RENEW by plain statements */
+    bool now;                  /* BREAK */
+    struct hf__renewal *items; /* RENEW */
+    size_t count;
+    const char *wake; /* where its client can be called; NULL: nowhere */
+};
+
+int hf__pg_call(struct hf__pg *s, struct hf__pg_conn *c, const struct hf__pg_operation *op,
+                int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err);
+
+/* record.c, save.c: operations by plain statements ------------------------- */
+
+struct hf__pg_row {
+    int64_t seq;
+    struct hf__entry was;
+    char wake[HF__PG_CHANNEL]; /* "": none */
+};
+
+struct hf__pg_record {
+    struct hf__pg *s;
+    struct hf__pg_conn *c;
+    int64_t deadline_ns;
+    struct hf__record record;
+    struct hf__pg_row *rows;
+    struct hf__moment at;
+};
+
+/* Applies the operation in one transaction. */
+int hf__pg_apply(struct hf__pg *s, struct hf__pg_conn *c, const struct hf__pg_operation *op,
+                 int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err);
+
+/* Locks the row of the name and fills in the record. */
+int hf__pg_load(struct hf__pg_record *r, const struct hf__bid *bid, hf_error *err);
+
+/* Writes what the doorman has marked, and calls those who were let in. */
+int hf__pg_save(struct hf__pg_record *r, const struct hf__pg_operation *op, hf_error *err);
+
+/* The columns of an entry, as SQL for a holder and for a waiter; and how they are read. */
+#define HF__PG_HOLDER_COLUMNS                                                             \
+    "seq, ticket, CASE WHEN lingering THEN 3 ELSE 2 END, shared, room, generation, ttl, " \
+    "delay, retire, (extract(epoch FROM since) * 1000)::bigint, CASE WHEN until < "       \
+    "'infinity' THEN (extract(epoch FROM until) * 1000)::bigint END, lease, claimed, wake"
+#define HF__PG_WAITER_COLUMNS                                                          \
+    "seq, ticket, 1, shared, room, 0, ttl, delay, retire, (extract(epoch FROM since) " \
+    "* 1000)::bigint, (extract(epoch FROM until) * 1000)::bigint, lease, false, wake"
+#define HF__PG_COLUMNS 14
+int hf__pg_read_entry(const PGresult *result, int row, struct hf__pg_row *ret_row, hf_error *err);
+
+/* listen.c ----------------------------------------------------------------- */
+int hf__pg_listener_init(struct hf__pg *s, hf_error *err);
+void hf__pg_listener_clear(struct hf__pg *s);
+int hf__pg_wake_fd(struct hf__store *store);
+void hf__pg_wake(struct hf__store *store, hf__wake_sink *sink, void *ctx);
+
+/* The channel to note with a bid, NULL if nobody listens; dials again if the connection was lost.
+ */
+const char *hf__pg_channel(struct hf__pg *s, int64_t deadline_ns);
+
+/* Whether something that is not the server answers on this connection. */
+int hf__pg_find_pooler(struct hf__pg *s, struct hf__pg_conn *c, int64_t deadline_ns,
+                       bool *ret_pooled, hf_error *err);
+
+/* postgres.c --------------------------------------------------------------- */
+
+/* Learns how operations are done. HF_DENIED: the tables are missing or of another version. */
+int hf__pg_learn(struct hf__pg *s, struct hf__pg_conn *c, int64_t deadline_ns, hf_error *err);
+
+/* inspect.c, upkeep.c, diagnose.c ------------------------------------------ */
+int hf__pg_inspect(struct hf__store *store, const struct hf__look *look, int64_t deadline_ns,
+                   hf_error *err);
+int hf__pg_upkeep(struct hf__store *store, enum hf__upkeep what, int64_t retain_ms,
+                  int64_t deadline_ns, uint64_t *ret_count, hf_error *err);
+int hf__pg_diagnose(struct hf__store *store, hf_finding_callback *found, void *arg,
+                    int64_t deadline_ns, hf_error *err);
+
+#endif

@@ -1,0 +1,272 @@
+/* A question and its answer, and what the server's errors mean.
+ *
+ * PQsendQueryParams with an unnamed statement: nothing stays in the session, so that a pooler may
+ * give the next question to another server process. The rows come before the commit ("ready" comes
+ * after it), so an answer counts only when everything was read; an error that follows the rows is
+ * the truth. */
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "stores/postgres/postgres.h"
+
+#include "util/banned.h"
+
+enum { OID_BOOL = 16, OID_BYTEA = 17, OID_INT8 = 20, OID_TEXT = 25 };
+
+/* Parameters --------------------------------------------------------------- */
+
+static void add(struct hf__pg_query *q, Oid type, const char *value, size_t len, int format)
+{
+    q->types[q->count] = type;
+    q->values[q->count] = value;
+    q->lengths[q->count] = (int)len;
+    q->formats[q->count++] = format;
+}
+
+void hf__pg_bytes(struct hf__pg_query *q, const void *bytes, size_t len)
+{
+    add(q, OID_BYTEA, bytes, len, 1);
+}
+
+void hf__pg_text(struct hf__pg_query *q, const char *text)
+{
+    add(q, OID_TEXT, text, 0, 0);
+}
+
+void hf__pg_number(struct hf__pg_query *q, int64_t number)
+{
+    snprintf(q->numbers[q->count], sizeof q->numbers[0], "%" PRId64, number);
+    add(q, OID_INT8, q->numbers[q->count], 0, 0);
+}
+
+void hf__pg_number_or_null(struct hf__pg_query *q, int64_t number, int64_t null)
+{
+    if (number == null)
+        add(q, OID_INT8, NULL, 0, 0);
+    else
+        hf__pg_number(q, number);
+}
+
+void hf__pg_flag(struct hf__pg_query *q, bool flag)
+{
+    add(q, OID_BOOL, flag ? "t" : "f", 0, 0);
+}
+
+void hf__pg_array(struct hf__pg_query *q, Oid type, const char *literal)
+{
+    add(q, type, literal, 0, 0);
+}
+
+/* Errors ------------------------------------------------------------------- */
+
+static const struct meaning {
+    const char *state; /* or its class, two characters */
+    int code;
+    const char *advice;
+} meanings[] = {
+    {"40001", HF_UNAVAILABLE, "try again"},
+    {"40P01", HF_UNAVAILABLE, "try again"},
+    {"55P03", HF_UNAVAILABLE, "somebody keeps the lock's row locked; see pg_locks"},
+    {"57014", HF_UNAVAILABLE, "the server's statement_timeout, or a DBA, ended it"},
+    {"25006", HF_UNAVAILABLE, "this server is a replica, or read-only; name the primary as well"},
+    {"53300", HF_UNAVAILABLE, "the server has no connection left; lower max_active"},
+    {"53100", HF_FULL, "the server's disk is full"},
+    {"53200", HF_FULL, "the server is out of memory"},
+    {"54000", HF_FULL, "a limit of the server was reached"},
+    {"42501", HF_DENIED, "see the rights in `holdfast setup --print`"},
+    {"42P01", HF_DENIED, "create the tables with `holdfast setup`"},
+    {"42883", HF_DENIED, "create the functions with `holdfast setup`"},
+    {"3D000", HF_DENIED, "name an existing database in the URL"},
+    {"3F000", HF_DENIED, "create the schema, or correct the role's search_path"},
+    {"22021", HF_INVALID, "the note is not text in the database's encoding"},
+    {"22P05", HF_INVALID, "the note is not text in the database's encoding"},
+    {"28", HF_DENIED, "check user and password (password_file, passfile, ~/.pgpass)"},
+    {"42", HF_DENIED, "the tables or functions are of another version; run `holdfast setup`"},
+    {"23", HF_CORRUPT, "a row contradicts another: rows were changed by hand"},
+    {"XX", HF_CORRUPT, "the server found its data damaged; see its log"},
+    {"08", HF_UNAVAILABLE, "the connection failed"},
+    {"57", HF_UNAVAILABLE, "the server was stopped, or ended the connection"},
+};
+
+static const struct meaning *find_meaning(const char *state)
+{
+    for (size_t i = 0; state != NULL && i < sizeof meanings / sizeof meanings[0]; i++) {
+        if (strncmp(state, meanings[i].state, strlen(meanings[i].state)) == 0)
+            return &meanings[i];
+    }
+    return NULL;
+}
+
+/* The first line of the server's text, in printable ASCII. */
+static const char *first_line(const char *text, char *buf, size_t size)
+{
+    size_t len = strcspn(text, "\n");
+
+    len = len < size ? len : size - 1;
+    memcpy(buf, text, len);
+    buf[len] = '\0';
+    for (size_t i = 0; i < len; i++) {
+        if (buf[i] < ' ' || buf[i] > '~')
+            buf[i] = '?';
+    }
+    return buf;
+}
+
+static int fail_state(const char *state, const char *text, hf_error *err)
+{
+    const struct meaning *m = find_meaning(state);
+    int code = m != NULL ? m->code : HF_UNAVAILABLE;
+    char shown[200];
+
+    first_line(text, shown, sizeof shown);
+    hf__fail(err, code, "postgres: %s%s%s", shown, m != NULL ? "; " : "",
+             m != NULL ? m->advice : "");
+    if (state != NULL)
+        hf__set_store_code(err, strtol(state, NULL, 36));
+    return code;
+}
+
+bool hf__pg_state_is(const PGresult *result, const char *state)
+{
+    const char *is = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+
+    return is != NULL && strcmp(is, state) == 0;
+}
+
+int hf__pg_fail(const PGresult *result, hf_error *err)
+{
+    const char *text = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
+
+    return fail_state(PQresultErrorField(result, PG_DIAG_SQLSTATE),
+                      text != NULL ? text : PQresultErrorMessage(result), err);
+}
+
+/* "... FATAL:  28P01: password authentication failed": libpq has no other way to tell the state. */
+int hf__pg_fail_connect(PGconn *pg, hf_error *err)
+{
+    const char *text = PQerrorMessage(pg), *at = strstr(text, "FATAL:  ");
+    char state[6] = "";
+
+    if (at != NULL && strlen(at) > 15 && at[13] == ':') {
+        memcpy(state, at + 8, 5);
+        text = at + 15;
+    }
+    return fail_state(state[0] != '\0' ? state : NULL, text, err);
+}
+
+/* Asking ------------------------------------------------------------------- */
+
+static int lost(struct hf__pg_conn *c, bool reads, bool late, hf_error *err)
+{
+    char shown[160];
+
+    first_line(PQerrorMessage(c->pg), shown, sizeof shown);
+    return hf__fail(err, reads ? HF_UNAVAILABLE : HF_UNKNOWN, "postgres: %s",
+                    late ? "the server did not answer in time" : shown);
+}
+
+/* 1: everything is on its way. 0: not in time, or not at all: no "sync" has left, so nothing is
+ * done. */
+static int flush(struct hf__pg *s, struct hf__pg_conn *c, int64_t deadline_ns)
+{
+    int r;
+
+    while ((r = PQflush(c->pg)) == 1) {
+        if (!hf__pg_wait(s, c->pg, POLLIN | POLLOUT, deadline_ns) || !PQconsumeInput(c->pg))
+            return 0;
+    }
+    return r == 0;
+}
+
+/* The next part of the answer; false if it does not come. */
+static bool next_part(struct hf__pg *s, struct hf__pg_conn *c, int64_t deadline_ns,
+                      PGresult **ret_part)
+{
+    while (PQisBusy(c->pg)) {
+        if (!hf__pg_wait(s, c->pg, POLLIN, deadline_ns))
+            return false;
+        if (!PQconsumeInput(c->pg) && PQstatus(c->pg) != CONNECTION_OK)
+            break; /* what came before the end may say why */
+    }
+    *ret_part = PQgetResult(c->pg);
+    return true;
+}
+
+/* A server that ends the connection may have committed before it did. */
+static int judge(struct hf__pg_conn *c, PGresult *result, const struct hf__pg_query *q,
+                 PGresult **ret_result, hf_error *err)
+{
+    ExecStatusType status = PQresultStatus(result);
+    int r;
+
+    if (result != NULL && (status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK)) {
+        *ret_result = result;
+        return 0;
+    }
+    if (PQstatus(c->pg) != CONNECTION_OK || result == NULL)
+        r = lost(c, q->reads, false, err);
+    else
+        r = hf__pg_fail(result, err);
+    PQclear(result);
+    return r;
+}
+
+static int collect(struct hf__pg *s, struct hf__pg_conn *c, const struct hf__pg_query *q,
+                   int64_t deadline_ns, PGresult **ret_result, hf_error *err)
+{
+    PGresult *part = NULL, *kept = NULL;
+
+    for (;;) {
+        if (!next_part(s, c, deadline_ns, &part)) {
+            PQclear(kept);
+            return lost(c, q->reads, true, err);
+        }
+        if (part == NULL)
+            return judge(c, kept, q, ret_result, err);
+        if (kept != NULL && PQresultStatus(kept) == PGRES_FATAL_ERROR) {
+            PQclear(part);
+            continue;
+        }
+        PQclear(kept);
+        kept = part;
+    }
+}
+
+int hf__pg_ask(struct hf__pg *s, struct hf__pg_conn *c, const struct hf__pg_query *q,
+               int64_t deadline_ns, PGresult **ret_result, hf_error *err)
+{
+    int sent = q->count == 0 ? PQsendQuery(c->pg, q->sql)
+                             : PQsendQueryParams(c->pg, q->sql, q->count, q->types, q->values,
+                                                 q->lengths, q->formats, 0);
+
+    if (!sent)
+        return lost(c, true, false, err);
+    if (!flush(s, c, deadline_ns))
+        return lost(c, true, PQstatus(c->pg) == CONNECTION_OK, err);
+    return collect(s, c, q, deadline_ns, ret_result, err);
+}
+
+int hf__pg_run(struct hf__pg *s, struct hf__pg_conn *c, const char *sql, int64_t deadline_ns,
+               hf_error *err)
+{
+    struct hf__pg_query q = {.sql = sql};
+    PGresult *result = NULL;
+    int r = hf__pg_ask(s, c, &q, deadline_ns, &result, err);
+
+    PQclear(result);
+    return r;
+}
+
+int64_t hf__pg_cell(const PGresult *result, int row, int column, int64_t null)
+{
+    if (PQgetisnull(result, row, column))
+        return null;
+    return strtoll(PQgetvalue(result, row, column), NULL, 10);
+}
+
+bool hf__pg_cell_flag(const PGresult *result, int row, int column)
+{
+    return PQgetvalue(result, row, column)[0] == 't';
+}

@@ -1,0 +1,175 @@
+/* A connection to a Redis server, shared by the stores that are built on one or several of them:
+ *
+ *   wire.c      requests and replies as bytes
+ *   login.c     who we are, and whether this server may be used
+ *   settings.c  what their URLs have in common
+ */
+#ifndef HF_STORES_REDIS_LINK_H
+#define HF_STORES_REDIS_LINK_H
+
+#include <hiredis/hiredis.h>
+
+#include "net/stream.h"
+#include "net/tls.h"
+#include "stores/store.h"
+
+#define HF__REDIS_KEY_MAX (HF_NAME_MAX + 256)
+
+/* What the URL said; set at opening, then only read. */
+struct hf__redis_settings {
+    char *host, *port, *path; /* path: a unix socket, then host is NULL */
+    char *user, *password;    /* NULL: none */
+    int64_t db;
+    char *client_name;
+    char *key_before, *key_after; /* key_format around %s */
+    bool poll;                    /* mode=poll: nobody is called */
+    bool allow_evicting;
+    int64_t poll_ms, recheck_ms;
+    int64_t yield, yield_for_ms;
+    int64_t max_active, max_idle, idle_timeout_ms;
+    bool pool_wait;
+    int64_t wait_replicas, replica_timeout_ms; /* 0: do not wait */
+    struct hf__tls *tls;                       /* NULL: plain */
+};
+
+/* What a server says of itself when we connect. */
+struct hf__redis_facts {
+    bool known; /* false: INFO is not allowed */
+    bool cluster;
+    char version[24];
+    int64_t major;
+    char policy[24]; /* maxmemory-policy; "" if not told */
+    int64_t uptime_s;
+};
+
+/* Bytes to be sent. */
+struct hf__redis_out {
+    char *data;
+    size_t len, capacity;
+    size_t body; /* where the arguments begin that follow a script's name */
+    bool failed; /* no memory */
+};
+
+struct hf__redis_conn {
+    struct hf__redis_conn *next; /* in the pool */
+    struct hf__stream stream;
+    redisReader *reader;
+    struct hf__redis_out out;
+    struct hf__redis_facts facts;
+    int64_t idle_since_ns;
+    int64_t redirect; /* CLIENT TRACKING tells this client id; 0: not on */
+    bool broken;      /* of no more use */
+    bool demoted;     /* because the server is a replica now */
+};
+
+/* wire.c ------------------------------------------------------------------------------------------
+ */
+
+struct hf__redis_conn *hf__redis_conn_new(void);  /* not connected; NULL: no memory */
+void hf__redis_hang_up(struct hf__redis_conn *c); /* NULL is fine */
+
+/* A command of `argc` words; then each word. They are appended: several make a pipeline. */
+void hf__redis_begin(struct hf__redis_conn *c, size_t argc);
+void hf__redis_add(struct hf__redis_conn *c, const void *bytes, size_t len);
+void hf__redis_add_raw(struct hf__redis_conn *c, const void *bytes, size_t len); /* as it is */
+void hf__redis_add_text(struct hf__redis_conn *c, const char *text);
+void hf__redis_add_number(struct hf__redis_conn *c, int64_t number);
+
+/* A command of plain words, ended by NULL. */
+void hf__redis_command(struct hf__redis_conn *c, const char *word, ...);
+
+/* Sends what was made since the last send. HF_UNAVAILABLE: not received as a whole, so the last
+ * command was not done. HF_NO_MEMORY. */
+int hf__redis_send(struct hf__redis_conn *c, int64_t deadline_ns, hf_error *err);
+
+/* The next reply, for the caller to free. HF_UNKNOWN: none came. A reply that is an error is a
+ * reply. */
+int hf__redis_receive(struct hf__redis_conn *c, int64_t deadline_ns, redisReply **ret_reply,
+                      hf_error *err);
+
+/* Both; a reply that is an error becomes one. */
+int hf__redis_ask(struct hf__redis_conn *c, int64_t deadline_ns, redisReply **ret_reply,
+                  hf_error *err);
+
+/* What an error reply means; 0 if it is none. The command was not done. */
+int hf__redis_error(const redisReply *reply, hf_error *err);
+
+/* The same, and notes what it means for the connection. */
+int hf__redis_judge(struct hf__redis_conn *c, const redisReply *reply, hf_error *err);
+
+/* login.c -----------------------------------------------------------------------------------------
+ */
+#define HF__REDIS_LOGGED_IN (-1)
+
+/* Makes the requests; their replies are then given to hf__redis_login_step() in turn, which moves
+ * `*step` on from the first one until it is LOGGED_IN. HF_UNAVAILABLE, HF_DENIED, HF_INVALID,
+ * HF_UNSUPPORTED (a cluster). */
+void hf__redis_login_ask(const struct hf__redis_settings *set, struct hf__redis_conn *c);
+int hf__redis_login_first(const struct hf__redis_settings *set);
+int hf__redis_login_step(const struct hf__redis_settings *set, struct hf__redis_conn *c, int *step,
+                         const redisReply *reply, hf_error *err);
+
+/* The number after "name:" in an INFO text, and the word; 0 and "" if it is not there. */
+int64_t hf__redis_info_number(const char *info, const char *name);
+void hf__redis_info_word(const char *info, const char *name, char *buf, size_t size);
+
+/* settings.c --------------------------------------------------------------------------------------
+ */
+
+/* Rows of a store's table of options. */
+#define HF__REDIS_LINK_OPTIONS                                                                    \
+    {"key_format",                                                                                \
+     HF__TEXT,                                                                                    \
+     "holdfast:%s",                                                                               \
+     0,                                                                                           \
+     0,                                                                                           \
+     "the key of a lock; %s is its name (written %25s in a URL). %s, lock:%s, redlock:%s ... "    \
+     "meet "                                                                                      \
+     "other clients on their keys"},                                                              \
+        {"db", HF__NUMBER, "0", 0, 1000000, "the database, if it is not in the path"},            \
+        {"password_file", HF__TEXT, NULL, 0, 0, "a file whose first line is the password"},       \
+        {"password_env", HF__TEXT, NULL, 0, 0, "the environment variable that has the password"}, \
+        {"client_name", HF__TEXT, "holdfast", 0, 0, "shown by CLIENT LIST"},                      \
+        {"tls_ca", HF__TEXT, NULL,                                                                \
+         0,        0,        "the authority that signed the server's certificate (PEM)"},         \
+        {"tls_cert", HF__TEXT, NULL, 0, 0, "our own certificate (PEM)"},                          \
+        {"tls_key", HF__TEXT, NULL, 0, 0, "its key, if it is not in the same file"},              \
+    {                                                                                             \
+        "force", HF__TEXT, NULL, 0, 0,                                                            \
+            "'evicting': use a server that may evict locks when its memory is full"               \
+    }
+
+/* A URL and the table its options were checked against. */
+struct hf__redis_url {
+    const struct hf__url *url;
+    const struct hf__option *table;
+};
+
+/* A user and a password, from the URL itself or from options of these names. */
+struct hf__redis_account_options {
+    const char *user; /* NULL: that of the URL, and its password */
+    const char *password_file, *password_env;
+};
+int hf__redis_read_account(const struct hf__redis_url *from,
+                           const struct hf__redis_account_options *names, char **ret_user,
+                           char **ret_password, hf_error *err);
+
+/* Who we are, TLS, key_format, force. `set` is zeroed before; clear it in any case. HF_INVALID,
+ * HF_DENIED, HF_NO_MEMORY. */
+int hf__redis_read_link(const struct hf__redis_url *from, struct hf__redis_settings *set,
+                        hf_error *err);
+void hf__redis_settings_clear(struct hf__redis_settings *set);
+
+/* The next of "host:port,[::1]:port,..." (the URL parser has checked its form); `*at` moves behind
+ * it. Both to be freed. */
+int hf__redis_read_host(const char **at, const char *preset_port, char **ret_host, char **ret_port,
+                        hf_error *err);
+
+/* The database in the path of a URL, or that of the option. */
+int hf__redis_read_db(const struct hf__redis_url *from, const char *path, int64_t *ret_db,
+                      hf_error *err);
+
+/* Splits key_format at its %s. HF_INVALID. */
+int hf__redis_key_format(const char *format, struct hf__redis_settings *set, hf_error *err);
+
+#endif

@@ -1,0 +1,37 @@
+/* wait_replicas=N: a grant counts when so many replicas have it.
+ *
+ *      WAIT <N> <ms>
+ *
+ * on the connection that made the grant, after it: its number of replicas then have all that this
+ * connection wrote. If they are too few the grant is taken back, on the same connection. This makes
+ * a failover lose fewer locks; it does not make it lose none. */
+#include "stores/redis/redis.h"
+
+#include "util/banned.h"
+
+int hf__redis_wait_replicas(struct hf__redis *s, struct hf__redis_conn *c, int64_t deadline_ns,
+                            bool *ret_enough, hf_error *err)
+{
+    int64_t left_ms = (deadline_ns - hf__now_ns(s->base.host->env)) / HF__NS_PER_MS / 2;
+    int64_t most_ms = left_ms < s->set.replica_timeout_ms ? left_ms : s->set.replica_timeout_ms;
+    redisReply *reply = NULL;
+
+    hf__redis_begin(c, 3);
+    hf__redis_add(c, "WAIT", 4);
+    hf__redis_add_number(c, s->set.wait_replicas);
+    hf__redis_add_number(c, most_ms < 1 ? 1 : most_ms); /* 0 would be for ever */
+    int r = hf__redis_send(c, deadline_ns, err);
+    if (r == 0)
+        r = hf__redis_receive(c, deadline_ns, &reply, err);
+    if (r != 0)
+        return hf__wrap(err, HF_UNKNOWN, "WAIT"); /* the grant was made */
+    int64_t count = reply->type == REDIS_REPLY_INTEGER ? reply->integer : -1;
+    *ret_enough = count >= s->set.wait_replicas;
+    if (count < 0)
+        hf__redis_error(reply, err);
+    else if (!*ret_enough)
+        hf__fail(err, HF_UNAVAILABLE, "%lld of %lld replicas have confirmed the grant in time",
+                 (long long)count, (long long)s->set.wait_replicas);
+    freeReplyObject(reply);
+    return 0;
+}

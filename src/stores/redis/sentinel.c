@@ -1,0 +1,170 @@
+/* redis+sentinel://h1,h2,h3/name - the server that Sentinel says is the master.
+ *
+ * Each dial asks the sentinels in turn, beginning with the one that answered last:
+ *
+ *      SENTINEL get-master-addr-by-name <name>
+ *
+ * and then the server itself (ROLE), since a sentinel may speak of a master that is not one any
+ * more. If it is another server than before, what was held may be unknown there: the core is told
+ * to ask about all of it at once. The connections to the old one are closed. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "stores/redis/redis.h"
+
+#include "util/banned.h"
+
+int hf__redis_read_sentinels(const struct hf__redis_url *from, struct hf__redis_sentinels *w,
+                             hf_error *err)
+{
+    const char *at = from->url->host, *name = from->url->path + (from->url->path[0] == '/');
+    struct hf__redis_account_options names = {.user = "sentinel_user",
+                                              .password_file = "sentinel_password_file",
+                                              .password_env = "sentinel_password_env"};
+
+    if (*at == '\0' || *name == '\0' || strchr(name, '/') != NULL)
+        return hf__fail(err, HF_INVALID,
+                        "name the sentinels and the master: redis+sentinel://h1,h2,h3/name");
+    do {
+        if (w->count == HF__REDIS_SENTINELS_MAX)
+            return hf__fail(err, HF_INVALID, "name at most %d sentinels", HF__REDIS_SENTINELS_MAX);
+        size_t i = w->count++;
+        int r = hf__redis_read_host(&at, "26379", &w->hosts[i], &w->ports[i], err);
+        if (r != 0)
+            return r;
+    } while (*at != '\0');
+    w->name = strdup(name);
+    if (w->name == NULL)
+        return hf__fail(err, HF_NO_MEMORY, NULL);
+    return hf__redis_read_account(from, &names, &w->user, &w->password, err);
+}
+
+void hf__redis_sentinels_clear(struct hf__redis_sentinels *w)
+{
+    for (size_t i = 0; i < w->count; i++) {
+        free(w->hosts[i]);
+        free(w->ports[i]);
+    }
+    if (w->password != NULL)
+        explicit_bzero(w->password, strlen(w->password));
+    free(w->password);
+    free(w->user);
+    free(w->name);
+}
+
+static int connect_to(struct hf__redis *s, struct hf__redis_conn *c, size_t i, int64_t deadline_ns,
+                      hf_error *err)
+{
+    const struct hf__redis_sentinels *w = &s->sentinels;
+    struct hf__address to = {.host = w->hosts[i], .port = w->ports[i]};
+    redisReply *reply = NULL;
+    int r = hf__stream_connect(&c->stream, &to, s->base.host->env, deadline_ns, err);
+
+    if (r == 0 && s->set.tls != NULL)
+        r = hf__tls_start(s->set.tls, &c->stream, w->hosts[i], deadline_ns, err);
+    if (r != 0 || w->password == NULL)
+        return r;
+    if (w->user != NULL)
+        hf__redis_command(c, "AUTH", w->user, w->password, (char *)NULL);
+    else
+        hf__redis_command(c, "AUTH", w->password, (char *)NULL);
+    r = hf__redis_send(c, deadline_ns, err);
+    if (r == 0)
+        r = hf__redis_receive(c, deadline_ns, &reply, err);
+    if (r == 0 && reply->type == REDIS_REPLY_ERROR) /* its words may repeat the password */
+        r = hf__fail(err, HF_DENIED, "the sentinel refuses this user or password");
+    freeReplyObject(reply);
+    return r;
+}
+
+static bool is_place(const redisReply *reply)
+{
+    return reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 &&
+           reply->element[0]->type == REDIS_REPLY_STRING &&
+           reply->element[1]->type == REDIS_REPLY_STRING &&
+           reply->element[0]->len < sizeof((struct hf__redis_place *)0)->host &&
+           reply->element[1]->len < sizeof((struct hf__redis_place *)0)->port;
+}
+
+static int ask_one(struct hf__redis *s, size_t i, int64_t deadline_ns,
+                   struct hf__redis_place *ret_place, hf_error *err)
+{
+    struct hf__redis_conn *c = hf__redis_conn_new();
+    redisReply *reply = NULL;
+
+    if (c == NULL)
+        return hf__fail(err, HF_NO_MEMORY, NULL);
+    int r = connect_to(s, c, i, deadline_ns, err);
+    if (r == 0) {
+        hf__redis_command(c, "SENTINEL", "get-master-addr-by-name", s->sentinels.name,
+                          (char *)NULL);
+        r = hf__redis_ask(c, deadline_ns, &reply, err);
+    }
+    if (r == 0 && !is_place(reply))
+        r = hf__fail(err, HF_UNAVAILABLE, "the sentinel knows no such master");
+    if (r == 0) {
+        snprintf(ret_place->host, sizeof ret_place->host, "%s", reply->element[0]->str);
+        snprintf(ret_place->port, sizeof ret_place->port, "%s", reply->element[1]->str);
+    }
+    freeReplyObject(reply);
+    hf__redis_hang_up(c);
+    char shown[100];
+    if (r != 0)
+        hf__wrap(err, r, "sentinel %s:%s",
+                 hf__printable(s->sentinels.hosts[i], strlen(s->sentinels.hosts[i]), shown,
+                               sizeof shown),
+                 s->sentinels.ports[i]);
+    return r;
+}
+
+int hf__redis_find_master(struct hf__redis *s, int64_t deadline_ns,
+                          struct hf__redis_place *ret_place, hf_error *err)
+{
+    struct hf__redis_sentinels *w = &s->sentinels;
+    size_t first = w->last;
+    int r = HF_UNAVAILABLE;
+
+    for (size_t k = 0; k < w->count && r != 0; k++) {
+        size_t i = (first + k) % w->count;
+        int64_t now_ns = hf__now_ns(s->base.host->env);
+        int64_t share_ns = (deadline_ns - now_ns) / (int64_t)(w->count - k + 1);
+        r = ask_one(s, i, now_ns + share_ns, ret_place, err);
+        if (r == 0)
+            w->last = i;
+    }
+    /* Nothing has been asked of the master yet. */
+    return r == HF_UNKNOWN ? hf__wrap(err, HF_UNAVAILABLE, "find the master") : r;
+}
+
+int hf__redis_check_role(struct hf__redis_conn *c, int64_t deadline_ns, hf_error *err)
+{
+    redisReply *reply = NULL;
+
+    hf__redis_command(c, "ROLE", (char *)NULL);
+    int r = hf__redis_ask(c, deadline_ns, &reply, err);
+    if (r == HF_DENIED) /* a replica that may not be asked refuses the first write */
+        return 0;
+    if (r == 0 && (reply->type != REDIS_REPLY_ARRAY || reply->elements == 0 ||
+                   reply->element[0]->type != REDIS_REPLY_STRING ||
+                   strcmp(reply->element[0]->str, "master") != 0))
+        r = hf__fail(err, HF_UNAVAILABLE,
+                     "the server that Sentinel names is not the master (any more, or yet)");
+    freeReplyObject(reply);
+    return r == HF_UNKNOWN ? hf__wrap(err, HF_UNAVAILABLE, "ROLE") : r;
+}
+
+void hf__redis_note_master(struct hf__redis *s, const struct hf__redis_place *place)
+{
+    struct hf__redis_place *known = &s->sentinels.master;
+
+    pthread_mutex_lock(&s->pool.mutex);
+    bool first = known->host[0] == '\0';
+    bool same = strcmp(known->host, place->host) == 0 && strcmp(known->port, place->port) == 0;
+    *known = *place;
+    pthread_mutex_unlock(&s->pool.mutex);
+    if (first || same)
+        return;
+    hf__redis_pool_flush(s);
+    s->base.moved = true;
+}

@@ -1,0 +1,180 @@
+/* What the URLs of all stores on Redis have in common. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "stores/redis/link.h"
+
+#include "util/banned.h"
+
+#define PASSWORD_MAX 1024
+
+static const char *text(const struct hf__redis_url *from, const char *name)
+{
+    return hf__url_text(from->url, from->table, name);
+}
+
+static int copy(const char *from, char **to, hf_error *err)
+{
+    *to = from != NULL ? strdup(from) : NULL;
+    return from != NULL && *to == NULL ? hf__fail(err, HF_NO_MEMORY, NULL) : 0;
+}
+
+int hf__redis_read_host(const char **at, const char *preset_port, char **ret_host, char **ret_port,
+                        hf_error *err)
+{
+    const char *host = **at != '\0' ? *at : "localhost";
+    bool bracket = host[0] == '[';
+    const char *from = host + bracket;
+    size_t len = strcspn(from, bracket ? "]" : ":,");
+    const char *rest = from + len + bracket;
+    size_t rest_len = strcspn(rest, ",");
+
+    *ret_host = strndup(from, len);
+    *ret_port = rest_len > 1 ? strndup(rest + 1, rest_len - 1) : strdup(preset_port);
+    *at += **at != '\0' ? (size_t)(rest + rest_len - host) : 0;
+    *at += **at == ',';
+    return *ret_host != NULL && *ret_port != NULL ? 0 : hf__fail(err, HF_NO_MEMORY, NULL);
+}
+
+int hf__redis_read_db(const struct hf__redis_url *from, const char *path, int64_t *ret_db,
+                      hf_error *err)
+{
+    path += path[0] == '/';
+    *ret_db = hf__url_number(from->url, from->table, "db");
+    if (path[0] == '\0')
+        return 0;
+    if (strspn(path, "0123456789") != strlen(path) || strlen(path) > 7)
+        return hf__fail(err, HF_INVALID,
+                        "the path of the URL is the number of a database, as in redis://host/0");
+    *ret_db = strtoll(path, NULL, 10);
+    return 0;
+}
+
+static int read_password_file(const char *path, char **ret_password, hf_error *err)
+{
+    char line[PASSWORD_MAX] = "", shown[100];
+    FILE *file = fopen(path, "re");
+
+    hf__printable(path, strlen(path), shown, sizeof shown);
+    if (file == NULL)
+        return hf__fail_errno(err, HF_DENIED, "password_file '%s' cannot be read", shown);
+    bool read = fgets(line, sizeof line, file) != NULL;
+    fclose(file);
+    line[strcspn(line, "\r\n")] = '\0';
+    int r = read && line[0] != '\0'
+                ? copy(line, ret_password, err)
+                : hf__fail(err, HF_INVALID, "password_file '%s' has no first line", shown);
+    explicit_bzero(line, sizeof line);
+    return r;
+}
+
+int hf__redis_read_account(const struct hf__redis_url *from,
+                           const struct hf__redis_account_options *names, char **ret_user,
+                           char **ret_password, hf_error *err)
+{
+    const char *file = text(from, names->password_file), *env = text(from, names->password_env);
+    const char *given = names->user == NULL ? from->url->password : NULL;
+    const char *user = names->user == NULL ? from->url->user : text(from, names->user);
+
+    if ((given != NULL) + (file != NULL) + (env != NULL) > 1)
+        return hf__fail(err, HF_INVALID, "the password is given twice: keep one of URL, %s, %s",
+                        names->password_file, names->password_env);
+    int r = user != NULL && user[0] != '\0' ? copy(user, ret_user, err) : 0;
+    if (r != 0)
+        return r;
+    if (file != NULL)
+        return read_password_file(file, ret_password, err);
+    if (env != NULL && secure_getenv(env) == NULL)
+        return hf__fail(err, HF_INVALID, "%s: there is no such environment variable",
+                        names->password_env);
+    r = copy(env != NULL ? secure_getenv(env) : given, ret_password, err);
+    if (r == 0 && *ret_user != NULL && *ret_password == NULL)
+        r = hf__fail(err, HF_INVALID, "the URL names a user but there is no password");
+    return r;
+}
+
+/* rediss:// has it by its name; the schemes that name several servers by the option. */
+static int read_tls(const struct hf__redis_url *from, struct hf__redis_settings *set, hf_error *err)
+{
+    const char *scheme = from->url->scheme, *tls = text(from, "tls");
+    struct hf__tls_options options = {.insecure = tls != NULL && strcmp(tls, "insecure") == 0,
+                                      .ca_file = text(from, "tls_ca"),
+                                      .cert_file = text(from, "tls_cert"),
+                                      .key_file = text(from, "tls_key")};
+    bool by_option = strcmp(scheme, "redlock") == 0 || strcmp(scheme, "redis+sentinel") == 0;
+    bool off = tls == NULL || strcmp(tls, "off") == 0;
+    bool files = options.ca_file != NULL || options.cert_file != NULL || options.key_file != NULL;
+
+    if (!off && !options.insecure && strcmp(tls, "verify") != 0)
+        return hf__fail(err, HF_INVALID, "tls is verify or insecure");
+    if (strcmp(scheme, "rediss") == 0 && tls != NULL && off)
+        return hf__fail(err, HF_INVALID,
+                        "tls is verify or insecure; for a connection without TLS write redis://");
+    if (strcmp(scheme, "rediss") == 0 || (by_option && !off))
+        return hf__tls_new(&options, &set->tls, err);
+    if (by_option && files)
+        return hf__fail(err, HF_INVALID, "the tls_ options want tls=verify");
+    if (files || !off)
+        return hf__fail(err, HF_INVALID, "TLS options go with rediss://, not with %s://", scheme);
+    return 0;
+}
+
+static int read_client_name(const char *name, struct hf__redis_settings *set, hf_error *err)
+{
+    for (const char *c = name; *c != '\0'; c++) {
+        if (*c <= ' ' || *c > '~')
+            return hf__fail(err, HF_INVALID, "client_name may not have blanks or special bytes");
+    }
+    return copy(name, &set->client_name, err);
+}
+
+int hf__redis_key_format(const char *format, struct hf__redis_settings *set, hf_error *err)
+{
+    const char *place = strstr(format, "%s");
+
+    if (place == NULL || strchr(place + 1, '%') != NULL || strchr(format, '%') != place)
+        return hf__fail(
+            err, HF_INVALID,
+            "key_format must contain %%s once, for the lock's name, and no other %%; in "
+            "a URL write it as %%25s");
+    if (strlen(format) > 256)
+        return hf__fail(err, HF_INVALID, "key_format is longer than 256 bytes");
+    set->key_before = strndup(format, (size_t)(place - format));
+    set->key_after = strdup(place + 2);
+    return set->key_before != NULL && set->key_after != NULL ? 0
+                                                             : hf__fail(err, HF_NO_MEMORY, NULL);
+}
+
+int hf__redis_read_link(const struct hf__redis_url *from, struct hf__redis_settings *set,
+                        hf_error *err)
+{
+    const char *force = text(from, "force");
+    struct hf__redis_account_options names = {.password_file = "password_file",
+                                              .password_env = "password_env"};
+    int r = hf__redis_read_account(from, &names, &set->user, &set->password, err);
+
+    if (r == 0)
+        r = read_tls(from, set, err);
+    if (r == 0)
+        r = read_client_name(text(from, "client_name"), set, err);
+    if (r == 0)
+        r = hf__redis_key_format(text(from, "key_format"), set, err);
+    if (r == 0 && force != NULL && strcmp(force, "evicting") != 0)
+        r = hf__fail(err, HF_INVALID, "force: the only thing to force is 'evicting'");
+    set->allow_evicting = force != NULL;
+    return r;
+}
+
+void hf__redis_settings_clear(struct hf__redis_settings *set)
+{
+    char *texts[] = {set->host,        set->port,       set->path,     set->user,
+                     set->client_name, set->key_before, set->key_after};
+
+    hf__tls_free(set->tls);
+    if (set->password != NULL)
+        explicit_bzero(set->password, strlen(set->password));
+    free(set->password);
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+        free(texts[i]);
+}

@@ -1,0 +1,137 @@
+/* What `holdfast doctor redlock://...` says: each node by itself, and what that makes together. */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "stores/redlock/redlock.h"
+
+#include "util/banned.h"
+
+enum level { FINE, NOTE, WARNING, PROBLEM };
+
+struct looking {
+    struct hf__redlock_ask ask;
+    struct hf__redlock *s;
+    hf_finding_callback *found;
+    void *arg;
+    int64_t began_ns;
+    uint32_t voters;
+};
+
+static void say(const struct looking *w, enum level level, const char *clause, const char *format,
+                ...) HF__PRINTF(4, 5);
+
+static void say(const struct looking *w, enum level level, const char *clause, const char *format,
+                ...)
+{
+    char text[300];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    w->found(level, clause, text, w->arg);
+}
+
+static void write_info(struct hf__redlock_ask *ask, size_t node, struct hf__redis_conn *c)
+{
+    (void)ask, (void)node;
+    hf__redis_add_text(c, "INFO");
+}
+
+static const char *where(const struct looking *w, size_t node, char *buf, size_t size)
+{
+    char host[100];
+
+    hf__printable(w->s->nodes[node].host, strlen(w->s->nodes[node].host), host, sizeof host);
+    snprintf(buf, size, "%s:%s", host, w->s->nodes[node].port);
+    return buf;
+}
+
+static int take_info(struct hf__redlock_ask *ask, size_t node, redisReply **at, hf_error *err)
+{
+    struct looking *w = (struct looking *)ask;
+    const char *info = (*at)->type == REDIS_REPLY_STRING ? (*at)->str : "";
+    int64_t up_ms = 1000 * hf__redis_info_number(info, "uptime_in_seconds");
+    int64_t took_us = (hf__now_ns(w->s->base.host->env) - w->began_ns) / 1000;
+    char version[24], role[16], name[128];
+
+    (void)err;
+    where(w, node, name, sizeof name);
+    hf__redis_info_word(info, "redis_version", version, sizeof version);
+    hf__redis_info_word(info, "role", role, sizeof role);
+    say(w, FINE, NULL, "%s: Redis %s, up for %" PRId64 " s, answered in %" PRId64 " us", name,
+        version, up_ms / 1000, took_us);
+    if (strcmp(role, "slave") == 0)
+        say(w, PROBLEM, "C1", "%s is a replica; Redlock wants independent masters", name);
+    else if (hf__redis_info_number(info, "connected_slaves") > 0)
+        say(w, WARNING, "C1", "%s has replicas: after a failover it would have forgotten locks",
+            name);
+    if (w->s->guard && up_ms < w->s->max_ttl_ms)
+        say(w, WARNING, "C1", "%s has no vote until it has been up for max_ttl (%" PRId64 " s)",
+            name, w->s->max_ttl_ms / 1000);
+    else
+        w->voters |= 1U << node;
+    return 0;
+}
+
+static bool never(const struct hf__redlock_ask *ask)
+{
+    (void)ask;
+    return false;
+}
+
+static void sum_up(const struct looking *w)
+{
+    const struct hf__redlock *s = w->s;
+    size_t voters = hf__redlock_votes(w->voters);
+    char name[128];
+
+    for (size_t i = 0; i < s->count; i++) {
+        if (!(w->ask.replied & 1U << i))
+            say(w, WARNING, NULL, "%s does not answer", where(w, i, name, sizeof name));
+    }
+    if (voters < s->quorum)
+        say(w, PROBLEM, NULL, "%zu of %zu servers can vote, %zu are needed: nothing can be locked",
+            voters, s->count, s->quorum);
+    else
+        say(w, voters == s->count ? FINE : NOTE, NULL,
+            "%zu of %zu servers can vote: %zu more may fail", voters, s->count, voters - s->quorum);
+    if (s->count < 3 || s->count % 2 == 0)
+        say(w, NOTE, NULL, "%zu servers bear the loss of %zu; use 3 or 5", s->count,
+            s->count - s->quorum);
+    if (!s->guard)
+        say(w, WARNING, "C1",
+            "restart_guard=off: a server that restarts without its data can let a second holder "
+            "in");
+    say(w, NOTE, "C1",
+        "best effort: pauses, delays and clock errors must stay well below the ttl; there is no "
+        "safe Redlock");
+    say(w, NOTE, "C4", "no fencing token: nothing makes overlap harmless");
+    say(w, NOTE, "C5", "no queue: waiters ask every %" PRId64 " ms, at random", s->retry_ms);
+}
+
+int hf__redlock_diagnose(struct hf__store *store, hf_finding_callback *found, void *arg,
+                         int64_t deadline_ns, hf_error *err)
+{
+    struct hf__redlock *s = (struct hf__redlock *)store;
+    struct looking w = {.s = s, .found = found, .arg = arg};
+    struct hf__redlock_set *set = NULL;
+    int r = hf__redlock_take(s, deadline_ns, &set, err);
+
+    if (r != 0)
+        return r;
+    w.ask = (struct hf__redlock_ask){.script = HF__REDLOCK_NO_SCRIPT,
+                                     .write = write_info,
+                                     .argc = 1,
+                                     .reply = take_info,
+                                     .decided = never,
+                                     .patient = true,
+                                     .to = hf__redlock_all(s)};
+    w.began_ns = hf__now_ns(s->base.host->env);
+    hf__redlock_round(s, set, &w.ask, hf__redlock_soon(s, 4 * s->node_timeout_ms, deadline_ns));
+    hf__redlock_give(s, set);
+    sum_up(&w);
+    return 0;
+}

@@ -1,0 +1,308 @@
+/* One connection to one node: dial, log in, exchange, all without waiting. Whoever asks polls the
+ * lines of all nodes together (round.c).
+ *
+ *      DOWN --dial--> LOGGING_IN --replies--> READY
+ *        ^                 |                    |
+ *        `-----------------+----- failed -------'
+ *
+ * A node that does not answer keeps its line: what is sent later queues up behind what it has not
+ * read yet, so that a release can never overtake its attempt. For the same reason the scripts are
+ * loaded with the log-in: nobody may be there to teach them when a late request is read. The
+ * replies are then owed, and dropped when they come. */
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "net/resolve.h"
+#include "stores/redlock/redlock.h"
+
+#include "util/banned.h"
+
+#define BACKOFF_MIN_MS 10
+#define BACKOFF_MAX_MS 500
+
+#define X(id, name) extern const char hf__redlock_lua_##name[], hf__redlock_lua_##name##_sha1[];
+HF__REDLOCK_SCRIPTS(X)
+#undef X
+
+static const struct {
+    const char *text, *sha1;
+} scripts[] = {
+#define X(id, name) {hf__redlock_lua_##name, hf__redlock_lua_##name##_sha1},
+    HF__REDLOCK_SCRIPTS(X)
+#undef X
+};
+
+#define SCRIPT_COUNT (sizeof scripts / sizeof scripts[0])
+
+const char *hf__redlock_script_text(enum hf__redlock_script script, bool whole)
+{
+    return whole ? scripts[script].text : scripts[script].sha1;
+}
+
+void hf__redlock_hang_up(struct hf__redlock_line *line)
+{
+    hf__redis_hang_up(line->c);
+    *line = (struct hf__redlock_line){.state = HF__REDLOCK_DOWN};
+}
+
+bool hf__redlock_lags(const struct hf__redlock *s, const struct hf__redlock_line *line,
+                      int64_t now_ns)
+{
+    return (line->state == HF__REDLOCK_LOGGING_IN || line->owed > 0) &&
+           now_ns - line->since_ns > s->node_timeout_ms * HF__NS_PER_MS;
+}
+
+static int explain(const struct hf__redlock_node *node, int code, const char *why, hf_error *err)
+{
+    char shown[100];
+
+    hf__printable(node->host, strlen(node->host), shown, sizeof shown);
+    return hf__fail(err, code, "%s:%s: %s", shown, node->port, why);
+}
+
+void hf__redlock_fail(struct hf__redlock *s, size_t i, struct hf__redlock_line *line,
+                      const hf_error *why)
+{
+    struct hf__redlock_node *node = &s->nodes[i];
+    const struct hf_env *env = s->base.host->env;
+    int64_t now_ns = hf__now_ns(env);
+    uint32_t jitter = 0;
+
+    env->random(env->ctx, &jitter, sizeof jitter);
+    pthread_mutex_lock(&s->mutex);
+    if (line->state != HF__REDLOCK_READY) {
+        int64_t ms = node->failures >= 6 ? BACKOFF_MAX_MS : BACKOFF_MIN_MS << node->failures;
+        node->failures++;
+        node->retry_ns = now_ns + (ms / 2 + jitter % ms) * HF__NS_PER_MS;
+        node->why = *why;
+    } else if (line->owed > 0) {
+        node->adrift_ns = now_ns + 60000 * HF__NS_PER_MS;
+    }
+    pthread_mutex_unlock(&s->mutex);
+    hf__redlock_hang_up(line);
+}
+
+/* The next address to try, copied out so that nobody frees it meanwhile. */
+struct place {
+    struct addrinfo info;
+    struct sockaddr_storage address;
+};
+
+static bool pick(struct hf__redlock_node *node, struct place *place)
+{
+    unsigned count = 0, at = 0;
+    struct addrinfo *a;
+
+    for (a = node->addresses; a != NULL; a = a->ai_next)
+        count++;
+    if (count == 0)
+        return false;
+    for (a = node->addresses; at < node->tries % count; at++)
+        a = a->ai_next;
+    node->tries++;
+    place->info = *a;
+    memcpy(&place->address, a->ai_addr, a->ai_addrlen);
+    place->info.ai_addr = (struct sockaddr *)&place->address;
+    return true;
+}
+
+/* Looked up once, and again when none of the addresses has worked for a while. */
+static int find_place(struct hf__redlock *s, struct hf__redlock_node *node, int64_t deadline_ns,
+                      struct place *place, hf_error *err)
+{
+    struct addrinfo *fresh = NULL, *stale = NULL;
+
+    pthread_mutex_lock(&s->mutex);
+    bool known = node->failures % 8 != 7 && pick(node, place);
+    pthread_mutex_unlock(&s->mutex);
+    if (known)
+        return 0;
+    int r = hf__resolve(node->host, node->port, s->base.host->env, deadline_ns, &fresh, err);
+    if (r != 0)
+        return r;
+    pthread_mutex_lock(&s->mutex);
+    stale = node->addresses;
+    node->addresses = fresh;
+    pick(node, place);
+    pthread_mutex_unlock(&s->mutex);
+    if (stale != NULL)
+        freeaddrinfo(stale);
+    return 0;
+}
+
+static int begin(struct hf__redlock *s, struct hf__redlock_node *node,
+                 struct hf__redlock_line *line, const struct place *place, hf_error *err)
+{
+    line->c = hf__redis_conn_new();
+    if (line->c == NULL)
+        return hf__fail(err, HF_NO_MEMORY, NULL);
+    int error = -hf__stream_begin(&line->c->stream, &place->info, s->base.host->env);
+    if (error != 0)
+        return explain(node, HF_UNAVAILABLE, strerror(error), err);
+    if (s->set.tls != NULL) {
+        int r = hf__tls_prepare(s->set.tls, &line->c->stream, node->host, err);
+        if (r != 0)
+            return r;
+    }
+    line->state = HF__REDLOCK_LOGGING_IN;
+    line->step = hf__redis_login_first(&s->set);
+    line->since_ns = hf__now_ns(s->base.host->env);
+    hf__redis_login_ask(&s->set, line->c);
+    for (size_t i = 0; i < SCRIPT_COUNT; i++)
+        hf__redis_command(line->c, "SCRIPT", "LOAD", scripts[i].text, (char *)NULL);
+    return 0;
+}
+
+int hf__redlock_dial(struct hf__redlock *s, size_t i, struct hf__redlock_line *line,
+                     int64_t deadline_ns, hf_error *err)
+{
+    struct hf__redlock_node *node = &s->nodes[i];
+    hf_error why = {0};
+    struct place place;
+
+    pthread_mutex_lock(&s->mutex);
+    bool too_early = node->failures > 0 && hf__now_ns(s->base.host->env) < node->retry_ns;
+    if (too_early && err != NULL)
+        *err = node->why;
+    pthread_mutex_unlock(&s->mutex);
+    if (too_early)
+        return HF_UNAVAILABLE;
+    int r = find_place(s, node, deadline_ns, &place, &why);
+    if (r == 0)
+        r = begin(s, node, line, &place, &why);
+    if (r != 0) {
+        hf__redlock_fail(s, i, line, &why);
+        if (err != NULL)
+            *err = why;
+    }
+    return r;
+}
+
+static int stream_failed(struct hf__redlock *s, size_t i, struct hf__redlock_line *line, ssize_t n,
+                         hf_error *err)
+{
+    struct hf__stream *stream = &line->c->stream;
+    char buf[160];
+
+    if (hf__tls_refused(stream, err) != 0)
+        return HF_DENIED;
+    return explain(&s->nodes[i], HF_UNAVAILABLE,
+                   n == 0 ? "the server closed the connection"
+                          : stream->layer->why(stream, (int)-n, buf, sizeof buf),
+                   err);
+}
+
+int hf__redlock_flush(struct hf__redlock *s, size_t i, struct hf__redlock_line *line, hf_error *err)
+{
+    struct hf__redis_out *out = &line->c->out;
+    struct hf__stream *stream = &line->c->stream;
+
+    if (out->failed)
+        return hf__fail(err, HF_NO_MEMORY, NULL);
+    line->events = 0;
+    while (line->sent < out->len) {
+        short events = 0;
+        ssize_t n =
+            stream->layer->write(stream, out->data + line->sent, out->len - line->sent, &events);
+        if (n == -EAGAIN) {
+            line->events = events;
+            return 0;
+        }
+        if (n == -EINTR)
+            continue;
+        if (n <= 0)
+            return stream_failed(s, i, line, n, err);
+        line->sent += (size_t)n;
+    }
+    line->sent = out->len = 0;
+    return 0;
+}
+
+/* The guard's only question, asked once per connection: for how long has the server been up? */
+static int settle(struct hf__redlock *s, size_t i, struct hf__redlock_line *line, hf_error *err)
+{
+    int64_t now_ns = hf__now_ns(s->base.host->env);
+
+    if (s->guard && !line->c->facts.known)
+        return explain(&s->nodes[i], HF_DENIED,
+                       "INFO is not allowed to this user, and the restart guard needs it "
+                       "(restart_guard=off does without)",
+                       err);
+    line->up_since_ns = now_ns - line->c->facts.uptime_s * 1000 * HF__NS_PER_MS;
+    line->state = HF__REDLOCK_READY;
+    line->owed = SCRIPT_COUNT;
+    pthread_mutex_lock(&s->mutex);
+    s->nodes[i].failures = 0;
+    pthread_mutex_unlock(&s->mutex);
+    return 0;
+}
+
+static int hear_one(struct hf__redlock *s, size_t i, struct hf__redlock_line *line,
+                    const redisReply *reply, hf_error *err)
+{
+    hf_error why = {0};
+    int r = hf__redis_login_step(&s->set, line->c, &line->step, reply, &why);
+
+    if (r != 0)
+        return explain(&s->nodes[i], r, why.text, err);
+    return line->step == HF__REDIS_LOGGED_IN ? settle(s, i, line, err) : 0;
+}
+
+/* A reply that nobody waits for any more: the node is at least that far. */
+static void forget_one(struct hf__redlock *s, struct hf__redlock_line *line)
+{
+    line->owed--;
+    line->since_ns = hf__now_ns(s->base.host->env);
+}
+
+/* All replies that are there. */
+static int hear_all(struct hf__redlock *s, size_t i, struct hf__redlock_line *line,
+                    hf__redlock_hear *hear, void *ctx, hf_error *err)
+{
+    int r = 0;
+
+    while (r == 0) {
+        void *got = NULL;
+        if (redisReaderGetReply(line->c->reader, &got) != REDIS_OK)
+            return explain(&s->nodes[i], HF_UNAVAILABLE, "the server does not speak Redis", err);
+        if (got == NULL)
+            break;
+        redisReply *reply = got;
+        if (line->state == HF__REDLOCK_LOGGING_IN)
+            r = hear_one(s, i, line, reply, err);
+        else if (line->owed > 0)
+            forget_one(s, line);
+        else
+            r = hear(ctx, &reply, err);
+        freeReplyObject(reply);
+    }
+    return r;
+}
+
+int hf__redlock_move(struct hf__redlock *s, size_t i, struct hf__redlock_line *line,
+                     hf__redlock_hear *hear, void *ctx, hf_error *err)
+{
+    struct hf__stream *stream = &line->c->stream;
+    int r = line->c->out.len > 0 ? hf__redlock_flush(s, i, line, err) : 0;
+    char buf[4096];
+
+    while (r == 0) {
+        short events = 0;
+        ssize_t n = stream->layer->read(stream, buf, sizeof buf, &events);
+        if (n == -EAGAIN)
+            break;
+        if (n == -EINTR)
+            continue;
+        if (n <= 0)
+            return stream_failed(s, i, line, n, err);
+        if (redisReaderFeed(line->c->reader, buf, (size_t)n) != REDIS_OK)
+            return hf__fail(err, HF_NO_MEMORY, NULL);
+        r = hear_all(s, i, line, hear, ctx, err);
+        if ((size_t)n < sizeof buf && s->set.tls == NULL)
+            break; /* saves the read that would find nothing */
+    }
+    return r;
+}

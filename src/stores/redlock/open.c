@@ -1,0 +1,194 @@
+/* From the URL to a store.
+ *
+ * Servers that cannot be reached are no error yet: they may come. One that answers and must not be
+ * used (a wrong password, a cluster, a server that evicts locks) is refused at once, and so is a
+ * server that is named twice: it would vote twice. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "stores/redlock/redlock.h"
+
+#include "util/banned.h"
+
+const struct hf__option hf__redlock_options[] = {
+    HF__REDIS_LINK_OPTIONS,
+    {"tls", HF__TEXT, "off", 0, 0, "off, verify or insecure, to all servers"},
+    {"max_ttl", HF__DURATION, "60s", HF_TTL_MIN_MS, HF_TTL_MAX_MS,
+     "the longest ttl that any client asks for; must be the same for all clients"},
+    {"restart_guard", HF__SWITCH, "on", 0, 0,
+     "a server that has been up for less than max_ttl has no vote: it may have forgotten locks"},
+    {"node_timeout", HF__DURATION, "250ms", 5, 60000,
+     "how long to wait for a server when no majority has answered yet; at most a fifth of the ttl"},
+    {"retry", HF__DURATION, "100ms", 1, 60000,
+     "how often waiters ask, half more or less at random"},
+    {"max_active", HF__NUMBER, "16", 1, 10000,
+     "operations at the same time; each has a connection to every server"},
+    {"max_idle", HF__NUMBER, "4", 0, 10000, "sets of connections kept when they are not in use"},
+    {"idle_timeout", HF__DURATION, "60s", 100, 86400000, "for how long they are kept"},
+    {"pool_wait", HF__SWITCH, "yes", 0, 0, "wait for a connection when all are in use, or fail"},
+    {0},
+};
+
+static int64_t number(const struct hf__url *url, const char *name)
+{
+    return hf__url_number(url, hf__redlock_options, name);
+}
+
+static bool is_twice(const struct hf__redlock *s, const struct hf__redlock_node *node)
+{
+    for (size_t i = 0; i + 1 < s->count; i++) {
+        if (strcmp(s->nodes[i].host, node->host) == 0 && strcmp(s->nodes[i].port, node->port) == 0)
+            return true;
+    }
+    return false;
+}
+
+static int read_nodes(struct hf__redlock *s, const struct hf__url *url, hf_error *err)
+{
+    const char *at = url->host;
+
+    do {
+        if (s->count == HF__REDLOCK_NODES_MAX)
+            return hf__fail(err, HF_INVALID, "name at most %d servers", HF__REDLOCK_NODES_MAX);
+        struct hf__redlock_node *node = &s->nodes[s->count++];
+        int r = hf__redis_read_host(&at, "6379", &node->host, &node->port, err);
+        if (r != 0)
+            return r;
+        if (is_twice(s, node))
+            return hf__fail(err, HF_INVALID, "a server is named twice: it would vote twice");
+    } while (*at != '\0');
+    s->quorum = s->count / 2 + 1;
+    return 0;
+}
+
+static int read_settings(struct hf__redlock *s, const struct hf__url *url, hf_error *err)
+{
+    struct hf__redis_url from = {.url = url, .table = hf__redlock_options};
+    int r = read_nodes(s, url, err);
+
+    if (r == 0)
+        r = hf__redis_read_db(&from, url->path, &s->set.db, err);
+    if (r == 0)
+        r = hf__redis_read_link(&from, &s->set, err);
+    s->max_ttl_ms = number(url, "max_ttl");
+    s->node_timeout_ms = number(url, "node_timeout");
+    s->retry_ms = number(url, "retry");
+    s->guard = hf__url_switch(url, hf__redlock_options, "restart_guard");
+    s->set.max_active = number(url, "max_active");
+    s->set.max_idle = number(url, "max_idle");
+    s->set.idle_timeout_ms = number(url, "idle_timeout");
+    s->set.pool_wait = hf__url_switch(url, hf__redlock_options, "pool_wait");
+    return r;
+}
+
+static void describe_self(struct hf__redlock *s)
+{
+    const struct hf__who *self = s->base.host->self;
+    int n = snprintf(s->self, sizeof s->self, "%lld%c%.127s%c%.63s%c%.127s%c", (long long)self->pid,
+                     0, self->host, 0, self->user, 0, self->program, 0);
+
+    s->self_len = (size_t)n;
+}
+
+/* Looking at the servers. -------------------------------------------------------------------------
+ */
+
+static void write_ping(struct hf__redlock_ask *ask, size_t node, struct hf__redis_conn *c)
+{
+    (void)ask, (void)node;
+    hf__redis_add_text(c, "PING");
+}
+
+static int take_pong(struct hf__redlock_ask *ask, size_t node, redisReply **reply, hf_error *err)
+{
+    (void)ask, (void)node, (void)reply, (void)err;
+    return 0;
+}
+
+/* Those that are away or slow are not waited for. */
+struct looking {
+    struct hf__redlock_ask ask;
+    size_t quorum;
+};
+
+static bool enough(const struct hf__redlock_ask *ask)
+{
+    return hf__redlock_votes(ask->replied) >= ((const struct looking *)ask)->quorum;
+}
+
+static int look_at_servers(struct hf__redlock *s, hf_error *err)
+{
+    struct looking w = {.ask = {.script = HF__REDLOCK_NO_SCRIPT,
+                                .write = write_ping,
+                                .argc = 1,
+                                .reply = take_pong,
+                                .decided = enough,
+                                .to = hf__redlock_all(s)},
+                        .quorum = s->quorum};
+    const hf_error *why = &w.ask.why;
+    struct hf__redlock_set *set = NULL;
+    int64_t deadline_ns = hf__redlock_soon(s, s->node_timeout_ms, INT64_MAX);
+    int r = hf__redlock_take(s, deadline_ns, &set, err);
+
+    if (r != 0)
+        return r;
+    hf__redlock_round(s, set, &w.ask, deadline_ns);
+    hf__redlock_give(s, set);
+    if (why->code == 0 || why->code == HF_UNAVAILABLE)
+        return 0;
+    if (err != NULL)
+        *err = *why;
+    return why->code;
+}
+
+static void init_locks(struct hf__redlock *s)
+{
+    pthread_condattr_t attr;
+
+    pthread_mutex_init(&s->mutex, NULL);
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&s->free_one, &attr);
+    pthread_condattr_destroy(&attr);
+}
+
+int hf__redlock_open(const struct hf__url *url, const struct hf__host *host,
+                     struct hf__store **ret_store, hf_error *err)
+{
+    struct hf__redlock *s = calloc(1, sizeof *s);
+
+    if (s == NULL)
+        return hf__fail(err, HF_NO_MEMORY, NULL);
+    s->base = (struct hf__store){
+        .type = &hf_store_type_v1, .host = host, .capabilities = hf_store_type_v1.capabilities};
+    init_locks(s);
+    int r = read_settings(s, url, err);
+    if (r == 0) {
+        describe_self(s);
+        r = look_at_servers(s, err);
+    }
+    if (r != 0) {
+        hf__redlock_close(&s->base);
+        return r;
+    }
+    *ret_store = &s->base;
+    return 0;
+}
+
+void hf__redlock_close(struct hf__store *store)
+{
+    struct hf__redlock *s = (struct hf__redlock *)store;
+
+    hf__redlock_pool_clear(s);
+    for (size_t i = 0; i < s->count; i++) {
+        free(s->nodes[i].host);
+        free(s->nodes[i].port);
+        if (s->nodes[i].addresses != NULL)
+            freeaddrinfo(s->nodes[i].addresses);
+    }
+    hf__redis_settings_clear(&s->set);
+    pthread_cond_destroy(&s->free_one);
+    pthread_mutex_destroy(&s->mutex);
+    free(s);
+}

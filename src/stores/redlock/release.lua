@@ -1,0 +1,15 @@
+-- release: deletes the key if it is still ours, and the note with it. With a time, the ticket is remembered
+-- for so long: an attempt of it may still be on its way to this node.
+-- KEYS  key note
+-- ARGV  ticket retire
+-- 1 it was ours, 0 it was not
+local ours = redis.pcall('GET', KEYS[1]) == ARGV[1]
+if ARGV[2] ~= '0' then
+    redis.call('SET', KEYS[2], 'over', 'PX', ARGV[2])
+    if ours then
+        redis.call('DEL', KEYS[1])
+    end
+elseif ours then
+    redis.call('DEL', KEYS[1], KEYS[2])
+end
+return ours and 1 or 0

@@ -1,0 +1,313 @@
+/* A bid: join the queue, look where it stands, and wait for the one before it.
+ *
+ * The first node is made in the session of a holder, so that a free lock takes one write and one
+ * read. Whoever finds somebody before it moves into the session of a waiter, or leaves at once if
+ * it does not want to wait. When the answer to a create was lost, the node is looked for by the
+ * ticket in its name after a sync, and counts only if a session of this client owns it. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "doorman/doorman.h"
+#include "stores/zookeeper/zk.h"
+#include "util/banned.h"
+
+#define LOOKS 16 /* each time the one before it was gone when it was to be watched */
+
+static void answer(struct hf__answer *ret, enum hf__verdict verdict)
+{
+    *ret = (struct hf__answer){.verdict = verdict, .sent_ns = ret->sent_ns};
+}
+
+static bool is_over(struct bidding *b)
+{
+    pthread_mutex_lock(&b->zk->mutex);
+    bool over = b->state != HF__ZK_JOINING && b->state != HF__ZK_JOINED;
+    over |= b->state == HF__ZK_JOINED && b->session == NULL;
+    pthread_mutex_unlock(&b->zk->mutex);
+    return over;
+}
+
+/* Its node is not there: the ticket is spent. */
+static int spent(struct bidding *b, struct hf__answer *ret_answer)
+{
+    pthread_mutex_lock(&b->zk->mutex);
+    hf__zk_spend(b, b->retire_ms);
+    pthread_mutex_unlock(&b->zk->mutex);
+    answer(ret_answer, HF__WITHDRAWN);
+    return 0;
+}
+
+static int make_node(struct bidding *b, int64_t deadline_ns, struct call *call)
+{
+    char node[64], path[HF__ZK_PATH_MAX + 64];
+
+    hf__zk_node_name(&b->ticket, b->mode, node);
+    snprintf(path, sizeof path, "%s/%s", b->directory, node);
+    int rc = hf__zk_make(b->session, path, b->data, ZOO_EPHEMERAL_SEQUENTIAL, deadline_ns, call);
+    for (int i = 0; rc == ZNONODE && i < 3; i++) {
+        call->done = false;
+        rc = hf__zk_make_directory(b->session, b->directory, deadline_ns);
+        if (rc == ZOK)
+            rc =
+                hf__zk_make(b->session, path, b->data, ZOO_EPHEMERAL_SEQUENTIAL, deadline_ns, call);
+    }
+    return rc;
+}
+
+static int join(struct bidding *b, int64_t deadline_ns, hf_error *err)
+{
+    struct call *call = hf__zk_call_new();
+
+    if (call == NULL)
+        return hf__fail(err, HF_NO_MEMORY, NULL);
+    int rc = make_node(b, deadline_ns, call);
+    pthread_mutex_lock(&b->zk->mutex);
+    if (rc == ZOK) {
+        b->path = call->text;
+        call->text = NULL;
+        b->generation = (uint64_t)call->stat.czxid;
+        /* A first grant is known with its answer. */
+        b->claimed =
+            b->ttl_ms > 0 && b->session->asked_ms == hf__zk_hold_ms(b->ttl_ms, b->lock_delay_ms);
+        if (b->state == HF__ZK_JOINING)
+            b->state = HF__ZK_JOINED;
+    }
+    b->unsure = hf__zk_may_be_applied(rc);
+    pthread_mutex_unlock(&b->zk->mutex);
+    hf__zk_call_free(call);
+    return rc == ZOK ? 0 : hf__zk_fail(err, rc, "create");
+}
+
+/* Whether somebody is there already, as far as this server knows. */
+static bool looks_busy(struct bidding *b, struct session *s, int64_t deadline_ns)
+{
+    struct call *list = hf__zk_call_new();
+    bool busy = false;
+
+    if (list != NULL && hf__zk_children(s, b->directory, false, deadline_ns, list) == ZOK)
+        busy = list->name_count > 0;
+    hf__zk_call_free(list);
+    return busy;
+}
+
+/* Where there are two lengths, a bid that will have to wait does not begin in the session of a
+ * holder: if it died before it had moved, it would be missed late. */
+static int choose_session(struct bidding *b, bool queue, int64_t deadline_ns,
+                          struct session **ret_session, hf_error *err)
+{
+    int64_t wait_ms = hf__zk_wait_ms(b->ttl_ms, b->lock_delay_ms);
+    int r = hf__zk_hold_session(b, deadline_ns, ret_session, err);
+
+    if (r != 0 || !queue || (*ret_session)->asked_ms == wait_ms ||
+        !looks_busy(b, *ret_session, deadline_ns))
+        return r;
+    hf__zk_unuse(*ret_session);
+    return hf__zk_session(b->zk, wait_ms, deadline_ns, ret_session, err);
+}
+
+/* The session in which it joins: from the first try on the same one. */
+static int enter_session(struct bidding *b, bool queue, int64_t deadline_ns, hf_error *err)
+{
+    struct session *s;
+
+    if (b->session != NULL)
+        return hf__zk_await(b->session, deadline_ns)
+                   ? 0
+                   : hf__fail(err, HF_UNAVAILABLE, "no server of %s answers", b->zk->hosts);
+    int r = choose_session(b, queue, deadline_ns, &s, err);
+    if (r != 0)
+        return r;
+    bool waits = s->asked_ms != hf__zk_hold_ms(b->ttl_ms, b->lock_delay_ms);
+    char *data = waits ? hf__zk_redescribe(b->data, 0, true) : NULL;
+    pthread_mutex_lock(&b->zk->mutex);
+    b->session = s; /* our use of it is the bidding's now */
+    if (data != NULL) {
+        free(b->data);
+        b->data = data;
+    }
+    pthread_mutex_unlock(&b->zk->mutex);
+    return 0;
+}
+
+/* Settled in the store, wherever: 0, or 1 if the ticket is spent. */
+static int settle(struct bidding *b, bool queue, int64_t deadline_ns, hf_error *err)
+{
+    int r = enter_session(b, queue, deadline_ns, err);
+
+    if (r != 0)
+        return is_over(b) ? 1 : r;
+    if (b->unsure) {
+        int rc = hf__zk_find_node(b, deadline_ns);
+        if (rc != ZOK && rc != ZNONODE)
+            return hf__zk_fail(err, rc, "look for the own node");
+        if (rc == ZNONODE && b->path != NULL)
+            return 1;
+        pthread_mutex_lock(&b->zk->mutex);
+        if (rc == ZOK && b->state == HF__ZK_JOINING)
+            b->state = HF__ZK_JOINED;
+        pthread_mutex_unlock(&b->zk->mutex);
+    }
+    if (b->path == NULL)
+        return join(b, deadline_ns, err);
+    return 0;
+}
+
+/* Not let in, and not willing to wait. */
+static int turn_away(struct bidding *b, enum hf__verdict verdict, int64_t deadline_ns,
+                     struct hf__answer *ret_answer, hf_error *err)
+{
+    int rc = hf__zk_remove(b, deadline_ns);
+
+    if (rc != ZOK && rc != ZNONODE)
+        return hf__zk_fail(err, rc, "delete");
+    pthread_mutex_lock(&b->zk->mutex);
+    hf__zk_spend(b, 0);
+    pthread_mutex_unlock(&b->zk->mutex);
+    answer(ret_answer, verdict);
+    return 0;
+}
+
+/* From the session of a holder into that of a waiter, if they differ. */
+static int become_waiter(struct bidding *b, int64_t deadline_ns, hf_error *err)
+{
+    int64_t wait_ms = hf__zk_wait_ms(b->ttl_ms, b->lock_delay_ms);
+    struct session *s;
+
+    if (b->session->asked_ms == wait_ms)
+        return 0;
+    int r = hf__zk_session(b->zk, wait_ms, deadline_ns, &s, err);
+    if (r != 0)
+        return r;
+    int rc = hf__zk_move(b, s, deadline_ns);
+    hf__zk_unuse(s);
+    if (rc == ZOK)
+        b->claimed = false;
+    if (rc == ZNONODE)
+        return 1;
+    return rc == ZOK ? 0 : hf__zk_fail(err, rc, "move");
+}
+
+static void queued(struct bidding *b, const struct standing *at, struct hf__answer *ret)
+{
+    struct zk *zk = b->zk;
+
+    pthread_mutex_lock(&zk->mutex);
+    int64_t own_ms = hf__own_lease_ms(b->ttl_ms);
+    *ret = (struct hf__answer){.verdict = HF__QUEUED,
+                               .lease_ms = hf__provisional_lease_ms(b->ttl_ms),
+                               .position = at->position,
+                               .ask_again_ms = 5000 + 10 * (int64_t)at->position,
+                               .sent_ns = ret->sent_ns};
+    b->inside = b->claimed = false;
+    b->until_ns = hf__now_ns(zk->base.host->env) + own_ms * HF__NS_PER_MS;
+    hf__zk_set_timer(b, b->until_ns);
+    pthread_mutex_unlock(&zk->mutex);
+}
+
+/* What was read may be old news; a write within the last third of the lease is proof enough. */
+static int prove(struct bidding *b, int64_t deadline_ns)
+{
+    struct session *s = b->session;
+    int64_t age_ns = hf__now_ns(b->zk->base.host->env) - s->proved_ns;
+    zoo_op_t op;
+
+    if (b->permanent ||
+        age_ns < hf__zk_lease_ms(s, hf__provisional_lease_ms(b->ttl_ms)) * HF__NS_PER_MS / 3)
+        return ZOK;
+    struct call *call = hf__zk_call_new();
+    if (call == NULL)
+        return ZSYSTEMERROR;
+    zoo_check_op_init(&op, b->path, -1);
+    int rc = hf__zk_multi(s, &op, 1, deadline_ns, call);
+    hf__zk_call_free(call);
+    return rc;
+}
+
+/* 1: look again. */
+static int look(struct bidding *b, const struct hf__bid *bid, int64_t deadline_ns,
+                struct hf__answer *ret_answer, hf_error *err)
+{
+    struct standing at;
+    int rc = hf__zk_stand(b, deadline_ns, &at);
+
+    if (rc != ZOK)
+        return hf__zk_fail(err, rc, "children");
+    if (!at.present)
+        return spent(b, ret_answer);
+    if (at.blocker[0] == '\0') {
+        rc = prove(b, deadline_ns);
+        if (rc == ZNONODE)
+            return spent(b, ret_answer);
+        if (rc != ZOK)
+            return hf__zk_fail(err, rc, "check");
+        hf__zk_granted(b, ret_answer);
+        return 0;
+    }
+    if (!bid->queue || at.crowd > HF__QUEUE_MAX)
+        return turn_away(b, bid->queue ? HF__FULL : HF__BUSY, deadline_ns, ret_answer, err);
+    int r = become_waiter(b, deadline_ns, err);
+    if (r != 0)
+        return r == 1 ? spent(b, ret_answer) : r;
+    rc = hf__zk_watch(b, at.blocker, deadline_ns);
+    if (rc == ZNONODE)
+        return 1;
+    if (rc != ZOK)
+        return hf__zk_fail(err, rc, "watch");
+    queued(b, &at, ret_answer);
+    return 0;
+}
+
+static int ask(struct bidding *b, const struct hf__bid *bid, int64_t deadline_ns,
+               struct hf__answer *ret_answer, hf_error *err)
+{
+    int r = is_over(b) ? 1 : settle(b, bid->queue, deadline_ns, err);
+
+    if (r == 1)
+        return spent(b, ret_answer);
+    if (r != 0)
+        return r;
+    for (int i = 0; i < LOOKS; i++) {
+        r = look(b, bid, deadline_ns, ret_answer, err);
+        if (r != 1)
+            break;
+    }
+    if (r == 1)
+        return hf__fail(err, HF_UNKNOWN, "those before it change too fast");
+    return r != 0 && is_over(b) ? spent(b, ret_answer) : r;
+}
+
+/* A bid that has left nothing behind is not remembered. */
+static void forget_if_nothing(struct bidding *b, int r)
+{
+    pthread_mutex_lock(&b->zk->mutex);
+    if (r != 0 && r != HF_UNKNOWN && b->state == HF__ZK_JOINING && !b->unsure && b->path == NULL)
+        hf__zk_spend(b, 0);
+    pthread_mutex_unlock(&b->zk->mutex);
+}
+
+int hf__zk_attempt(struct hf__store *store, const struct hf__bid *bid, int64_t deadline_ns,
+                   struct hf__answer *ret_answer, hf_error *err)
+{
+    struct zk *zk = (struct zk *)store;
+
+    if (bid->ttl_ms == 0 && bid->lock_delay_ms > 0)
+        return hf__fail(err, HF_UNSUPPORTED,
+                        "a lock that never expires cannot have a lock-delay here");
+    int r = hf__zk_start_warden(zk, err);
+    if (r != 0)
+        return r;
+    struct bidding *b = hf__zk_bidding_make(zk, bid);
+    if (b == NULL)
+        return hf__fail(err, HF_NO_MEMORY, NULL);
+    if (hf__zk_begin(b, deadline_ns)) {
+        r = zk->fair ? ask(b, bid, deadline_ns, ret_answer, err)
+                     : hf__zk_simple_ask(b, bid, deadline_ns, ret_answer, err);
+        forget_if_nothing(b, r);
+        hf__zk_end(b);
+    } else {
+        r = hf__fail(err, HF_UNKNOWN, "another request of this ticket is under way");
+    }
+    hf__zk_bidding_unref(b);
+    return r;
+}

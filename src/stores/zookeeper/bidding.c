@@ -1,0 +1,186 @@
+/* The tickets of this client: what each has in the store, and since when it is over.
+ *
+ *      JOINING ---create---> JOINED ---lease over, claimed, lock-delay---> LINGERING
+ *                              |                                              |
+ *                              `--- lease over, broken, session expired --> LEAVING --> SPENT
+ *
+ * A ticket that is over is remembered for as long as an attempt of it may still arrive: it is never
+ * let in again. The memory is this client's, which is enough: an attempt travels in a session of
+ * this client, and what a cut connection has not delivered by the time the session is used again is
+ * refused by the servers. */
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "stores/zookeeper/zk.h"
+#include "util/banned.h"
+
+static int64_t now_ns(const struct zk *zk)
+{
+    return hf__now_ns(zk->base.host->env);
+}
+
+struct bidding *hf__zk_lookup(struct zk *zk, const struct hf__ticket *ticket)
+{
+    uint64_t hash = hf__hash(zk->seed, ticket->bits, sizeof ticket->bits);
+    struct hf__link *link = hf__table_find(&zk->biddings, hash);
+
+    for (; link != NULL; link = hf__table_next(link)) {
+        struct bidding *b = (struct bidding *)link;
+        if (hf__ticket_equal(&b->ticket, ticket))
+            return b;
+    }
+    return NULL;
+}
+
+struct bidding *hf__zk_find(struct zk *zk, const struct hf__ticket *ticket)
+{
+    pthread_mutex_lock(&zk->mutex);
+    struct bidding *b = hf__zk_lookup(zk, ticket);
+    if (b != NULL)
+        b->refs++;
+    pthread_mutex_unlock(&zk->mutex);
+    return b;
+}
+
+static void unref_locked(struct bidding *b)
+{
+    if (--b->refs > 0)
+        return;
+    hf__zk_leave_session(b);
+    free(b->watched);
+    free(b->directory);
+    free(b->path);
+    free(b->data);
+    free(b);
+}
+
+void hf__zk_bidding_unref(struct bidding *b)
+{
+    struct zk *zk = b->zk;
+
+    pthread_mutex_lock(&zk->mutex);
+    unref_locked(b);
+    pthread_mutex_unlock(&zk->mutex);
+}
+
+static struct bidding *new_bidding(struct zk *zk, const struct hf__bid *bid)
+{
+    char directory[HF__ZK_PATH_MAX];
+    struct bidding *b = calloc(1, sizeof *b);
+
+    if (b == NULL)
+        return NULL;
+    b->zk = zk;
+    b->refs = 1;
+    b->ticket = bid->ticket;
+    b->mode = bid->mode;
+    b->ttl_ms = bid->ttl_ms;
+    b->lock_delay_ms = bid->lock_delay_ms;
+    b->retire_ms = bid->retire_ms;
+    if (hf__zk_directory(zk, bid->name, bid->name_len, directory, sizeof directory))
+        b->directory = strdup(directory);
+    if (bid->who != NULL)
+        b->data = hf__zk_describe(bid, zk->base.host->self);
+    if (b->directory == NULL || (bid->who != NULL && b->data == NULL)) {
+        unref_locked(b);
+        return NULL;
+    }
+    return b;
+}
+
+struct bidding *hf__zk_bidding_make(struct zk *zk, const struct hf__bid *bid)
+{
+    pthread_mutex_lock(&zk->mutex);
+    struct bidding *b = hf__zk_lookup(zk, &bid->ticket);
+    if (b == NULL && hf__heap_reserve(&zk->timers, zk->biddings.count + 1))
+        b = new_bidding(zk, bid);
+    if (b != NULL) {
+        if (!b->listed) {
+            b->listed = true; /* this share is the table's */
+            hf__table_add(&zk->biddings, &b->link,
+                          hf__hash(zk->seed, b->ticket.bits, sizeof b->ticket.bits));
+        }
+        b->refs++;
+    }
+    pthread_mutex_unlock(&zk->mutex);
+    return b;
+}
+
+bool hf__zk_begin(struct bidding *b, int64_t deadline_ns)
+{
+    struct zk *zk = b->zk;
+    int r = 0;
+
+    pthread_mutex_lock(&zk->mutex);
+    zk->patient++;
+    while (b->busy && r == 0) {
+        int64_t left_ns = deadline_ns - now_ns(zk);
+        struct timespec at;
+        clock_gettime(CLOCK_MONOTONIC, &at);
+        left_ns = left_ns > 0 ? left_ns : 0;
+        at.tv_sec += left_ns / 1000000000 + (at.tv_nsec + left_ns % 1000000000) / 1000000000;
+        at.tv_nsec = (at.tv_nsec + left_ns % 1000000000) % 1000000000;
+        r = pthread_cond_clockwait(&zk->changed, &zk->mutex, CLOCK_MONOTONIC, &at);
+    }
+    zk->patient--;
+    bool mine = !b->busy;
+    b->busy = true;
+    pthread_mutex_unlock(&zk->mutex);
+    return mine;
+}
+
+void hf__zk_end(struct bidding *b)
+{
+    pthread_mutex_lock(&b->zk->mutex);
+    b->busy = false;
+    if (b->zk->patient > 0)
+        pthread_cond_broadcast(&b->zk->changed);
+    pthread_mutex_unlock(&b->zk->mutex);
+}
+
+void hf__zk_set_timer(struct bidding *b, int64_t when_ns)
+{
+    struct zk *zk = b->zk;
+
+    if (!b->listed)
+        return;
+    if (when_ns == INT64_MAX)
+        hf__heap_remove(&zk->timers, &b->timer);
+    else
+        hf__heap_set(&zk->timers, &b->timer, when_ns);
+    if (when_ns < zk->armed_ns) {
+        zk->armed_ns = when_ns;
+        pthread_cond_signal(&zk->due);
+    }
+}
+
+void hf__zk_leave_session(struct bidding *b)
+{
+    if (b->session != NULL)
+        hf__zk_unuse_locked(b->session);
+    b->session = NULL;
+}
+
+static void forget(struct bidding *b)
+{
+    hf__heap_remove(&b->zk->timers, &b->timer);
+    if (!b->listed)
+        return;
+    b->listed = false;
+    hf__table_remove(&b->zk->biddings, &b->link);
+    unref_locked(b);
+}
+
+void hf__zk_spend(struct bidding *b, int64_t retire_ms)
+{
+    hf__zk_leave_session(b);
+    b->state = HF__ZK_SPENT;
+    b->inside = false;
+    if (retire_ms <= 0) {
+        forget(b);
+        return;
+    }
+    b->until_ns = now_ns(b->zk) + retire_ms * HF__NS_PER_MS;
+    hf__zk_set_timer(b, b->until_ns);
+}

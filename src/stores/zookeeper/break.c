@@ -1,0 +1,198 @@
+/* Breaking a lock.
+ *
+ * A waiter's node is deleted, and so is a holder's that never expires or is to go now. A leased
+ * holder may be alive, so it is asked to leave: a mark beside the locks, <prefix>/%break/<uuid>,
+ * which every renewal looks at. Its client then counts its last lease to the end, and its
+ * lock-delay, and deletes the node. If that client is dead, its session ends the same way. A mark
+ * is never a child of the lock: other clients would take it for a bid. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "stores/zookeeper/zk.h"
+#include "util/banned.h"
+
+void hf__zk_mark_path(const struct zk *zk, const struct hf__ticket *ticket, bool now, char *buf,
+                      size_t size)
+{
+    char uuid[37];
+
+    hf__zk_uuid(ticket, uuid);
+    snprintf(buf, size, "%s/%s/%s%s", zk->prefix, HF__ZK_MARKS, uuid, now ? "-now" : "");
+}
+
+void hf__zk_apply_break(struct bidding *b, bool now)
+{
+    int64_t now_ns = hf__now_ns(b->zk->base.host->env);
+
+    b->marked = true;
+    if (b->state != HF__ZK_JOINED)
+        return;
+    int64_t end_ns = now || b->until_ns == INT64_MAX ? now_ns : b->until_ns;
+    b->state = HF__ZK_LINGERING;
+    b->until_ns = end_ns + (b->claimed ? b->lock_delay_ms : 0) * HF__NS_PER_MS;
+    hf__zk_set_timer(b, b->until_ns);
+}
+
+struct breaking {
+    struct session *s;
+    char directory[HF__ZK_PATH_MAX], path[2 * HF__ZK_PATH_MAX];
+    bool waits, marked;
+    struct details details;
+    bool permanent;
+    int64_t deadline_ns;
+};
+
+/* Finds the node, and whether somebody before it keeps it out. */
+static int find(struct breaking *q, const struct hf__ticket *ticket)
+{
+    struct call *list = hf__zk_call_new();
+    struct child mine = {0};
+
+    if (list == NULL)
+        return ZSYSTEMERROR;
+    int rc = hf__zk_children(q->s, q->directory, true, q->deadline_ns, list);
+    for (int i = 0; rc == ZOK && i < list->name_count; i++) {
+        struct child c = hf__zk_child(list->names[i]);
+        if (c.has_ticket && hf__ticket_equal(&c.ticket, ticket))
+            mine = c;
+    }
+    for (int i = 0; rc == ZOK && mine.name != NULL && i < list->name_count; i++) {
+        struct child c = hf__zk_child(list->names[i]);
+        q->waits |=
+            c.name != mine.name && strcmp(c.name, mine.name) != 0 && hf__zk_blocks(&c, &mine);
+    }
+    if (rc == ZOK && mine.name != NULL)
+        snprintf(q->path, sizeof q->path, "%s/%s", q->directory, mine.name);
+    hf__zk_call_free(list);
+    return rc == ZNONODE ? ZOK : rc;
+}
+
+/* The simple lock's node has no ticket in its name. */
+static int find_simple(struct breaking *q, const struct hf__ticket *ticket)
+{
+    struct details d;
+    struct call *node = hf__zk_call_new();
+
+    if (node == NULL)
+        return ZSYSTEMERROR;
+    snprintf(q->path, sizeof q->path, "%s/%s", q->directory, HF__ZK_SIMPLE);
+    int rc = hf__zk_get(q->s, q->path, q->deadline_ns, node);
+    if (rc == ZOK)
+        hf__zk_parse(node->text, node->text_len, &d);
+    if (rc != ZOK || !d.has_ticket || !hf__ticket_equal(&d.ticket, ticket))
+        q->path[0] = '\0';
+    hf__zk_call_free(node);
+    return rc == ZNONODE ? ZOK : rc;
+}
+
+static int read_details(struct breaking *q, const struct zk *zk, const struct hf__ticket *ticket)
+{
+    char path[HF__ZK_PATH_MAX];
+    struct call *node = hf__zk_call_new(), *mark = hf__zk_call_new();
+    int rc = node != NULL && mark != NULL ? ZOK : ZSYSTEMERROR;
+
+    if (rc == ZOK)
+        rc = hf__zk_get(q->s, q->path, q->deadline_ns, node);
+    if (rc == ZOK) {
+        hf__zk_parse(node->text, node->text_len, &q->details);
+        q->permanent = node->stat.ephemeralOwner == 0;
+    }
+    for (int now = 0; rc == ZOK && now < 2; now++) {
+        hf__zk_mark_path(zk, ticket, now, path, sizeof path);
+        int got = hf__zk_get(q->s, path, q->deadline_ns, mark);
+        q->marked |= got == ZOK;
+        mark->done = false;
+        free(mark->text);
+        mark->text = NULL;
+    }
+    hf__zk_call_free(node);
+    hf__zk_call_free(mark);
+    return rc;
+}
+
+static int put_mark(struct breaking *q, const struct zk *zk, const struct hf__ticket *ticket,
+                    bool now)
+{
+    char path[HF__ZK_PATH_MAX], above[HF__ZK_PATH_MAX];
+    struct call *call = hf__zk_call_new();
+
+    if (call == NULL)
+        return ZSYSTEMERROR;
+    hf__zk_mark_path(zk, ticket, now, path, sizeof path);
+    snprintf(above, sizeof above, "%s/%s", zk->prefix, HF__ZK_MARKS);
+    int rc = hf__zk_make(q->s, path, "broken", ZOO_PERSISTENT, q->deadline_ns, call);
+    if (rc == ZNONODE) {
+        call->done = false;
+        rc = hf__zk_make_directory(q->s, above, q->deadline_ns);
+        if (rc == ZOK)
+            rc = hf__zk_make(q->s, path, "broken", ZOO_PERSISTENT, q->deadline_ns, call);
+    }
+    hf__zk_call_free(call);
+    return rc == ZNODEEXISTS ? ZOK : rc;
+}
+
+static void tell_own(struct zk *zk, const struct hf__ticket *ticket, bool deleted, bool now)
+{
+    pthread_mutex_lock(&zk->mutex);
+    struct bidding *b = hf__zk_lookup(zk, ticket);
+    if (b != NULL && deleted) {
+        b->state = HF__ZK_LEAVING;
+        hf__zk_set_timer(b, 0);
+        hf__zk_call_ticket(zk, ticket);
+    } else if (b != NULL) {
+        hf__zk_apply_break(b, now);
+    }
+    pthread_mutex_unlock(&zk->mutex);
+}
+
+static int break_node(struct breaking *q, struct zk *zk, const struct hf__ticket *ticket, bool now)
+{
+    int rc = read_details(q, zk, ticket);
+
+    if (rc != ZOK)
+        return rc;
+    bool foreign = q->details.ttl_ms < 0;
+    bool delays = q->details.lock_delay_ms > 0 && !q->details.waits;
+    bool gentle = !now && !foreign && !q->permanent && q->details.ttl_ms > 0;
+    if (!q->waits && (gentle || (now && delays && !q->marked))) {
+        rc = put_mark(q, zk, ticket, now);
+        if (rc == ZOK)
+            tell_own(zk, ticket, false, now);
+        return rc;
+    }
+    rc = hf__zk_delete(q->s, q->path, q->deadline_ns);
+    if (rc != ZOK)
+        return rc;
+    tell_own(zk, ticket, true, now);
+    char path[HF__ZK_PATH_MAX];
+    for (int i = 0; q->marked && i < 2; i++) {
+        hf__zk_mark_path(zk, ticket, i, path, sizeof path);
+        hf__zk_delete(q->s, path, q->deadline_ns);
+    }
+    return ZOK;
+}
+
+int hf__zk_break(struct hf__store *store, const struct hf__bid *bid, bool now, int64_t deadline_ns,
+                 struct hf__answer *ret_answer, hf_error *err)
+{
+    struct zk *zk = (struct zk *)store;
+    struct breaking q = {.deadline_ns = deadline_ns};
+
+    if (!hf__zk_directory(zk, bid->name, bid->name_len, q.directory, sizeof q.directory))
+        return hf__fail(err, HF_INVALID, "the name is too long for this prefix");
+    int r = hf__zk_any_session(zk, deadline_ns, &q.s, err);
+    if (r != 0)
+        return r;
+    int rc = find(&q, &bid->ticket);
+    if (rc == ZOK && q.path[0] == '\0')
+        rc = find_simple(&q, &bid->ticket);
+    if (rc == ZOK)
+        rc = q.path[0] != '\0' ? break_node(&q, zk, &bid->ticket, now) : ZNONODE;
+    hf__zk_unuse(q.s);
+    if (rc != ZOK && rc != ZNONODE)
+        return hf__zk_fail(err, rc, "break");
+    *ret_answer = (struct hf__answer){.verdict = rc == ZOK ? HF__DONE : HF__STALE,
+                                      .sent_ns = ret_answer->sent_ns};
+    return 0;
+}

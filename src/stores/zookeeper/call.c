@@ -1,0 +1,295 @@
+/* Requests with a deadline.
+ *
+ * The library's synchronous calls cannot be given up, so everything is asynchronous: a call is
+ * owned by two, the thread that waits and the completion, and whoever lets go last frees it.
+ * Several calls can be under way at once; ZooKeeper answers those of one session in their order. */
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "stores/zookeeper/zk.h"
+#include "util/banned.h"
+
+struct call *hf__zk_call_new(void)
+{
+    struct call *call = calloc(1, sizeof *call);
+
+    if (call == NULL)
+        return NULL;
+    pthread_mutex_init(&call->mutex, NULL);
+    pthread_cond_init(&call->answered, NULL);
+    call->refs = 1;
+    return call;
+}
+
+void hf__zk_call_ref(struct call *call)
+{
+    pthread_mutex_lock(&call->mutex);
+    call->refs++;
+    pthread_mutex_unlock(&call->mutex);
+}
+
+static void clear_result(struct call *call)
+{
+    for (int i = 0; i < call->name_count; i++)
+        free(call->names[i]);
+    free(call->names);
+    free(call->text);
+    free(call->results);
+    call->names = NULL;
+    call->text = NULL;
+    call->results = NULL;
+    call->name_count = call->text_len = call->result_count = 0;
+}
+
+void hf__zk_call_free(struct call *call)
+{
+    if (call == NULL)
+        return;
+    pthread_mutex_lock(&call->mutex);
+    unsigned left = --call->refs;
+    pthread_mutex_unlock(&call->mutex);
+    if (left > 0)
+        return;
+    clear_result(call);
+    pthread_mutex_destroy(&call->mutex);
+    pthread_cond_destroy(&call->answered);
+    free(call);
+}
+
+static void finish(struct call *call, int rc)
+{
+    pthread_mutex_lock(&call->mutex);
+    call->rc = rc;
+    call->done = true;
+    pthread_cond_signal(&call->answered);
+    pthread_mutex_unlock(&call->mutex);
+    hf__zk_call_free(call);
+}
+
+void hf__zk_on_void(int rc, const void *data)
+{
+    finish((struct call *)data, rc);
+}
+
+void hf__zk_on_stat(int rc, const struct Stat *stat, const void *data)
+{
+    struct call *call = (struct call *)data;
+
+    if (rc == ZOK)
+        call->stat = *stat;
+    finish(call, rc);
+}
+
+static int keep_text(struct call *call, const char *text, int len)
+{
+    call->text = malloc((size_t)len + 1);
+    if (call->text == NULL)
+        return ZSYSTEMERROR;
+    if (len > 0)
+        memcpy(call->text, text, (size_t)len);
+    call->text[len] = '\0';
+    call->text_len = len;
+    return ZOK;
+}
+
+void hf__zk_on_data(int rc, const char *value, int len, const struct Stat *stat, const void *data)
+{
+    struct call *call = (struct call *)data;
+
+    if (rc == ZOK) {
+        call->stat = *stat;
+        rc = keep_text(call, value, len > 0 ? len : 0);
+    }
+    finish(call, rc);
+}
+
+void hf__zk_on_path(int rc, const char *path, const struct Stat *stat, const void *data)
+{
+    struct call *call = (struct call *)data;
+
+    if (rc == ZOK) {
+        call->stat = *stat;
+        rc = keep_text(call, path, (int)strlen(path));
+    }
+    finish(call, rc);
+}
+
+void hf__zk_on_name(int rc, const char *path, const void *data)
+{
+    (void)path;
+    finish((struct call *)data, rc);
+}
+
+void hf__zk_on_children(int rc, const struct String_vector *names, const void *data)
+{
+    struct call *call = (struct call *)data;
+
+    if (rc == ZOK && names->count > 0) {
+        call->names = calloc((size_t)names->count, sizeof *call->names);
+        for (int i = 0; call->names != NULL && i < names->count; i++) {
+            call->names[call->name_count] = strdup(names->data[i]);
+            if (call->names[call->name_count] != NULL)
+                call->name_count++;
+        }
+        if (call->name_count != names->count)
+            rc = ZSYSTEMERROR;
+    }
+    finish(call, rc);
+}
+
+/* The host's clock may be any; only the span that is left matters. */
+static struct timespec moment_of(struct zk *zk, int64_t deadline_ns)
+{
+    int64_t left_ns = deadline_ns - hf__now_ns(zk->base.host->env);
+    struct timespec at;
+
+    clock_gettime(CLOCK_MONOTONIC, &at);
+    left_ns = left_ns > 0 ? left_ns : 0;
+    at.tv_sec += left_ns / 1000000000 + (at.tv_nsec + left_ns % 1000000000) / 1000000000;
+    at.tv_nsec = (at.tv_nsec + left_ns % 1000000000) % 1000000000;
+    return at;
+}
+
+int hf__zk_wait(struct zk *zk, struct call *call, int sent, int64_t deadline_ns)
+{
+    struct timespec until = moment_of(zk, deadline_ns);
+    int r = 0;
+
+    if (sent != ZOK) {
+        hf__zk_call_free(call); /* the completion's share: it will not be called */
+        return sent;
+    }
+    pthread_mutex_lock(&call->mutex);
+    while (!call->done && r == 0)
+        r = pthread_cond_clockwait(&call->answered, &call->mutex, CLOCK_MONOTONIC, &until);
+    int rc = call->done ? call->rc : ZOPERATIONTIMEOUT;
+    pthread_mutex_unlock(&call->mutex);
+    return rc;
+}
+
+bool hf__zk_may_be_applied(int rc)
+{
+    return rc == ZCONNECTIONLOSS || rc == ZOPERATIONTIMEOUT || rc == ZSYSTEMERROR ||
+           rc == ZRUNTIMEINCONSISTENCY;
+}
+
+int hf__zk_fail(hf_error *err, int rc, const char *what)
+{
+    int code = HF_UNKNOWN;
+
+    if (rc == ZNOAUTH || rc == ZAUTHFAILED || rc == ZINVALIDACL ||
+        rc == ZSESSIONCLOSEDREQUIRESASLAUTH)
+        code = HF_DENIED;
+    else if (rc == ZTHROTTLEDOP || rc == ZINVALIDSTATE || rc == ZSESSIONEXPIRED ||
+             rc == ZNOTREADONLY || rc == ZCLOSING)
+        code = HF_UNAVAILABLE;
+    else if (rc == ZMARSHALLINGERROR || rc == ZNOCHILDRENFOREPHEMERALS)
+        code = HF_CORRUPT;
+    hf__fail(err, code, "%s: %s", what, zerror(rc));
+    hf__set_store_code(err, rc);
+    return code;
+}
+
+/* A write that the server has answered was seen by the leader. */
+static int note_write(struct session *s, int64_t sent_ns, int rc)
+{
+    if (rc == ZOK || rc == ZNONODE || rc == ZNODEEXISTS)
+        hf__zk_proved(s, sent_ns);
+    return rc;
+}
+
+int hf__zk_make(struct session *s, const char *path, const char *data, int mode,
+                int64_t deadline_ns, struct call *call)
+{
+    int64_t sent_ns = hf__now_ns(s->zk->base.host->env);
+    int len = data != NULL ? (int)strlen(data) : -1;
+
+    hf__zk_call_ref(call);
+    int sent = zoo_acreate2(s->zh, path, data, len, s->zk->acl, mode, hf__zk_on_path, call);
+    return note_write(s, sent_ns, hf__zk_wait(s->zk, call, sent, deadline_ns));
+}
+
+int hf__zk_delete(struct session *s, const char *path, int64_t deadline_ns)
+{
+    int64_t sent_ns = hf__now_ns(s->zk->base.host->env);
+    struct call *call = hf__zk_call_new();
+
+    if (call == NULL)
+        return ZSYSTEMERROR;
+    hf__zk_call_ref(call);
+    int sent = zoo_adelete(s->zh, path, -1, hf__zk_on_void, call);
+    int rc = note_write(s, sent_ns, hf__zk_wait(s->zk, call, sent, deadline_ns));
+    hf__zk_call_free(call);
+    return rc;
+}
+
+int hf__zk_get(struct session *s, const char *path, int64_t deadline_ns, struct call *call)
+{
+    hf__zk_call_ref(call);
+    return hf__zk_wait(s->zk, call, zoo_aget(s->zh, path, 0, hf__zk_on_data, call), deadline_ns);
+}
+
+int hf__zk_children(struct session *s, const char *path, bool sync, int64_t deadline_ns,
+                    struct call *call)
+{
+    struct call *first = sync ? hf__zk_call_new() : NULL;
+
+    /* Answered in order: the list is at least as new as the leader was when it got the sync. */
+    if (sync && first == NULL)
+        return ZSYSTEMERROR;
+    if (first != NULL) {
+        hf__zk_call_ref(first);
+        if (zoo_async(s->zh, path, hf__zk_on_name, first) != ZOK)
+            hf__zk_call_free(first);
+        hf__zk_call_free(first);
+    }
+    hf__zk_call_ref(call);
+    return hf__zk_wait(s->zk, call, zoo_aget_children(s->zh, path, 0, hf__zk_on_children, call),
+                       deadline_ns);
+}
+
+int hf__zk_multi(struct session *s, zoo_op_t *ops, int count, int64_t deadline_ns,
+                 struct call *call)
+{
+    int64_t sent_ns = hf__now_ns(s->zk->base.host->env);
+
+    call->results = calloc((size_t)count, sizeof *call->results);
+    if (call->results == NULL)
+        return ZSYSTEMERROR;
+    call->result_count = count;
+    hf__zk_call_ref(call);
+    int sent = zoo_amulti(s->zh, count, ops, call->results, hf__zk_on_void, call);
+    return note_write(s, sent_ns, hf__zk_wait(s->zk, call, sent, deadline_ns));
+}
+
+static int make_one(struct session *s, const char *path, int mode, int64_t deadline_ns)
+{
+    struct call *call = hf__zk_call_new();
+
+    if (call == NULL)
+        return ZSYSTEMERROR;
+    int rc = hf__zk_make(s, path, NULL, mode, deadline_ns, call);
+    hf__zk_call_free(call);
+    return rc == ZNODEEXISTS ? ZOK : rc;
+}
+
+/* The last one is a container: the server removes it some time after its last child. */
+int hf__zk_make_directory(struct session *s, const char *path, int64_t deadline_ns)
+{
+    char part[HF__ZK_PATH_MAX];
+    int rc = ZOK;
+
+    for (const char *slash = strchr(path + 1, '/'); rc == ZOK && slash != NULL;
+         slash = strchr(slash + 1, '/')) {
+        size_t len = (size_t)(slash - path);
+        if (len >= sizeof part)
+            return ZBADARGUMENTS;
+        memcpy(part, path, len);
+        part[len] = '\0';
+        rc = make_one(s, part, ZOO_PERSISTENT, deadline_ns);
+    }
+    if (rc == ZOK)
+        rc = make_one(s, path, ZOO_CONTAINER, deadline_ns);
+    return rc == ZUNIMPLEMENTED ? make_one(s, path, ZOO_PERSISTENT, deadline_ns) : rc;
+}

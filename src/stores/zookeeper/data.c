@@ -1,0 +1,123 @@
+/* What a node says about its bidder: one line of key=value, values escaped as in URLs.
+ *
+ *      holdfast1 gen=0 waits=0 ttl=30000 delay=0 ticket=0123... pid=7 host=a user=b program=c
+ * note=d
+ *
+ * It is written when the node is made and never changed, since a change would wake the clients of
+ * others that watch the node; only a move to another session writes it anew, with the generation.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "stores/zookeeper/zk.h"
+#include "util/banned.h"
+
+static void put_escaped(char *buf, size_t size, const char *text)
+{
+    size_t used = 0;
+
+    for (; *text != '\0' && used + 4 < size; text++) {
+        unsigned char c = (unsigned char)*text;
+        if (c > ' ' && c < 0x7f && c != '%' && c != '=')
+            buf[used++] = (char)c;
+        else
+            used += (size_t)snprintf(buf + used, size - used, "%%%02X", c);
+    }
+    buf[used] = '\0';
+}
+
+char *hf__zk_describe(const struct hf__bid *bid, const struct hf__who *self)
+{
+    char host[300], user[300], program[300], note[3 * HF_NOTE_MAX + 8];
+    char ticket[HF_TICKET_SIZE], *line = NULL;
+
+    hf__ticket_format(&bid->ticket, ticket);
+    put_escaped(host, sizeof host, self->host);
+    put_escaped(user, sizeof user, self->user);
+    put_escaped(program, sizeof program, self->program);
+    put_escaped(note, sizeof note, bid->who->note);
+    int r = asprintf(&line,
+                     "holdfast1 gen=0 waits=0 ttl=%" PRId64 " delay=%" PRId64
+                     " ticket=%s pid=%" PRId64 " host=%s user=%s program=%s note=%s",
+                     bid->ttl_ms, bid->lock_delay_ms, ticket, self->pid, host, user, program, note);
+    return r < 0 ? NULL : line;
+}
+
+char *hf__zk_redescribe(const char *data, uint64_t generation, bool waits)
+{
+    const char *rest = strstr(data, " ttl=");
+    char *line = NULL;
+    int r = asprintf(&line, "holdfast1 gen=%" PRIu64 " waits=%d%s", generation, waits,
+                     rest != NULL ? rest : "");
+
+    return r < 0 ? NULL : line;
+}
+
+static int hex(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+static void take_text(const char *value, char *buf, size_t size)
+{
+    size_t used = 0;
+
+    for (; *value != '\0' && used + 1 < size; value++) {
+        if (*value == '%' && hex(value[1]) >= 0 && hex(value[2]) >= 0) {
+            buf[used++] = (char)(hex(value[1]) * 16 + hex(value[2]));
+            value += 2;
+        } else {
+            buf[used++] = *value;
+        }
+    }
+    buf[used] = '\0';
+}
+
+static void take(struct details *d, const char *key, const char *value)
+{
+    if (strcmp(key, "gen") == 0)
+        d->generation = strtoull(value, NULL, 10);
+    else if (strcmp(key, "waits") == 0)
+        d->waits = value[0] == '1';
+    else if (strcmp(key, "ttl") == 0)
+        d->ttl_ms = strtoll(value, NULL, 10);
+    else if (strcmp(key, "delay") == 0)
+        d->lock_delay_ms = strtoll(value, NULL, 10);
+    else if (strcmp(key, "ticket") == 0)
+        d->has_ticket = hf__ticket_parse(value, &d->ticket);
+    else if (strcmp(key, "pid") == 0)
+        d->pid = strtoll(value, NULL, 10);
+    else if (strcmp(key, "host") == 0)
+        take_text(value, d->host, sizeof d->host);
+    else if (strcmp(key, "user") == 0)
+        take_text(value, d->user, sizeof d->user);
+    else if (strcmp(key, "program") == 0)
+        take_text(value, d->program, sizeof d->program);
+    else if (strcmp(key, "note") == 0)
+        take_text(value, d->note, sizeof d->note);
+}
+
+void hf__zk_parse(const char *data, int len, struct details *ret)
+{
+    char line[HF__ZK_DATA_MAX], *save = NULL;
+
+    memset(ret, 0, sizeof *ret);
+    if (data == NULL || len < 10 || (size_t)len >= sizeof line ||
+        memcmp(data, "holdfast1 ", 10) != 0) {
+        ret->ttl_ms = -1; /* another client's */
+        return;
+    }
+    memcpy(line, data, (size_t)len);
+    line[len] = '\0';
+    for (char *word = strtok_r(line, " ", &save); word != NULL; word = strtok_r(NULL, " ", &save)) {
+        char *value = strchr(word, '=');
+        if (value == NULL)
+            continue;
+        *value = '\0';
+        take(ret, word, value + 1);
+    }
+}

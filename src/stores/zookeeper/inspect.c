@@ -1,0 +1,288 @@
+/* Looking: the children of a lock in their order, and what each says about itself.
+ *
+ * A sync goes first, so that the answer is not older than the question. What only the holder's
+ * client knows (how long its lease still runs) is told for the bids of this client; of others the
+ * span that their session may last is told. The age counts from the node's creation by the server's
+ * clock, and is compared with the clock of this machine: it is for people. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "doorman/doorman.h"
+#include "stores/zookeeper/zk.h"
+#include "util/banned.h"
+
+struct view {
+    struct zk *zk;
+    struct session *s;
+    const struct hf__look *look;
+    int64_t deadline_ns;
+    struct call *marks;
+};
+
+struct name {
+    char bytes[HF_NAME_MAX];
+    size_t len;
+};
+
+struct seen {
+    struct child child;
+    struct call *node;
+    bool waits;
+};
+
+static int by_name(const void *a, const void *b)
+{
+    const struct name *x = a, *y = b;
+    size_t shorter = x->len < y->len ? x->len : y->len;
+    int order = memcmp(x->bytes, y->bytes, shorter);
+
+    return order != 0 ? order : (x->len > y->len) - (x->len < y->len);
+}
+
+/* Holders first, then by their place. */
+static int by_place(const void *a, const void *b)
+{
+    const struct seen *x = a, *y = b;
+
+    if (x->waits != y->waits)
+        return x->waits ? 1 : -1;
+    if (x->child.sequence == y->child.sequence)
+        return 0;
+    return hf__zk_before(x->child.sequence, y->child.sequence) ? -1 : 1;
+}
+
+static bool is_marked(const struct view *v, const struct hf__ticket *ticket)
+{
+    char uuid[37];
+
+    hf__zk_uuid(ticket, uuid);
+    for (int i = 0; i < v->marks->name_count; i++) {
+        if (strncmp(v->marks->names[i], uuid, 36) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* What this client knows better. */
+static void add_own(const struct view *v, struct hf__entry *e)
+{
+    int64_t now_ns = hf__now_ns(v->zk->base.host->env);
+
+    pthread_mutex_lock(&v->zk->mutex);
+    struct bidding *b = hf__zk_lookup(v->zk, &e->ticket);
+    if (b != NULL && b->state != HF__ZK_SPENT) {
+        if (b->until_ns == INT64_MAX)
+            e->until_ms = HF__NEVER;
+        else
+            e->until_ms = b->until_ns > now_ns ? (b->until_ns - now_ns) / HF__NS_PER_MS : 0;
+        if (e->place == HF__INSIDE && b->state == HF__ZK_LINGERING)
+            e->place = HF__LINGERING;
+        if (e->place == HF__INSIDE)
+            e->claimed = b->claimed;
+    }
+    pthread_mutex_unlock(&v->zk->mutex);
+}
+
+static void fill(const struct view *v, const struct seen *seen, const struct details *d,
+                 struct hf__entry *e)
+{
+    const struct hf_env *env = v->zk->base.host->env;
+    const struct Stat *stat = &seen->node->stat;
+    int64_t wall_ms = (int64_t)(env->wall_us(env->ctx) / 1000);
+    bool never = d->ttl_ms == 0 || (d->ttl_ms < 0 && stat->ephemeralOwner == 0);
+
+    *e = (struct hf__entry){.ticket = d->has_ticket ? d->ticket : seen->child.ticket,
+                            .place = seen->waits ? HF__WAITING : HF__INSIDE,
+                            .mode = seen->child.mode,
+                            .ttl_ms = d->ttl_ms > 0 ? d->ttl_ms : 0,
+                            .lock_delay_ms = d->lock_delay_ms,
+                            .since_ms = wall_ms > stat->ctime ? wall_ms - stat->ctime : 0,
+                            .until_ms =
+                                never && !seen->waits ? HF__NEVER : hf__own_lease_ms(d->ttl_ms)};
+    if (!seen->waits) {
+        e->generation = d->generation != 0 ? d->generation : (uint64_t)stat->czxid;
+        e->claimed = !d->waits && (d->ttl_ms != 0 || stat->ephemeralOwner == 0);
+        if (d->ttl_ms > 0)
+            e->until_ms = d->ttl_ms;
+        if (is_marked(v, &e->ticket))
+            e->place = HF__LINGERING;
+    }
+    add_own(v, e);
+}
+
+static int show(const struct view *v, const struct name *name, const struct seen *seen)
+{
+    struct details d;
+    struct hf__entry e;
+
+    hf__zk_parse(seen->node->text, seen->node->text_len, &d);
+    fill(v, seen, &d, &e);
+    if (v->look->older_than_ms > 0 &&
+        (e.place != HF__INSIDE || e.since_ms < v->look->older_than_ms))
+        return 0;
+    struct hf__who who = {
+        .host = d.host, .user = d.user, .program = d.program, .note = d.note, .pid = d.pid};
+    e.who = &who;
+    return v->look->found(v->look->ctx, name->bytes, name->len, &e);
+}
+
+/* All nodes of one lock are asked for at once. */
+static void read_nodes(const struct view *v, const char *directory, struct seen *seen, size_t count)
+{
+    char path[HF__ZK_PATH_MAX + 256];
+    int *sent = calloc(count + 1, sizeof *sent);
+
+    for (size_t i = 0; sent != NULL && i < count; i++) {
+        snprintf(path, sizeof path, "%s/%s", directory, seen[i].child.name);
+        sent[i] = ZSYSTEMERROR;
+        if (seen[i].node == NULL)
+            continue;
+        hf__zk_call_ref(seen[i].node);
+        sent[i] = zoo_aget(v->s->zh, path, 0, hf__zk_on_data, seen[i].node);
+    }
+    for (size_t i = 0; sent != NULL && i < count; i++) {
+        if (seen[i].node != NULL)
+            seen[i].node->rc = hf__zk_wait(v->zk, seen[i].node, sent[i], v->deadline_ns);
+    }
+    free(sent);
+}
+
+static bool is_kept_out(const struct call *list, const struct child *mine)
+{
+    for (int i = 0; i < list->name_count; i++) {
+        struct child c = hf__zk_child(list->names[i]);
+        if (strcmp(c.name, mine->name) != 0 && hf__zk_blocks(&c, mine))
+            return true;
+    }
+    return false;
+}
+
+/* The last writer before each is found once, not for each pair. */
+static void judge_all(const struct call *list, struct seen *seen, size_t count)
+{
+    bool simple = false, writer_seen = false;
+
+    for (size_t i = 0; i < count; i++)
+        simple |= seen[i].child.simple;
+    qsort(seen, count, sizeof *seen, by_place);
+    for (size_t i = 0; i < count; i++) {
+        const struct child *c = &seen[i].child;
+        if (c->simple)
+            seen[i].waits = is_kept_out(list, c);
+        else
+            seen[i].waits = simple || writer_seen || (i > 0 && c->mode == HF_EXCLUSIVE);
+        writer_seen |= c->sequential && c->mode == HF_EXCLUSIVE;
+    }
+    qsort(seen, count, sizeof *seen, by_place);
+}
+
+static int show_list(const struct view *v, const struct name *name, const char *directory,
+                     const struct call *list)
+{
+    struct seen *seen = calloc((size_t)list->name_count + 1, sizeof *seen);
+    size_t count = 0;
+    int r = 0;
+
+    if (seen == NULL)
+        return HF_NO_MEMORY;
+    for (int i = 0; i < list->name_count; i++) {
+        struct child c = hf__zk_child(list->names[i]);
+        if (c.simple || c.sequential)
+            seen[count++] = (struct seen){.child = c, .node = hf__zk_call_new()};
+    }
+    judge_all(list, seen, count);
+    read_nodes(v, directory, seen, count);
+    for (size_t i = 0; r == 0 && i < count; i++) {
+        if (seen[i].node == NULL)
+            r = HF_NO_MEMORY;
+        else if (seen[i].node->rc == ZOK)
+            r = show(v, name, &seen[i]);
+    }
+    for (size_t i = 0; i < count; i++)
+        hf__zk_call_free(seen[i].node);
+    free(seen);
+    return r;
+}
+
+static int show_lock(const struct view *v, const struct name *name, bool sync, hf_error *err)
+{
+    char directory[HF__ZK_PATH_MAX];
+    struct call *list = hf__zk_call_new();
+    int r = 0;
+
+    if (list == NULL ||
+        !hf__zk_directory(v->zk, name->bytes, name->len, directory, sizeof directory)) {
+        hf__zk_call_free(list);
+        return hf__fail(err, list == NULL ? HF_NO_MEMORY : HF_INVALID, NULL);
+    }
+    int rc = hf__zk_children(v->s, directory, sync, v->deadline_ns, list);
+    if (rc == ZOK)
+        r = show_list(v, name, directory, list);
+    else if (rc != ZNONODE)
+        r = hf__zk_fail(err, rc, "children");
+    hf__zk_call_free(list);
+    return r;
+}
+
+static bool is_wanted(const struct name *name, const struct hf__look *look)
+{
+    return look->prefix == NULL || (name->len >= look->prefix_len &&
+                                    memcmp(name->bytes, look->prefix, look->prefix_len) == 0);
+}
+
+static int show_all(const struct view *v, hf_error *err)
+{
+    struct call *list = hf__zk_call_new();
+    size_t count = 0;
+    int r = 0;
+
+    if (list == NULL)
+        return hf__fail(err, HF_NO_MEMORY, NULL);
+    int rc = hf__zk_children(v->s, v->zk->prefix[0] != '\0' ? v->zk->prefix : "/", true,
+                             v->deadline_ns, list);
+    struct name *names = calloc((size_t)list->name_count + 1, sizeof *names);
+    if (rc != ZOK && rc != ZNONODE)
+        r = hf__zk_fail(err, rc, "children");
+    else if (names == NULL)
+        r = hf__fail(err, HF_NO_MEMORY, NULL);
+    for (int i = 0; r == 0 && i < list->name_count; i++) {
+        struct name *name = &names[count];
+        if (hf__zk_unescape(list->names[i], name->bytes, &name->len) && is_wanted(name, v->look))
+            count++;
+    }
+    if (r == 0)
+        qsort(names, count, sizeof *names, by_name);
+    for (size_t i = 0; r == 0 && i < count; i++)
+        r = show_lock(v, &names[i], false, err);
+    free(names);
+    hf__zk_call_free(list);
+    return r;
+}
+
+int hf__zk_inspect(struct hf__store *store, const struct hf__look *look, int64_t deadline_ns,
+                   hf_error *err)
+{
+    struct view v = {.zk = (struct zk *)store, .look = look, .deadline_ns = deadline_ns};
+    char marks[HF__ZK_PATH_MAX];
+    int r = hf__zk_any_session(v.zk, deadline_ns, &v.s, err);
+
+    if (r != 0)
+        return r;
+    v.marks = hf__zk_call_new();
+    snprintf(marks, sizeof marks, "%s/%s", v.zk->prefix, HF__ZK_MARKS);
+    int rc =
+        v.marks != NULL ? hf__zk_children(v.s, marks, true, deadline_ns, v.marks) : ZSYSTEMERROR;
+    if (rc != ZOK && rc != ZNONODE) {
+        r = hf__zk_fail(err, rc, "children");
+    } else if (look->name != NULL) {
+        struct name name = {.len = look->name_len};
+        memcpy(name.bytes, look->name, look->name_len);
+        r = show_lock(&v, &name, false, err);
+    } else {
+        r = show_all(&v, err);
+    }
+    hf__zk_call_free(v.marks);
+    hf__zk_unuse(v.s);
+    return r;
+}

@@ -1,0 +1,174 @@
+/* Names of locks and nodes.
+ *
+ * A lock's name is one path component: letters, digits, '-', '_' and a '.' that is not the first
+ * are themselves, everything else is %XX, so that no two names meet and ZooKeeper's rules for paths
+ * hold.
+ *
+ * Other clients name their nodes otherwise; whatever ends in a sequence number takes part in the
+ * order, and what is not known to be a reader counts as a writer. The number is a signed 32-bit
+ * counter printed with %010d: "-2147483648" has eleven characters and "-000000001" ten, so it is
+ * read from behind the dialect's own mark. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "stores/zookeeper/zk.h"
+#include "util/banned.h"
+
+static bool is_plain(unsigned char c, bool first)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+           c == '_' || (c == '.' && !first);
+}
+
+bool hf__zk_directory(const struct zk *zk, const char *name, size_t len, char *buf, size_t size)
+{
+    size_t used = (size_t)snprintf(buf, size, "%s/", zk->prefix);
+
+    for (size_t i = 0; i < len; i++) {
+        unsigned char c = (unsigned char)name[i];
+        if (used + 4 > size)
+            return false;
+        if (is_plain(c, i == 0))
+            buf[used++] = (char)c;
+        else
+            used += (size_t)snprintf(buf + used, size - used, "%%%02X", c);
+    }
+    buf[used] = '\0';
+    return true;
+}
+
+static int hex(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+bool hf__zk_unescape(const char *text, char *buf, size_t *ret_len)
+{
+    size_t used = 0;
+
+    for (const char *c = text; *c != '\0'; c++) {
+        if (used == HF_NAME_MAX)
+            return false;
+        if (is_plain((unsigned char)*c, c == text)) {
+            buf[used++] = *c;
+            continue;
+        }
+        if (*c != '%' || hex(c[1]) < 0 || hex(c[2]) < 0)
+            return false;
+        unsigned char byte = (unsigned char)(hex(c[1]) * 16 + hex(c[2]));
+        if (is_plain(byte, used == 0))
+            return false; /* we would not have escaped it */
+        buf[used++] = (char)byte;
+        c += 2;
+    }
+    *ret_len = used;
+    return used > 0;
+}
+
+void hf__zk_uuid(const struct hf__ticket *ticket, char buf[37])
+{
+    char t[HF_TICKET_SIZE];
+
+    hf__ticket_format(ticket, t);
+    snprintf(buf, 37, "%.8s-%.4s-%.4s-%.4s-%.12s", t, t + 8, t + 12, t + 16, t + 20);
+}
+
+void hf__zk_node_name(const struct hf__ticket *ticket, hf_mode mode, char buf[64])
+{
+    char uuid[37];
+
+    hf__zk_uuid(ticket, uuid);
+    snprintf(buf, 64, "_c_%s-%slock-", uuid, mode == HF_SHARED ? "read-" : "");
+}
+
+/* The number behind the last occurrence of `mark`, to the end of the name. */
+static bool number_after(const char *name, const char *mark, int32_t *ret)
+{
+    const char *at = NULL, *next = name;
+    char *end;
+
+    while ((next = strstr(next, mark)) != NULL)
+        at = next++;
+    if (at == NULL)
+        return false;
+    at += strlen(mark);
+    long long value = strtoll(at, &end, 10);
+    if (end - at < 10 || *end != '\0' || value < INT32_MIN || value > INT32_MAX)
+        return false;
+    *ret = (int32_t)value;
+    return true;
+}
+
+/* Of a client we do not know: ten characters at the end, or eleven with a sign of their own. */
+static bool number_at_end(const char *name, int32_t *ret)
+{
+    size_t len = strlen(name);
+
+    if (len < 10 || strspn(name + len - 9, "0123456789") != 9)
+        return false;
+    const char *at = name + len - 10;
+    if (*at != '-' && (*at < '0' || *at > '9'))
+        return false;
+    if (*at != '-' && len > 11 && at[-1] == '-' && at[-2] == '-')
+        at--;
+    long long value = strtoll(at, NULL, 10);
+    if (value > INT32_MAX)
+        value = -value; /* only a negative one has such digits */
+    if (value < INT32_MIN)
+        return false;
+    *ret = (int32_t)value;
+    return true;
+}
+
+/* The ticket behind "_c_<uuid>-" or 32 hex digits in front, as Curator and kazoo write them. */
+static bool ticket_of(const char *name, struct hf__ticket *ret)
+{
+    char text[HF_TICKET_SIZE];
+    size_t used = 0;
+
+    if (strncmp(name, "_c_", 3) == 0)
+        name += 3;
+    for (; used < 32 && *name != '\0'; name++) {
+        if (*name != '-')
+            text[used++] = *name;
+    }
+    text[used] = '\0';
+    return hf__ticket_parse(text, ret);
+}
+
+struct child hf__zk_child(const char *name)
+{
+    static const char *const marks[] = {"__rlock__", "__lock__", "__READ__", "__WRIT__", "lock-"};
+    struct child c = {.name = name, .simple = strcmp(name, HF__ZK_SIMPLE) == 0};
+
+    for (size_t i = 0; !c.sequential && i < sizeof marks / sizeof marks[0]; i++)
+        c.sequential = number_after(name, marks[i], &c.sequence);
+    if (!c.sequential)
+        c.sequential = number_at_end(name, &c.sequence);
+    if (strstr(name, "-read-lock-") != NULL || strstr(name, "__READ__") != NULL ||
+        strstr(name, "__rlock__") != NULL || strstr(name, "_r__lock__") != NULL)
+        c.mode = HF_SHARED;
+    c.has_ticket = ticket_of(name, &c.ticket);
+    return c;
+}
+
+bool hf__zk_before(int32_t a, int32_t b)
+{
+    return (int32_t)((uint32_t)a - (uint32_t)b) < 0;
+}
+
+bool hf__zk_blocks(const struct child *other, const struct child *mine)
+{
+    if (other->simple)
+        return !mine->simple;
+    if (!other->sequential)
+        return false;
+    if (mine->simple)
+        return true; /* the simple lock gives way to everybody in the queue */
+    if (other->mode == HF_SHARED && mine->mode == HF_SHARED)
+        return false;
+    return hf__zk_before(other->sequence, mine->sequence);
+}

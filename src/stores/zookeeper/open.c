@@ -1,0 +1,247 @@
+/* Opening and closing, and the table of the store. The URL is
+ * zookeeper://[user:password@]h1,h2/path; nothing is connected before the first request. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "stores/zookeeper/zk.h"
+#include "util/banned.h"
+
+#define DEFAULT_PORT   "2181"
+#define DEFAULT_PREFIX "/holdfast"
+
+static const struct hf__option options[] = {
+    {.name = "fair",
+     .kind = HF__SWITCH,
+     .preset = "yes",
+     .help = "no: one node that all wait for, without a queue"},
+    {.name = "acl",
+     .kind = HF__TEXT,
+     .help = "creator: only this user (the default with a user); world: everybody (without)"},
+    {.name = "tls",
+     .kind = HF__TEXT,
+     .preset = "off",
+     .help = "verify is refused: the client library is built without TLS"},
+    {.name = "sasl",
+     .kind = HF__TEXT,
+     .preset = "off",
+     .help = "a mechanism is refused: the client library is built without SASL"},
+    {0},
+};
+
+/* "h1,h2:2182,[::1]" with the port filled in. */
+static char *complete_hosts(const char *given)
+{
+    size_t size = strlen(given) + 1, used = 0;
+
+    for (const char *c = given; *c != '\0'; c++)
+        size += *c == ',' ? sizeof DEFAULT_PORT + 1 : 0;
+    size += sizeof DEFAULT_PORT + 1;
+    char *hosts = malloc(size);
+    while (hosts != NULL) {
+        size_t len = strcspn(given, ",");
+        const char *colon = memrchr(given, ':', len), *bracket = memrchr(given, ']', len);
+        bool has_port = colon != NULL && (bracket == NULL || colon > bracket);
+        used += (size_t)snprintf(hosts + used, size - used, "%.*s%s%s", (int)len, given,
+                                 has_port ? "" : ":" DEFAULT_PORT, given[len] == ',' ? "," : "");
+        if (given[len] == '\0')
+            break;
+        given += len + 1;
+    }
+    return hosts;
+}
+
+static int check_hosts(const char *hosts, hf_error *err)
+{
+    if (hosts[0] == '\0')
+        return hf__fail(err, HF_INVALID,
+                        "there is no server: write zookeeper://host1,host2,host3/path");
+    return 0;
+}
+
+static int check_path(const char *path, hf_error *err)
+{
+    size_t len = strlen(path);
+
+    if (len > 400)
+        return hf__fail(err, HF_INVALID, "the path is too long: at most 400 bytes");
+    if (strstr(path, "//") != NULL || strstr(path, "/./") != NULL || strstr(path, "/../") != NULL)
+        return hf__fail(err, HF_INVALID, "the path has an empty part, or one that is . or ..");
+    for (size_t i = 0; i < len; i++) {
+        if ((unsigned char)path[i] < ' ' || path[i] == 0x7f)
+            return hf__fail(err, HF_INVALID, "the path has control characters");
+    }
+    return 0;
+}
+
+/* What Debian's library was not built with is refused, not ignored. */
+static int check_security(const struct hf__url *url, hf_error *err)
+{
+    const char *tls = hf__url_text(url, options, "tls"), *sasl = hf__url_text(url, options, "sasl");
+    const char *acl = hf__url_text(url, options, "acl");
+
+    if (strcmp(tls, "off") != 0)
+        return hf__fail(err, HF_UNSUPPORTED,
+                        "tls=%s: libzookeeper is built without TLS here; use tls=off inside a "
+                        "tunnel or a private network",
+                        tls);
+    if (strcmp(sasl, "off") != 0)
+        return hf__fail(err, HF_UNSUPPORTED,
+                        "sasl=%s: libzookeeper is built without SASL here; use a user and a "
+                        "password (digest)",
+                        sasl);
+    if (acl != NULL && strcmp(acl, "creator") != 0 && strcmp(acl, "world") != 0)
+        return hf__fail(err, HF_INVALID, "acl is creator or world");
+    if (acl != NULL && strcmp(acl, "creator") == 0 && url->user == NULL)
+        return hf__fail(err, HF_INVALID, "acl=creator needs a user: zookeeper://user:password@...");
+    if (url->user != NULL && url->password == NULL)
+        return hf__fail(err, HF_INVALID, "the user has no password: zookeeper://user:password@...");
+    return 0;
+}
+
+static void free_store(struct zk *zk)
+{
+    struct hf__link *link;
+
+    while ((link = hf__table_any(&zk->biddings)) != NULL) {
+        struct bidding *b = (struct bidding *)link;
+        b->session = NULL; /* closed */
+        pthread_mutex_lock(&zk->mutex);
+        hf__zk_spend(b, 0);
+        pthread_mutex_unlock(&zk->mutex);
+    }
+    hf__table_clear(&zk->biddings);
+    hf__heap_clear(&zk->timers);
+    while (zk->first_wake != NULL) {
+        struct wakeup *wake = zk->first_wake;
+        zk->first_wake = wake->next;
+        free(wake);
+    }
+    if (zk->wake_fd >= 0)
+        close(zk->wake_fd);
+    if (zk->credentials != NULL)
+        explicit_bzero(zk->credentials, strlen(zk->credentials));
+    pthread_mutex_destroy(&zk->mutex);
+    pthread_cond_destroy(&zk->changed);
+    pthread_cond_destroy(&zk->due);
+    free(zk->credentials);
+    free(zk->hosts);
+    free(zk->prefix);
+    free(zk);
+}
+
+static char *prefix_of(const char *path)
+{
+    char *prefix = strdup(path[0] == '\0' || strcmp(path, "/") == 0 ? DEFAULT_PREFIX : path);
+    size_t len = prefix != NULL ? strlen(prefix) : 0;
+
+    if (len > 1 && prefix[len - 1] == '/')
+        prefix[len - 1] = '\0';
+    return prefix;
+}
+
+__attribute__((visibility("default"))) extern const struct hf__store_type hf_store_type_v1;
+
+static int open_zk(const struct hf__url *url, const struct hf__host *host,
+                   struct hf__store **ret_store, hf_error *err)
+{
+    int r = check_hosts(url->host, err);
+
+    if (r == 0)
+        r = check_path(url->path, err);
+    if (r == 0)
+        r = check_security(url, err);
+    if (r != 0)
+        return r;
+    struct zk *zk = calloc(1, sizeof *zk);
+    if (zk == NULL)
+        return hf__fail(err, HF_NO_MEMORY, NULL);
+    const char *acl = hf__url_text(url, options, "acl");
+    bool creator = acl != NULL ? strcmp(acl, "creator") == 0 : url->user != NULL;
+    zk->base = (struct hf__store){
+        .type = &hf_store_type_v1, .host = host, .capabilities = hf_store_type_v1.capabilities};
+    zk->wake_fd = -1;
+    zk->last_wake = &zk->first_wake;
+    zk->acl = creator ? &ZOO_CREATOR_ALL_ACL : &ZOO_OPEN_ACL_UNSAFE;
+    zk->fair = hf__url_switch(url, options, "fair");
+    if (!zk->fair)
+        zk->base.capabilities &= ~(uint32_t)(HF_CAN_QUEUE | HF_CAN_SHARE);
+    pthread_mutex_init(&zk->mutex, NULL);
+    pthread_cond_init(&zk->changed, NULL);
+    pthread_cond_init(&zk->due, NULL);
+    host->env->random(host->env->ctx, &zk->seed, sizeof zk->seed);
+    zk->hosts = complete_hosts(url->host);
+    zk->prefix = prefix_of(url->path);
+    bool ok = zk->hosts != NULL && zk->prefix != NULL;
+    if (ok && url->user != NULL &&
+        asprintf(&zk->credentials, "%s:%s", url->user, url->password) < 0) {
+        zk->credentials = NULL;
+        ok = false;
+    }
+    if (!ok) {
+        free_store(zk);
+        return hf__fail(err, HF_NO_MEMORY, NULL);
+    }
+    *ret_store = &zk->base;
+    return 0;
+}
+
+static void *finish(void *arg)
+{
+    struct zk *zk = arg;
+
+    pthread_mutex_lock(&zk->mutex);
+    while (hf__zk_has_delay(zk))
+        pthread_cond_wait(&zk->changed, &zk->mutex);
+    pthread_mutex_unlock(&zk->mutex);
+    hf__zk_stop_warden(zk);
+    pthread_mutex_lock(&zk->mutex);
+    hf__zk_close_idle(zk, 0, true);
+    pthread_mutex_unlock(&zk->mutex);
+    free_store(zk);
+    return NULL;
+}
+
+/* The end of a session is the end of the lock-delays in it. So if one runs, the store stays behind
+ * until it is over; if the process ends before, the server counts to the end of the session. */
+static void close_zk(struct hf__store *store)
+{
+    struct zk *zk = (struct zk *)store;
+    pthread_t thread;
+
+    pthread_mutex_lock(&zk->mutex);
+    bool delays = hf__zk_has_delay(zk);
+    zk->host = *store->host;
+    store->host = &zk->host;
+    pthread_mutex_unlock(&zk->mutex);
+    if (delays && pthread_create(&thread, NULL, finish, zk) == 0)
+        pthread_detach(thread);
+    else
+        finish(zk);
+}
+
+static const char *const schemes[] = {"zookeeper", NULL};
+
+const struct hf__store_type hf_store_type_v1 = {
+    .abi = HF__STORE_ABI,
+    .name = "zookeeper",
+    .schemes = schemes,
+    .summary = "a ZooKeeper ensemble, by the recipe that its other clients know",
+    .capabilities = HF_CAN_SHARE | HF_CAN_LEASE | HF_CAN_NEVER | HF_CAN_DELAY | HF_CAN_QUEUE |
+                    HF_CAN_PUSH | HF_CAN_TOKEN | HF_CAN_CHECK | HF_CAN_BREAK | HF_CAN_PROCESS |
+                    HF_CAN_PERSIST,
+    .options = options,
+    .open = open_zk,
+    .close = close_zk,
+    .attempt = hf__zk_attempt,
+    .withdraw = hf__zk_withdraw,
+    .release = hf__zk_release,
+    .renew = hf__zk_renew,
+    .inspect = hf__zk_inspect,
+    .break_ticket = hf__zk_break,
+    .upkeep = hf__zk_upkeep,
+    .diagnose = hf__zk_diagnose,
+    .wake_fd = hf__zk_wake_fd,
+    .wake = hf__zk_wake,
+};

@@ -1,0 +1,202 @@
+/* Where a bid stands among the children of its lock, and moving its node between sessions. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "doorman/doorman.h"
+#include "stores/zookeeper/zk.h"
+#include "util/banned.h"
+
+/* A lock that never expires is only provisional while it lives in a session. */
+int64_t hf__zk_hold_ms(int64_t ttl_ms, int64_t lock_delay_ms)
+{
+    return ttl_ms == 0 ? hf__own_lease_ms(0) : ttl_ms + lock_delay_ms;
+}
+
+int64_t hf__zk_wait_ms(int64_t ttl_ms, int64_t lock_delay_ms)
+{
+    int64_t hold_ms = hf__zk_hold_ms(ttl_ms, lock_delay_ms), own_ms = hf__own_lease_ms(ttl_ms);
+
+    return own_ms < hold_ms ? own_ms : hold_ms;
+}
+
+static void judge(const struct bidding *b, const struct call *list, struct standing *ret)
+{
+    const char *mine_name = b->path + strlen(b->directory) + 1;
+    struct child mine = hf__zk_child(mine_name), last = {0};
+
+    for (int i = 0; i < list->name_count; i++) {
+        struct child c = hf__zk_child(list->names[i]);
+        if (strcmp(c.name, mine_name) == 0) {
+            ret->present = true;
+            continue;
+        }
+        ret->position += c.simple || (c.sequential && hf__zk_before(c.sequence, mine.sequence));
+        if (!hf__zk_blocks(&c, &mine))
+            continue;
+        /* The simple lock's node has no place of its own: it is watched if nobody else is. */
+        if (last.name == NULL || last.simple ||
+            (c.sequential && hf__zk_before(last.sequence, c.sequence)))
+            last = c;
+    }
+    ret->crowd = (size_t)list->name_count;
+    if (last.name != NULL)
+        snprintf(ret->blocker, sizeof ret->blocker, "%s/%s", b->directory, last.name);
+}
+
+int hf__zk_stand(struct bidding *b, int64_t deadline_ns, struct standing *ret)
+{
+    struct call *list = hf__zk_call_new();
+
+    *ret = (struct standing){0};
+    if (list == NULL)
+        return ZSYSTEMERROR;
+    int rc = hf__zk_children(b->session, b->directory, false, deadline_ns, list);
+    if (rc == ZOK)
+        judge(b, list, ret);
+    hf__zk_call_free(list);
+    return rc == ZNONODE ? ZOK : rc; /* no directory: it is not present */
+}
+
+static int move_node(struct bidding *b, struct session *by, const char *data, int mode,
+                     int64_t deadline_ns)
+{
+    zoo_op_t ops[2];
+    struct call *call = hf__zk_call_new();
+
+    if (call == NULL)
+        return ZSYSTEMERROR;
+    zoo_delete_op_init(&ops[0], b->path, -1);
+    zoo_create_op_init(&ops[1], b->path, data, (int)strlen(data), b->zk->acl, mode, NULL, 0);
+    int rc = hf__zk_multi(by, ops, 2, deadline_ns, call);
+    hf__zk_call_free(call);
+    return rc;
+}
+
+/* Under the mutex. */
+static void settle(struct bidding *b, struct session *in, bool permanent, char *data)
+{
+    if (in != b->session) {
+        hf__zk_leave_session(b);
+        hf__zk_use_locked(in);
+        b->session = in;
+    }
+    b->permanent = permanent;
+    b->unsure = false;
+    free(b->data);
+    b->data = data;
+    free(b->watched);
+    b->watched = NULL;
+}
+
+int hf__zk_move(struct bidding *b, struct session *to, int64_t deadline_ns)
+{
+    bool permanent = to == NULL;
+    struct session *by = permanent ? b->session : to;
+    bool waits = !permanent && to->asked_ms < hf__zk_hold_ms(b->ttl_ms, b->lock_delay_ms);
+    char *data = hf__zk_redescribe(b->data, b->generation, waits || (!permanent && b->ttl_ms == 0));
+    int rc = data != NULL
+                 ? move_node(b, by, data, permanent ? ZOO_PERSISTENT : ZOO_EPHEMERAL, deadline_ns)
+                 : ZSYSTEMERROR;
+
+    pthread_mutex_lock(&b->zk->mutex);
+    if (rc == ZOK && b->session != NULL && by->state != HF__ZK_DEAD) {
+        settle(b, by, permanent, data);
+    } else {
+        if (rc == ZOK)
+            rc = ZSESSIONEXPIRED;
+        b->unsure |= hf__zk_may_be_applied(rc);
+        free(data);
+    }
+    pthread_mutex_unlock(&b->zk->mutex);
+    return rc;
+}
+
+/* Whose node it is: one of a session of ours that lives, or nobody's for a permanent one. */
+static int adopt(struct bidding *b, const char *path, const struct call *node)
+{
+    struct details d;
+    int rc = ZNONODE;
+
+    hf__zk_parse(node->text, node->text_len, &d);
+    pthread_mutex_lock(&b->zk->mutex);
+    for (struct session *s = b->zk->sessions; s != NULL && rc != ZOK; s = s->next) {
+        bool permanent = node->stat.ephemeralOwner == 0;
+        bool owner = s->id == node->stat.ephemeralOwner && s->id != 0;
+        if (s->state == HF__ZK_DEAD || !(owner || (permanent && s == b->session)))
+            continue;
+        char *copy = strdup(path), *data = strdup(b->data);
+        if (copy == NULL || data == NULL) {
+            free(copy);
+            free(data);
+            rc = ZSYSTEMERROR;
+            break;
+        }
+        free(b->path);
+        b->path = copy;
+        b->generation = d.generation != 0 ? d.generation : (uint64_t)node->stat.czxid;
+        b->claimed = permanent || (b->ttl_ms > 0 && !d.waits);
+        settle(b, s, permanent, data);
+        rc = ZOK;
+    }
+    pthread_mutex_unlock(&b->zk->mutex);
+    return rc;
+}
+
+static bool is_mine(const struct bidding *b, const char *name)
+{
+    char prefix[64];
+
+    hf__zk_node_name(&b->ticket, b->mode, prefix);
+    return strncmp(name, prefix, strlen(prefix)) == 0;
+}
+
+int hf__zk_find_node(struct bidding *b, int64_t deadline_ns)
+{
+    char path[HF__ZK_PATH_MAX] = "";
+    struct call *list = hf__zk_call_new(), *node = hf__zk_call_new();
+    int rc = list != NULL && node != NULL ? ZOK : ZSYSTEMERROR;
+
+    if (rc == ZOK)
+        rc = hf__zk_children(b->session, b->directory, true, deadline_ns, list);
+    for (int i = 0; rc == ZOK && i < list->name_count; i++) {
+        if (is_mine(b, list->names[i]))
+            snprintf(path, sizeof path, "%s/%s", b->directory, list->names[i]);
+    }
+    if (rc == ZOK)
+        rc = path[0] != '\0' ? hf__zk_get(b->session, path, deadline_ns, node) : ZNONODE;
+    if (rc == ZOK)
+        rc = adopt(b, path, node);
+    if (rc == ZNONODE)
+        b->unsure = false; /* it was not applied, or is gone again */
+    hf__zk_call_free(list);
+    hf__zk_call_free(node);
+    return rc;
+}
+
+/* An answer from a read alone counts from the last write of the session. */
+void hf__zk_granted(struct bidding *b, struct hf__answer *ret)
+{
+    struct zk *zk = b->zk;
+    int64_t now = hf__now_ns(zk->base.host->env);
+
+    pthread_mutex_lock(&zk->mutex);
+    if (b->state != HF__ZK_JOINED || b->session == NULL) {
+        *ret = (struct hf__answer){.verdict = HF__WITHDRAWN, .sent_ns = ret->sent_ns};
+        pthread_mutex_unlock(&zk->mutex);
+        return;
+    }
+    int64_t wanted_ms = b->claimed ? b->ttl_ms : hf__provisional_lease_ms(b->ttl_ms);
+    int64_t lease_ms = b->permanent ? HF__NEVER : hf__zk_lease_ms(b->session, wanted_ms);
+    if (!b->permanent && b->session->proved_ns < ret->sent_ns)
+        ret->sent_ns = b->session->proved_ns;
+    *ret = (struct hf__answer){.verdict = HF__GRANTED,
+                               .generation = b->generation,
+                               .lease_ms = lease_ms,
+                               .claimed = b->claimed,
+                               .sent_ns = ret->sent_ns};
+    b->inside = true;
+    b->until_ns = b->permanent ? INT64_MAX : now + lease_ms * HF__NS_PER_MS;
+    hf__zk_set_timer(b, b->until_ns);
+    pthread_mutex_unlock(&zk->mutex);
+}

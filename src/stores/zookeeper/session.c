@@ -1,0 +1,341 @@
+/* Sessions: one for each length that is in use.
+ *
+ * The library connects, pings and reconnects by itself, on threads of its own; here is only which
+ * session there is, whether it is connected, and when it is over. A session that has expired is
+ * never used again, and nothing that lived in it is taken over by another: its nodes are gone.
+ *
+ * A session with bids that linger is not closed politely, since that would end their lock-delay:
+ * its connection is dropped, and the server counts to its end. */
+#include <limits.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "stores/zookeeper/zk.h"
+#include "util/banned.h"
+
+#define ANY_MS    10000 /* a session for looking */
+#define STEADY_MS 2000
+
+static void say_nothing(const char *message)
+{
+    (void)message; /* a library does not print */
+}
+
+static int64_t now_ns(const struct zk *zk)
+{
+    return hf__now_ns(zk->base.host->env);
+}
+
+/* Everything that lived in it is over; who waited asks again and learns it. Under the mutex. */
+static void bury(struct hf__link *link, void *ctx)
+{
+    struct bidding *b = (struct bidding *)link;
+
+    if (b->session != ctx)
+        return;
+    hf__zk_call_ticket(b->zk, &b->ticket);
+    if (!b->permanent && b->state != HF__ZK_SPENT) {
+        b->state = HF__ZK_LEAVING; /* the warden forgets it in its turn */
+        hf__zk_set_timer(b, 0);
+    }
+}
+
+static void note_state(struct session *s, zhandle_t *zh, int state)
+{
+    if (s->state == HF__ZK_DEAD)
+        return;
+    if (state == ZOO_CONNECTED_STATE) {
+        s->id = zoo_client_id(zh)->client_id;
+        s->timeout_ms = zoo_recv_timeout(zh);
+        s->state = HF__ZK_CONNECTED;
+    } else if (state == ZOO_EXPIRED_SESSION_STATE || state == ZOO_AUTH_FAILED_STATE) {
+        s->state = HF__ZK_DEAD;
+        hf__table_each(&s->zk->biddings, bury, s);
+    } else {
+        s->state = HF__ZK_CONNECTING;
+    }
+}
+
+static void on_session(zhandle_t *zh, int type, int state, const char *path, void *ctx)
+{
+    struct session *s = ctx;
+
+    (void)path;
+    if (type != ZOO_SESSION_EVENT)
+        return;
+    pthread_mutex_lock(&s->zk->mutex);
+    note_state(s, zh, state);
+    pthread_cond_broadcast(&s->zk->changed);
+    pthread_mutex_unlock(&s->zk->mutex);
+}
+
+/* The threads of the library inherit our mask: signals are the program's. */
+static zhandle_t *connect_to(struct session *s)
+{
+    sigset_t all, before;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    zhandle_t *zh =
+        zookeeper_init2(s->zk->hosts, on_session, (int)s->asked_ms, NULL, s, 0, say_nothing);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (zh == NULL)
+        return NULL;
+    /* By default the library asks the name server each time it looks at its socket. */
+    zoo_set_servers_resolution_delay(zh, -1);
+    if (s->zk->credentials != NULL)
+        zoo_add_auth(zh, "digest", s->zk->credentials, (int)strlen(s->zk->credentials), NULL, NULL);
+    return zh;
+}
+
+static void unlink_session(struct session *s)
+{
+    struct session **at = &s->zk->sessions;
+
+    while (*at != s)
+        at = &(*at)->next;
+    *at = s->next;
+    s->zk->session_count--;
+}
+
+/* Under the mutex, which is let go meanwhile: the library joins its threads. */
+static void close_session(struct session *s)
+{
+    struct zk *zk = s->zk;
+
+    unlink_session(s);
+    pthread_mutex_unlock(&zk->mutex);
+    if (s->zh != NULL)
+        zookeeper_close(s->zh);
+    pthread_mutex_lock(&zk->mutex);
+    hf__zk_free_watches(s);
+    free(s);
+}
+
+void hf__zk_close_idle(struct zk *zk, int64_t now, bool all)
+{
+    struct session *s = zk->sessions;
+
+    while (s != NULL) {
+        bool over = s->state == HF__ZK_DEAD || now - s->idle_ns > HF__ZK_IDLE_MS * HF__NS_PER_MS;
+        if (all || (s->users == 0 && over)) {
+            close_session(s);
+            s = zk->sessions; /* the list may have changed */
+        } else {
+            s = s->next;
+        }
+    }
+}
+
+static struct session *find(struct zk *zk, int64_t timeout_ms)
+{
+    for (struct session *s = zk->sessions; s != NULL; s = s->next) {
+        if (s->asked_ms == timeout_ms && s->state != HF__ZK_DEAD)
+            return s;
+    }
+    return NULL;
+}
+
+static void make_room(struct zk *zk)
+{
+    for (struct session *s = zk->sessions; s != NULL; s = s->next) {
+        if (s->users == 0) {
+            close_session(s);
+            return;
+        }
+    }
+}
+
+/* Under the mutex, which it lets go while the servers' names are looked up. */
+static int add(struct zk *zk, int64_t timeout_ms, struct session **ret_session, hf_error *err)
+{
+    if (zk->session_count >= HF__ZK_SESSIONS_MAX)
+        make_room(zk);
+    if (zk->session_count >= HF__ZK_SESSIONS_MAX)
+        return hf__fail(err, HF_FULL,
+                        "this client uses %d sessions already, one for each ttl + lock-delay: use "
+                        "fewer different ones",
+                        HF__ZK_SESSIONS_MAX);
+    struct session *s = calloc(1, sizeof *s);
+    if (s == NULL)
+        return hf__fail(err, HF_NO_MEMORY, NULL);
+    s->zk = zk;
+    s->asked_ms = timeout_ms;
+    s->users = 1;
+    s->next = zk->sessions;
+    zk->sessions = s;
+    zk->session_count++;
+    pthread_mutex_unlock(&zk->mutex);
+    zhandle_t *zh = connect_to(s);
+    pthread_mutex_lock(&zk->mutex);
+    s->zh = zh;
+    if (zh == NULL) {
+        s->state = HF__ZK_DEAD;
+        hf__zk_unuse_locked(s);
+        return hf__fail_errno(err, HF_UNAVAILABLE, "none of %s can be looked up", zk->hosts);
+    }
+    *ret_session = s;
+    return 0;
+}
+
+/* Under the mutex. */
+static bool await_locked(struct session *s, int64_t deadline_ns)
+{
+    struct zk *zk = s->zk;
+
+    while ((s->state == HF__ZK_CONNECTING || s->zh == NULL) && s->state != HF__ZK_DEAD) {
+        int64_t left_ns = deadline_ns - now_ns(zk);
+        struct timespec at;
+        if (left_ns <= 0)
+            return false;
+        clock_gettime(CLOCK_MONOTONIC, &at);
+        at.tv_sec += left_ns / 1000000000 + (at.tv_nsec + left_ns % 1000000000) / 1000000000;
+        at.tv_nsec = (at.tv_nsec + left_ns % 1000000000) % 1000000000;
+        pthread_cond_clockwait(&zk->changed, &zk->mutex, CLOCK_MONOTONIC, &at);
+    }
+    return s->state == HF__ZK_CONNECTED;
+}
+
+bool hf__zk_await(struct session *s, int64_t deadline_ns)
+{
+    pthread_mutex_lock(&s->zk->mutex);
+    bool ok = await_locked(s, deadline_ns);
+    pthread_mutex_unlock(&s->zk->mutex);
+    return ok;
+}
+
+static int check(struct session *s, int64_t deadline_ns, hf_error *err)
+{
+    if (!await_locked(s, deadline_ns)) {
+        if (s->zh != NULL && zoo_state(s->zh) == ZOO_AUTH_FAILED_STATE)
+            return hf__fail(err, HF_DENIED, "the user or the password is wrong");
+        return hf__fail(err, HF_UNAVAILABLE, "no server of %s has answered", s->zk->hosts);
+    }
+    return 0;
+}
+
+int hf__zk_session(struct zk *zk, int64_t timeout_ms, int64_t deadline_ns,
+                   struct session **ret_session, hf_error *err)
+{
+    int r = 0;
+
+    pthread_mutex_lock(&zk->mutex);
+    struct session *s = find(zk, timeout_ms);
+    if (s != NULL)
+        hf__zk_use_locked(s);
+    else
+        r = add(zk, timeout_ms, &s, err);
+    if (r == 0) {
+        r = check(s, deadline_ns, err);
+        if (r != 0)
+            hf__zk_unuse_locked(s);
+    }
+    pthread_mutex_unlock(&zk->mutex);
+    if (r == 0)
+        *ret_session = s;
+    return r;
+}
+
+int hf__zk_hold_session(struct bidding *b, int64_t deadline_ns, struct session **ret_session,
+                        hf_error *err)
+{
+    struct session *s;
+    int64_t hold_ms = hf__zk_hold_ms(b->ttl_ms, b->lock_delay_ms);
+    int r = hf__zk_session(b->zk, hold_ms, deadline_ns, &s, err);
+
+    if (r != 0)
+        return r;
+    if (b->ttl_ms > 0 && s->timeout_ms < hold_ms) {
+        r = hf__fail(err, HF_UNSUPPORTED,
+                     "ttl and lock-delay are %lld ms, but the server ends sessions after %lld ms: "
+                     "ask for less, or raise its maxSessionTimeout",
+                     (long long)hold_ms, (long long)s->timeout_ms);
+        hf__zk_unuse(s);
+        return r;
+    }
+    *ret_session = s;
+    return 0;
+}
+
+int64_t hf__zk_negotiate(struct zk *zk, int64_t asked_ms, int64_t deadline_ns)
+{
+    struct session *s;
+    int64_t given_ms = 0;
+
+    pthread_mutex_lock(&zk->mutex);
+    if (add(zk, asked_ms, &s, NULL) == 0) {
+        if (await_locked(s, deadline_ns))
+            given_ms = s->timeout_ms;
+        hf__zk_unuse_locked(s);
+        if (s->users == 0)
+            close_session(s);
+    }
+    pthread_mutex_unlock(&zk->mutex);
+    return given_ms;
+}
+
+int hf__zk_any_session(struct zk *zk, int64_t deadline_ns, struct session **ret_session,
+                       hf_error *err)
+{
+    struct session *best = NULL;
+
+    /* Not one that is gone as soon as the machine is busy. */
+    pthread_mutex_lock(&zk->mutex);
+    for (struct session *s = zk->sessions; s != NULL; s = s->next) {
+        if (s->state == HF__ZK_CONNECTED && s->timeout_ms >= STEADY_MS &&
+            (best == NULL || s->timeout_ms > best->timeout_ms))
+            best = s;
+    }
+    if (best != NULL)
+        hf__zk_use_locked(best);
+    pthread_mutex_unlock(&zk->mutex);
+    *ret_session = best;
+    if (best != NULL)
+        return 0;
+    return hf__zk_session(zk, ANY_MS, deadline_ns, ret_session, err);
+}
+
+void hf__zk_use_locked(struct session *s)
+{
+    s->users++;
+}
+
+void hf__zk_unuse_locked(struct session *s)
+{
+    if (--s->users > 0)
+        return;
+    s->idle_ns = now_ns(s->zk);
+    if (s->state == HF__ZK_DEAD) {
+        s->zk->armed_ns = 0;
+        pthread_cond_signal(&s->zk->due); /* the warden closes it */
+    }
+}
+
+/* Who only looks leaves no thread behind (C13). */
+void hf__zk_unuse(struct session *s)
+{
+    struct zk *zk = s->zk;
+
+    pthread_mutex_lock(&zk->mutex);
+    hf__zk_unuse_locked(s);
+    if (!zk->warden_runs && s->users == 0)
+        close_session(s);
+    pthread_mutex_unlock(&zk->mutex);
+}
+
+int64_t hf__zk_lease_ms(const struct session *s, int64_t wanted_ms)
+{
+    int64_t most_ms = s->timeout_ms * 2 / 3;
+
+    return wanted_ms < most_ms ? wanted_ms : most_ms;
+}
+
+void hf__zk_proved(struct session *s, int64_t sent_ns)
+{
+    pthread_mutex_lock(&s->zk->mutex);
+    if (sent_ns > s->proved_ns)
+        s->proved_ns = sent_ns;
+    pthread_mutex_unlock(&s->zk->mutex);
+}

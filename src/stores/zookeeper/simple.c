@@ -1,0 +1,161 @@
+/* The lock that is not fair (fair=no), as the textbook has it: one ephemeral node that everybody
+ * tries to create and everybody else watches. With each release the server tells all who wait, and
+ * all try: the herd. It gives way to the queue of the fair lock, if that is used for the same name.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "doorman/doorman.h"
+#include "stores/zookeeper/zk.h"
+#include "util/banned.h"
+
+static int create(struct bidding *b, const char *path, int64_t deadline_ns, struct call *call)
+{
+    int rc = hf__zk_make(b->session, path, b->data, ZOO_EPHEMERAL, deadline_ns, call);
+
+    for (int i = 0; rc == ZNONODE && i < 3; i++) {
+        call->done = false;
+        rc = hf__zk_make_directory(b->session, b->directory, deadline_ns);
+        if (rc == ZOK)
+            rc = hf__zk_make(b->session, path, b->data, ZOO_EPHEMERAL, deadline_ns, call);
+    }
+    return rc;
+}
+
+/* Whether the node that is there is ours: of our session, and made after nothing else of ours. */
+static int recognise(struct bidding *b, const char *path, int64_t deadline_ns, struct call *call)
+{
+    int rc = hf__zk_get(b->session, path, deadline_ns, call);
+
+    if (rc == ZOK &&
+        (call->stat.ephemeralOwner != b->session->id || strcmp(call->text, b->data) != 0))
+        rc = ZNODEEXISTS;
+    return rc;
+}
+
+static int take(struct bidding *b, const char *path, int64_t deadline_ns)
+{
+    struct call *call = hf__zk_call_new();
+    int rc = ZNONODE;
+
+    if (call == NULL)
+        return ZSYSTEMERROR;
+    if (b->unsure)
+        rc = recognise(b, path, deadline_ns, call);
+    if (rc == ZNONODE) {
+        hf__zk_call_free(call);
+        call = hf__zk_call_new();
+        rc = call != NULL ? create(b, path, deadline_ns, call) : ZSYSTEMERROR;
+    }
+    pthread_mutex_lock(&b->zk->mutex);
+    b->unsure = hf__zk_may_be_applied(rc);
+    if (rc == ZOK) {
+        b->path = strdup(path);
+        b->generation = (uint64_t)call->stat.czxid;
+        b->claimed = b->ttl_ms > 0;
+        b->state = b->path != NULL && b->state == HF__ZK_JOINING ? HF__ZK_JOINED : b->state;
+    }
+    pthread_mutex_unlock(&b->zk->mutex);
+    hf__zk_call_free(call);
+    return rc;
+}
+
+static void wait_for(struct bidding *b, const struct hf__bid *bid, struct hf__answer *ret)
+{
+    struct zk *zk = b->zk;
+
+    pthread_mutex_lock(&zk->mutex);
+    *ret = (struct hf__answer){.verdict = bid->queue ? HF__QUEUED : HF__BUSY,
+                               .lease_ms = hf__provisional_lease_ms(b->ttl_ms),
+                               .ask_again_ms = 5000,
+                               .sent_ns = ret->sent_ns};
+    b->until_ns = hf__now_ns(zk->base.host->env) + hf__own_lease_ms(b->ttl_ms) * HF__NS_PER_MS;
+    hf__zk_set_timer(b, b->until_ns);
+    if (!bid->queue)
+        hf__zk_spend(b, 0);
+    pthread_mutex_unlock(&zk->mutex);
+}
+
+/* Somebody of the fair lock is there: our node goes again. ZOK: it was deleted. */
+static int give_way(struct bidding *b, int64_t deadline_ns)
+{
+    int rc = hf__zk_delete(b->session, b->path, deadline_ns);
+
+    if (rc != ZOK && rc != ZNONODE)
+        return rc;
+    pthread_mutex_lock(&b->zk->mutex);
+    free(b->path);
+    b->path = NULL;
+    b->state = b->state == HF__ZK_JOINED ? HF__ZK_JOINING : b->state;
+    pthread_mutex_unlock(&b->zk->mutex);
+    return ZOK;
+}
+
+static int spent(struct bidding *b, struct hf__answer *ret)
+{
+    pthread_mutex_lock(&b->zk->mutex);
+    hf__zk_spend(b, b->retire_ms);
+    pthread_mutex_unlock(&b->zk->mutex);
+    *ret = (struct hf__answer){.verdict = HF__WITHDRAWN, .sent_ns = ret->sent_ns};
+    return 0;
+}
+
+/* 1: try again. */
+static int once(struct bidding *b, const struct hf__bid *bid, int64_t deadline_ns,
+                struct hf__answer *ret_answer, hf_error *err)
+{
+    char path[HF__ZK_PATH_MAX + 16];
+    struct standing at = {0};
+    int rc = ZOK;
+
+    snprintf(path, sizeof path, "%s/%s", b->directory, HF__ZK_SIMPLE);
+    if (b->path == NULL)
+        rc = take(b, path, deadline_ns);
+    if (rc == ZOK) {
+        rc = hf__zk_stand(b, deadline_ns, &at);
+        if (rc == ZOK && !at.present)
+            return spent(b, ret_answer);
+        if (rc == ZOK && at.blocker[0] == '\0') {
+            hf__zk_granted(b, ret_answer);
+            return 0;
+        }
+        if (rc == ZOK)
+            rc = give_way(b, deadline_ns);
+        if (rc == ZOK)
+            snprintf(path, sizeof path, "%s", at.blocker);
+    } else if (rc == ZNODEEXISTS) {
+        rc = ZOK;
+    }
+    if (rc == ZOK && bid->queue)
+        rc = hf__zk_watch(b, path, deadline_ns);
+    if (rc == ZNONODE)
+        return 1;
+    if (rc != ZOK)
+        return hf__zk_fail(err, rc, "create");
+    wait_for(b, bid, ret_answer);
+    return 0;
+}
+
+int hf__zk_simple_ask(struct bidding *b, const struct hf__bid *bid, int64_t deadline_ns,
+                      struct hf__answer *ret_answer, hf_error *err)
+{
+    int r = 1;
+
+    if (b->state != HF__ZK_JOINING && b->state != HF__ZK_JOINED)
+        return spent(b, ret_answer);
+    if (b->session == NULL) {
+        struct session *s;
+        int code = hf__zk_hold_session(b, deadline_ns, &s, err);
+        if (code != 0)
+            return code;
+        pthread_mutex_lock(&b->zk->mutex);
+        b->session = s;
+        pthread_mutex_unlock(&b->zk->mutex);
+    } else if (!hf__zk_await(b->session, deadline_ns)) {
+        return hf__fail(err, HF_UNAVAILABLE, "no server of %s answers", b->zk->hosts);
+    }
+    while (r == 1 && hf__now_ns(b->zk->base.host->env) < deadline_ns)
+        r = once(b, bid, deadline_ns, ret_answer, err);
+    return r == 1 ? hf__fail(err, HF_UNKNOWN, "it changes hands too fast") : r;
+}

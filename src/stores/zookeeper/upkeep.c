@@ -1,0 +1,91 @@
+/* Setting up and purging. Directories of locks are containers, which the server removes by itself
+ * some time after the last child; where it does not, a purge does. Marks whose bid is gone are
+ * removed too. Nothing is lost with a directory: generations are transaction ids of the whole
+ * ensemble. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "stores/zookeeper/zk.h"
+#include "util/banned.h"
+
+struct purge {
+    struct zk *zk;
+    struct session *s;
+    int64_t deadline_ns, older_than_ms; /* by the wall clock */
+    uint64_t count;
+};
+
+/* Empty, and made long ago. One that is in use again by now is not empty, and stays. */
+static int purge_one(struct purge *q, const char *child, bool marks)
+{
+    char path[HF__ZK_PATH_MAX + 256];
+    struct call *node = hf__zk_call_new();
+
+    if (node == NULL)
+        return ZSYSTEMERROR;
+    snprintf(path, sizeof path, "%s%s%s/%s", q->zk->prefix, marks ? "/" : "",
+             marks ? HF__ZK_MARKS : "", child);
+    int rc = hf__zk_get(q->s, path, q->deadline_ns, node);
+    if (rc == ZOK && node->stat.numChildren == 0 && node->stat.ctime <= q->older_than_ms) {
+        rc = hf__zk_delete(q->s, path, q->deadline_ns);
+        q->count += rc == ZOK && !marks;
+    }
+    hf__zk_call_free(node);
+    return rc == ZNONODE || rc == ZNOTEMPTY ? ZOK : rc;
+}
+
+static int purge_children(struct purge *q, bool marks)
+{
+    char path[HF__ZK_PATH_MAX], name[HF_NAME_MAX];
+    struct call *list = hf__zk_call_new();
+    size_t len;
+
+    if (list == NULL)
+        return ZSYSTEMERROR;
+    snprintf(path, sizeof path, "%s%s%s", q->zk->prefix, marks ? "/" : "",
+             marks ? HF__ZK_MARKS : "");
+    int rc = hf__zk_children(q->s, path, true, q->deadline_ns, list);
+    for (int i = 0; rc == ZOK && i < list->name_count; i++) {
+        if (marks || hf__zk_unescape(list->names[i], name, &len))
+            rc = purge_one(q, list->names[i], marks);
+    }
+    hf__zk_call_free(list);
+    return rc == ZNONODE ? ZOK : rc;
+}
+
+static int set_up(struct zk *zk, struct session *s, int64_t deadline_ns)
+{
+    char path[HF__ZK_PATH_MAX];
+
+    snprintf(path, sizeof path, "%s/%s", zk->prefix, HF__ZK_MARKS);
+    return hf__zk_make_directory(s, path, deadline_ns);
+}
+
+int hf__zk_upkeep(struct hf__store *store, enum hf__upkeep what, int64_t retain_ms,
+                  int64_t deadline_ns, uint64_t *ret_count, hf_error *err)
+{
+    struct zk *zk = (struct zk *)store;
+    const struct hf_env *env = store->host->env;
+    struct purge q = {.zk = zk, .deadline_ns = deadline_ns};
+    int r = hf__zk_any_session(zk, deadline_ns, &q.s, err), rc;
+
+    if (r != 0)
+        return r;
+    q.older_than_ms = (int64_t)(env->wall_us(env->ctx) / 1000) - retain_ms;
+    if (what == HF__SETUP) {
+        rc = set_up(zk, q.s, deadline_ns);
+    } else {
+        /* A mark is of use for as long as a session of its holder may last: a day at least. */
+        int64_t marks_ms = retain_ms > 86400000 ? retain_ms : 86400000;
+        struct purge marks = q;
+        marks.older_than_ms += retain_ms - marks_ms;
+        rc = purge_children(&q, false);
+        if (rc == ZOK)
+            rc = purge_children(&marks, true);
+        if (rc == ZOK)
+            *ret_count = q.count;
+    }
+    hf__zk_unuse(q.s);
+    return rc == ZOK ? 0 : hf__zk_fail(err, rc, what == HF__SETUP ? "set up" : "purge");
+}

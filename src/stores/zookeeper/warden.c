@@ -1,0 +1,186 @@
+/* The warden: does in time what ZooKeeper would only do at the end of a session.
+ *
+ * The library keeps a session alive for as long as the process runs, whether anybody renews or not.
+ * So a bid whose lease is over by our own clock is taken out of the store here: later than its
+ * client has given it up, since that counts from before the request, and with its lock-delay in
+ * between. The warden also forgets tickets, and closes sessions that nobody uses. It starts with
+ * the first bid. */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "stores/zookeeper/zk.h"
+#include "util/banned.h"
+
+#define TRY_NS   (1000 * HF__NS_PER_MS) /* for one deletion */
+#define AGAIN_NS (100 * HF__NS_PER_MS)
+
+static int64_t now_ns(const struct zk *zk)
+{
+    return hf__now_ns(zk->base.host->env);
+}
+
+static void put_mark(struct zk *zk, struct bidding *b, int64_t deadline_ns)
+{
+    char path[HF__ZK_PATH_MAX], above[HF__ZK_PATH_MAX];
+    struct call *call = hf__zk_call_new();
+
+    if (call == NULL)
+        return;
+    hf__zk_mark_path(zk, &b->ticket, true, path, sizeof path);
+    int rc = hf__zk_make(b->session, path, "lock-delay", ZOO_PERSISTENT, deadline_ns, call);
+    if (rc == ZNONODE) {
+        call->done = false;
+        snprintf(above, sizeof above, "%s/%s", zk->prefix, HF__ZK_MARKS);
+        if (hf__zk_make_directory(b->session, above, deadline_ns) == ZOK)
+            hf__zk_make(b->session, path, "lock-delay", ZOO_PERSISTENT, deadline_ns, call);
+    }
+    hf__zk_call_free(call);
+}
+
+/* Its node goes; what cannot be reached now is tried again. Under the mutex, let go meanwhile. */
+static void take_out(struct bidding *b)
+{
+    struct zk *zk = b->zk;
+    int64_t deadline_ns = now_ns(zk) + TRY_NS;
+
+    b->state = HF__ZK_LEAVING;
+    b->busy = true;
+    pthread_mutex_unlock(&zk->mutex);
+    int rc = hf__zk_remove(b, deadline_ns);
+    pthread_mutex_lock(&zk->mutex);
+    b->busy = false;
+    pthread_cond_broadcast(&zk->changed);
+    if (rc == ZOK || rc == ZNONODE)
+        hf__zk_spend(b, b->retire_ms > 0 ? b->retire_ms : 1);
+    else
+        hf__zk_set_timer(b, now_ns(zk) + AGAIN_NS);
+}
+
+/* Everybody shall see that the holder is over and only its lock-delay lasts. */
+static void linger(struct bidding *b)
+{
+    struct zk *zk = b->zk;
+
+    b->state = HF__ZK_LINGERING;
+    b->marked = true;
+    b->until_ns += b->lock_delay_ms * HF__NS_PER_MS;
+    hf__zk_set_timer(b, b->until_ns);
+    struct session *s = b->session;
+    if (s == NULL || s->state != HF__ZK_CONNECTED)
+        return;
+    b->busy = true;
+    pthread_mutex_unlock(&zk->mutex);
+    put_mark(zk, b, now_ns(zk) + TRY_NS);
+    pthread_mutex_lock(&zk->mutex);
+    b->busy = false;
+    pthread_cond_broadcast(&zk->changed);
+}
+
+static void attend(struct bidding *b)
+{
+    struct zk *zk = b->zk;
+
+    b->refs++;
+    hf__heap_remove(&zk->timers, &b->timer);
+    if (b->busy)
+        hf__zk_set_timer(b, now_ns(zk) + 5 * HF__NS_PER_MS);
+    else if (b->state == HF__ZK_SPENT)
+        hf__zk_spend(b, 0);
+    else if (b->state == HF__ZK_JOINED && b->inside && b->claimed && b->lock_delay_ms > 0)
+        linger(b);
+    else
+        take_out(b);
+    pthread_mutex_unlock(&zk->mutex);
+    hf__zk_bidding_unref(b);
+    pthread_mutex_lock(&zk->mutex);
+}
+
+static void sleep_until(struct zk *zk, int64_t when_ns)
+{
+    int64_t left_ns = when_ns - now_ns(zk);
+    struct timespec at;
+
+    if (left_ns <= 0)
+        return;
+    clock_gettime(CLOCK_MONOTONIC, &at);
+    at.tv_sec += left_ns / 1000000000 + (at.tv_nsec + left_ns % 1000000000) / 1000000000;
+    at.tv_nsec = (at.tv_nsec + left_ns % 1000000000) % 1000000000;
+    zk->armed_ns = when_ns;
+    pthread_cond_clockwait(&zk->due, &zk->mutex, CLOCK_MONOTONIC, &at);
+    zk->armed_ns = 0; /* awake: nobody needs to call */
+}
+
+static void *run(void *arg)
+{
+    struct zk *zk = arg;
+
+    pthread_mutex_lock(&zk->mutex);
+    while (!zk->stop) {
+        struct hf__timer *timer = hf__heap_first(&zk->timers);
+        int64_t now = now_ns(zk);
+        if (timer != NULL && timer->when_ns <= now) {
+            attend((struct bidding *)((char *)timer - offsetof(struct bidding, timer)));
+            continue;
+        }
+        hf__zk_close_idle(zk, now, false);
+        if (zk->stop)
+            break;
+        timer = hf__heap_first(&zk->timers);
+        int64_t next_ns = now + HF__ZK_IDLE_MS * HF__NS_PER_MS / 4;
+        sleep_until(zk, timer != NULL && timer->when_ns < next_ns ? timer->when_ns : next_ns);
+    }
+    pthread_mutex_unlock(&zk->mutex);
+    return NULL;
+}
+
+int hf__zk_start_warden(struct zk *zk, hf_error *err)
+{
+    int r = 0;
+
+    pthread_mutex_lock(&zk->mutex);
+    if (!zk->warden_runs) {
+        sigset_t all, before;
+        sigfillset(&all);
+        pthread_sigmask(SIG_SETMASK, &all, &before);
+        r = pthread_create(&zk->warden, NULL, run, zk);
+        pthread_sigmask(SIG_SETMASK, &before, NULL);
+        zk->warden_runs = r == 0;
+    }
+    pthread_mutex_unlock(&zk->mutex);
+    return r == 0 ? 0 : hf__fail(err, HF_SYSTEM, "the store's thread cannot be started");
+}
+
+struct search {
+    bool found;
+};
+
+/* A holder that was not released by the time the client is closed has lost its lock. */
+static void look_for_delay(struct hf__link *link, void *ctx)
+{
+    struct bidding *b = (struct bidding *)link;
+    bool lost = b->state == HF__ZK_JOINED && b->inside && b->claimed;
+
+    if (b->lock_delay_ms > 0 && (lost || b->state == HF__ZK_LINGERING))
+        ((struct search *)ctx)->found = true;
+}
+
+bool hf__zk_has_delay(struct zk *zk)
+{
+    struct search search = {0};
+
+    hf__table_each(&zk->biddings, look_for_delay, &search);
+    return search.found;
+}
+
+void hf__zk_stop_warden(struct zk *zk)
+{
+    pthread_mutex_lock(&zk->mutex);
+    bool runs = zk->warden_runs;
+    zk->stop = true;
+    pthread_cond_signal(&zk->due);
+    pthread_mutex_unlock(&zk->mutex);
+    if (runs)
+        pthread_join(zk->warden, NULL);
+}

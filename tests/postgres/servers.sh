@@ -1,0 +1,98 @@
+#!/bin/sh
+# What needs the server itself to be changed: killed and started again, behind a pooler, with TLS and
+# passwords, with a proxy that loses a reply. One line a rule, "ok" or "FAIL".
+here=$(cd -P -- "$(dirname -- "$0")" && pwd) || exit 69
+# shellcheck source=tests/fleet/fleet.sh
+. "$here/../fleet/fleet.sh"
+# shellcheck source=tests/fleet/postgres.sh
+. "$here/../fleet/postgres.sh"
+failed=0
+
+check() {
+    rule=$1
+    shift
+    if "$@" >"$fleet_dir/out" 2>&1; then
+        echo "ok    $rule"
+    else
+        echo "FAIL  $rule: $*"
+        cat "$fleet_dir/out"
+        failed=1
+    fi
+}
+
+# says TEXT COMMAND...: fails, and says the text.
+says() {
+    text=$1
+    shift
+    "$@" >"$fleet_dir/said" 2>&1 && return 1
+    cat "$fleet_dir/said"
+    grep -q -e "$text" "$fleet_dir/said"
+}
+
+hf() {
+    "$HOLDFAST" "$@"
+}
+
+fleet_postgres postgres
+url=postgres://postgres@127.0.0.1:$pg_port/postgres
+
+check "setup creates the schema" hf setup -u "$url"
+check "setup once more does no harm" hf setup -u "$url"
+check "setup prints the schema" sh -c '"$HOLDFAST" setup --print -u "$1" | grep -q "FUNCTION holdfast_attempt"' - "$url"
+check "a command runs under the lock" hf run -u "$url" job -- true
+check "the socket works" hf run -u "postgres://postgres@/postgres?socket=$pg_dir&port=$pg_port" job -- true
+check "doctor finds no problem" hf doctor -u "$url"
+
+# C3, C4: the server is killed with -9 and started again.
+first=$(hf lock -u "$url" --json --never-expires crash | sed 's/.*"generation":"\([0-9]*\)".*/\1/')
+kill -9 "$pg_pid"
+wait "$pg_pid" 2>/dev/null
+check "a server that is gone is told" says 'postgres' hf run -u "$url?op_timeout=300ms" crash -- true
+fleet_until sh -c '! kill -0 "$(head -1 "$1/data/postmaster.pid")"' - "$pg_dir"
+fleet_start_postgres
+check "c3_never_expiring_lock_survives_a_crash" says 'somebody else holds it' hf lock -u "$url" -n --ttl 5s crash
+ticket=$(hf show -u "$url" --json crash | sed -n 's/.*"ticket":"\([0-9a-f]*\)".*/\1/p' | head -1)
+check "it is broken by its ticket" hf break -u "$url" --now --ticket "$ticket" crash
+second=$(hf lock -u "$url" --json --ttl 5s crash | sed 's/.*"generation":"\([0-9]*\)".*/\1/')
+check "c4_generation_rises_over_a_crash" test "$second" -gt "$first"
+
+# C6: the reply to the attempt is lost after the commit.
+"$here/losing_proxy.py" "$fleet_dir/port" "$pg_port" "$fleet_dir/cut" >/dev/null 2>&1 &
+fleet_pids="$! $fleet_pids"
+fleet_until test -e "$fleet_dir/port"
+proxy=postgres://postgres@127.0.0.1:$(cat "$fleet_dir/port")/postgres
+touch "$fleet_dir/cut"
+check "c6_lost_commit_reply_is_asked_for_again" hf run -u "$proxy" lost -- true
+check "c6_the_reply_was_lost_indeed" test ! -e "$fleet_dir/cut"
+check "c6_nothing_is_left" test "$(fleet_psql -d postgres -At -c "SELECT count(*) FROM holdfast_holder WHERE name = 'lost'")" = 0
+
+# A pooler in transaction mode.
+fleet_pgbouncer transaction
+pooled=postgres://postgres@127.0.0.1:$bouncer_port/postgres
+check "c1_leases_work_behind_a_pooler" hf run -u "$pooled" pooled -- "$HOLDFAST" run -u "$pooled" pooled2 -- true
+check "doctor sees the pooler" sh -c '"$HOLDFAST" doctor -u "$1" | grep -q "a pooler stands between"' - "$pooled"
+
+# TLS and passwords.
+(cd "$pg_dir/data" && openssl req -x509 -newkey rsa:2048 -nodes -keyout server.key -out server.crt -days 2 \
+    -subj /CN=localhost -addext 'subjectAltName = DNS:localhost') >/dev/null 2>&1
+chmod 600 "$pg_dir/data/server.key"
+[ "$(id -u)" -ne 0 ] || chown postgres:postgres "$pg_dir/data/server.key" "$pg_dir/data/server.crt"
+fleet_psql -d postgres -c "CREATE ROLE safe LOGIN PASSWORD 'secret'" -c "GRANT ALL ON ALL TABLES IN SCHEMA public TO safe" \
+    -c "GRANT ALL ON ALL SEQUENCES IN SCHEMA public TO safe" -c "ALTER SYSTEM SET ssl = on"
+echo "hostssl all safe 127.0.0.1/32 scram-sha-256" >"$pg_dir/data/pg_hba.conf"
+echo "host all postgres 127.0.0.1/32 trust" >>"$pg_dir/data/pg_hba.conf"
+echo "local all all trust" >>"$pg_dir/data/pg_hba.conf"
+fleet_psql -d postgres -c 'SELECT pg_reload_conf()' >/dev/null
+fleet_until sh -c '"$1" -X -At -h "$2" -p "$3" -U postgres -d postgres -c "SHOW ssl" | grep -q on' - "$pg_bin/psql" "$pg_dir" "$pg_port"
+echo secret >"$fleet_dir/password"
+echo "localhost:$pg_port:*:safe:secret" >"$fleet_dir/pgpass"
+echo "wrong" >"$fleet_dir/wrong"
+chmod 600 "$fleet_dir/password" "$fleet_dir/pgpass" "$fleet_dir/wrong"
+safe="postgres://safe@localhost:$pg_port/postgres?tls=verify"
+check "tls=verify with the right authority" hf run -u "$safe&tls_ca=$pg_dir/data/server.crt&password_file=$fleet_dir/password" tls -- true
+check "a password file of PostgreSQL's own form" hf run -u "$safe&tls_ca=$pg_dir/data/server.crt&passfile=$fleet_dir/pgpass" tls -- true
+check "tls=verify refuses an unknown authority" says 'certificate' hf run -u "$safe&password_file=$fleet_dir/password&op_timeout=500ms" tls -- true
+check "tls=verify refuses another host name" says 'host name' hf run -u "postgres://safe@127.0.0.1:$pg_port/postgres?tls=verify&tls_ca=$pg_dir/data/server.crt&password_file=$fleet_dir/password&op_timeout=500ms" tls -- true
+check "tls=insecure takes any" hf run -u "postgres://safe@localhost:$pg_port/postgres?tls=insecure&password_file=$fleet_dir/password" tls -- true
+check "a wrong password is told, and not shown" says 'check user and password' hf run -u "$safe&tls_ca=$pg_dir/data/server.crt&password_file=$fleet_dir/wrong" tls -- true
+exit "$failed"

@@ -1,0 +1,236 @@
+/* hold=session and hold=advisory: what a lock that lives as long as a connection owes its user. */
+#include <libpq-fe.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "holdfast.h"
+#include "lib/check.h"
+
+#define AWAIT_MS 15000
+
+struct fixture {
+    PGconn *admin;
+    const char *hold;
+    hf_error err;
+};
+
+static int64_t number(struct fixture *f, const char *sql)
+{
+    PGresult *result = PQexec(f->admin, sql);
+
+    if (PQresultStatus(result) != PGRES_TUPLES_OK)
+        fail_msg("%s: %s", sql, PQerrorMessage(f->admin));
+    int64_t n = strtoll(PQgetvalue(result, 0, 0), NULL, 10);
+    PQclear(result);
+    return n;
+}
+
+static void await(struct fixture *f, const char *sql, int64_t wanted)
+{
+    for (int i = 0; i < AWAIT_MS / 5; i++) {
+        if (number(f, sql) == wanted)
+            return;
+        nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+    }
+    fail_msg("waited for %lld from %s", (long long)wanted, sql);
+}
+
+static hf_client *open_at(struct fixture *f, const char *server, const char *options)
+{
+    hf_client *client = NULL;
+    char url[200];
+
+    snprintf(url, sizeof url, "postgres://postgres@%s/postgres?hold=%s%s", server, f->hold,
+             options);
+    if (hf_open(url, NULL, &client, &f->err) != 0)
+        fail_msg("%s", f->err.text);
+    return client;
+}
+
+static hf_client *open_client(struct fixture *f)
+{
+    return open_at(f, getenv("HOLDFAST_TEST_POSTGRES"), "&op_timeout=2s");
+}
+
+static int take(struct fixture *f, hf_client *client, const char *name, int64_t wait_ms,
+                hf_lock **ret_lock)
+{
+    static uint64_t owner = 100;
+    hf_options opt = HF_OPTIONS_INIT;
+
+    opt.wait_ms = wait_ms;
+    opt.owner = ++owner;
+    return hf_acquire(client, name, HF_NTS, &opt, ret_lock, &f->err);
+}
+
+static void check_code(const struct fixture *f, int got, int wanted)
+{
+    if (got != wanted)
+        fail_msg("got %d, wanted %d: %s", got, wanted, f->err.text);
+}
+
+#define KILL \
+    "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE query LIKE '/*holdfast%'"
+
+static void c7_lost_connection_is_lost_at_once_and_told_by_the_descriptor(void **state)
+{
+    struct fixture *f = *state;
+    hf_client *client = open_client(f);
+    hf_lock *lock;
+
+    check_code(f, take(f, client, "lost", 0, &lock), 0);
+    struct pollfd fd = {.fd = hf_lock_fd(lock), .events = POLLIN};
+    assert_true(number(f, KILL) > 0);
+    check_number("told", poll(&fd, 1, AWAIT_MS), 1);
+    check_number("state", hf_lock_state(lock), HF_STATE_LOST);
+    check_code(f, hf_lock_release(lock, &f->err), HF_STALE);
+    check_code(f, take(f, client, "lost", 0, &lock), 0);
+    check_code(f, hf_lock_release(lock, &f->err), 0);
+    hf_close(client);
+}
+
+static void c5_waiter_that_was_killed_is_not_granted(void **state)
+{
+    struct fixture *f = *state;
+    int ready[2];
+    hf_lock *lock;
+
+    assert_int_equal(pipe(ready), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        struct fixture own = {.hold = f->hold};
+        hf_client *waiter = open_client(&own);
+        char go;
+        if (read(ready[0], &go, 1) == 1)
+            take(&own, waiter, "dead", HF_FOREVER, &lock);
+        _exit(0);
+    }
+    hf_client *client = open_client(f);
+    check_code(f, take(f, client, "dead", 0, &lock), 0);
+    assert_int_equal(write(ready[1], "x", 1), 1);
+    await(f,
+          "SELECT count(*) FROM pg_locks WHERE locktype IN ('advisory', 'transactionid') AND NOT "
+          "granted",
+          1);
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+    await(f,
+          "SELECT count(*) FROM pg_locks WHERE locktype IN ('advisory', 'transactionid') AND NOT "
+          "granted",
+          0);
+    check_code(f, hf_lock_release(lock, &f->err), 0);
+    check_code(f, take(f, client, "dead", AWAIT_MS, &lock), 0);
+    check_code(f, hf_lock_release(lock, &f->err), 0);
+    hf_close(client);
+    close(ready[0]);
+    close(ready[1]);
+}
+
+static void connections_are_bounded(void **state)
+{
+    struct fixture *f = *state;
+    hf_client *client =
+        open_at(f, getenv("HOLDFAST_TEST_POSTGRES"), "&max_held=2&op_timeout=300ms");
+    hf_lock *locks[3];
+
+    check_code(f, take(f, client, "a", 0, &locks[0]), 0);
+    check_code(f, take(f, client, "b", 0, &locks[1]), 0);
+    check_code(f, take(f, client, "c", 0, &locks[2]), HF_UNAVAILABLE);
+    check_contains("bound", f->err.text, "max_held");
+    check_code(f, hf_lock_release(locks[0], &f->err), 0);
+    check_code(f, take(f, client, "c", 0, &locks[2]), 0);
+    hf_close(client);
+    hf_lock_release(locks[1], NULL);
+    hf_lock_release(locks[2], NULL);
+}
+
+static void a_pooler_is_refused(void **state)
+{
+    struct fixture *f = *state;
+    hf_client *client = open_at(f, getenv("HOLDFAST_TEST_PGBOUNCER"), "");
+    hf_lock *lock;
+
+    check_code(f, take(f, client, "x", 0, &lock), HF_DENIED);
+    check_contains("pooler", f->err.text, "a pooler stands between");
+    hf_close(client);
+}
+
+static void what_needs_a_lease_is_refused(void **state)
+{
+    struct fixture *f = *state;
+    hf_client *client = open_client(f);
+    hf_options opt = HF_OPTIONS_INIT;
+    hf_lock *lock;
+
+    opt.max_hold_ms = 1000;
+    check_code(f, hf_acquire(client, "x", HF_NTS, &opt, &lock, &f->err), HF_UNSUPPORTED);
+    check_code(f, take(f, client, "x", 0, &lock), 0);
+    check_code(f, hf_lock_detach(lock, &f->err), HF_UNSUPPORTED);
+    check_code(f, hf_lock_release(lock, &f->err), 0);
+    hf_close(client);
+}
+
+static void c4_rollback_does_not_repeat_a_generation(void **state)
+{
+    struct fixture *f = *state;
+    hf_client *client = open_client(f);
+    uint64_t first = 0, second = 0;
+    hf_lock *lock;
+
+    check_code(f, take(f, client, "token", 0, &lock), 0);
+    hf_lock_generation(lock, &first);
+    struct pollfd fd = {.fd = hf_lock_fd(lock), .events = POLLIN};
+    assert_true(number(f, KILL) > 0);
+    check_number("told", poll(&fd, 1, AWAIT_MS), 1);
+    hf_lock_release(lock, NULL);
+    check_code(f, take(f, client, "token", AWAIT_MS, &lock), 0);
+    hf_lock_generation(lock, &second);
+    assert_true(second > first && first > 0);
+    check_code(f, hf_lock_release(lock, &f->err), 0);
+    hf_close(client);
+}
+
+static int setup(void **state)
+{
+    struct fixture *f = calloc(1, sizeof *f);
+    const char *keywords[] = {"host", "port", "user", "dbname", NULL};
+    const char *values[] = {getenv("HOLDFAST_TEST_POSTGRES_DIR"),
+                            strchr(getenv("HOLDFAST_TEST_POSTGRES"), ':') + 1, "postgres",
+                            "postgres", NULL};
+
+    assert_non_null(f);
+    f->hold = getenv("HOLDFAST_TEST_HOLD");
+    f->admin = PQconnectdbParams(keywords, values, 0);
+    assert_int_equal(PQstatus(f->admin), CONNECTION_OK);
+    *state = f;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *f = *state;
+
+    PQfinish(f->admin);
+    free(f);
+    return 0;
+}
+
+int main(void)
+{
+#define CASE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        CASE(c7_lost_connection_is_lost_at_once_and_told_by_the_descriptor),
+        CASE(c5_waiter_that_was_killed_is_not_granted),
+        CASE(connections_are_bounded),
+        CASE(a_pooler_is_refused),
+        CASE(what_needs_a_lease_is_refused),
+        CASE(c4_rollback_does_not_repeat_a_generation),
+    };
+
+    return cmocka_run_group_tests_name("postgres_hold", tests, NULL, NULL);
+}

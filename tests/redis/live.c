@@ -1,0 +1,263 @@
+/* See live.h. */
+#include "redis/live.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+redisContext *stranger(void)
+{
+    redisContext *redis = redisConnectUnix(getenv("HOLDFAST_TEST_REDIS_SOCKET"));
+
+    assert_true(redis != NULL && redis->err == 0);
+    return redis;
+}
+
+static redisReply *ask_list(redisContext *redis, const char *format, va_list words)
+{
+    redisReply *reply = redisvCommand(redis, format, words);
+
+    if (reply == NULL || reply->type == REDIS_REPLY_ERROR)
+        fail_msg("%s: %s", format, reply != NULL ? reply->str : redis->errstr);
+    return reply;
+}
+
+redisReply *ask(redisContext *redis, const char *format, ...)
+{
+    va_list words;
+
+    va_start(words, format);
+    redisReply *reply = ask_list(redis, format, words);
+    va_end(words);
+    return reply;
+}
+
+long long ask_number(redisContext *redis, const char *format, ...)
+{
+    va_list words;
+
+    va_start(words, format);
+    redisReply *reply = ask_list(redis, format, words);
+    va_end(words);
+    long long number = reply->integer;
+    freeReplyObject(reply);
+    return number;
+}
+
+char *ask_text(redisContext *redis, const char *format, ...)
+{
+    va_list words;
+
+    va_start(words, format);
+    redisReply *reply = ask_list(redis, format, words);
+    va_end(words);
+    char *text = reply->str != NULL ? strdup(reply->str) : NULL;
+    freeReplyObject(reply);
+    return text;
+}
+
+const char *url_of(int port, const char *options)
+{
+    static __thread char url[400];
+    const char *server = getenv("HOLDFAST_TEST_REDIS");
+
+    if (port == 0)
+        snprintf(url, sizeof url, "redis://%s/0?%s", server, options);
+    else
+        snprintf(url, sizeof url, "redis://127.0.0.1:%d/0?%s", port, options);
+    if (options[0] == '\0')
+        url[strlen(url) - 1] = '\0';
+    return url;
+}
+
+int free_port(void)
+{
+    struct sockaddr_in here = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof here;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    assert_int_equal(bind(fd, (struct sockaddr *)&here, size), 0);
+    getsockname(fd, (struct sockaddr *)&here, &size);
+    close(fd);
+    return ntohs(here.sin_port);
+}
+
+static int answers(void *ctx)
+{
+    struct server *s = ctx;
+    redisContext *redis = redisConnect("127.0.0.1", s->port);
+    redisReply *reply = redis->err == 0 ? redisCommand(redis, "PING") : NULL;
+    bool yes = reply != NULL;
+
+    freeReplyObject(reply);
+    redisFree(redis);
+    return yes;
+}
+
+static void become_server(const struct server *s, const char *const *options)
+{
+    char port[16];
+    const char *argv[40] = {
+        "redis-server", "--bind", "127.0.0.1 127.0.0.2", "--port", port, "--dir", s->dir,
+        "--save",       "",       "--daemonize",         "no"};
+    int argc = 11, null = open("/dev/null", O_RDWR);
+
+    snprintf(port, sizeof port, "%d", s->port);
+    while (options != NULL && *options != NULL)
+        argv[argc++] = *options++;
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* it ends with a test that fails, too */
+    dup2(null, 0);
+    dup2(null, 1);
+    dup2(null, 2);
+    execvp(argv[0], (char *const *)argv);
+    _exit(127);
+}
+
+void server_start(struct server *s, const char *const *options)
+{
+    if (s->dir[0] == '\0') {
+        snprintf(s->dir, sizeof s->dir, "/tmp/holdfast-redis.XXXXXX");
+        assert_non_null(mkdtemp(s->dir));
+    }
+    if (s->port == 0)
+        s->port = free_port();
+    s->pid = fork();
+    if (s->pid == 0)
+        become_server(s, options);
+    await("a redis-server to answer", answers, s);
+}
+
+void server_kill(struct server *s)
+{
+    kill(s->pid, SIGKILL);
+    waitpid(s->pid, NULL, 0);
+    s->pid = 0;
+}
+
+void server_clear(struct server *s)
+{
+    char command[100];
+
+    if (s->pid > 0)
+        server_kill(s);
+    snprintf(command, sizeof command, "rm -rf '%s'", s->dir);
+    assert_int_equal(system(command), 0);
+}
+
+redisContext *server_stranger(const struct server *s)
+{
+    redisContext *redis = redisConnect("127.0.0.1", s->port);
+
+    assert_int_equal(redis->err, 0);
+    return redis;
+}
+
+hf_client *open_at(const char *url)
+{
+    hf_client *client = NULL;
+    hf_error err;
+
+    if (hf_open(url, NULL, &client, &err) != HF_OK)
+        fail_msg("open: %s", err.text);
+    return client;
+}
+
+hf_client *open_live(const char *options)
+{
+    return open_at(url_of(0, options));
+}
+
+int try_lock(hf_client *client, const char *name, int64_t ttl_ms, hf_lock **ret_lock)
+{
+    hf_options opt = HF_OPTIONS_INIT;
+
+    opt.ttl_ms = ttl_ms;
+    opt.wait_ms = 0;
+    return hf_acquire(client, name, HF_NTS, &opt, ret_lock, NULL);
+}
+
+static void *acquire(void *arg)
+{
+    struct waiter *w = arg;
+
+    w->result = hf_acquire(w->client, w->name, HF_NTS, &w->opt, &w->lock, &w->err);
+    w->got_ms = now_ms();
+    return NULL;
+}
+
+void wait_in_thread(struct waiter *w, hf_client *client, const char *name)
+{
+    w->client = client;
+    w->name = name;
+    if (w->opt.size == 0)
+        w->opt = (hf_options)HF_OPTIONS_INIT;
+    assert_int_equal(pthread_create(&w->thread, NULL, acquire, w), 0);
+}
+
+int join_waiter(struct waiter *w)
+{
+    pthread_join(w->thread, NULL);
+    return w->result;
+}
+
+int64_t now_ms(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+void await(const char *what, int (*is_true)(void *), void *ctx)
+{
+    int64_t until_ms = now_ms() + 10000;
+
+    while (!is_true(ctx)) {
+        if (now_ms() > until_ms)
+            fail_msg("waited in vain: %s", what);
+        usleep(2000);
+    }
+}
+
+struct queue {
+    hf_client *client;
+    const char *name;
+    size_t count;
+};
+
+static int has_waiting(void *ctx)
+{
+    const struct queue *q = ctx;
+    hf_query query = {.size = sizeof query, .name = q->name, .name_len = HF_NTS};
+    hf_view *view = NULL;
+    size_t waiting = 0;
+
+    if (hf_inspect(q->client, &query, &view, NULL) != HF_OK)
+        return 0;
+    for (size_t i = 0; i < hf_view_count(view); i++)
+        waiting += hf_view_entry(view, i)->place == HF_PLACE_WAITING;
+    hf_view_free(view);
+    return waiting == q->count;
+}
+
+void await_waiting(hf_client *client, const char *name, size_t count)
+{
+    await("waiters in the queue", has_waiting, &(struct queue){client, name, count});
+}
+
+static int is_lost(void *lock)
+{
+    return hf_lock_state(lock) == HF_STATE_LOST;
+}
+
+void await_lost(hf_lock *lock)
+{
+    await("the lock to be lost", is_lost, lock);
+}

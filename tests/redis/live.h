@@ -1,0 +1,70 @@
+/* What the tests against a real server share: the server as a stranger sees it, and small helpers.
+ * The server is the one of tests/fleet/with-redis. */
+#ifndef TESTS_REDIS_LIVE_H
+#define TESTS_REDIS_LIVE_H
+
+#include <hiredis/hiredis.h>
+#include <pthread.h>
+
+#include "holdfast.h"
+#include "lib/check.h"
+
+/* A plain connection, by which the test acts as a stranger. */
+redisContext *stranger(void);
+
+/* One command; fails the test if the server refuses it. Free the reply. */
+redisReply *ask(redisContext *redis, const char *format, ...);
+
+/* The same, for its number, or its text (NULL: nil; free it). */
+long long ask_number(redisContext *redis, const char *format, ...);
+char *ask_text(redisContext *redis, const char *format, ...);
+
+/* "redis://127.0.0.1:<port>/0?<options>"; port 0: the server's own. Static storage per thread. */
+const char *url_of(int port, const char *options);
+
+int free_port(void);
+
+/* Another server, on loopback and in a directory that is thrown away. */
+struct server {
+    int pid, port;
+    char dir[64];
+};
+
+/* Starts it, with more options; `s->dir` "" makes a new one, else it starts on what is there. */
+void server_start(struct server *s, const char *const *options);
+void server_kill(struct server *s);  /* at once */
+void server_clear(struct server *s); /* kills it and removes its directory */
+redisContext *server_stranger(const struct server *s);
+
+hf_client *open_at(const char *url);
+hf_client *open_live(const char *options); /* at the server itself */
+
+/* Takes a lock without waiting; the code that comes of it. */
+int try_lock(hf_client *client, const char *name, int64_t ttl_ms, hf_lock **ret_lock);
+
+/* An acquire on a thread of its own. */
+struct waiter {
+    hf_client *client;
+    const char *name;
+    hf_options opt;
+    pthread_t thread;
+    int result;
+    hf_lock *lock;
+    hf_error err;
+    int64_t got_ms;
+};
+void wait_in_thread(struct waiter *w, hf_client *client, const char *name);
+int join_waiter(struct waiter *w);
+
+int64_t now_ms(void);
+
+/* Waits, 10 s at most, until `true` comes; fails the test otherwise. */
+void await(const char *what, int (*is_true)(void *), void *ctx);
+
+/* Until so many wait for the lock. */
+void await_waiting(hf_client *client, const char *name, size_t count);
+
+/* Until the lock says LOST. */
+void await_lost(hf_lock *lock);
+
+#endif

@@ -1,0 +1,268 @@
+/* Getting in: what a URL may say, and which servers are refused, with a sentence that helps and
+ * never with a password in it. */
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "lib/proxy.h"
+#include "redis/live.h"
+
+static redisContext *redis;
+
+static int set_up(void **state)
+{
+    (void)state;
+    redis = stranger();
+    freeReplyObject(ask(redis, "FLUSHALL"));
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    redisFree(redis);
+    return 0;
+}
+
+static void expect_open(const char *url, int code, const char *text)
+{
+    hf_client *client = NULL;
+    hf_error err = {0};
+    int got = hf_open(url, NULL, &client, &err);
+
+    check_number(url, got, code);
+    if (code != HF_OK)
+        check_contains(url, err.text, text);
+    check_lacks(url, err.text, "s3cret");
+    hf_close(client);
+}
+
+static void urls_that_cannot_be_meant_are_refused(void **state)
+{
+    static const struct {
+        const char *url, *text;
+    } bad[] = {
+        {"redis://h1,h2/0", "one server"},
+        {"redis://h/abc", "number of a database"},
+        {"redis://u@h/0", "no password"},
+        {"redis://:s3cret@h/0?password_file=/x", "twice"},
+        {"redis://h/0?password_file=/does/not/exist", "cannot be read"},
+        {"redis://h/0?password_env=HOLDFAST_NO_SUCH_VARIABLE", "no such environment"},
+        {"redis://h/0?key_format=abc", "%s"},
+        {"redis://h/0?key_format=%25s%25s", "%s"},
+        {"redis://h/0?mode=push-me", "push or poll"},
+        {"redis://h/0?force=all", "evicting"},
+        {"redis://h/0?tls=verify", "rediss://"},
+        {"rediss://h/0?tls=off", "verify or insecure"},
+        {"rediss://h/0?tls_ca=/does/not/exist", "tls_ca"},
+        {"redis+unix://h/x", "whole path"},
+        {"redis://h/0?client_name=a%20b", "client_name"},
+        {"redis://h/0?max_active=0", "max_active"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(bad); i++)
+        expect_open(bad[i].url,
+                    HF_INVALID +
+                        (strstr(bad[i].url, "file=/does") != NULL ? HF_DENIED - HF_INVALID : 0),
+                    bad[i].text);
+}
+
+static void wrong_password_is_denied_and_not_shown(void **state)
+{
+    char url[200], path[] = "/tmp/holdfast-password.XXXXXX";
+    const char *server = getenv("HOLDFAST_TEST_REDIS");
+    int fd = mkstemp(path);
+
+    (void)state;
+    assert_int_equal(write(fd, "s3cret\n", 7), 7);
+    close(fd);
+    setenv("HOLDFAST_TEST_PASSWORD", "s3cret", 1);
+    freeReplyObject(ask(redis, "CONFIG SET requirepass s3cret"));
+    expect_open(url_of(0, ""), HF_DENIED, "NOAUTH");
+    snprintf(url, sizeof url, "redis://:s3cret-not@%s/0", server);
+    expect_open(url, HF_DENIED, "WRONGPASS");
+    snprintf(url, sizeof url, "redis://:s3cret@%s/0", server);
+    expect_open(url, HF_OK, NULL);
+    snprintf(url, sizeof url, "redis://default:s3cret@%s/0", server);
+    expect_open(url, HF_OK, NULL);
+    snprintf(url, sizeof url, "redis://%s/0?password_file=%s", server, path);
+    expect_open(url, HF_OK, NULL);
+    snprintf(url, sizeof url, "redis://%s/0?password_env=HOLDFAST_TEST_PASSWORD", server);
+    expect_open(url, HF_OK, NULL);
+    freeReplyObject(ask(redis, "AUTH s3cret"));
+    redisReply *reply = redisCommand(redis, "CONFIG SET requirepass %s", "");
+    freeReplyObject(reply);
+    unlink(path);
+}
+
+static void user_with_few_rights_can_lock(void **state)
+{
+    char url[200];
+    hf_error err;
+    hf_lock *lock = NULL;
+    hf_options opt = HF_OPTIONS_INIT;
+
+    (void)state;
+    opt.wait_ms = 0;
+    freeReplyObject(ask(redis, "ACL SETUSER locker on >s3cret resetchannels &holdfast.wake:* "
+                               "&__redis__:invalidate ~holdfast* -@all +@read +@write +@scripting "
+                               "+@pubsub +@connection +time +publish -@dangerous +info"));
+    snprintf(url, sizeof url, "redis://locker:s3cret@%s/0", getenv("HOLDFAST_TEST_REDIS"));
+    hf_client *client = open_at(url);
+    assert_int_equal(hf_acquire(client, "a", HF_NTS, &opt, &lock, &err), HF_OK);
+    hf_client *other = open_at(url);
+    struct waiter w = {0};
+    wait_in_thread(&w, other, "a");
+    await_waiting(client, "a", 1);
+    assert_int_equal(hf_lock_release(lock, NULL), HF_OK);
+    assert_int_equal(join_waiter(&w), HF_OK);
+    assert_int_equal(hf_lock_release(w.lock, NULL), HF_OK);
+    hf_close(other);
+
+    freeReplyObject(ask(redis, "ACL SETUSER locker -evalsha"));
+    assert_int_equal(hf_acquire(client, "a", HF_NTS, &opt, &lock, &err), HF_DENIED);
+    check_contains("text", err.text, "NOPERM");
+    hf_close(client);
+    ask_number(redis, "ACL DELUSER locker");
+}
+
+static void c1_server_that_evicts_is_refused_unless_forced(void **state)
+{
+    (void)state;
+    freeReplyObject(ask(redis, "CONFIG SET maxmemory-policy allkeys-lru"));
+    expect_open(url_of(0, ""), HF_DENIED, "noeviction");
+    expect_open(url_of(0, "force=evicting"), HF_OK, NULL);
+    freeReplyObject(ask(redis, "CONFIG SET maxmemory-policy noeviction"));
+    expect_open(url_of(0, ""), HF_OK, NULL);
+}
+
+static void cluster_node_is_refused(void **state)
+{
+    struct server server = {0};
+    char bus[16];
+
+    (void)state;
+    snprintf(bus, sizeof bus, "%d", free_port());
+    server_start(&server,
+                 (const char *const[]){"--cluster-enabled", "yes", "--cluster-port", bus, NULL});
+    expect_open(url_of(server.port, ""), HF_UNSUPPORTED, "Cluster");
+    server_clear(&server);
+}
+
+static void database_of_the_url_is_used(void **state)
+{
+    char url[100];
+    hf_lock *lock = NULL, *other = NULL;
+
+    (void)state;
+    snprintf(url, sizeof url, "redis://%s/3?client_name=tester", getenv("HOLDFAST_TEST_REDIS"));
+    hf_client *third = open_at(url), *zero = open_live("");
+    assert_int_equal(try_lock(third, "a", 30000, &lock), HF_OK);
+    assert_int_equal(try_lock(zero, "a", 30000, &other), HF_OK);
+    char *list = ask_text(redis, "CLIENT LIST");
+    check_contains("CLIENT LIST", list, "name=tester");
+    free(list);
+    hf_lock_release(lock, NULL);
+    hf_lock_release(other, NULL);
+    hf_close(third);
+    hf_close(zero);
+    snprintf(url, sizeof url, "redis://%s/9999", getenv("HOLDFAST_TEST_REDIS"));
+    expect_open(url, HF_INVALID, "no database 9999");
+}
+
+static void server_that_is_away_can_be_opened(void **state)
+{
+    struct server server = {0};
+    hf_lock *lock = NULL;
+
+    (void)state;
+    server_start(&server, NULL);
+    server_kill(&server);
+    hf_client *client = open_at(url_of(server.port, "op_timeout=300ms"));
+    assert_int_equal(try_lock(client, "a", 30000, &lock), HF_UNAVAILABLE);
+    server_start(&server, NULL);
+    assert_int_equal(try_lock(client, "a", 30000, &lock), HF_OK);
+    assert_int_equal(hf_lock_release(lock, NULL), HF_OK);
+    hf_close(client);
+    server_clear(&server);
+}
+
+static void few_connections_serve_many_threads(void **state)
+{
+    struct proxy *proxy = proxy_start(getenv("HOLDFAST_TEST_REDIS"));
+    hf_client *client = open_at(url_of(proxy_port(proxy), "max_active=2&max_idle=1&mode=poll"));
+    struct waiter w[30];
+    char names[COUNT(w)][8];
+
+    (void)state;
+    memset(w, 0, sizeof w);
+    for (size_t i = 0; i < COUNT(w); i++) {
+        snprintf(names[i], sizeof names[i], "n%zu", i);
+        wait_in_thread(&w[i], client, names[i]);
+    }
+    for (size_t i = 0; i < COUNT(w); i++) {
+        assert_int_equal(join_waiter(&w[i]), HF_OK);
+        hf_lock_release(w[i].lock, NULL);
+    }
+    char *list = ask_text(redis, "CLIENT LIST TYPE normal");
+    size_t count = 0;
+    for (const char *at = list; (at = strstr(at, "name=holdfast")) != NULL; at++)
+        count++;
+    assert_true(count <= 2);
+    free(list);
+    hf_close(client);
+    proxy_stop(proxy);
+}
+
+struct flow {
+    struct proxy *proxy;
+    size_t before;
+};
+
+static int has_flowed(void *ctx)
+{
+    const struct flow *flow = ctx;
+
+    return proxy_sent(flow->proxy) > flow->before;
+}
+
+static void pool_without_waiting_fails_at_once(void **state)
+{
+    struct flow flow = {.proxy = proxy_start(getenv("HOLDFAST_TEST_REDIS"))};
+    hf_client *client = open_at(url_of(proxy_port(flow.proxy), "max_active=1&pool_wait=no"));
+    struct waiter w = {0};
+    hf_view *view = NULL;
+    hf_error err;
+
+    (void)state;
+    proxy_set(flow.proxy, PROXY_DELAY, 500);
+    flow.before = proxy_sent(flow.proxy);
+    wait_in_thread(&w, client, "a");
+    await("the request to be on its way", has_flowed, &flow);
+    assert_int_equal(hf_inspect(client, NULL, &view, &err), HF_UNAVAILABLE);
+    check_contains("text", err.text, "in use");
+    assert_int_equal(join_waiter(&w), HF_OK);
+    proxy_set(flow.proxy, PROXY_PASS, 0);
+    assert_int_equal(hf_lock_release(w.lock, NULL), HF_OK);
+    hf_close(client);
+    proxy_stop(flow.proxy);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(urls_that_cannot_be_meant_are_refused),
+        TEST(wrong_password_is_denied_and_not_shown),
+        TEST(user_with_few_rights_can_lock),
+        TEST(c1_server_that_evicts_is_refused_unless_forced),
+        TEST(cluster_node_is_refused),
+        TEST(database_of_the_url_is_used),
+        TEST(server_that_is_away_can_be_opened),
+        TEST(few_connections_serve_many_threads),
+        TEST(pool_without_waiting_fails_at_once),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

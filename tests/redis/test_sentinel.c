@@ -1,0 +1,281 @@
+/* A master, its replica and three sentinels: finding the master, following a switch with locks
+ * held, and grants that want replicas. The servers are those of tests/fleet/with-sentinel; each
+ * test leaves them with a master and a replica, whichever is which. */
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+
+#include "live.h"
+
+static struct pair {
+    struct server master, replica; /* as they are now */
+} now;
+
+static const char *sentinels;
+
+static redisContext *sentinel(void)
+{
+    struct server one = {.port = (int)strtol(strchr(sentinels, ':') + 1, NULL, 10)};
+
+    return server_stranger(&one);
+}
+
+static const char *url_with(const char *options)
+{
+    static char url[500];
+
+    snprintf(url, sizeof url, "redis+sentinel://%s/m?op_timeout=8s%s", sentinels, options);
+    return url;
+}
+
+static int is_switched(void *ctx)
+{
+    redisContext *redis = ctx;
+    redisReply *reply = ask(redis, "SENTINEL get-master-addr-by-name m");
+    bool moved = strtol(reply->element[1]->str, NULL, 10) == now.replica.port;
+
+    freeReplyObject(reply);
+    return moved;
+}
+
+/* Whether it could take over. A server that becomes a replica hangs up on everybody: so each look
+ * has a connection of its own. */
+static int is_following(void *ctx)
+{
+    redisContext *redis = server_stranger(ctx);
+    redisReply *info = redisCommand(redis, "INFO replication");
+    bool follows = info != NULL && strstr(info->str, "role:slave") != NULL &&
+                   strstr(info->str, "master_link_status:up") != NULL;
+
+    freeReplyObject(info);
+    redisFree(redis);
+    return follows;
+}
+
+static int sentinel_is_ready(void *ctx)
+{
+    redisContext *redis = ctx;
+    redisReply *reply = redisCommand(redis, "SENTINEL failover m");
+    bool begun = reply != NULL && reply->type == REDIS_REPLY_STATUS;
+
+    freeReplyObject(reply);
+    return begun;
+}
+
+/* Sentinel's own, without a crash. It would make the old master a replica after 10 s; we do it at
+ * once. */
+static void fail_over(bool hang_up)
+{
+    redisContext *redis = sentinel(), *old = server_stranger(&now.master);
+    struct server was = now.master;
+
+    await("a failover begins", sentinel_is_ready, redis);
+    await("the master is switched", is_switched, redis);
+    freeReplyObject(ask(old, "REPLICAOF 127.0.0.1 %d", now.replica.port));
+    if (hang_up)
+        freeReplyObject(ask(old, "CLIENT KILL TYPE normal"));
+    redisFree(redis);
+    redisFree(old);
+    now.master = now.replica;
+    now.replica = was;
+}
+
+static int settle(void **state)
+{
+    (void)state;
+    await("the replica follows", is_following, &now.replica);
+    return 0;
+}
+
+static void c1_master_is_found_by_any_sentinel(void **state)
+{
+    char url[500];
+    hf_lock *lock;
+
+    (void)state;
+    snprintf(url, sizeof url, "redis+sentinel://127.0.0.1:1,%s/m", sentinels);
+    hf_client *client = open_at(url);
+    assert_int_equal(try_lock(client, "found", 20000, &lock), 0);
+    redisContext *redis = server_stranger(&now.master);
+    assert_int_equal(ask_number(redis, "EXISTS holdfast:found"), 1);
+    redisFree(redis);
+    assert_int_equal(hf_lock_release(lock, NULL), 0);
+    hf_close(client);
+}
+
+static void c1_unknown_master_is_told_as_such(void **state)
+{
+    char url[500];
+    hf_client *client;
+    hf_lock *lock;
+    hf_error err;
+    hf_options opt = HF_OPTIONS_INIT;
+
+    (void)state;
+    snprintf(url, sizeof url, "redis+sentinel://%s/nobody?op_timeout=300ms", sentinels);
+    assert_int_equal(hf_open(url, NULL, &client, &err), 0);
+    opt.wait_ms = 0;
+    assert_int_equal(hf_acquire(client, "x", HF_NTS, &opt, &lock, &err), HF_UNAVAILABLE);
+    check_contains("error", err.text, "knows no such master");
+    hf_close(client);
+    assert_int_equal(hf_open("redis+sentinel://127.0.0.1:1", NULL, &client, &err), HF_INVALID);
+}
+
+static void c1_sentinels_have_a_password_of_their_own(void **state)
+{
+    redisContext *redis = sentinel();
+    char url[500];
+    hf_client *client;
+    hf_lock *lock;
+    hf_error err;
+
+    (void)state;
+    freeReplyObject(ask(redis, "ACL SETUSER default resetpass >sesame"));
+    snprintf(url, sizeof url, "redis+sentinel://%.*s/m?op_timeout=2s", (int)strcspn(sentinels, ","),
+             sentinels);
+    assert_int_equal(hf_open(url, NULL, &client, &err), HF_DENIED);
+    setenv("HOLDFAST_TEST_SESAME", "sesame", 1);
+    strcat(url, "&sentinel_password_env=HOLDFAST_TEST_SESAME");
+    client = open_at(url);
+    assert_int_equal(try_lock(client, "auth", 20000, &lock), 0);
+    assert_int_equal(hf_lock_release(lock, NULL), 0);
+    hf_close(client);
+    freeReplyObject(ask(redis, "ACL SETUSER default nopass"));
+    redisFree(redis);
+}
+
+static int has_key(void *ctx)
+{
+    return (int)ask_number(ctx, "EXISTS holdfast:kept");
+}
+
+static void c7_lock_that_the_new_master_knows_stays_held(void **state)
+{
+    hf_client *client = open_at(url_with("")), *other = open_at(url_with(""));
+    redisContext *replica = server_stranger(&now.replica);
+    hf_lock *lock, *none;
+
+    (void)state;
+    assert_int_equal(try_lock(client, "kept", 6000, &lock), 0);
+    await("the replica has the key", has_key, replica);
+    redisFree(replica);
+    fail_over(false);
+    assert_int_equal(try_lock(other, "kept", 6000, &none), HF_BUSY);
+    hf_error err;
+    if (hf_lock_renew(lock, &err) != 0)
+        fail_msg("%s", err.text);
+    assert_int_equal(hf_lock_release(lock, NULL), 0);
+    /* The old master has not hung up on this client, and may say "busy" for what it has not heard. */
+    hf_close(other);
+    other = open_at(url_with(""));
+    assert_int_equal(try_lock(other, "kept", 6000, &none), 0);
+    assert_int_equal(hf_lock_release(none, NULL), 0);
+    hf_close(client);
+    hf_close(other);
+}
+
+/* What a failover can do, and what we do about it: both of a client's locks are asked about as soon
+ * as one operation has met the new master, long before their renewals are due. */
+static void c7_lock_that_the_new_master_does_not_know_is_lost(void **state)
+{
+    hf_client *client = open_at(url_with("")), *other = open_at(url_with(""));
+    redisContext *replica = server_stranger(&now.replica);
+    hf_lock *lock, *again, *third;
+
+    (void)state;
+    assert_int_equal(try_lock(client, "kept", 60000, &lock), 0);
+    await("the replica has the key", has_key, replica);
+    freeReplyObject(ask(replica, "CONFIG SET replica-read-only no"));
+    assert_int_equal(ask_number(replica, "DEL holdfast:kept"), 1); /* as if it had never come */
+    redisFree(replica);
+    fail_over(true);
+    assert_int_equal(try_lock(other, "kept", 60000, &again), 0); /* granted although it was held */
+    assert_int_equal(try_lock(client, "third", 20000, &third), 0);
+    struct pollfd told = {.fd = hf_lock_fd(lock), .events = POLLIN};
+    assert_int_equal(poll(&told, 1, 10000), 1);
+    assert_int_equal(hf_lock_cause(lock), HF_CAUSE_GONE);
+    assert_int_equal(hf_lock_release(lock, NULL), HF_STALE);
+    assert_int_equal(hf_lock_state(again), HF_STATE_HELD);
+    assert_int_equal(hf_lock_release(again, NULL), 0);
+    assert_int_equal(hf_lock_release(third, NULL), 0);
+    hf_close(client);
+    hf_close(other);
+}
+
+static void c5_waiter_is_served_by_the_new_master(void **state)
+{
+    hf_client *client = open_at(url_with("")), *other = open_at(url_with(""));
+    redisContext *replica = server_stranger(&now.replica);
+    struct waiter waiter = {0};
+    hf_lock *lock;
+
+    (void)state;
+    assert_int_equal(try_lock(client, "kept", 20000, &lock), 0);
+    await("the replica has the key", has_key, replica);
+    redisFree(replica);
+    wait_in_thread(&waiter, other, "kept");
+    fail_over(true);
+    assert_int_equal(hf_lock_release(lock, NULL), 0);
+    assert_int_equal(join_waiter(&waiter), 0);
+    assert_int_equal(hf_lock_release(waiter.lock, NULL), 0);
+    hf_close(client);
+    hf_close(other);
+}
+
+static void check_wait_replicas(const char *url)
+{
+    redisContext *master = server_stranger(&now.master);
+    hf_client *client = open_at(url);
+    hf_lock *lock;
+
+    assert_int_equal(try_lock(client, "safe", 20000, &lock), 0);
+    redisContext *replica = server_stranger(&now.replica);
+    assert_int_equal(ask_number(replica, "EXISTS holdfast:safe"), 1); /* not later */
+    assert_int_equal(hf_lock_release(lock, NULL), 0);
+    kill(now.replica.pid, SIGSTOP);
+    int r = try_lock(client, "safe", 20000, &lock);
+    kill(now.replica.pid, SIGCONT);
+    assert_int_equal(r, HF_UNAVAILABLE);
+    assert_int_equal(ask_number(master, "EXISTS holdfast:safe"), 0);
+    hf_close(client);
+    redisFree(master);
+    redisFree(replica);
+}
+
+static void c6_grant_that_too_few_replicas_have_is_taken_back(void **state)
+{
+    char url[200];
+
+    (void)state;
+    snprintf(url, sizeof url,
+             "redis://127.0.0.1:%d?op_timeout=600ms&wait_replicas=1&replica_timeout=100ms",
+             now.master.port);
+    check_wait_replicas(url);
+    settle(NULL);
+    snprintf(url, sizeof url,
+             "redis+sentinel://%s/m?op_timeout=600ms&wait_replicas=1&replica_timeout=100ms",
+             sentinels);
+    check_wait_replicas(url);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(c1_master_is_found_by_any_sentinel, settle),
+        cmocka_unit_test_setup(c1_unknown_master_is_told_as_such, settle),
+        cmocka_unit_test_setup(c1_sentinels_have_a_password_of_their_own, settle),
+        cmocka_unit_test_setup(c6_grant_that_too_few_replicas_have_is_taken_back, settle),
+        cmocka_unit_test_setup(c7_lock_that_the_new_master_knows_stays_held, settle),
+        cmocka_unit_test_setup(c7_lock_that_the_new_master_does_not_know_is_lost, settle),
+        cmocka_unit_test_setup(c5_waiter_is_served_by_the_new_master, settle),
+    };
+
+    sentinels = getenv("HOLDFAST_TEST_SENTINELS");
+    if (sentinels == NULL)
+        return 77;
+    now.master.port = (int)strtol(getenv("HOLDFAST_TEST_MASTER"), NULL, 10);
+    now.master.pid = (int)strtol(getenv("HOLDFAST_TEST_MASTER_PID"), NULL, 10);
+    now.replica.port = (int)strtol(getenv("HOLDFAST_TEST_REPLICA"), NULL, 10);
+    now.replica.pid = (int)strtol(getenv("HOLDFAST_TEST_REPLICA_PID"), NULL, 10);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,370 @@
+/* Locks shared with clients that know nothing but SET NX PX: the key is the truth, the rest are
+ * notes. */
+#include <stdlib.h>
+
+#include "redis/live.h"
+
+static redisContext *redis;
+
+static int set_up(void **state)
+{
+    (void)state;
+    redis = stranger();
+    freeReplyObject(ask(redis, "FLUSHALL"));
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    redisFree(redis);
+    return 0;
+}
+
+static long long set_nx(const char *key, const char *value, int px)
+{
+    redisReply *reply = ask(redis, "SET %s %s NX PX %d", key, value, px);
+    bool set = reply->type == REDIS_REPLY_STATUS;
+
+    freeReplyObject(reply);
+    return set;
+}
+
+static hf_lock *hold(hf_client *client, const char *name, hf_options *opt)
+{
+    hf_lock *lock = NULL;
+    hf_error err;
+
+    if (hf_acquire(client, name, HF_NTS, opt, &lock, &err) != HF_OK)
+        fail_msg("acquire: %s", err.text);
+    return lock;
+}
+
+static void c1_the_record_is_the_plain_key(void **state)
+{
+    hf_client *client = open_live("");
+    hf_lock *lock = NULL;
+
+    (void)state;
+    assert_int_equal(try_lock(client, "a", 30000, &lock), HF_OK);
+    char *value = ask_text(redis, "GET holdfast:a");
+    assert_string_equal(value, hf_lock_ticket(lock));
+    long long pttl = ask_number(redis, "PTTL holdfast:a");
+    assert_true(pttl > 25000 && pttl <= 30000);
+    assert_false(set_nx("holdfast:a", "stranger", 1000));
+    assert_int_equal(hf_lock_release(lock, NULL), HF_OK);
+    assert_true(set_nx("holdfast:a", "stranger", 100000));
+    assert_int_equal(try_lock(client, "a", 30000, &lock), HF_BUSY);
+    free(value);
+    hf_close(client);
+}
+
+static void c1_key_format_meets_others_on_their_keys(void **state)
+{
+    hf_client *bare = open_live("key_format=%25s"), *prefixed = open_live("key_format=lock:%25s");
+    hf_lock *lock = NULL, *other = NULL;
+
+    (void)state;
+    assert_int_equal(try_lock(bare, "lock:job", 30000, &lock), HF_OK);
+    assert_int_equal(try_lock(prefixed, "job", 30000, &other), HF_BUSY);
+    assert_int_equal(hf_lock_release(lock, NULL), HF_OK);
+    assert_int_equal(try_lock(prefixed, "job", 30000, &other), HF_OK);
+    assert_false(set_nx("lock:job", "x", 1000));
+    hf_lock_release(other, NULL);
+    assert_int_equal(try_lock(bare, "holdfast.b:{x}", 30000, &lock), HF_INVALID);
+    hf_close(bare);
+    hf_close(prefixed);
+}
+
+static void c1_foreign_type_is_held_by_somebody_else(void **state)
+{
+    hf_client *client = open_live("");
+    hf_lock *lock = NULL;
+
+    (void)state;
+    freeReplyObject(ask(redis, "HSET holdfast:a owner 1"));
+    assert_int_equal(try_lock(client, "a", 30000, &lock), HF_BUSY);
+    freeReplyObject(ask(redis, "DEL holdfast:a"));
+    assert_int_equal(try_lock(client, "a", 30000, &lock), HF_OK);
+    assert_int_equal(hf_lock_release(lock, NULL), HF_OK);
+    hf_close(client);
+}
+
+static void c7_key_deleted_by_a_stranger_is_lost(void **state)
+{
+    hf_client *client = open_live("");
+    hf_lock *lock = NULL;
+    hf_error err;
+
+    (void)state;
+    assert_int_equal(try_lock(client, "a", 3000, &lock), HF_OK);
+    freeReplyObject(ask(redis, "DEL holdfast:a"));
+    assert_int_equal(hf_lock_renew(lock, &err), HF_LOST);
+    assert_int_equal(hf_lock_release(lock, NULL), HF_STALE);
+    hf_close(client);
+}
+
+static void c2_key_taken_by_a_stranger_is_left_alone(void **state)
+{
+    hf_client *client = open_live("");
+    hf_lock *lock = NULL;
+
+    (void)state;
+    assert_int_equal(try_lock(client, "a", 900, &lock), HF_OK);
+    freeReplyObject(ask(redis, "SET holdfast:a thief PX 100000"));
+    await_lost(lock);
+    assert_int_equal(hf_lock_cause(lock), HF_CAUSE_GONE);
+    assert_int_equal(hf_lock_release(lock, NULL), HF_STALE);
+    char *value = ask_text(redis, "GET holdfast:a");
+    assert_string_equal(value, "thief");
+    free(value);
+    hf_close(client);
+}
+
+static void c9_marker_of_readers_lasts_as_long_as_the_longest(void **state)
+{
+    hf_client *client = open_live("");
+    hf_options opt = HF_OPTIONS_INIT;
+    hf_lock *shorter, *longer, *again;
+
+    (void)state;
+    opt.mode = HF_SHARED;
+    opt.by_hand = 1;
+    opt.owner = 1;
+    opt.ttl_ms = 100000;
+    longer = hold(client, "a", &opt);
+    opt.owner = 2;
+    opt.ttl_ms = 50000;
+    shorter = hold(client, "a", &opt);
+    assert_true(ask_number(redis, "PTTL holdfast:a") > 90000);
+    assert_false(set_nx("holdfast:a", "writer", 1000));
+    assert_int_equal(hf_lock_release(longer, NULL), HF_OK);
+    long long pttl = ask_number(redis, "PTTL holdfast:a");
+    assert_true(pttl > 40000 && pttl <= 50000);
+    opt.owner = 3;
+    again = hold(client, "a", &opt);
+    assert_int_equal(hf_lock_release(again, NULL), HF_OK);
+    assert_int_equal(hf_lock_release(shorter, NULL), HF_OK);
+    assert_int_equal(ask_number(redis, "EXISTS holdfast:a"), 0);
+    hf_close(client);
+}
+
+static void c9_missing_marker_voids_the_readers(void **state)
+{
+    hf_client *client = open_live(""), *other = open_live("");
+    hf_options opt = HF_OPTIONS_INIT;
+    hf_lock *reader, *writer = NULL;
+
+    (void)state;
+    opt.mode = HF_SHARED;
+    opt.by_hand = 1;
+    reader = hold(client, "a", &opt);
+    freeReplyObject(ask(redis, "DEL holdfast:a"));
+    assert_int_equal(try_lock(other, "a", 30000, &writer), HF_OK);
+    assert_int_equal(hf_lock_renew(reader, NULL), HF_LOST);
+    char *value = ask_text(redis, "GET holdfast:a");
+    assert_string_equal(value, hf_lock_ticket(writer));
+    free(value);
+    hf_lock_release(reader, NULL);
+    assert_int_equal(hf_lock_release(writer, NULL), HF_OK);
+    hf_close(client);
+    hf_close(other);
+}
+
+static int lingers(void *client)
+{
+    hf_query query = {.size = sizeof query, .name = "a", .name_len = HF_NTS};
+    hf_view *view = NULL;
+
+    assert_int_equal(hf_inspect(client, &query, &view, NULL), HF_OK);
+    assert_int_equal(hf_view_count(view), 1);
+    bool yes = hf_view_entry(view, 0)->place == HF_PLACE_LINGERING;
+    hf_view_free(view);
+    return yes;
+}
+
+static void c8_expired_lease_is_not_renewed_during_its_delay(void **state)
+{
+    hf_client *client = open_live(""), *other = open_live("");
+    hf_options opt = HF_OPTIONS_INIT;
+    hf_lock *lock, *second = NULL;
+
+    (void)state;
+    opt.ttl_ms = 200;
+    opt.lock_delay_ms = 100000;
+    opt.by_hand = 1;
+    lock = hold(client, "a", &opt);
+    char *ticket = strdup(hf_lock_ticket(lock));
+    await_lost(lock);
+    hf_lock_release(lock, NULL);
+    await("the lease to end in the store", lingers, other);
+    /* The key is still there, with our value: the lock-delay. Its ticket holds nothing any more. */
+    char *value = ask_text(redis, "GET holdfast:a");
+    assert_string_equal(value, ticket);
+    assert_int_equal(hf_adopt(other, "a", HF_NTS, ticket, NULL, &second, NULL), HF_STALE);
+    assert_int_equal(try_lock(other, "a", 30000, &second), HF_BUSY);
+    assert_true(ask_number(redis, "PTTL holdfast:a") > 60000);
+    free(value);
+    free(ticket);
+    hf_close(client);
+    hf_close(other);
+}
+
+static void c5_lock_without_time_is_neither_spun_on_nor_repaired(void **state)
+{
+    hf_client *client = open_live("recheck=200ms");
+    struct waiter w = {0};
+
+    (void)state;
+    freeReplyObject(ask(redis, "SET holdfast:a for-ever"));
+    wait_in_thread(&w, client, "a");
+    await_waiting(client, "a", 1);
+    freeReplyObject(ask(redis, "CONFIG RESETSTAT"));
+    int64_t from_ms = now_ms();
+    while (now_ms() < from_ms + 600)
+        ask_number(redis, "PTTL holdfast:a");
+    char *stats = ask_text(redis, "INFO commandstats");
+    const char *calls = strstr(stats, "cmdstat_evalsha:calls=");
+    assert_true(calls == NULL || strtol(calls + 22, NULL, 10) <= 12);
+    assert_int_equal(ask_number(redis, "PTTL holdfast:a"), -1);
+    freeReplyObject(ask(redis, "DEL holdfast:a"));
+    assert_int_equal(join_waiter(&w), HF_OK);
+    hf_lock_release(w.lock, NULL);
+    free(stats);
+    hf_close(client);
+}
+
+static int is_watched(void *ctx)
+{
+    char *stats = ask_text(redis, "INFO stats");
+    bool watched = strstr(stats, "tracking_total_keys:1\r") != NULL;
+
+    (void)ctx;
+    free(stats);
+    return watched;
+}
+
+static void c12_release_by_a_stranger_wakes_the_first_waiter(void **state)
+{
+    hf_client *client = open_live("recheck=60s");
+    struct waiter w = {0};
+
+    (void)state;
+    assert_true(set_nx("holdfast:a", "stranger", 100000));
+    wait_in_thread(&w, client, "a");
+    await_waiting(client, "a", 1);
+    await("the key to be watched", is_watched, NULL); /* that follows the answer */
+    int64_t from_ms = now_ms();
+    freeReplyObject(ask(redis, "DEL holdfast:a"));
+    assert_int_equal(join_waiter(&w), HF_OK);
+    assert_true(w.got_ms - from_ms < 30000); /* by the message, not by the next look */
+    hf_lock_release(w.lock, NULL);
+    hf_close(client);
+}
+
+static void c5_yield_lets_a_polling_stranger_in(void **state)
+{
+    hf_client *client = open_live("yield=2&yield_for=300ms");
+    struct waiter w[6] = {0};
+    hf_lock *lock = NULL;
+    bool stranger_was_in = false;
+
+    (void)state;
+    assert_int_equal(try_lock(client, "a", 30000, &lock), HF_OK);
+    for (size_t i = 0; i < COUNT(w); i++) {
+        w[i].opt = (hf_options)HF_OPTIONS_INIT;
+        w[i].opt.owner = 10 + i;
+        wait_in_thread(&w[i], client, "a");
+        await_waiting(client, "a", i + 1);
+    }
+    hf_lock_release(lock, NULL);
+    for (size_t i = 0; i < COUNT(w); i++) {
+        for (int64_t until_ms = now_ms() + 200; i == 2 && now_ms() < until_ms && !stranger_was_in;)
+            stranger_was_in = set_nx("holdfast:a", "poller", 100);
+        assert_int_equal(join_waiter(&w[i]), HF_OK);
+        hf_lock_release(w[i].lock, NULL);
+    }
+    assert_true(stranger_was_in);
+    hf_close(client);
+}
+
+static void c3_stranger_is_shown_and_can_be_broken(void **state)
+{
+    const char *token = "00112233445566778899aabbccddeeff";
+    hf_client *client = open_live("");
+    hf_query query = {.size = sizeof query, .name = "a", .name_len = HF_NTS};
+    hf_view *view = NULL;
+
+    (void)state;
+    assert_true(set_nx("holdfast:a", token, 100000));
+    assert_int_equal(hf_inspect(client, &query, &view, NULL), HF_OK);
+    assert_int_equal(hf_view_count(view), 1);
+    assert_string_equal(hf_view_entry(view, 0)->note, token);
+    assert_int_equal(hf_view_entry(view, 0)->generation, 0);
+    hf_view_free(view);
+    assert_int_equal(hf_break(client, "a", HF_NTS, token, 0, NULL), HF_NOT_FOUND);
+    assert_int_equal(hf_break(client, "a", HF_NTS, token, 1, NULL), HF_OK);
+    assert_int_equal(ask_number(redis, "EXISTS holdfast:a"), 0);
+    hf_close(client);
+}
+
+static void c1_lost_notes_leave_the_key_in_force(void **state)
+{
+    hf_client *client = open_live(""), *other = open_live("");
+    hf_lock *lock = NULL, *second = NULL;
+
+    (void)state;
+    assert_int_equal(try_lock(client, "a", 30000, &lock), HF_OK);
+    freeReplyObject(ask(redis, "DEL holdfast.b:{holdfast:a}"));
+    assert_int_equal(try_lock(other, "a", 30000, &second), HF_BUSY);
+    assert_int_equal(hf_lock_release(lock, NULL), HF_OK);
+    assert_int_equal(try_lock(other, "a", 30000, &second), HF_OK);
+    hf_lock_release(second, NULL);
+    hf_close(client);
+    hf_close(other);
+}
+
+static void c4_token_rises_after_the_notes_were_purged(void **state)
+{
+    hf_client *client = open_live("");
+    hf_lock *lock = NULL;
+    uint64_t first, second, purged = 0;
+
+    (void)state;
+    assert_int_equal(try_lock(client, "a", 30000, &lock), HF_OK);
+    hf_lock_generation(lock, &first);
+    hf_lock_release(lock, NULL);
+    while (ask_number(redis, "EXISTS holdfast.b:{holdfast:a}") == 1)
+        assert_int_equal(hf_purge(client, 1, &purged, NULL), HF_OK);
+    assert_int_equal(purged, 1);
+    assert_int_equal(ask_number(redis, "DBSIZE"), 0);
+    assert_int_equal(try_lock(client, "a", 30000, &lock), HF_OK);
+    hf_lock_generation(lock, &second);
+    assert_true(second > first);
+    hf_lock_release(lock, NULL);
+    hf_close(client);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(c1_the_record_is_the_plain_key),
+        TEST(c1_key_format_meets_others_on_their_keys),
+        TEST(c1_foreign_type_is_held_by_somebody_else),
+        TEST(c7_key_deleted_by_a_stranger_is_lost),
+        TEST(c2_key_taken_by_a_stranger_is_left_alone),
+        TEST(c9_marker_of_readers_lasts_as_long_as_the_longest),
+        TEST(c9_missing_marker_voids_the_readers),
+        TEST(c8_expired_lease_is_not_renewed_during_its_delay),
+        TEST(c5_lock_without_time_is_neither_spun_on_nor_repaired),
+        TEST(c12_release_by_a_stranger_wakes_the_first_waiter),
+        TEST(c5_yield_lets_a_polling_stranger_in),
+        TEST(c3_stranger_is_shown_and_can_be_broken),
+        TEST(c1_lost_notes_leave_the_key_in_force),
+        TEST(c4_token_rises_after_the_notes_were_purged),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

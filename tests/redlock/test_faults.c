@@ -1,0 +1,342 @@
+/* Redlock with nodes that are frozen, killed, restarted, emptied and shared: on real servers. */
+#include <holdfast.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "lib/check.h"
+#include "nodes.h"
+
+#define LONG_MS 20000
+
+static hf_error last;
+
+static hf_client *open_with(const char *options)
+{
+    char url[600];
+    hf_client *client = NULL;
+
+    snprintf(url, sizeof url, "redlock://%s?%s", nodes_list(), options);
+    if (hf_open(url, NULL, &client, &last) != 0)
+        fail_msg("open: %s", last.text);
+    return client;
+}
+
+static hf_client *open_plain(void)
+{
+    return open_with("restart_guard=off&op_timeout=2s");
+}
+
+static int try_take(hf_client *client, int64_t ttl_ms, hf_lock **lock)
+{
+    hf_options opt = HF_OPTIONS_INIT;
+
+    opt.ttl_ms = ttl_ms;
+    opt.wait_ms = 0;
+    *lock = NULL;
+    return hf_acquire(client, "a", HF_NTS, &opt, lock, &last);
+}
+
+static hf_lock *take(hf_client *client, int64_t ttl_ms)
+{
+    hf_lock *lock;
+
+    if (try_take(client, ttl_ms, &lock) != 0)
+        fail_msg("%s", last.text);
+    return lock;
+}
+
+static int64_t now_ms(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_BOOTTIME, &t);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+static bool is_empty(size_t node)
+{
+    return strcmp(node_ask(node, "EXISTS", "holdfast:a"), "0") == 0;
+}
+
+static void await_empty(size_t node)
+{
+    for (int i = 0; i < 500 && !is_empty(node); i++)
+        poll(NULL, 0, 10);
+    assert_true(is_empty(node));
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    nodes_reset();
+    return 0;
+}
+
+/* A node that was waited for would cost at least one node_timeout each time. */
+static void c1_two_frozen_nodes_slow_nobody(void **state)
+{
+    (void)state;
+    node_freeze(1);
+    node_freeze(4);
+    int64_t began_ms = now_ms();
+    hf_client *client = open_with("restart_guard=off&node_timeout=20s&op_timeout=60s");
+    for (int i = 0; i < 40; i++)
+        assert_int_equal(hf_lock_release(take(client, LONG_MS), &last), 0);
+    assert_true(now_ms() - began_ms < 20000);
+    hf_close(client);
+    node_thaw(1);
+    node_thaw(4);
+    await_empty(1);
+    await_empty(4);
+}
+
+static void c1_two_dead_nodes_are_done_without(void **state)
+{
+    (void)state;
+    node_kill(0);
+    node_kill(3);
+    hf_client *client = open_plain();
+    hf_lock *lock = take(client, 2000), *none;
+    for (int64_t began_ms = now_ms(); now_ms() - began_ms < 3000;)
+        assert_int_equal(try_take(client, 2000, &none), HF_DEADLOCK);
+    assert_int_not_equal(hf_lock_state(lock), HF_STATE_LOST); /* renewed by the other three */
+    assert_int_equal(hf_lock_release(lock, &last), 0);
+    for (size_t i = 1; i < NODES; i++)
+        assert_true(i == 3 || is_empty(i));
+    hf_close(client);
+}
+
+static void c1_node_that_dies_and_comes_back_is_dialled_again(void **state)
+{
+    hf_client *client = open_plain();
+
+    (void)state;
+    assert_int_equal(hf_lock_release(take(client, LONG_MS), &last), 0);
+    for (size_t i = 0; i < 3; i++)
+        node_restart(i);
+    assert_int_equal(hf_lock_release(take(client, LONG_MS), &last), 0);
+    hf_close(client);
+}
+
+static void c6_three_frozen_nodes_refuse_and_keep_nothing(void **state)
+{
+    hf_client *client = open_plain();
+    hf_lock *none;
+
+    (void)state;
+    assert_int_equal(hf_lock_release(take(client, LONG_MS), &last), 0);
+    for (size_t i = 0; i < 3; i++)
+        node_freeze(i);
+    assert_int_equal(try_take(client, LONG_MS, &none), HF_UNAVAILABLE);
+    assert_true(is_empty(3) && is_empty(4));
+    for (size_t i = 0; i < 3; i++)
+        node_thaw(i);
+    for (size_t i = 0; i < NODES; i++)
+        await_empty(i); /* the attempts it had not read yet are followed by their release */
+    assert_int_equal(hf_lock_release(take(client, LONG_MS), &last), 0);
+    hf_close(client);
+}
+
+static void c6_three_dead_nodes_refuse_and_keep_nothing(void **state)
+{
+    hf_client *client = open_plain();
+    hf_lock *none;
+
+    (void)state;
+    for (size_t i = 2; i < NODES; i++)
+        node_kill(i);
+    assert_int_equal(try_take(client, LONG_MS, &none), HF_UNAVAILABLE);
+    assert_non_null(strstr(last.text, "2 of 5"));
+    assert_true(is_empty(0) && is_empty(1));
+    hf_close(client);
+}
+
+static void c7_lock_is_lost_in_time_when_the_majority_freezes(void **state)
+{
+    hf_client *client = open_plain();
+
+    (void)state;
+    hf_lock *lock = take(client, 1000);
+    for (size_t i = 0; i < 3; i++)
+        node_freeze(i);
+    struct pollfd told = {.fd = hf_lock_fd(lock), .events = POLLIN};
+    assert_int_equal(poll(&told, 1, 10000), 1);
+    assert_int_equal(hf_lock_cause(lock), HF_CAUSE_EXPIRED);
+    hf_lock_release(lock, NULL);
+    hf_close(client);
+}
+
+static void c3_extension_sets_no_key_again(void **state)
+{
+    hf_client *client = open_plain();
+
+    (void)state;
+    hf_lock *lock = take(client, LONG_MS);
+    node_ask(0, "DEL", "holdfast:a");
+    node_ask(1, "DEL", "holdfast:a");
+    assert_int_equal(hf_lock_renew(lock, &last), 0); /* three are a majority */
+    assert_true(is_empty(0) && is_empty(1));
+    node_ask(2, "DEL", "holdfast:a");
+    assert_int_equal(hf_lock_renew(lock, &last), HF_LOST);
+    assert_int_equal(hf_lock_cause(lock), HF_CAUSE_GONE);
+    assert_int_equal(hf_lock_release(lock, &last), HF_STALE);
+    hf_close(client);
+}
+
+static void c2_release_reaches_every_node(void **state)
+{
+    hf_client *client = open_plain();
+
+    (void)state;
+    hf_lock *lock = take(client, LONG_MS);
+    assert_int_equal(hf_lock_release(lock, &last), 0);
+    for (size_t i = 0; i < NODES; i++) {
+        await_empty(i);
+        assert_string_equal(node_ask(i, "DBSIZE", NULL), "0");
+    }
+    hf_close(client);
+}
+
+static void c1_strangers_on_the_majority_keep_us_out(void **state)
+{
+    hf_client *client = open_plain();
+    hf_lock *lock;
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++)
+        node_ask(i, "SET holdfast:a stranger NX PX 20000", NULL);
+    assert_int_equal(hf_lock_release(take(client, LONG_MS), &last), 0);
+    node_ask(2, "SET holdfast:a stranger NX PX 20000", NULL);
+    assert_int_equal(try_take(client, LONG_MS, &lock), HF_BUSY);
+    assert_true(is_empty(3) && is_empty(4));
+    assert_string_equal(node_ask(0, "GET", "holdfast:a"), "stranger");
+    hf_close(client);
+}
+
+static void c1_scripts_that_were_flushed_are_taught_again(void **state)
+{
+    hf_client *client = open_plain();
+
+    (void)state;
+    hf_lock *lock = take(client, LONG_MS);
+    for (size_t i = 0; i < NODES; i++)
+        node_ask(i, "SCRIPT FLUSH", NULL);
+    assert_int_equal(hf_lock_renew(lock, &last), 0);
+    assert_int_equal(hf_lock_release(lock, &last), 0);
+    hf_close(client);
+}
+
+static void await_uptime(long seconds)
+{
+    for (size_t i = 0; i < NODES; i++) {
+        long up = 0;
+        for (int k = 0; k < 1500 && up < seconds; k++) {
+            const char *at = strstr(node_ask(i, "INFO", "server"), "uptime_in_seconds:");
+            up = at != NULL ? strtol(strchr(at, ':') + 1, NULL, 10) : 0;
+            if (up < seconds)
+                poll(NULL, 0, 10);
+        }
+        assert_true(up >= seconds);
+    }
+}
+
+/* The trace that breaks every Redlock without the guard: a majority forgets. */
+static void c1_restarted_nodes_have_no_vote(void **state)
+{
+    (void)state;
+    await_uptime(6);
+    hf_client *holder = open_with("op_timeout=2s&max_ttl=6s"),
+              *guarded = open_with("op_timeout=2s&max_ttl=6s");
+    hf_client *careless = open_with("op_timeout=2s&max_ttl=6s&restart_guard=off&node_timeout=2s");
+    hf_options opt = HF_OPTIONS_INIT;
+    hf_lock *lock, *none;
+
+    opt.ttl_ms = 6000;
+    opt.by_hand = 1;
+    assert_int_equal(hf_acquire(holder, "a", HF_NTS, &opt, &lock, &last), 0);
+    for (size_t i = 0; i < 3; i++)
+        node_restart(i);
+    int r = try_take(guarded, 6000, &none);
+    bool still_held = hf_lock_state(lock) != HF_STATE_LOST;
+    assert_true(r == HF_UNAVAILABLE || r == HF_BUSY);
+    assert_non_null(strstr(last.text, "max_ttl"));
+    /* What it is for: without it two hold the same lock. */
+    r = try_take(careless, 6000, &none);
+    assert_int_equal(r, 0);
+    assert_true(still_held);
+    assert_int_equal(hf_lock_release(none, &last), 0);
+    hf_lock_release(lock, NULL);
+    hf_close(holder);
+    hf_close(guarded);
+    hf_close(careless);
+}
+
+static void c3_bids_beyond_max_ttl_are_refused(void **state)
+{
+    hf_client *client = open_with("restart_guard=off&max_ttl=5s");
+    hf_lock *none;
+
+    (void)state;
+    assert_int_equal(try_take(client, 5001, &none), HF_INVALID);
+    assert_non_null(strstr(last.text, "max_ttl"));
+    assert_int_equal(try_take(client, HF_NEVER, &none), HF_UNSUPPORTED);
+    assert_int_equal(hf_lock_release(take(client, 5000), &last), 0);
+    hf_close(client);
+}
+
+static void c1_password_is_given_to_every_node(void **state)
+{
+    char url[600];
+    hf_client *client;
+
+    (void)state;
+    for (size_t i = 0; i < NODES; i++)
+        node_ask(i, "CONFIG SET requirepass sesame", NULL);
+    snprintf(url, sizeof url, "redlock://%s?restart_guard=off", nodes_list());
+    assert_int_equal(hf_open(url, NULL, &client, &last), HF_DENIED);
+    snprintf(url, sizeof url, "redlock://:sesame@%s?restart_guard=off", nodes_list());
+    assert_int_equal(hf_open(url, NULL, &client, &last), 0);
+    assert_int_equal(hf_lock_release(take(client, LONG_MS), &last), 0);
+    hf_close(client);
+    for (size_t i = 0; i < NODES; i++) {
+        node_kill(i); /* the next test restarts it, without a password */
+    }
+}
+
+static void c1_server_named_twice_is_refused(void **state)
+{
+    hf_client *client;
+
+    (void)state;
+    assert_int_equal(hf_open("redlock://127.0.0.1:1,127.0.0.1:2,127.0.0.1:1", NULL, &client, &last),
+                     HF_INVALID);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(c1_restarted_nodes_have_no_vote, set_up),
+        cmocka_unit_test_setup(c1_two_frozen_nodes_slow_nobody, set_up),
+        cmocka_unit_test_setup(c1_two_dead_nodes_are_done_without, set_up),
+        cmocka_unit_test_setup(c1_node_that_dies_and_comes_back_is_dialled_again, set_up),
+        cmocka_unit_test_setup(c6_three_frozen_nodes_refuse_and_keep_nothing, set_up),
+        cmocka_unit_test_setup(c6_three_dead_nodes_refuse_and_keep_nothing, set_up),
+        cmocka_unit_test_setup(c7_lock_is_lost_in_time_when_the_majority_freezes, set_up),
+        cmocka_unit_test_setup(c3_extension_sets_no_key_again, set_up),
+        cmocka_unit_test_setup(c2_release_reaches_every_node, set_up),
+        cmocka_unit_test_setup(c1_strangers_on_the_majority_keep_us_out, set_up),
+        cmocka_unit_test_setup(c1_scripts_that_were_flushed_are_taught_again, set_up),
+        cmocka_unit_test_setup(c3_bids_beyond_max_ttl_are_refused, set_up),
+        cmocka_unit_test_setup(c1_server_named_twice_is_refused, set_up),
+        cmocka_unit_test_setup(c1_password_is_given_to_every_node, set_up),
+    };
+
+    if (!nodes_find())
+        return 77;
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    nodes_stop();
+    return failed;
+}

@@ -1,0 +1,30 @@
+#!/bin/sh
+# Session limits and the command's way through them: limits.sh HOLDFAST URL, on a server whose longest
+# session is 5 s.
+set -eu
+holdfast=$1
+HOLDFAST_URL=$2
+export HOLDFAST_URL
+
+fail() {
+    echo "FAILED: $*" >&2
+    exit 1
+}
+
+# c3: what the server would cut short is refused, with the figure.
+if text=$("$holdfast" run --ttl 30s a -- true 2>&1); then fail "a ttl of 30 s was taken"; fi
+case $text in *5000\ ms*maxSessionTimeout*) ;; *) fail "said: $text" ;; esac
+# c8: so is a lock-delay that does not fit.
+if text=$("$holdfast" run --ttl 2s --lock-delay 4s a -- true 2>&1); then fail "6 s were taken"; fi
+case $text in *6000\ ms*) ;; *) fail "said: $text" ;; esac
+"$holdfast" run --ttl 2s --lock-delay 3s a -- true || fail "5 s were refused"
+# What ZooKeeper cannot do is said.
+if "$holdfast" run --limit 2 -s --ttl 2s a -- true 2>/dev/null; then fail "a limit was taken"; fi
+if "$holdfast" lock --ttl 2s a 2>/dev/null; then fail "a lock outlived its process"; fi
+# A never-expiring lock keeps its place and its token in the row.
+first=$("$holdfast" --json show b | wc -l)
+[ "$first" -le 1 ] || fail "b is held"
+"$holdfast" run --never-expires b -- sh -c "\"$holdfast\" show b" | grep -q inside || fail "b was not held"
+# doctor says what a longer ttl would meet.
+"$holdfast" doctor | grep -q 'default ttl of 30000 ms is refused' || fail "doctor is silent"
+echo ok

@@ -1,0 +1,256 @@
+/* What goes wrong on the way to one server (C5, C6, C7): replies that are lost, requests that come
+ * late, sessions that end; and what is refused (points of the URL). */
+#include <stdlib.h>
+
+#include "lib/proxy.h"
+#include "zookeeper/live.h"
+
+static struct proxy *proxy;
+static zhandle_t *zh;
+static char behind[40];
+
+static int set_up(void **state)
+{
+    (void)state;
+    zh = stranger();
+    proxy = proxy_start(servers());
+    snprintf(behind, sizeof behind, "127.0.0.1:%d", proxy_port(proxy));
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    proxy_stop(proxy);
+    zookeeper_close(zh);
+    return 0;
+}
+
+/* A client behind the proxy whose session for this ttl is there. */
+static hf_client *open_behind(const char *options, int64_t ttl_ms)
+{
+    hf_client *client = open_at(behind, options);
+
+    assert_int_equal(hf_lock_release(take(client, "warm", ttl_ms), NULL), HF_OK);
+    return client;
+}
+
+static int has_children(void *path)
+{
+    return child_count(zh, path) > 0;
+}
+
+static int is_empty(void *path)
+{
+    return child_count(zh, path) == 0;
+}
+
+static void c6_create_whose_reply_is_lost_is_found_by_its_ticket(void **state)
+{
+    hf_client *client = open_behind("op_timeout=4s", 3000);
+    struct waiter w;
+
+    (void)state;
+    proxy_set(proxy, PROXY_S2C_HOLE, 0);
+    wait_in_thread(&w, client, "reply", 3000);
+    await("the node that nobody was told of", has_children, (void *)"/locks/reply");
+    proxy_set(proxy, PROXY_RST, 0);
+    proxy_set(proxy, PROXY_PASS, 0);
+    assert_int_equal(join_waiter(&w), HF_OK);
+    assert_int_equal(child_count(zh, "/locks/reply"), 1); /* not a second one */
+    assert_int_equal(hf_lock_release(w.lock, NULL), HF_OK);
+    assert_int_equal(child_count(zh, "/locks/reply"), 0);
+    hf_close(client);
+}
+
+static void c5_create_that_arrives_late_never_holds(void **state)
+{
+    hf_client *client = open_behind("op_timeout=700ms", 4000);
+    hf_lock *none = NULL;
+
+    (void)state;
+    proxy_set(proxy, PROXY_C2S_HOLE, 0);
+    int r = try_lock(client, "late", 4000, &none);
+    assert_true(r == HF_UNKNOWN || r == HF_UNAVAILABLE);
+    proxy_set(proxy, PROXY_PASS, 0);
+    /* It arrives now, and goes again: by the keeper, or because the servers refuse it. */
+    hf_client *other = open_at(servers(), "");
+    assert_int_equal(hf_lock_release(take(other, "late", 1000), NULL), HF_OK);
+    await("nothing to be left", is_empty, (void *)"/locks/late");
+    hf_close(other);
+    hf_close(client);
+}
+
+static void c7_holder_that_is_cut_off_is_lost_before_the_next_enters(void **state)
+{
+    hf_client *client = open_behind("", 1000), *other = open_at(servers(), "");
+    hf_lock *lock = take(client, "cut", 1000);
+    struct waiter w;
+
+    (void)state;
+    wait_in_thread(&w, other, "cut", 1000);
+    await_waiting(other, "cut", 1);
+    proxy_set(proxy, PROXY_HOLE, 0);
+    assert_int_equal(join_waiter(&w), HF_OK);
+    assert_int_equal(hf_lock_state(lock), HF_STATE_LOST);
+    assert_int_equal(hf_lock_cause(lock), HF_CAUSE_EXPIRED);
+    proxy_set(proxy, PROXY_RST, 0);
+    proxy_set(proxy, PROXY_PASS, 0);
+    /* A new session inherits nothing. */
+    assert_int_equal(hf_lock_state(lock), HF_STATE_LOST);
+    assert_int_equal(hf_lock_release(lock, NULL), HF_STALE);
+    assert_int_equal(hf_lock_state(w.lock), HF_STATE_HELD);
+    assert_int_equal(hf_lock_release(w.lock, NULL), HF_OK);
+    hf_lock *again = take(client, "cut", 1000);
+    assert_int_equal(hf_lock_release(again, NULL), HF_OK);
+    hf_close(client);
+    hf_close(other);
+}
+
+static void c7_short_break_of_the_connection_loses_nothing(void **state)
+{
+    hf_client *client = open_behind("", 6000);
+    hf_lock *lock = take(client, "short", 6000);
+
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        proxy_set(proxy, PROXY_RST, 0);
+        proxy_set(proxy, PROXY_PASS, 0);
+        int r = HF_UNKNOWN;
+        for (int tries = 0; r != HF_OK && tries < 20; tries++)
+            r = hf_lock_renew(lock, NULL);
+        assert_int_equal(r, HF_OK);
+    }
+    assert_int_equal(hf_lock_state(lock), HF_STATE_HELD);
+    assert_int_equal(hf_lock_release(lock, NULL), HF_OK);
+    hf_close(client);
+}
+
+static void c12_waiter_is_woken_after_a_break_of_the_connection(void **state)
+{
+    hf_client *client = open_behind("", 5000), *other = open_at(servers(), "");
+    hf_lock *lock = take(other, "again", 5000);
+    struct waiter w;
+
+    (void)state;
+    wait_in_thread(&w, client, "again", 5000);
+    await_waiting(other, "again", 1);
+    proxy_set(proxy, PROXY_RST, 0);
+    assert_int_equal(hf_lock_release(lock, NULL), HF_OK); /* the event is missed */
+    proxy_set(proxy, PROXY_PASS, 0);
+    assert_int_equal(join_waiter(&w), HF_OK);
+    assert_int_equal(hf_lock_release(w.lock, NULL), HF_OK);
+    hf_close(client);
+    hf_close(other);
+}
+
+static void c8_closing_does_not_cut_a_lock_delay(void **state)
+{
+    hf_client *client = open_at(servers(), ""), *other = open_at(servers(), "");
+    hf_options opt = HF_OPTIONS_INIT;
+    hf_lock *lock = NULL, *none = NULL;
+
+    (void)state;
+    opt.ttl_ms = 300;
+    opt.lock_delay_ms = 3000;
+    opt.by_hand = 1;
+    assert_int_equal(hf_acquire(client, "delay", HF_NTS, &opt, &lock, NULL), HF_OK);
+    await_lost(lock);
+    int64_t lost_ms = now_ms();
+    assert_int_equal(hf_lock_release(lock, NULL), HF_STALE);
+    hf_close(client);
+    assert_int_equal(try_lock(other, "delay", 1000, &none), HF_BUSY);
+    lock = take(other, "delay", 1000);
+    assert_true(now_ms() - lost_ms >= 2000);
+    assert_int_equal(hf_lock_release(lock, NULL), HF_OK);
+    hf_close(other);
+}
+
+static void c1_what_the_library_lacks_is_refused(void **state)
+{
+    static const struct {
+        const char *url;
+        int code;
+        const char *says;
+    } cases[] = {
+        {"zookeeper://h/x?tls=verify", HF_UNSUPPORTED, "without TLS"},
+        {"zookeeper://h/x?sasl=GSSAPI", HF_UNSUPPORTED, "without SASL"},
+        {"zookeeper://h/x?acl=creator", HF_INVALID, "needs a user"},
+        {"zookeeper://h/x?acl=all", HF_INVALID, "creator or world"},
+        {"zookeeper://user@h/x", HF_INVALID, "no password"},
+        {"zookeeper:///x", HF_INVALID, "no server"},
+        {"zookeeper://h//x", HF_INVALID, "empty part"},
+    };
+    hf_client *client;
+    hf_error err;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        check_number(cases[i].url, hf_open(cases[i].url, NULL, &client, &err), cases[i].code);
+        check_contains(cases[i].url, err.text, cases[i].says);
+    }
+}
+
+static void c2_creator_alone_may_touch_a_lock(void **state)
+{
+    char url[200];
+    hf_client *mine = NULL, *other = open_at(servers(), "");
+    hf_lock *lock = NULL, *none = NULL;
+    hf_options opt = HF_OPTIONS_INIT;
+    hf_error err;
+
+    (void)state;
+    opt.wait_ms = 0;
+    snprintf(url, sizeof url, "zookeeper://ann:secret@%s/private", servers());
+    assert_int_equal(hf_open(url, NULL, &mine, NULL), HF_OK);
+    assert_int_equal(hf_acquire(mine, "a", HF_NTS, &opt, &lock, &err), HF_OK);
+    hf_close(other);
+    snprintf(url, sizeof url, "zookeeper://bob:other@%s/private", servers());
+    assert_int_equal(hf_open(url, NULL, &other, NULL), HF_OK);
+    assert_int_equal(hf_acquire(other, "a", HF_NTS, &opt, &none, &err), HF_DENIED);
+    check_lacks("the text", err.text, "other");
+    assert_int_equal(hf_break(other, "a", HF_NTS, hf_lock_ticket(lock), 1, &err), HF_DENIED);
+    assert_int_equal(hf_lock_renew(lock, NULL), HF_OK);
+    assert_int_equal(hf_lock_release(lock, NULL), HF_OK);
+    hf_close(mine);
+    hf_close(other);
+}
+
+static void note_finding(int level, const char *clause, const char *text, void *arg)
+{
+    char *all = arg;
+
+    (void)level, (void)clause;
+    snprintf(all + strlen(all), 4000 - strlen(all), "%s\n", text);
+}
+
+static void c3_doctor_tells_members_sessions_and_rights(void **state)
+{
+    hf_client *client = open_at(servers(), "");
+    char all[4000] = "";
+
+    (void)state;
+    assert_int_equal(hf_diagnose(client, note_finding, all, NULL), HF_OK);
+    check_contains("doctor", all, "is a standalone, version 3.");
+    check_contains("doctor", all, "sessions last from 200 ms to 608400000 ms");
+    check_contains("doctor", all, "belong to the world");
+    check_contains("doctor", all, "a write takes");
+    hf_close(client);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(c6_create_whose_reply_is_lost_is_found_by_its_ticket),
+        cmocka_unit_test(c5_create_that_arrives_late_never_holds),
+        cmocka_unit_test(c7_holder_that_is_cut_off_is_lost_before_the_next_enters),
+        cmocka_unit_test(c7_short_break_of_the_connection_loses_nothing),
+        cmocka_unit_test(c12_waiter_is_woken_after_a_break_of_the_connection),
+        cmocka_unit_test(c8_closing_does_not_cut_a_lock_delay),
+        cmocka_unit_test(c1_what_the_library_lacks_is_refused),
+        cmocka_unit_test(c2_creator_alone_may_touch_a_lock),
+        cmocka_unit_test(c3_doctor_tells_members_sessions_and_rights),
+    };
+
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}

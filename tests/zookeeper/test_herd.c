@@ -1,0 +1,134 @@
+/* 200 waiters: each watches one node and each release wakes one of them (C12); the simple lock
+ * wakes them all, as its documentation says. Counted by the server, and by a trace of the wake-ups.
+ */
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "zookeeper/live.h"
+
+#define CLIENTS 4
+#define CROWD   200
+
+static char trace[CLIENTS][40];
+
+static hf_client *open_traced(size_t i, const char *options)
+{
+    char url[300];
+    hf_client *client = NULL;
+
+    snprintf(trace[i], sizeof trace[i], "/tmp/holdfast-herd-XXXXXX");
+    close(mkstemp(trace[i]));
+    snprintf(url, sizeof url, "trace+zookeeper://%s/herd?trace=%s%s", servers(), trace[i], options);
+    assert_int_equal(hf_open(url, NULL, &client, NULL), HF_OK);
+    return client;
+}
+
+static size_t count_wakes(void)
+{
+    char line[1000];
+    size_t count = 0;
+
+    for (size_t i = 0; i < CLIENTS; i++) {
+        FILE *file = fopen(trace[i], "r");
+        assert_non_null(file);
+        while (fgets(line, sizeof line, file) != NULL)
+            count += strstr(line, " wake ") != NULL;
+        fclose(file);
+    }
+    return count;
+}
+
+static int watches_on_server(void)
+{
+    char text[1000];
+    const char *port = strrchr(servers(), ':'), *at;
+
+    ask_server((int)strtol(port + 1, NULL, 10), "wchs", text, sizeof text);
+    at = strstr(text, "Total watches:");
+    assert_non_null(at);
+    return (int)strtol(at + 14, NULL, 10);
+}
+
+struct visitor {
+    hf_client *client;
+    const char *name;
+    pthread_t thread;
+};
+
+static void *visit(void *arg)
+{
+    struct visitor *v = arg;
+    hf_options opt = HF_OPTIONS_INIT;
+    hf_lock *lock = NULL;
+
+    opt.ttl_ms = 10000;
+    opt.owner = (uint64_t)(uintptr_t)v;
+    if (hf_acquire(v->client, v->name, HF_NTS, &opt, &lock, NULL) != HF_OK ||
+        hf_lock_release(lock, NULL) != HF_OK)
+        return v;
+    return NULL;
+}
+
+static int all_watch(void *wanted)
+{
+    return watches_on_server() >= *(int *)wanted;
+}
+
+/* Everybody waits, then the lock goes from one to the next until all have had it. */
+static size_t wakes_of_a_crowd(const char *options, int watches)
+{
+    hf_client *clients[CLIENTS];
+    struct visitor visitors[CROWD];
+
+    for (size_t i = 0; i < CLIENTS; i++)
+        clients[i] = open_traced(i, options);
+    hf_lock *lock = take(clients[0], "a", 20000);
+    for (size_t i = 0; i < CROWD; i++) {
+        visitors[i] = (struct visitor){.client = clients[i % CLIENTS], .name = "a"};
+        assert_int_equal(pthread_create(&visitors[i].thread, NULL, visit, &visitors[i]), 0);
+    }
+    await("all to watch", all_watch, &watches);
+    if (options[0] == '\0') {
+        await_waiting(clients[0], "a", CROWD);
+        await("all to watch", all_watch, &watches);
+        assert_int_equal(watches_on_server(), watches);
+    }
+    assert_int_equal(hf_lock_release(lock, NULL), HF_OK);
+    for (size_t i = 0; i < CROWD; i++) {
+        void *failed = NULL;
+        assert_int_equal(pthread_join(visitors[i].thread, &failed), 0);
+        assert_null(failed);
+    }
+    for (size_t i = 0; i < CLIENTS; i++)
+        hf_close(clients[i]);
+    size_t wakes = count_wakes();
+    for (size_t i = 0; i < CLIENTS; i++)
+        unlink(trace[i]);
+    return wakes;
+}
+
+static void c12_release_wakes_one_waiter_of_200(void **state)
+{
+    (void)state;
+    size_t wakes = wakes_of_a_crowd("", CROWD);
+    print_message("fair: %d hand-overs, %zu wake-ups\n", CROWD, wakes);
+    assert_in_range(wakes, CROWD, CROWD + CROWD / 10);
+}
+
+static void c12_simple_lock_wakes_the_herd(void **state)
+{
+    (void)state;
+    size_t wakes = wakes_of_a_crowd("&fair=no", CLIENTS);
+    print_message("simple: %d hand-overs, %zu wake-ups\n", CROWD, wakes);
+    assert_true(wakes > 2 * CROWD);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(c12_release_wakes_one_waiter_of_200),
+        cmocka_unit_test(c12_simple_lock_wakes_the_herd),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,153 @@
+/* Names of locks and nodes: nothing meets that differs, and the order survives the counter's wrap.
+ */
+#include "lib/check.h"
+#include "stores/zookeeper/zk.h"
+
+static struct zk store = {.prefix = (char[]){"/locks"}};
+
+static void c1_names_are_escaped_and_come_back(void **state)
+{
+    char path[HF__ZK_PATH_MAX], back[HF_NAME_MAX];
+    size_t len;
+
+    (void)state;
+    for (int a = 0; a < 256; a++) {
+        for (int b = 0; b < 256; b += 5) {
+            char name[2] = {(char)a, (char)b};
+            assert_true(hf__zk_directory(&store, name, 2, path, sizeof path));
+            assert_null(strchr(path + 7, '/'));
+            assert_true(path[7] != '.');
+            assert_true(hf__zk_unescape(path + 7, back, &len));
+            assert_int_equal(len, 2);
+            assert_memory_equal(back, name, 2);
+        }
+    }
+}
+
+static void c1_foreign_directories_are_not_taken_for_locks(void **state)
+{
+    static const char *const foreign[] = {"%break", "%", "%4", "%61", "a%zz", ".", "..", "a b", ""};
+    char back[HF_NAME_MAX];
+    size_t len;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(foreign); i++)
+        assert_false(hf__zk_unescape(foreign[i], back, &len));
+}
+
+static void c5_sequence_is_read_in_every_dialect(void **state)
+{
+    static const struct {
+        const char *name;
+        int32_t sequence;
+        hf_mode mode;
+    } cases[] = {
+        {"_c_00112233-4455-6677-8899-aabbccddeeff-lock-0000000007", 7, HF_EXCLUSIVE},
+        {"_c_00112233-4455-6677-8899-aabbccddeeff-read-lock-0000000008", 8, HF_SHARED},
+        {"_c_00112233-4455-6677-8899-aabbccddeeff-lock--000000001", -1, HF_EXCLUSIVE},
+        {"_c_00112233-4455-6677-8899-aabbccddeeff-lock--2147483648", INT32_MIN, HF_EXCLUSIVE},
+        {"_c_00112233-4455-6677-8899-aabbccddeeff-lock-2147483647", INT32_MAX, HF_EXCLUSIVE},
+        {"00112233445566778899aabbccddeeff__lock__0000000003", 3, HF_EXCLUSIVE},
+        {"00112233445566778899aabbccddeeff__rlock__-1000000000", -1000000000, HF_SHARED},
+        {"_c_00112233-4455-6677-8899-aabbccddeeff-__READ__0000000004", 4, HF_SHARED},
+        {"_c_00112233-4455-6677-8899-aabbccddeeff-__WRIT__0000000005", 5, HF_EXCLUSIVE},
+        {"x-72057594037927937-0000000006", 6, HF_EXCLUSIVE},
+        {"x-72057594037927937--000000006", -6, HF_EXCLUSIVE},
+        {"x-72057594037927937--1000000006", -1000000006, HF_EXCLUSIVE},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct child c = hf__zk_child(cases[i].name);
+        check_number(cases[i].name, c.sequential, true);
+        check_number(cases[i].name, c.sequence, cases[i].sequence);
+        check_number(cases[i].name, c.mode, cases[i].mode);
+    }
+    assert_false(hf__zk_child("config").sequential);
+    assert_true(hf__zk_child("simple").simple);
+}
+
+static void c5_order_survives_the_wrap_of_the_counter(void **state)
+{
+    (void)state;
+    assert_true(hf__zk_before(1, 2));
+    assert_false(hf__zk_before(2, 1));
+    assert_false(hf__zk_before(2, 2));
+    assert_true(hf__zk_before(INT32_MAX, INT32_MIN));
+    assert_true(hf__zk_before(INT32_MAX - 5, INT32_MIN + 5));
+    assert_true(hf__zk_before(-1, 0));
+    assert_false(hf__zk_before(INT32_MIN, INT32_MAX));
+}
+
+static void c9_readers_are_kept_out_by_earlier_writers_only(void **state)
+{
+    struct child reader = hf__zk_child("_c_x-read-lock-0000000005");
+    struct child early_writer = hf__zk_child("_c_x-lock-0000000004");
+    struct child late_writer = hf__zk_child("_c_x-lock-0000000006");
+    struct child early_reader = hf__zk_child("_c_x-read-lock-0000000003");
+    struct child stranger = hf__zk_child("whatever-0000000001");
+
+    (void)state;
+    assert_true(hf__zk_blocks(&early_writer, &reader));
+    assert_true(hf__zk_blocks(&stranger, &reader));
+    assert_false(hf__zk_blocks(&late_writer, &reader));
+    assert_false(hf__zk_blocks(&early_reader, &reader));
+    assert_true(hf__zk_blocks(&early_reader, &late_writer));
+}
+
+static void c2_ticket_is_in_the_name_and_in_the_data(void **state)
+{
+    struct hf__who who = {.host = "h h", .user = "u=", .program = "p%", .note = "n\n", .pid = 7};
+    struct hf__bid bid = {.ttl_ms = 5, .lock_delay_ms = 6, .who = &who};
+    struct details d;
+    char node[64];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof bid.ticket.bits; i++)
+        bid.ticket.bits[i] = (unsigned char)(17 * i);
+    hf__zk_node_name(&bid.ticket, HF_SHARED, node);
+    assert_string_equal(node, "_c_00112233-4455-6677-8899-aabbccddeeff-read-lock-");
+    struct child c = hf__zk_child(node);
+    assert_true(c.has_ticket && hf__ticket_equal(&c.ticket, &bid.ticket));
+
+    char *first = hf__zk_describe(&bid, &who), *moved = hf__zk_redescribe(first, 99, true);
+    hf__zk_parse(moved, (int)strlen(moved), &d);
+    assert_int_equal(d.ttl_ms, 5);
+    assert_int_equal(d.lock_delay_ms, 6);
+    assert_int_equal(d.generation, 99);
+    assert_true(d.waits && d.has_ticket && hf__ticket_equal(&d.ticket, &bid.ticket));
+    assert_string_equal(d.host, "h h");
+    assert_string_equal(d.user, "u=");
+    assert_string_equal(d.program, "p%");
+    assert_string_equal(d.note, "n\n");
+    free(first);
+    free(moved);
+}
+
+static void c10_data_of_strangers_is_not_believed(void **state)
+{
+    struct details d;
+
+    (void)state;
+    hf__zk_parse("10.0.0.1", 8, &d);
+    assert_int_equal(d.ttl_ms, -1);
+    hf__zk_parse(NULL, -1, &d);
+    assert_int_equal(d.ttl_ms, -1);
+    hf__zk_parse("holdfast1 ttl= =x gen=zzz waits", 31, &d);
+    assert_int_equal(d.generation, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(c1_names_are_escaped_and_come_back),
+        cmocka_unit_test(c1_foreign_directories_are_not_taken_for_locks),
+        cmocka_unit_test(c5_sequence_is_read_in_every_dialect),
+        cmocka_unit_test(c5_order_survives_the_wrap_of_the_counter),
+        cmocka_unit_test(c9_readers_are_kept_out_by_earlier_writers_only),
+        cmocka_unit_test(c2_ticket_is_in_the_name_and_in_the_data),
+        cmocka_unit_test(c10_data_of_strangers_is_not_believed),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
