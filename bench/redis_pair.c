@@ -4,8 +4,9 @@
  *     redis_pair LABEL ADDRESS THREADS PAIRS [ours|floor]
  *
  * PAIRS are done by all threads together, each on a lock of its own; ours share one client, the
- * floor has a connection for each. Prints microseconds of the wall per pair, and of both
- * processors. With `ours` or `floor` only that side runs, for counting its instructions. */
+ * floor has a connection for each. Prints microseconds of the wall per pair, the median pair of
+ * one thread, and what the client's and both processors used: other programs disturb these less. With `ours` or `floor` only that
+ * side runs, for counting its instructions. */
 #include <pthread.h>
 
 #include "redis.h"
@@ -13,9 +14,14 @@
 #define COMPARE_AND_DELETE \
     "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0"
 
+#define VALUE   "0123456789abcdef0123456789abcdef"
+#define WARM_UP 20
+
+struct worker;
+
 struct side {
     const char *name;
-    void (*run)(void *worker);
+    void (*pair)(struct worker *w);
 };
 
 struct worker {
@@ -26,48 +32,51 @@ struct worker {
     redisContext *redis;
     char key[24], sha1[41];
     int pairs;
+    int64_t *samples; /* of each pair */
 };
 
-static void run_ours(void *arg)
+static void pair_ours(struct worker *w)
 {
-    struct worker *w = arg;
     hf_lock *lock;
     hf_error err;
 
-    for (int i = 0; i < w->pairs; i++) {
-        BENCH_MUST(hf_acquire(w->client, w->key, HF_NTS, NULL, &lock, &err) == HF_OK, "%s",
-                   err.text);
-        BENCH_MUST(hf_lock_release(lock, &err) == HF_OK, "%s", err.text);
-    }
+    BENCH_MUST(hf_acquire(w->client, w->key, HF_NTS, NULL, &lock, &err) == HF_OK, "%s", err.text);
+    BENCH_MUST(hf_lock_release(lock, &err) == HF_OK, "%s", err.text);
 }
 
-static void run_floor(void *arg)
+static void pair_floor(struct worker *w)
 {
-    struct worker *w = arg;
-    redisReply *reply;
+    redisReply *reply =
+        bench_reply(w->redis, redisCommand(w->redis, "SET %s " VALUE " NX PX 30000", w->key));
 
-    for (int i = 0; i < w->pairs; i++) {
-        reply = bench_reply(
-            w->redis,
-            redisCommand(w->redis, "SET %s 0123456789abcdef0123456789abcdef NX PX 30000", w->key));
-        BENCH_MUST(reply->type == REDIS_REPLY_STATUS, "the floor's key was taken");
-        freeReplyObject(reply);
-        reply = bench_reply(
-            w->redis, redisCommand(w->redis, "EVALSHA %s 1 %s 0123456789abcdef0123456789abcdef",
-                                   w->sha1, w->key));
-        BENCH_MUST(reply->integer == 1, "the floor's key was lost");
-        freeReplyObject(reply);
+    BENCH_MUST(reply->type == REDIS_REPLY_STATUS, "the floor's key was taken");
+    freeReplyObject(reply);
+    reply =
+        bench_reply(w->redis, redisCommand(w->redis, "EVALSHA %s 1 %s " VALUE, w->sha1, w->key));
+    BENCH_MUST(reply->integer == 1, "the floor's key was lost");
+    freeReplyObject(reply);
+}
+
+static void run(struct worker *w, const struct side *side, int pairs)
+{
+    int64_t from_ns = bench_now_ns();
+
+    for (int i = 0; i < pairs; i++) {
+        side->pair(w);
+        int64_t now_ns = bench_now_ns();
+        w->samples[i] = now_ns - from_ns;
+        from_ns = now_ns;
     }
 }
 
-static const struct side sides[] = {{"ours", run_ours}, {"floor", run_floor}};
+static const struct side sides[] = {{"ours", pair_ours}, {"floor", pair_floor}};
 
 static void *work(void *arg)
 {
     struct worker *w = arg;
 
     pthread_barrier_wait(w->barrier);
-    w->side->run(w);
+    run(w, w->side, w->pairs);
     pthread_barrier_wait(w->barrier);
     return NULL;
 }
@@ -75,7 +84,6 @@ static void *work(void *arg)
 static void prepare(struct worker *w, int i, const char *address, hf_client *client)
 {
     redisReply *reply;
-    int pairs = w->pairs;
 
     snprintf(w->key, sizeof w->key, "bench/%d", i);
     w->client = client;
@@ -83,10 +91,9 @@ static void prepare(struct worker *w, int i, const char *address, hf_client *cli
     reply = bench_reply(w->redis, redisCommand(w->redis, "SCRIPT LOAD %s", COMPARE_AND_DELETE));
     snprintf(w->sha1, sizeof w->sha1, "%s", reply->str);
     freeReplyObject(reply);
-    w->pairs = 20; /* connections, scripts and the keeper are there before it counts */
-    run_ours(w);
-    run_floor(w);
-    w->pairs = pairs;
+    /* Connections, scripts and the keeper are there before it counts. */
+    for (size_t side = 0; side < 2; side++)
+        run(w, &sides[side], WARM_UP);
 }
 
 /* What the server has used of its processor, in nanoseconds. */
@@ -130,10 +137,12 @@ static void measure(const char *label, struct worker *workers, int threads, cons
     for (int i = 0; i < threads; i++)
         pthread_join(workers[i].thread, NULL);
     pthread_barrier_destroy(&barrier);
+    server = server_ns(workers[0].redis) - server;
     print_per_pair(label, side->name, "", (double)wall / pairs);
+    print_per_pair(label, side->name, ", p50",
+                   1e3 * bench_p50_us(workers[0].samples, (size_t)workers[0].pairs));
     print_per_pair(label, side->name, ", client's processor", (double)cpu / pairs);
-    print_per_pair(label, side->name, ", server's processor",
-                   (double)(server_ns(workers[0].redis) - server) / pairs);
+    print_per_pair(label, side->name, ", both processors", (double)(cpu + server) / pairs);
 }
 
 int main(int argc, char **argv)
@@ -146,13 +155,17 @@ int main(int argc, char **argv)
     BENCH_MUST(workers != NULL, "out of memory");
     for (int i = 0; i < threads; i++) {
         workers[i].pairs = pairs / threads;
+        workers[i].samples = calloc((size_t)(pairs / threads + WARM_UP), sizeof(int64_t));
+        BENCH_MUST(workers[i].samples != NULL, "out of memory");
         prepare(&workers[i], i, argv[2], client);
     }
     for (size_t i = 0; i < 2; i++)
         if (argc < 6 || strcmp(argv[5], sides[i].name) == 0)
             measure(argv[1], workers, threads, &sides[i]);
-    for (int i = 0; i < threads; i++)
+    for (int i = 0; i < threads; i++) {
         redisFree(workers[i].redis);
+        free(workers[i].samples);
+    }
     hf_close(client);
     free(workers);
     return 0;
