@@ -1,7 +1,7 @@
-/* Very many held leases in one client on memory://: what each costs in memory, and whether one
- * keeper keeps them all alive.
+/* Very many held leases in one client: what each costs in memory, and whether one keeper keeps them
+ * all alive.
  *
- *     many COUNT TTL_MS SECONDS */
+ *     many URL COUNT TTL_MS SECONDS */
 #include <holdfast.h>
 #include <malloc.h>
 #include <sys/resource.h>
@@ -47,21 +47,21 @@ static size_t count_lost(hf_lock **locks, size_t count)
 
 int main(int argc, char **argv)
 {
-    BENCH_MUST(argc == 4, "usage: many COUNT TTL_MS SECONDS");
-    size_t count = strtoul(argv[1], NULL, 10);
-    unsigned seconds = (unsigned)strtoul(argv[3], NULL, 10);
+    BENCH_MUST(argc == 5, "usage: many URL COUNT TTL_MS SECONDS");
+    size_t count = strtoul(argv[2], NULL, 10);
+    unsigned seconds = (unsigned)strtoul(argv[4], NULL, 10);
     hf_lock **locks = calloc(count, sizeof *locks);
     hf_client *client;
     hf_lock *first;
     hf_error err;
 
     BENCH_MUST(locks != NULL, "out of memory");
-    BENCH_MUST(hf_open("memory://many", NULL, &client, &err) == HF_OK, "%s", err.text);
+    BENCH_MUST(hf_open(argv[1], NULL, &client, &err) == HF_OK, "%s", err.text);
     BENCH_MUST(hf_acquire(client, "first", HF_NTS, NULL, &first, &err) == HF_OK, "%s", err.text);
 
     double before = allocated_bytes();
     int64_t start = bench_now_ns();
-    take_all(client, locks, count, strtoll(argv[2], NULL, 10));
+    take_all(client, locks, count, strtoll(argv[3], NULL, 10));
     bench_print("many: acquire", (double)(bench_now_ns() - start) / (double)count / 1e3, "us");
     bench_print("many: memory per held lock", (allocated_bytes() - before) / (double)count,
                 "bytes");

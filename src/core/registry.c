@@ -42,6 +42,8 @@ static const struct module {
     {"redis+unix", "redis", "libhiredis0.14 and libssl3", false},
     {"redis+sentinel", "redis", "libhiredis0.14 and libssl3", false},
     {"redlock", "redlock", "libhiredis0.14 and libssl3", false},
+    {"mysql", "mysql", "libmariadb3", false},
+    {"mariadb", "mysql", "libmariadb3", false},
 };
 #define MODULE_COUNT (sizeof modules / sizeof modules[0])
 

@@ -306,9 +306,10 @@ static int withdrawn(struct attempt *a, struct hf__answer *ret)
 
 static int granted(struct attempt *a, const struct seen *s, struct hf__answer *ret)
 {
-    a->known.joined = s->joined != 0         ? s->joined
-                      : a->known.joined != 0 ? a->known.joined
-                                             : s->revision;
+    if (s->joined != 0)
+        a->known.joined = s->joined;
+    if (a->known.joined == 0)
+        a->known.joined = s->revision; /* place and mark were put together */
     a->known.generation = s->generation;
     hf__etcd_bid_learn(a->e, &a->known);
     hf__etcd_unwatch(a->e, &a->bid->ticket);
@@ -342,8 +343,6 @@ static int queued(struct attempt *a, const struct seen *s, struct hf__answer *re
     ret->lease_ms = hf__provisional_lease_ms(a->bid->ttl_ms);
     int64_t own_ms = hf__own_lease_ms(s->before_ours ? s->before_ttl_ms : RECHECK_MS);
     ret->ask_again_ms = a->ask_again_ms > 0 ? a->ask_again_ms : own_ms + 1000 + MARGIN_MS;
-    if (a->known.proved_ns < ret->sent_ns)
-        ret->sent_ns = a->known.proved_ns;
     return 0;
 }
 
@@ -370,7 +369,7 @@ static int run(struct attempt *a, struct hf__answer *ret)
             return granted(a, &s, ret);
         /* The answer to a join shows the newest two: after a lost answer both may be behind us. */
         first = joined != 0 && !s.has_before;
-        joined = s.joined;
+        joined = a->known.joined = s.joined;
         if (first || (joined != 0 && !s.has_before))
             continue;
         /* On joining, whoever is before us is most likely alive: look when it is time to ask again.

@@ -93,7 +93,6 @@ static int close_for_delay(struct breach *b, bool *ret_done)
 static int decide(struct breach *b, bool now, bool *ret_done)
 {
     const struct hf__etcd_found *f = &b->found;
-    bool ours = f->ttl_ms != 0 || f->delay_ms != 0 || f->lease == 0 || f->generation != f->joined;
 
     if (f->generation == 0)
         return delete_it(b, ret_done);
@@ -101,7 +100,7 @@ static int decide(struct breach *b, bool now, bool *ret_done)
         *ret_done = true;
         return now || f->lease == 0 ? delete_it(b, ret_done) : 0;
     }
-    if (ours && !now && f->lease != 0 && f->ttl_ms != 0)
+    if (f->ours && !now && f->lease != 0 && f->ttl_ms != 0)
         return mark_it(b, ret_done);
     return f->delay_ms > 0 ? close_for_delay(b, ret_done) : delete_it(b, ret_done);
 }
@@ -141,7 +140,7 @@ int hf__etcd_break(struct hf__store *store, const struct hf__bid *bid, bool now,
         r = decide(b, now, &done);
     /* Its lease goes with it: a late transaction of this ticket must find none. A stranger may have
      * other keys on its own. */
-    if (r == 0 && b->deleted && b->found.lease == hf__etcd_lease_of(&bid->ticket))
+    if (r == 0 && b->deleted && b->found.ours && b->found.lease != 0)
         hf__etcd_lease_revoke(b->e, b->found.lease, deadline_ns, NULL);
     ret_answer->verdict = done ? HF__DONE : HF__STALE;
     free(b);

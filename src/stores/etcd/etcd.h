@@ -269,6 +269,7 @@ int hf__etcd_diagnose(struct hf__store *store, hf_finding_callback *found, void 
 /* What is in the store for one ticket. */
 struct hf__etcd_found {
     bool there; /* it has a place */
+    bool ours;  /* it was made by holdfast */
     hf_mode mode;
     int64_t lease;               /* of its place; 0: none, it never expires */
     uint64_t joined, generation; /* generation 0: waits */

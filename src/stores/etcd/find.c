@@ -34,6 +34,7 @@ static void take_ours(struct hf__etcd_found *f, const json_t *kv, hf_mode mode,
 
     if (kv != NULL && hf__etcd_details_read(kv, &d) && hf__ticket_equal(&d.ticket, ticket)) {
         take(f, kv, mode);
+        f->ours = true;
         f->ttl_ms = d.ttl_ms;
         f->delay_ms = d.delay_ms;
     }

@@ -1,8 +1,8 @@
 /* Requests to the gateway, over pooled connections, on whichever server answers.
  *
  * Each request goes to the server that answered last, and from there down the list, each server
- * once; the time that is left is shared out among those not yet asked, so that one which hangs does
- * not use it up. A request that may have been applied is sent again only if the operation allows it
+ * once; each but the last gets half of the time that is left, so that one which hangs does not use
+ * it up. A request that may have been applied is sent again only if the operation allows it
  * (all but a release do: they are answered by ticket). A token that has expired is renewed once. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -149,6 +149,22 @@ static bool never_sent(CURLcode c)
            c == CURLE_SSL_CERTPROBLEM || c == CURLE_SSL_CACERT_BADFILE;
 }
 
+/* Servers end a connection without a word when it is not the kind they want. */
+static const char *tls_hint(CURLcode c, const char *where)
+{
+    bool plain = strncmp(where, "http:", 5) == 0;
+
+    if (plain && (c == CURLE_GOT_NOTHING || c == CURLE_WEIRD_SERVER_REPLY))
+        return " (if it wants TLS: tls=verify)";
+    if (!plain && (c == CURLE_RECV_ERROR || c == CURLE_SEND_ERROR))
+        return " (if it wants a certificate: tls_cert=FILE)";
+    if (!plain && c == CURLE_SSL_CONNECT_ERROR)
+        return " (if it has no TLS: tls=off)";
+    if (c == CURLE_PEER_FAILED_VERIFICATION)
+        return " (name its authority: tls_ca=FILE)";
+    return "";
+}
+
 static void transport_failed(struct outcome *o, CURL *curl, CURLcode c, const char *where,
                              hf_error *err)
 {
@@ -159,8 +175,9 @@ static void transport_failed(struct outcome *o, CURL *curl, CURLcode c, const ch
                   c == CURLE_SSL_CACERT_BADFILE;
     o->maybe = !never_sent(c) && connected > 0;
     o->next = true;
+    o->passing = o->maybe && c != CURLE_OPERATION_TIMEDOUT;
     o->code = o->maybe ? HF_UNKNOWN : denied ? HF_DENIED : HF_UNAVAILABLE;
-    hf__fail(err, o->code, "etcd: %s: %s", where, curl_easy_strerror(c));
+    hf__fail(err, o->code, "etcd: %s: %s%s", where, curl_easy_strerror(c), tls_hint(c, where));
     hf__set_store_code(err, c);
 }
 
@@ -241,7 +258,7 @@ static void read_answer(struct outcome *o, CURL *curl, const struct body *body, 
     curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
     json_t *answer = load(body, stream);
     if (answer == NULL) {
-        o->maybe = o->next = true;
+        o->maybe = o->next = o->passing = true;
         o->code = hf__fail(err, status == 404 ? HF_CORRUPT : HF_UNKNOWN,
                            "etcd: %s: no JSON (HTTP status %ld)", where, status);
         hf__set_store_code(err, status);
@@ -420,7 +437,7 @@ int hf__etcd_call(struct hf__etcd *e, struct hf__etcd_request q, json_t **ret_an
         size_t endpoint = (first + i) % count;
         int64_t now_ns = hf__now_ns(e->base.host->env);
         size_t others = count - i % count;
-        int64_t share_ns = (q.deadline_ns - now_ns) / (int64_t)others;
+        int64_t share_ns = (q.deadline_ns - now_ns) / (others > 1 ? 2 : 1);
         ask(e, endpoint, &q, now_ns + share_ns, &o, err);
         maybe |= o.maybe;
         if (!o.next) {

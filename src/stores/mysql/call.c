@@ -1,0 +1,193 @@
+/* One operation in one round trip: CALL holdfast_<operation>(...). The procedure is one
+ * transaction, which it begins and commits itself; see rules.sql for why it is atomic. */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "stores/mysql/mysql.h"
+
+#include "util/banned.h"
+
+static const char *const verdicts[] = {
+    [HF__GRANTED] = "granted",     [HF__QUEUED] = "queued",  [HF__BUSY] = "busy",
+    [HF__WITHDRAWN] = "withdrawn", [HF__FULL] = "full",      [HF__DONE] = "done",
+    [HF__STALE] = "stale",         [HF__GONE_LOST] = "lost",
+};
+
+static int other_version(hf_error *err)
+{
+    return hf__fail(err, HF_CORRUPT,
+                    "mysql: the procedures are of another version; run `holdfast setup`");
+}
+
+static int read_verdict(const char *text, struct hf__answer *answer, hf_error *err)
+{
+    for (size_t i = 0; text != NULL && i < sizeof verdicts / sizeof verdicts[0]; i++) {
+        if (strcmp(verdicts[i], text) == 0) {
+            answer->verdict = (enum hf__verdict)i;
+            return 0;
+        }
+    }
+    return other_version(err);
+}
+
+enum { VERDICT, GENERATION, LEASE, CLAIMED, PLACE, ASK_AGAIN, CELLS };
+
+static int read_answer(const char *const cells[CELLS], struct hf__answer *ret_answer, hf_error *err)
+{
+    struct hf__answer a = {.sent_ns = ret_answer->sent_ns};
+    int r = read_verdict(cells[VERDICT], &a, err);
+
+    if (r != 0)
+        return r;
+    if (a.verdict == HF__GRANTED || a.verdict == HF__QUEUED) {
+        a.generation = (uint64_t)hf__my_number(cells[GENERATION], 0);
+        a.lease_ms = hf__my_number(cells[LEASE], HF__NEVER);
+    }
+    if (a.verdict == HF__GRANTED)
+        a.claimed = hf__my_number(cells[CLAIMED], 0) != 0;
+    if (a.verdict == HF__QUEUED) {
+        a.position = (size_t)hf__my_number(cells[PLACE], 0);
+        a.ask_again_ms = hf__my_number(cells[ASK_AGAIN], HF__NEVER);
+    }
+    *ret_answer = a;
+    return 0;
+}
+
+/* Asks for one row of so many columns. */
+static int ask(struct hf__my *s, struct hf__my_conn *c, struct hf__my_text *t, int64_t deadline_ns,
+               unsigned columns, MYSQL_RES **ret_result, MYSQL_ROW *ret_row, hf_error *err)
+{
+    MYSQL_RES *result = NULL;
+    int r = hf__my_ask(s, c, t, false, deadline_ns, &result, err);
+
+    hf__my_text_clear(t);
+    if (r != 0)
+        return r;
+    *ret_row = result != NULL ? mysql_fetch_row(result) : NULL;
+    *ret_result = result;
+    if (*ret_row != NULL && mysql_num_fields(result) == columns)
+        return 0;
+    mysql_free_result(result);
+    return other_version(err);
+}
+
+void hf__my_add_who(struct hf__my_text *t, const struct hf__who *who)
+{
+    const char *const texts[] = {who->host, who->user, who->program};
+
+    for (size_t i = 0; i < 3; i++) {
+        hf__my_add(t, ", LEFT(");
+        hf__my_add_text(t, texts[i]);
+        hf__my_add(t, ", 255)");
+    }
+    hf__my_add(t, ", %" PRId64 ", ", who->pid);
+    hf__my_add_bytes(t, who->note, strnlen(who->note, HF_NOTE_MAX));
+}
+
+static int call_attempt(struct hf__my *s, struct hf__my_conn *c, const struct hf__my_operation *op,
+                        int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
+{
+    const struct hf__bid *bid = op->bid;
+    struct hf__my_text t = {0};
+    MYSQL_RES *result = NULL;
+    MYSQL_ROW row;
+
+    hf__my_add(&t, "CALL holdfast_attempt(");
+    hf__my_add_bytes(&t, bid->name, bid->name_len);
+    hf__my_add(&t, ", ");
+    hf__my_add_bytes(&t, bid->ticket.bits, sizeof bid->ticket.bits);
+    hf__my_add(&t, ", %d, ", bid->mode == HF_SHARED);
+    hf__my_add_or_null(&t, bid->mode == HF_SHARED ? bid->limit : 0, 0);
+    hf__my_add(&t, ", %" PRId64 ", %" PRId64 ", %" PRId64 ", %d, ", bid->ttl_ms, bid->lock_delay_ms,
+               bid->retire_ms, bid->queue);
+    hf__my_add_text(&t, op->wake);
+    hf__my_add_who(&t, bid->who != NULL ? bid->who : s->base.host->self);
+    hf__my_add(&t, ")");
+    int r = ask(s, c, &t, deadline_ns, CELLS, &result, &row, err);
+    if (r != 0)
+        return r;
+    r = read_answer((const char *const *)row, ret_answer, err);
+    mysql_free_result(result);
+    return r;
+}
+
+/* release, withdraw, break: name, ticket and what else there is. */
+static int call_end(struct hf__my *s, struct hf__my_conn *c, const struct hf__my_operation *op,
+                    int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
+{
+    struct hf__my_text t = {0};
+    MYSQL_RES *result = NULL;
+    MYSQL_ROW row;
+
+    hf__my_add(&t, "CALL %s(", op->kind == HF__MY_BREAK ? "holdfast_break" : "holdfast_end");
+    hf__my_add_bytes(&t, op->bid->name, op->bid->name_len);
+    hf__my_add(&t, ", ");
+    hf__my_add_bytes(&t, op->bid->ticket.bits, sizeof op->bid->ticket.bits);
+    if (op->kind == HF__MY_BREAK)
+        hf__my_add(&t, ", %d)", op->now);
+    else
+        hf__my_add(&t, ", %" PRId64 ", %d)", op->retire_ms, op->kind == HF__MY_WITHDRAW);
+    int r = ask(s, c, &t, deadline_ns, 1, &result, &row, err);
+    if (r != 0)
+        return r;
+    const char *const cells[CELLS] = {row[0]};
+    r = read_answer(cells, ret_answer, err);
+    mysql_free_result(result);
+    return r;
+}
+
+/* "verdict generation lease claimed ask_again;" with - for what there is not. `at` is cut up. */
+static int read_renewal(char **at, struct hf__answer *answer, hf_error *err)
+{
+    char *end = strchr(*at, ';'), *word = *at, *rest = NULL;
+    const char *cells[CELLS] = {0};
+    static const int order[] = {VERDICT, GENERATION, LEASE, CLAIMED, ASK_AGAIN};
+
+    if (end == NULL)
+        return other_version(err);
+    *end = '\0';
+    *at = end + 1;
+    for (size_t i = 0; i < sizeof order / sizeof order[0]; i++) {
+        word = strtok_r(i == 0 ? word : NULL, " ", &rest);
+        if (word == NULL)
+            return other_version(err);
+        cells[order[i]] = strcmp(word, "-") == 0 ? NULL : word;
+    }
+    return read_answer(cells, answer, err);
+}
+
+static int call_renew(struct hf__my *s, struct hf__my_conn *c, const struct hf__my_operation *op,
+                      int64_t deadline_ns, hf_error *err)
+{
+    struct hf__my_text t = {0};
+    MYSQL_RES *result = NULL;
+    MYSQL_ROW row;
+
+    hf__my_add(&t, "CALL holdfast_renew('");
+    for (size_t i = 0; i < op->count; i++) {
+        const struct hf__renewal *item = op->items[i];
+        hf__my_add_hex(&t, item->name, item->name_len);
+        hf__my_add(&t, " ");
+        hf__my_add_hex(&t, item->ticket.bits, sizeof item->ticket.bits);
+        hf__my_add(&t, " %" PRIu64 ";", item->generation);
+    }
+    hf__my_add(&t, "')");
+    int r = ask(s, c, &t, deadline_ns, 1, &result, &row, err);
+    if (r != 0)
+        return r;
+    char *at = row[0];
+    for (size_t i = 0; i < op->count && r == 0; i++)
+        r = at != NULL ? read_renewal(&at, &op->items[i]->answer, err) : other_version(err);
+    mysql_free_result(result);
+    return r;
+}
+
+int hf__my_call(struct hf__my *s, struct hf__my_conn *c, const struct hf__my_operation *op,
+                int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
+{
+    if (op->kind == HF__MY_ATTEMPT)
+        return call_attempt(s, c, op, deadline_ns, ret_answer, err);
+    if (op->kind == HF__MY_RENEW)
+        return call_renew(s, c, op, deadline_ns, err);
+    return call_end(s, c, op, deadline_ns, ret_answer, err);
+}

@@ -1,0 +1,246 @@
+/* One connection. libmariadb is used without blocking, so that nothing outlives its deadline; the
+ * names of hosts are looked up by our own resolver for the same reason, except where TLS has to
+ * know the name. Each server of the list gets its share of the time, so that one that swallows
+ * packets does not use up what the next one needs. The library never reconnects by itself. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+
+#include "net/resolve.h"
+#include "stores/mysql/mysql.h"
+
+#include "util/banned.h"
+
+int hf__my_wait(struct hf__my *s, MYSQL *my, int wanted, int64_t deadline_ns)
+{
+    for (;;) {
+        struct pollfd fd = {.fd = mysql_get_socket(my),
+                            .events = (short)((wanted & MYSQL_WAIT_READ ? POLLIN : 0) |
+                                              (wanted & MYSQL_WAIT_WRITE ? POLLOUT : 0) |
+                                              (wanted & MYSQL_WAIT_EXCEPT ? POLLPRI : 0))};
+        int64_t left_ns = deadline_ns - hf__now_ns(s->base.host->env);
+        int64_t left_ms = (left_ns + HF__NS_PER_MS - 1) / HF__NS_PER_MS;
+        if (left_ns <= 0)
+            return 0;
+        int n = poll(&fd, 1, left_ms > 60000 ? 60000 : (int)left_ms);
+        if (n < 0 && errno != EINTR)
+            return wanted & ~MYSQL_WAIT_TIMEOUT;
+        if (n > 0)
+            return (fd.revents & POLLIN ? MYSQL_WAIT_READ : 0) |
+                   (fd.revents & POLLOUT ? MYSQL_WAIT_WRITE : 0) |
+                   (fd.revents & POLLPRI ? MYSQL_WAIT_EXCEPT : 0) |
+                   (fd.revents & (POLLERR | POLLHUP) ? wanted & ~MYSQL_WAIT_TIMEOUT : 0);
+    }
+}
+
+static void set_tls(MYSQL *my, const struct hf__my_settings *set, enum hf__my_tls tls)
+{
+    my_bool enforce = tls != HF__MY_TLS_OFF, verify = tls == HF__MY_TLS_VERIFY;
+
+    mysql_optionsv(my, MYSQL_OPT_SSL_ENFORCE, &enforce);
+    mysql_optionsv(my, MYSQL_OPT_SSL_VERIFY_SERVER_CERT, &verify);
+    if (!enforce)
+        return;
+    if (set->tls_ca != NULL && verify) /* with an authority the library verifies, told or not */
+        mysql_optionsv(my, MYSQL_OPT_SSL_CA, set->tls_ca);
+    if (set->tls_cert != NULL)
+        mysql_optionsv(my, MYSQL_OPT_SSL_CERT, set->tls_cert);
+    if (set->tls_key != NULL)
+        mysql_optionsv(my, MYSQL_OPT_SSL_KEY, set->tls_key);
+    mysql_optionsv(my, MARIADB_OPT_TLS_VERSION, "TLSv1.2,TLSv1.3");
+}
+
+static MYSQL *prepare(struct hf__my *s, const struct hf__my_host *host)
+{
+    MYSQL *my = mysql_init(NULL);
+    my_bool no = 0;
+    unsigned zero = 0, tcp = MYSQL_PROTOCOL_TCP; /* "localhost" would mean the socket */
+
+    if (my == NULL)
+        return NULL;
+    if (s->set.option_file != NULL) {
+        mysql_optionsv(my, MYSQL_READ_DEFAULT_FILE, s->set.option_file);
+        mysql_optionsv(my, MYSQL_READ_DEFAULT_GROUP, "client");
+    }
+    mysql_optionsv(my, MYSQL_OPT_NONBLOCK, 0);
+    mysql_optionsv(my, MYSQL_OPT_RECONNECT, &no);
+    mysql_optionsv(my, MYSQL_OPT_LOCAL_INFILE, &zero);
+    mysql_optionsv(my, MYSQL_SET_CHARSET_NAME, "utf8mb4");
+    mysql_optionsv(my, MYSQL_OPT_CONNECT_ATTR_ADD, "program_name", s->set.program);
+    mysql_optionsv(my, MYSQL_OPT_CONNECT_ATTR_ADD, "_holdfast_version", HF_VERSION);
+    if (host->host != NULL)
+        mysql_optionsv(my, MYSQL_OPT_PROTOCOL, &tcp);
+    set_tls(my, &s->set, host->tls);
+    return my;
+}
+
+/* The host as the library should see it: an address, unless the certificate must carry the name. */
+static int find_address(struct hf__my *s, const struct hf__my_host *host, int64_t deadline_ns,
+                        char *address, size_t size, hf_error *err)
+{
+    struct addrinfo *list = NULL;
+    char port[12];
+
+    snprintf(address, size, "%s", host->host);
+    if (host->tls == HF__MY_TLS_VERIFY)
+        return 0;
+    snprintf(port, sizeof port, "%u", host->port);
+    int r = hf__resolve(host->host, port, s->base.host->env, deadline_ns, &list, err);
+    if (r != 0)
+        return hf__wrap(err, r, "mysql");
+    getnameinfo(list->ai_addr, list->ai_addrlen, address, (socklen_t)size, NULL, 0, NI_NUMERICHOST);
+    freeaddrinfo(list);
+    return 0;
+}
+
+static int connect_by(struct hf__my *s, MYSQL *my, const struct hf__my_host *host,
+                      int64_t deadline_ns, hf_error *err)
+{
+    const struct hf__my_settings *set = &s->set;
+    char address[256] = "";
+    MYSQL *done = NULL;
+    int r =
+        host->host == NULL ? 0 : find_address(s, host, deadline_ns, address, sizeof address, err);
+
+    if (r != 0)
+        return r;
+    int wants = mysql_real_connect_start(
+        &done, my, host->host != NULL ? address : NULL, set->user, set->password, set->database,
+        host->port, host->host != NULL ? NULL : set->socket, CLIENT_MULTI_RESULTS);
+    while (wants != 0) {
+        int came = hf__my_wait(s, my, wants, deadline_ns);
+        if (came == 0)
+            return hf__fail(err, HF_UNAVAILABLE, "mysql: %s does not answer",
+                            host->host != NULL ? host->host : set->socket);
+        wants = mysql_real_connect_cont(&done, my, came);
+    }
+    if (done == NULL)
+        return hf__my_fail(mysql_errno(my), mysql_error(my), true, err);
+    if (host->tls != HF__MY_TLS_OFF && mysql_get_ssl_cipher(my) == NULL)
+        return hf__my_fail(2026, "the server does not offer TLS", true, err); /* no downgrade */
+    return 0;
+}
+
+/* A peer that vanished without a word is noticed within half a minute. */
+static void keep_alive(MYSQL *my)
+{
+    int fd = mysql_get_socket(my), one = 1, idle_s = 10, between_s = 3, most_ms = 15000;
+
+    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof one);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof idle_s);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &between_s, sizeof between_s);
+    setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &most_ms, sizeof most_ms);
+}
+
+/* What each operation relies on. A statement that waits for a row ends when its client has given
+ * up. */
+static int set_session(struct hf__my *s, struct hf__my_conn *c, int64_t deadline_ns, hf_error *err)
+{
+    char sql[300];
+    MYSQL_ROW row = NULL;
+
+    snprintf(sql, sizeof sql,
+             "SET time_zone = '+00:00', autocommit = 1, innodb_lock_wait_timeout = %" PRId64
+             ", sql_mode = 'STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION'",
+             s->base.host->op_timeout_ms / 1000 + 1);
+    int r = hf__my_run(s, c, sql, deadline_ns, err);
+    if (r == 0)
+        r = hf__my_run(s, c, "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED", deadline_ns,
+                       err);
+    if (r != 0)
+        return r;
+    MYSQL_RES *result =
+        hf__my_look(s, c, "SELECT CONNECTION_ID(), @@global.read_only", deadline_ns, &row, err);
+    if (result == NULL)
+        return HF_UNAVAILABLE;
+    c->id = (uint64_t)hf__my_number(row[0], 0);
+    c->proxied = c->id != mysql_thread_id(c->my);
+    if (hf__my_number(row[1], 0) != 0)
+        r = hf__fail(err, HF_UNAVAILABLE,
+                     "mysql: this server is read-only; name the primary as well");
+    mysql_free_result(result);
+    return r;
+}
+
+static int dial_host(struct hf__my *s, const struct hf__my_host *host, int64_t deadline_ns,
+                     struct hf__my_conn *c, hf_error *err)
+{
+    c->my = prepare(s, host);
+    if (c->my == NULL)
+        return hf__fail(err, HF_NO_MEMORY, NULL);
+    int r = connect_by(s, c->my, host, deadline_ns, err);
+    if (r == 0) {
+        keep_alive(c->my);
+        r = set_session(s, c, deadline_ns, err);
+    }
+    return r == HF_UNKNOWN ? HF_UNAVAILABLE : r;
+}
+
+/* Tries each server, beginning with the one that answered last. */
+static int dial_any(struct hf__my *s, int64_t deadline_ns, struct hf__my_conn **ret_conn,
+                    hf_error *err)
+{
+    size_t count = s->set.host_count, first;
+    int r = HF_UNAVAILABLE;
+
+    pthread_mutex_lock(&s->pool.mutex);
+    first = s->pool.best_host;
+    pthread_mutex_unlock(&s->pool.mutex);
+    for (size_t i = 0; i < count; i++) {
+        size_t at = (first + i) % count;
+        int64_t now_ns = hf__now_ns(s->base.host->env);
+        int64_t share_ns = (deadline_ns - now_ns) / (int64_t)(count - i);
+        struct hf__my_conn *c = calloc(1, sizeof *c);
+        if (c == NULL)
+            return hf__fail(err, HF_NO_MEMORY, NULL);
+        r = dial_host(s, &s->set.hosts[at], now_ns + share_ns, c, err);
+        if (r == 0) {
+            pthread_mutex_lock(&s->pool.mutex);
+            s->pool.best_host = at;
+            pthread_mutex_unlock(&s->pool.mutex);
+            *ret_conn = c;
+            return 0;
+        }
+        c->broken = true;
+        hf__my_hang_up(c);
+    }
+    return r;
+}
+
+/* The library keeps something for each thread that uses it. */
+int hf__my_dial(struct hf__my *s, int64_t deadline_ns, struct hf__my_conn **ret_conn, hf_error *err)
+{
+    int r = dial_any(s, deadline_ns, ret_conn, err);
+
+    if (r == HF_UNKNOWN)
+        r = HF_UNAVAILABLE;
+    if (r != 0 && err != NULL)
+        err->code = r;
+    return r;
+}
+
+/* The library says good-bye in a blocking write: it gets no socket to block on. */
+void hf__my_hang_up(struct hf__my_conn *c)
+{
+    if (c == NULL)
+        return;
+    if (c->my != NULL) {
+        int fd = mysql_get_socket(c->my);
+        if (c->broken && fd >= 0)
+            shutdown(fd, SHUT_RDWR);
+        mysql_close(c->my);
+    }
+    free(c);
+}
+
+bool hf__my_is_quiet(const struct hf__my_conn *c)
+{
+    struct pollfd fd = {.fd = mysql_get_socket(c->my), .events = POLLIN};
+
+    return poll(&fd, 1, 0) == 0;
+}

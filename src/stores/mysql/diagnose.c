@@ -1,0 +1,272 @@
+/* What `holdfast doctor` says about a live server. It reads and changes nothing. */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "stores/mysql/mysql.h"
+
+#include "util/banned.h"
+
+enum { FINE, NOTE, WARNING, PROBLEM };
+
+#define LATENCY_ROUNDS 9
+
+struct report {
+    struct hf__my *s;
+    struct hf__my_conn *c;
+    int64_t deadline_ns;
+    hf_finding_callback *found;
+    void *arg;
+};
+
+static void say(const struct report *r, int level, const char *clause, const char *format, ...)
+    HF__PRINTF(4, 5);
+
+static void say(const struct report *r, int level, const char *clause, const char *format, ...)
+{
+    char text[400];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    r->found(level, clause, text, r->arg);
+}
+
+/* One row; NULL if it cannot be had, which is told. */
+static MYSQL_RES *ask(const struct report *r, const char *sql, MYSQL_ROW *ret_row)
+{
+    hf_error err = {0};
+    MYSQL_RES *result = hf__my_look(r->s, r->c, sql, r->deadline_ns, ret_row, &err);
+
+    if (result == NULL)
+        say(r, WARNING, NULL, "%s", err.text);
+    return result;
+}
+
+static void look_at_server(const struct report *r)
+{
+    MYSQL_ROW row;
+    MYSQL_RES *a = ask(r,
+                       "SELECT VERSION(), @@global.read_only, @@innodb_lock_wait_timeout,"
+                       " @@innodb_flush_log_at_trx_commit, @@global.binlog_format, @@log_bin,"
+                       " CURRENT_USER(), DATABASE(), @@global.innodb_lock_wait_timeout",
+                       &row);
+    if (a == NULL)
+        return;
+    say(r, FINE, NULL, "server %s, database %s, account %s", row[0], row[7], row[6]);
+    if (hf__my_number(row[1], 0) != 0)
+        say(r, PROBLEM, "C1", "this server is read-only: name the primary");
+    else
+        say(r, FINE, "C1", "this server takes writes");
+    say(r, FINE, "C1", "isolation: READ COMMITTED, set by each operation");
+    say(r, FINE, NULL,
+        "innodb_lock_wait_timeout is %s s in our sessions (%s s in others): a statement does not "
+        "wait"
+        " for a row longer than its client does",
+        row[2], row[8]);
+    if (strcmp(row[3], "1") != 0)
+        say(r, WARNING, "C3",
+            "innodb_flush_log_at_trx_commit is %s: a crash forgets the last grants, also those that"
+            " never expire",
+            row[3]);
+    if (hf__my_number(row[5], 0) != 0 && strcmp(row[4], "STATEMENT") == 0)
+        say(r, PROBLEM, "C1",
+            "binlog_format is STATEMENT, which refuses READ COMMITTED: set MIXED or ROW");
+    mysql_free_result(a);
+}
+
+static int64_t status(const struct report *r, const char *name)
+{
+    char sql[160];
+    hf_error err = {0};
+    MYSQL_ROW row;
+
+    snprintf(sql, sizeof sql, "SHOW GLOBAL STATUS LIKE '%s'", name);
+    MYSQL_RES *a = hf__my_look(r->s, r->c, sql, r->deadline_ns, &row, &err);
+    int64_t value = a != NULL ? hf__my_number(row[1], 0) : 0;
+    mysql_free_result(a);
+    return value;
+}
+
+static void look_at_replication(const struct report *r)
+{
+    int64_t nodes = status(r, "wsrep_cluster_size");
+    int64_t waits = status(r, "Rpl_semi_sync_master_clients");
+
+    if (nodes > 0)
+        say(r, NOTE, "C1",
+            "a Galera cluster of %" PRId64 " nodes: a conflict at COMMIT is not granted and tried"
+            " again; best let all clients use one node",
+            nodes);
+    else if (waits > 0)
+        say(r, FINE, "C1", "semi-synchronous replication to %" PRId64 " replicas", waits);
+    else
+        say(r, NOTE, "C1",
+            "no synchronous replication: a failover may forget the last grants; the fencing token"
+            " makes that harmless");
+}
+
+static void look_at_routines(const struct report *r)
+{
+    hf_error err = {0};
+
+    if (hf__my_learn(r->s, r->c, r->deadline_ns, &err) != 0)
+        say(r, PROBLEM, NULL, "%s", err.text);
+    else if (atomic_load(&r->s->way) == HF__MY_ROUTINES)
+        say(r, FINE, NULL, "tables and procedures of version %d: one round trip an operation",
+            HF__MY_SCHEMA);
+    else
+        say(r, WARNING, NULL,
+            "the procedures are missing or may not be executed: plain statements, six round trips"
+            " and more an operation; `holdfast setup` creates them");
+}
+
+/* Each right is tried on no row at all. */
+static void look_at_rights(const struct report *r)
+{
+    static const char *const tables[] = {"holdfast_lock", "holdfast_holder", "holdfast_waiter",
+                                         "holdfast_retired"};
+    static const char *const tries[] = {
+        "SELECT 1 FROM %s WHERE 1 = 0", "INSERT INTO %s SELECT * FROM %s WHERE 1 = 0",
+        "UPDATE %s SET name = name WHERE 1 = 0", "DELETE FROM %s WHERE 1 = 0"};
+    bool whole = true;
+
+    for (size_t i = 0; i < 16 && !r->c->broken; i++) {
+        const char *table = tables[i / 4];
+        struct hf__my_text t = {0};
+        hf_error err = {0};
+        const char *at = tries[i % 4];
+        for (const char *mark; (mark = strstr(at, "%s")) != NULL; at = mark + 2)
+            hf__my_add(&t, "%.*s%s", (int)(mark - at), at, table);
+        hf__my_add(&t, "%s", at);
+        if (hf__my_ask(r->s, r->c, &t, false, r->deadline_ns, NULL, &err) != 0) {
+            whole = false;
+            say(r, PROBLEM, NULL, "%s", err.text);
+        }
+        hf__my_text_clear(&t);
+    }
+    if (whole)
+        say(r, FINE, NULL, "the account may read and write all tables");
+}
+
+static void look_at_connection(const struct report *r)
+{
+    const char *cipher = mysql_get_ssl_cipher(r->c->my);
+
+    if (r->c->proxied)
+        say(r, NOTE, "C12", "something stands in between: waiters ask every %" PRId64 " ms",
+            r->s->set.poll_ms);
+    else if (r->s->set.push)
+        say(r, FINE, "C12", "nothing in between: waiters are called by KILL QUERY");
+    else
+        say(r, FINE, "C12", "mode=poll: the first of the queue asks every %" PRId64 " ms",
+            r->s->set.poll_ms);
+    say(r, FINE, NULL, cipher != NULL ? "TLS: %s" : "no TLS on this connection%s",
+        cipher != NULL ? cipher : "");
+}
+
+static void look_at_clock(const struct report *r)
+{
+    const struct hf_env *env = r->s->base.host->env;
+    MYSQL_ROW row;
+    int64_t before_us = (int64_t)env->wall_us(env->ctx);
+    MYSQL_RES *a = ask(r,
+                       "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', SYSDATE(6)),"
+                       " @@global.time_zone, SYSDATE(6) = NOW(6) AND SLEEP(0.002) = 0"
+                       " AND SYSDATE(6) = NOW(6)",
+                       &row);
+    int64_t after_us = (int64_t)env->wall_us(env->ctx);
+
+    if (a == NULL)
+        return;
+    int64_t apart_ms = (hf__my_number(row[0], 0) - (before_us + after_us) / 2) / 1000;
+    say(r, apart_ms > 60000 || apart_ms < -60000 ? WARNING : FINE, "C3",
+        "the server's clock decides; it is %" PRId64
+        " ms ahead of this machine's; our sessions are in"
+        " UTC, others in %s",
+        apart_ms, row[1]);
+    if (hf__my_number(row[2], 0) != 0)
+        say(r, PROBLEM, "C3",
+            "the server runs with sysdate-is-now: the clock would be read before the"
+            " lock is had");
+    mysql_free_result(a);
+}
+
+static void look_at_rows(const struct report *r)
+{
+    MYSQL_ROW row;
+    MYSQL_RES *a = ask(r,
+                       "SELECT (SELECT COUNT(*) FROM holdfast_lock), (SELECT COUNT(*) FROM"
+                       " holdfast_holder), (SELECT COUNT(*) FROM holdfast_waiter), (SELECT"
+                       " COUNT(*) FROM holdfast_retired), (SELECT COALESCE(SUM(data_length +"
+                       " index_length), 0) DIV 1024 FROM information_schema.tables WHERE"
+                       " table_schema = DATABASE() AND table_name LIKE 'holdfast\\\\_%')",
+                       &row);
+    if (a == NULL)
+        return;
+    say(r, FINE, NULL,
+        "locks known %s, held or closed %s, waiting %s, tickets remembered %s; the tables take %s "
+        "kB",
+        row[0], row[1], row[2], row[3], row[4]);
+    mysql_free_result(a);
+    int64_t history = status(r, "Innodb_history_list_length");
+    if (history > 100000)
+        say(r, WARNING, NULL,
+            "InnoDB keeps %" PRId64
+            " old versions of rows: a long transaction keeps it from purging,"
+            " and all queues get slow",
+            history);
+}
+
+static int compare(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+static void look_at_latency(const struct report *r)
+{
+    const struct hf_env *env = r->s->base.host->env;
+    int64_t took_ns[LATENCY_ROUNDS];
+
+    for (int i = 0; i < LATENCY_ROUNDS; i++) {
+        int64_t from_ns = hf__now_ns(env);
+        MYSQL_ROW row;
+        MYSQL_RES *a = ask(r, "SELECT 1", &row);
+        took_ns[i] = hf__now_ns(env) - from_ns;
+        if (a == NULL)
+            return;
+        mysql_free_result(a);
+    }
+    qsort(took_ns, LATENCY_ROUNDS, sizeof took_ns[0], compare);
+    int64_t median_us = took_ns[LATENCY_ROUNDS / 2] / 1000;
+    say(r, median_us > 50000 ? WARNING : FINE, NULL, "a round trip takes %" PRId64 " us (median)",
+        median_us);
+}
+
+int hf__my_diagnose(struct hf__store *store, hf_finding_callback *found, void *arg,
+                    int64_t deadline_ns, hf_error *err)
+{
+    struct report r = {
+        .s = (struct hf__my *)store, .deadline_ns = deadline_ns, .found = found, .arg = arg};
+    int code = hf__my_borrow(r.s, deadline_ns, &r.c, err);
+
+    if (code != 0)
+        return code;
+    look_at_server(&r);
+    look_at_replication(&r);
+    look_at_connection(&r);
+    look_at_routines(&r);
+    if (atomic_load(&r.s->way) != HF__MY_NOT_KNOWN) {
+        look_at_rights(&r);
+        look_at_rows(&r);
+    }
+    look_at_clock(&r);
+    look_at_latency(&r);
+    r.c->broken = true; /* it was used for more than locks */
+    hf__my_give_back(r.s, r.c);
+    return 0;
+}

@@ -1,0 +1,48 @@
+/* From the URL to a store. A server that cannot be reached is no error yet: it may come. */
+#include <stdlib.h>
+
+#include "stores/mysql/mysql.h"
+
+#include "util/banned.h"
+
+extern const struct hf__store_type hf_store_type_v1;
+
+int hf__my_open(const struct hf__url *url, const struct hf__host *host,
+                struct hf__store **ret_store, hf_error *err)
+{
+    struct hf__my *s = calloc(1, sizeof *s);
+    int r;
+
+    if (s == NULL || mysql_library_init(0, NULL, NULL) != 0) {
+        free(s);
+        return hf__fail(err, HF_NO_MEMORY, NULL);
+    }
+    s->base.host = host;
+    s->base.type = &hf_store_type_v1;
+    hf__my_pool_init(&s->pool);
+    r = hf__my_listener_init(s, err);
+    if (r == 0)
+        r = hf__my_read_url(url, &s->set, host, err);
+    if (r == 0 && host->env->random(host->env->ctx, &s->dice, sizeof s->dice) != 0)
+        r = hf__fail(err, HF_SYSTEM, "there is no randomness to be had");
+    if (r != 0) {
+        hf__my_close(&s->base);
+        return r;
+    }
+    s->dice |= 1;
+    s->base.capabilities = s->base.type->capabilities;
+    if (!s->set.push)
+        s->base.capabilities &= ~(uint32_t)HF_CAN_PUSH;
+    *ret_store = &s->base;
+    return 0;
+}
+
+void hf__my_close(struct hf__store *store)
+{
+    struct hf__my *s = (struct hf__my *)store;
+
+    hf__my_listener_clear(s);
+    hf__my_pool_clear(&s->pool);
+    hf__my_settings_clear(&s->set);
+    free(s);
+}

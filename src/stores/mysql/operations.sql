@@ -1,0 +1,389 @@
+-- One procedure per operation: sweep, apply, let in, commit, call, answer. An answer is a row of
+--   verdict     granted, queued, busy, withdrawn, full, done, stale, lost
+--   generation  granted: its own; queued: the last one given
+--   lease       granted: in force, NULL: never; queued: what a hand-over would give
+--   claimed     granted: the store knows that the holder knows
+--   place       queued: from 1; 0: not counted
+--   ask_again   queued: after so many milliseconds, NULL: never
+-- The transaction begins and ends here, whatever autocommit says; an error rolls it back and is told. The
+-- time zone is set, since SYSDATE() follows it.
+--
+-- Most locks have no queue. The row of such a lock says so itself (sole), and its upsert takes or frees it
+-- at once: attempt and end then need one statement more.
+
+DELIMITER $$
+
+-- A bid, or the same bid again.
+DROP PROCEDURE IF EXISTS holdfast_attempt $$
+CREATE PROCEDURE holdfast_attempt(
+    IN a_name VARBINARY(512), IN a_ticket BINARY(16), IN a_shared BOOLEAN, IN a_room BIGINT, IN a_ttl BIGINT,
+    IN a_delay BIGINT, IN a_retire BIGINT, IN a_queue BOOLEAN, IN a_wake VARCHAR(60) CHARACTER SET ascii,
+    IN a_host VARCHAR(255) CHARACTER SET utf8mb4, IN a_user VARCHAR(255) CHARACTER SET utf8mb4,
+    IN a_program VARCHAR(255) CHARACTER SET utf8mb4, IN a_pid BIGINT,
+    IN a_note VARBINARY(256))
+SQL SECURITY INVOKER
+everything: BEGIN
+    DECLARE o_verdict VARCHAR(9) CHARACTER SET ascii DEFAULT 'granted';
+    DECLARE o_generation, o_lease, o_place, o_ask_again, k_generation, k_line, w_seq, w_ttl BIGINT;
+    DECLARE at_touched, before_that DATETIME(6);
+    DECLARE at_now, inside_until, waiting_until DATETIME(3);
+    DECLARE o_claimed, is_retired, stays, found BOOLEAN DEFAULT TRUE;
+    DECLARE calls TEXT CHARACTER SET ascii DEFAULT '';
+    DECLARE CONTINUE HANDLER FOR NOT FOUND SET found = FALSE;
+    DECLARE EXIT HANDLER FOR SQLEXCEPTION
+    BEGIN
+        ROLLBACK;
+        RESIGNAL;
+    END;
+
+    IF @@session.time_zone <> '+00:00' THEN
+        SET time_zone = '+00:00';
+    END IF;
+    SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+    START TRANSACTION;
+    INSERT INTO holdfast_lock (name, generation, line, touched, `before`)
+        VALUES (a_name, 0, 1, '1970-01-01', '1970-01-01')
+        ON DUPLICATE KEY UPDATE line = line + 1, `before` = touched, touched = SYSDATE(6),
+            sole = IF(sole = x'00000000000000000000000000000000' AND touched >= `before`, a_ticket, NULL),
+            generation = LAST_INSERT_ID(IF(sole = a_ticket,
+                GREATEST(generation + 1, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', touched)), generation));
+    SET o_claimed = a_ttl <> 0, o_lease = IF(a_ttl = 0, 5000, a_ttl);
+    INSERT INTO holdfast_holder
+        SELECT a_name, a_ticket, line, FALSE, a_shared, a_room, generation, a_ttl, a_delay, a_retire,
+               touched - INTERVAL MICROSECOND(touched) MOD 1000 MICROSECOND,
+               touched + INTERVAL o_lease * 1000 - MICROSECOND(touched) MOD 1000 MICROSECOND,
+               o_lease, o_claimed, a_wake, a_host, a_user, a_program, a_pid, a_note
+        FROM holdfast_lock WHERE name = a_name AND sole = a_ticket;
+    IF ROW_COUNT() = 1 THEN
+        COMMIT;
+        SELECT 'granted', LAST_INSERT_ID(), o_lease, o_claimed, NULL, NULL;
+        LEAVE everything;
+    END IF;
+    CALL holdfast_look(a_name, a_ticket, k_generation, k_line, at_touched, before_that, at_now, inside_until,
+                        waiting_until, is_retired);
+    IF before_that > at_touched OR inside_until <= at_now OR waiting_until <= at_now THEN
+        CALL holdfast_sweep(a_name, at_touched, before_that, at_now);
+        SELECT MIN(until) INTO inside_until FROM holdfast_holder WHERE name = a_name;
+        SELECT MIN(until) INTO waiting_until FROM holdfast_waiter WHERE name = a_name;
+        SET is_retired = EXISTS (SELECT 1 FROM holdfast_retired WHERE name = a_name AND ticket = a_ticket
+                                 AND until > at_now);
+    END IF;
+
+    attempt: BEGIN
+        IF is_retired THEN
+            SET o_verdict = 'withdrawn';
+            CALL holdfast_let_in(a_name, at_touched, at_now, NULL, k_generation, calls);
+            LEAVE attempt;
+        END IF;
+        IF inside_until IS NOT NULL THEN
+            SET found = TRUE;
+            SELECT generation, lease, claimed, lingering INTO o_generation, o_lease, o_claimed, stays
+                FROM holdfast_holder WHERE name = a_name AND ticket = a_ticket;
+            IF found THEN
+                IF stays THEN
+                    SET o_verdict = 'withdrawn';
+                ELSEIF o_lease IS NOT NULL THEN
+                    UPDATE holdfast_holder SET until = at_now + INTERVAL o_lease * 1000 MICROSECOND
+                        WHERE name = a_name AND ticket = a_ticket;
+                END IF;
+                CALL holdfast_let_in(a_name, at_touched, at_now, NULL, k_generation, calls);
+                LEAVE attempt;
+            END IF;
+        END IF;
+        SET w_seq = NULL;
+        IF waiting_until IS NOT NULL THEN
+            SELECT seq INTO w_seq FROM holdfast_waiter WHERE name = a_name AND ticket = a_ticket;
+        END IF;
+        IF w_seq IS NULL AND (
+            (SELECT COUNT(*) FROM holdfast_retired WHERE name = a_name AND until > at_now) >= 10000
+            OR (waiting_until IS NOT NULL
+                AND (SELECT COUNT(*) FROM (SELECT 1 FROM holdfast_waiter WHERE name = a_name LIMIT 10000) q)
+                    >= 10000)) THEN
+            SET o_verdict = 'full';
+            CALL holdfast_let_in(a_name, at_touched, at_now, NULL, k_generation, calls);
+            LEAVE attempt;
+        END IF;
+
+        -- Nobody there: the common case goes in without passing through the queue.
+        IF inside_until IS NULL AND waiting_until IS NULL THEN
+            SET o_generation = GREATEST(k_generation + 1, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', at_touched)),
+                o_claimed = a_ttl <> 0,
+                o_lease = IF(a_ttl = 0, 5000, a_ttl);
+            INSERT INTO holdfast_holder VALUES (a_name, a_ticket, k_line, FALSE, a_shared, a_room,
+                o_generation, a_ttl, a_delay, a_retire, at_now, at_now + INTERVAL o_lease * 1000 MICROSECOND,
+                o_lease, o_claimed, a_wake, a_host, a_user, a_program, a_pid, a_note);
+            UPDATE holdfast_lock SET generation = o_generation, sole = IF(
+                    EXISTS (SELECT 1 FROM holdfast_retired WHERE name = a_name AND until > at_now), NULL, a_ticket)
+                WHERE name = a_name;
+            LEAVE attempt;
+        END IF;
+
+        IF w_seq IS NULL THEN
+            SET w_seq = k_line, w_ttl = IF(a_ttl = 0, 5000, LEAST(GREATEST(a_ttl, 1000), 10000));
+            INSERT INTO holdfast_waiter VALUES (a_name, k_line, a_ticket, a_shared, a_room, a_ttl, a_delay,
+                a_retire, at_now, at_now + INTERVAL w_ttl * 1000 MICROSECOND, w_ttl, a_wake, a_host, a_user,
+                a_program, a_pid, a_note);
+        ELSE
+            UPDATE holdfast_waiter SET until = at_now + INTERVAL lease * 1000 MICROSECOND, wake = a_wake
+                WHERE name = a_name AND seq = w_seq;
+        END IF;
+        CALL holdfast_let_in(a_name, at_touched, at_now, a_ticket, k_generation, calls);
+        SET found = TRUE;
+        SELECT ttl INTO w_ttl FROM holdfast_waiter WHERE name = a_name AND seq = w_seq;
+        IF NOT found THEN
+            SELECT generation, lease, claimed INTO o_generation, o_lease, o_claimed
+                FROM holdfast_holder WHERE name = a_name AND ticket = a_ticket;
+        ELSEIF a_queue THEN
+            SET o_verdict = 'queued', o_generation = k_generation,
+                o_lease = IF(w_ttl = 0, 5000, LEAST(w_ttl, 10000)),
+                o_place = 1 + (SELECT COUNT(*) FROM holdfast_waiter WHERE name = a_name AND seq < w_seq);
+            CALL holdfast_ask_again(a_name, w_seq, at_now, o_ask_again);
+        ELSE
+            SET o_verdict = 'busy';
+            DELETE FROM holdfast_waiter WHERE name = a_name AND seq = w_seq;
+        END IF;
+    END;
+
+    COMMIT;
+    IF calls <> '' THEN
+        CALL holdfast_call(calls);
+    END IF;
+    SELECT o_verdict, o_generation, o_lease, o_claimed, o_place, o_ask_again;
+END $$
+
+-- The bidder is done with its ticket: release (withdraws = 0) or withdraw.
+DROP PROCEDURE IF EXISTS holdfast_end $$
+CREATE PROCEDURE holdfast_end(
+    IN a_name VARBINARY(512), IN a_ticket BINARY(16), IN a_retire BIGINT, IN withdraws BOOLEAN)
+SQL SECURITY INVOKER
+everything: BEGIN
+    DECLARE was VARCHAR(9) CHARACTER SET ascii DEFAULT 'gone';
+    DECLARE k_generation, k_line BIGINT;
+    DECLARE at_touched, before_that DATETIME(6);
+    DECLARE at_now, inside_until, waiting_until DATETIME(3);
+    DECLARE is_retired BOOLEAN;
+    DECLARE calls TEXT CHARACTER SET ascii DEFAULT '';
+    DECLARE EXIT HANDLER FOR SQLEXCEPTION
+    BEGIN
+        ROLLBACK;
+        RESIGNAL;
+    END;
+
+    IF @@session.time_zone <> '+00:00' THEN
+        SET time_zone = '+00:00';
+    END IF;
+    SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+    START TRANSACTION;
+    INSERT INTO holdfast_lock (name, generation, line, touched, `before`)
+        VALUES (a_name, 0, 1, '1970-01-01', '1970-01-01')
+        ON DUPLICATE KEY UPDATE line = line + 1, `before` = touched, touched = SYSDATE(6),
+            sole = IF(sole = a_ticket AND a_retire = 0 AND touched >= `before`, x'00000000000000000000000000000000', NULL);
+    DELETE FROM holdfast_holder WHERE name = a_name AND ticket = a_ticket AND NOT lingering
+        AND until > (SELECT touched FROM holdfast_lock WHERE name = a_name AND sole IS NOT NULL);
+    IF ROW_COUNT() = 1 THEN
+        COMMIT;
+        SELECT 'done';
+        LEAVE everything;
+    END IF;
+    CALL holdfast_look(a_name, a_ticket, k_generation, k_line, at_touched, before_that, at_now, inside_until,
+                        waiting_until, is_retired);
+    IF before_that > at_touched OR inside_until <= at_now OR waiting_until <= at_now THEN
+        CALL holdfast_sweep(a_name, at_touched, before_that, at_now);
+    END IF;
+
+    DELETE FROM holdfast_holder WHERE name = a_name AND ticket = a_ticket AND NOT lingering;
+    IF ROW_COUNT() > 0 THEN
+        SET was = 'inside';
+    ELSEIF waiting_until IS NOT NULL THEN
+        DELETE FROM holdfast_waiter WHERE name = a_name AND ticket = a_ticket;
+        IF ROW_COUNT() > 0 THEN
+            SET was = 'waiting';
+        END IF;
+    END IF;
+    -- A lingering one is remembered anyway. An older tombstone is renewed, never shortened: the last attempt
+    -- may be younger.
+    IF a_retire > 0 AND (was <> 'gone' OR NOT (
+        EXISTS (SELECT 1 FROM holdfast_holder WHERE name = a_name AND ticket = a_ticket)
+        OR EXISTS (SELECT 1 FROM holdfast_retired WHERE name = a_name AND ticket = a_ticket
+                   AND until >= at_now + INTERVAL a_retire * 1000 MICROSECOND))) THEN
+        CALL holdfast_retire(a_name, a_ticket, at_now, a_retire, at_now);
+    END IF;
+    IF waiting_until IS NOT NULL THEN
+        CALL holdfast_let_in(a_name, at_touched, at_now, NULL, k_generation, calls);
+    END IF;
+    UPDATE holdfast_lock SET sole = IF(waiting_until IS NULL
+            AND NOT EXISTS (SELECT 1 FROM holdfast_holder WHERE name = a_name)
+            AND NOT EXISTS (SELECT 1 FROM holdfast_retired WHERE name = a_name AND until > at_now),
+            x'00000000000000000000000000000000', NULL)
+        WHERE name = a_name;
+    COMMIT;
+    IF calls <> '' THEN
+        CALL holdfast_call(calls);
+    END IF;
+    SELECT IF(was = 'inside' OR (was = 'waiting' AND withdraws), 'done', 'stale');
+END $$
+
+-- A sign of life; with the generation it claims the grant. Inside the caller's transaction; the answer is
+-- added to io_answers as "verdict generation lease claimed ask_again;" with - for NULL.
+DROP PROCEDURE IF EXISTS holdfast_renew_one $$
+CREATE PROCEDURE holdfast_renew_one(
+    IN a_name VARBINARY(512), IN a_ticket BINARY(16), IN a_generation BIGINT,
+    INOUT io_calls TEXT CHARACTER SET ascii, INOUT io_answers MEDIUMTEXT CHARACTER SET ascii)
+SQL SECURITY INVOKER
+BEGIN
+    DECLARE o_verdict VARCHAR(9) CHARACTER SET ascii DEFAULT 'lost';
+    DECLARE o_generation, o_lease, o_ask_again, k_generation, k_line, h_generation, h_ttl, w_seq, w_ttl BIGINT;
+    DECLARE at_touched, before_that DATETIME(6);
+    DECLARE at_now, inside_until, waiting_until DATETIME(3);
+    DECLARE o_claimed, is_retired, found, inside BOOLEAN DEFAULT TRUE;
+    DECLARE CONTINUE HANDLER FOR NOT FOUND SET found = FALSE;
+
+    CALL holdfast_enter(a_name, a_ticket, k_generation, k_line, at_touched, before_that, at_now, inside_until,
+                        waiting_until, is_retired);
+    IF before_that > at_touched OR inside_until <= at_now OR waiting_until <= at_now THEN
+        CALL holdfast_sweep(a_name, at_touched, before_that, at_now);
+    END IF;
+    SET found = TRUE;
+    SELECT generation, ttl, lease, claimed INTO h_generation, h_ttl, o_lease, o_claimed
+        FROM holdfast_holder WHERE name = a_name AND ticket = a_ticket AND NOT lingering;
+    SET inside = found;
+    IF inside AND a_generation IN (0, h_generation) THEN
+        IF a_generation = h_generation AND (NOT o_claimed OR o_lease IS NOT NULL) THEN
+            SET o_claimed = TRUE, o_lease = NULLIF(h_ttl, 0);
+            UPDATE holdfast_holder SET claimed = TRUE, lease = o_lease,
+                   until = COALESCE(at_now + INTERVAL o_lease * 1000 MICROSECOND, '9999-12-31')
+                WHERE name = a_name AND ticket = a_ticket;
+        ELSEIF a_generation = 0 AND o_lease IS NOT NULL THEN
+            UPDATE holdfast_holder SET until = at_now + INTERVAL o_lease * 1000 MICROSECOND
+                WHERE name = a_name AND ticket = a_ticket;
+        END IF;
+        SET o_verdict = 'granted', o_generation = h_generation;
+    END IF;
+    IF waiting_until IS NOT NULL THEN
+        IF NOT inside THEN
+            UPDATE holdfast_waiter SET until = at_now + INTERVAL lease * 1000 MICROSECOND
+                WHERE name = a_name AND ticket = a_ticket;
+        END IF;
+        CALL holdfast_let_in(a_name, at_touched, at_now, NULL, k_generation, io_calls);
+    END IF;
+    IF waiting_until IS NOT NULL AND NOT inside THEN
+        SET found = TRUE;
+        SELECT seq, ttl INTO w_seq, w_ttl FROM holdfast_waiter WHERE name = a_name AND ticket = a_ticket;
+        IF found THEN
+            SET o_verdict = 'queued', o_generation = k_generation, o_claimed = FALSE,
+                o_lease = IF(w_ttl = 0, 5000, LEAST(w_ttl, 10000));
+            CALL holdfast_ask_again(a_name, w_seq, at_now, o_ask_again);
+        ELSEIF a_generation = 0 THEN -- it may have been let in just now
+            SET found = TRUE;
+            SELECT generation, lease, claimed INTO o_generation, o_lease, o_claimed
+                FROM holdfast_holder WHERE name = a_name AND ticket = a_ticket AND NOT lingering;
+            SET o_verdict = IF(found, 'granted', 'lost');
+        END IF;
+    END IF;
+    SET io_answers = CONCAT(io_answers, o_verdict, ' ', COALESCE(o_generation, '-'), ' ',
+                            COALESCE(o_lease, '-'), ' ', COALESCE(o_claimed, '-'), ' ',
+                            COALESCE(o_ask_again, '-'), ';');
+END $$
+
+-- Many at once: "name ticket generation;" each, the first two in hex. The caller puts them in the order of
+-- their names, so that two such calls cannot wait for each other.
+DROP PROCEDURE IF EXISTS holdfast_renew $$
+CREATE PROCEDURE holdfast_renew(IN a_list MEDIUMTEXT CHARACTER SET ascii)
+SQL SECURITY INVOKER
+BEGIN
+    DECLARE place INT DEFAULT 1;
+    DECLARE one VARCHAR(1100) CHARACTER SET ascii;
+    DECLARE calls TEXT CHARACTER SET ascii DEFAULT '';
+    DECLARE answers MEDIUMTEXT CHARACTER SET ascii DEFAULT '';
+    DECLARE EXIT HANDLER FOR SQLEXCEPTION
+    BEGIN
+        ROLLBACK;
+        RESIGNAL;
+    END;
+
+    IF @@session.time_zone <> '+00:00' THEN
+        SET time_zone = '+00:00';
+    END IF;
+    SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+    START TRANSACTION;
+    WHILE place <= LENGTH(a_list) DO
+        SET one = SUBSTRING_INDEX(SUBSTR(a_list, place, 1100), ';', 1),
+            place = place + LENGTH(one) + 1;
+        CALL holdfast_renew_one(UNHEX(SUBSTRING_INDEX(one, ' ', 1)),
+                                UNHEX(SUBSTRING_INDEX(SUBSTRING_INDEX(one, ' ', 2), ' ', -1)),
+                                CAST(SUBSTRING_INDEX(one, ' ', -1) AS SIGNED), calls, answers);
+    END WHILE;
+    COMMIT;
+    IF calls <> '' THEN
+        CALL holdfast_call(calls);
+    END IF;
+    SELECT answers;
+END $$
+
+-- Takes the lock away from a ticket. A holder keeps the door closed as long as it may believe that it holds.
+DROP PROCEDURE IF EXISTS holdfast_break $$
+CREATE PROCEDURE holdfast_break(IN a_name VARBINARY(512), IN a_ticket BINARY(16), IN at_once BOOLEAN)
+SQL SECURITY INVOKER
+BEGIN
+    DECLARE o_verdict VARCHAR(9) CHARACTER SET ascii DEFAULT 'done';
+    DECLARE k_generation, k_line, k_retire, span BIGINT;
+    DECLARE at_touched, before_that DATETIME(6);
+    DECLARE at_now, inside_until, waiting_until DATETIME(3);
+    DECLARE is_retired, stays, found BOOLEAN DEFAULT TRUE;
+    DECLARE k_wake VARCHAR(60) CHARACTER SET ascii;
+    DECLARE calls TEXT CHARACTER SET ascii DEFAULT '';
+    DECLARE CONTINUE HANDLER FOR NOT FOUND SET found = FALSE;
+    DECLARE EXIT HANDLER FOR SQLEXCEPTION
+    BEGIN
+        ROLLBACK;
+        RESIGNAL;
+    END;
+
+    IF @@session.time_zone <> '+00:00' THEN
+        SET time_zone = '+00:00';
+    END IF;
+    SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+    START TRANSACTION;
+    CALL holdfast_enter(a_name, a_ticket, k_generation, k_line, at_touched, before_that, at_now, inside_until,
+                        waiting_until, is_retired);
+    IF before_that > at_touched OR inside_until <= at_now OR waiting_until <= at_now THEN
+        CALL holdfast_sweep(a_name, at_touched, before_that, at_now);
+    END IF;
+    SET found = TRUE;
+    SELECT lingering, retire, wake,
+           IF(at_once OR lease IS NULL, 0, TIMESTAMPDIFF(MICROSECOND, at_now, until) DIV 1000)
+           + IF(claimed, delay, 0)
+        INTO stays, k_retire, k_wake, span FROM holdfast_holder WHERE name = a_name AND ticket = a_ticket;
+    IF found THEN
+        IF NOT stays AND span > 0 THEN
+            UPDATE holdfast_holder SET lingering = TRUE, lease = span,
+                   until = at_now + INTERVAL span * 1000 MICROSECOND
+                WHERE name = a_name AND ticket = a_ticket;
+        ELSEIF NOT stays OR at_once THEN
+            DELETE FROM holdfast_holder WHERE name = a_name AND ticket = a_ticket;
+            CALL holdfast_retire(a_name, a_ticket, at_now, k_retire, at_now);
+        END IF;
+    ELSE
+        SET found = TRUE;
+        SELECT retire, wake INTO k_retire, k_wake FROM holdfast_waiter
+            WHERE name = a_name AND ticket = a_ticket;
+        IF found THEN
+            DELETE FROM holdfast_waiter WHERE name = a_name AND ticket = a_ticket;
+            CALL holdfast_retire(a_name, a_ticket, at_now, k_retire, at_now);
+        ELSE
+            SET o_verdict = 'stale';
+        END IF;
+    END IF;
+    UPDATE holdfast_lock SET sole = NULL WHERE name = a_name;
+    IF k_wake IS NOT NULL THEN
+        SET calls = CONCAT(k_wake, ',');
+    END IF;
+    CALL holdfast_let_in(a_name, at_touched, at_now, NULL, k_generation, calls);
+    COMMIT;
+    IF calls <> '' THEN
+        CALL holdfast_call(calls);
+    END IF;
+    SELECT o_verdict;
+END $$
+
+DELIMITER ;

@@ -1,0 +1,221 @@
+/* The doorman's record by plain statements, for an account that may not use the procedures. One
+ * operation is
+ *
+ *      START TRANSACTION                                            -- READ COMMITTED, by the
+ * session INSERT INTO holdfast_lock ... ON DUPLICATE KEY UPDATE ...    -- our turn SELECT ...
+ * SYSDATE(6)                                        -- the lock's row and the clock SELECT ... --
+ * the whole record <the doorman decides> INSERT/UPDATE/DELETE -- save.c COMMIT KILL QUERY
+ * <listener>                                        -- of those let in who listen
+ *
+ * The rows and the rules are those of the procedures, so clients of both kinds may share a lock. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "stores/mysql/mysql.h"
+
+#include "util/banned.h"
+
+int hf__my_read_entry(MYSQL_ROW cells, struct hf__my_row *ret_row, hf_error *err)
+{
+    struct hf__my_row r = {0};
+
+    if (cells[1] == NULL || !hf__ticket_parse(cells[1], &r.was.ticket))
+        return hf__fail(err, HF_CORRUPT, "mysql: a ticket is not 16 bytes long");
+    r.was.place = (enum hf__place)hf__my_number(cells[2], 0);
+    r.was.mode = hf__my_number(cells[3], 0) != 0 ? HF_SHARED : HF_EXCLUSIVE;
+    r.was.limit = (uint32_t)hf__my_number(cells[4], 0);
+    r.was.generation = (uint64_t)hf__my_number(cells[5], 0);
+    r.was.ttl_ms = hf__my_number(cells[6], 0);
+    r.was.lock_delay_ms = hf__my_number(cells[7], 0);
+    r.was.retire_ms = hf__my_number(cells[8], 0);
+    r.was.since_ms = hf__my_number(cells[9], 0);
+    r.was.until_ms = hf__my_number(cells[10], HF__NEVER);
+    r.was.lease_ms = hf__my_number(cells[11], HF__NEVER);
+    r.was.claimed = hf__my_number(cells[12], 0) != 0;
+    snprintf(r.wake, sizeof r.wake, "%s", cells[13] != NULL ? cells[13] : "");
+    *ret_row = r;
+    return 0;
+}
+
+/* A statement with the name in the middle. */
+static int ask_about(struct hf__my_record *r, const char *before, const struct hf__bid *bid,
+                     const char *after, MYSQL_RES **ret_result, hf_error *err)
+{
+    struct hf__my_text t = {0};
+
+    hf__my_add(&t, "%s", before);
+    hf__my_add_bytes(&t, bid->name, bid->name_len);
+    hf__my_add(&t, "%s", after);
+    int code = hf__my_ask(r->s, r->c, &t, false, r->deadline_ns, ret_result, err);
+    hf__my_text_clear(&t);
+    return code;
+}
+
+/* The clock went back: a tombstone that had ended stays ended. */
+static int forget(struct hf__my_record *r, const struct hf__bid *bid, const char *before_that,
+                  hf_error *err)
+{
+    struct hf__my_text t = {0};
+
+    hf__my_add(&t, "DELETE FROM holdfast_retired WHERE until <= '%s' AND name = ", before_that);
+    hf__my_add_bytes(&t, bid->name, bid->name_len);
+    int code = hf__my_ask(r->s, r->c, &t, false, r->deadline_ns, NULL, err);
+    hf__my_text_clear(&t);
+    return code;
+}
+
+/* Whoever inserts the row may have waited as well, so the clock is read by the next statement. The
+ * procedures must not take this lock by its row alone: sole is not known. */
+static int lock_row(struct hf__my_record *r, const struct hf__bid *bid, hf_error *err)
+{
+    MYSQL_RES *result = NULL;
+    int code = ask_about(
+        r, "INSERT INTO holdfast_lock (name, generation, line, touched, `before`) VALUES (", bid,
+        ", 0, 1, '1970-01-01', '1970-01-01') ON DUPLICATE KEY UPDATE"
+        " line = line + 1, sole = NULL",
+        NULL, err);
+
+    if (code == 0)
+        code =
+            ask_about(r,
+                      "SELECT generation, line, touched, TIMESTAMPDIFF(MICROSECOND, '1970-01-01',"
+                      " now), touched > now FROM holdfast_lock, (SELECT " HF__MY_CLOCK
+                      " AS now) k WHERE name = ",
+                      bid, "", &result, err);
+    if (code != 0)
+        return code;
+    MYSQL_ROW row = result != NULL ? mysql_fetch_row(result) : NULL;
+    if (row == NULL || row[3] == NULL) {
+        code = hf__fail(err, HF_CORRUPT, "mysql: the lock's row is gone");
+    } else {
+        r->record.generation = (uint64_t)hf__my_number(row[0], 0);
+        r->line = hf__my_number(row[1], 0);
+        r->at.stamp_us = (uint64_t)hf__my_number(row[3], 0);
+        r->at.now_ms = (int64_t)(r->at.stamp_us / 1000);
+        if (hf__my_number(row[4], 0) != 0)
+            code = forget(r, bid, row[2], err);
+    }
+    mysql_free_result(result);
+    return code;
+}
+
+static int take_rows(struct hf__my_record *r, MYSQL_RES *result, hf_error *err)
+{
+    size_t count = result != NULL ? (size_t)mysql_num_rows(result) : 0;
+    int code = 0;
+
+    r->record.capacity = count + 2;
+    r->record.entries = calloc(r->record.capacity, sizeof *r->record.entries);
+    r->rows = calloc(r->record.capacity, sizeof *r->rows);
+    if (r->record.entries == NULL || r->rows == NULL)
+        return hf__fail(err, HF_NO_MEMORY, NULL);
+    for (size_t i = 0; i < count && code == 0; i++) {
+        struct hf__my_row *row = &r->rows[r->record.count];
+        code = hf__my_read_entry(mysql_fetch_row(result), row, err);
+        r->record.entries[r->record.count] = row->was;
+        r->record.entries[r->record.count++].who = row;
+    }
+    return code;
+}
+
+static int load(struct hf__my_record *r, const struct hf__bid *bid, hf_error *err)
+{
+    struct hf__my_text t = {0};
+    MYSQL_RES *result = NULL;
+    int code = lock_row(r, bid, err);
+
+    if (code != 0)
+        return code;
+    hf__my_add(&t, "SELECT " HF__MY_HOLDER_COLUMNS " FROM holdfast_holder WHERE name = ");
+    hf__my_add_bytes(&t, bid->name, bid->name_len);
+    hf__my_add(&t,
+               " UNION ALL SELECT " HF__MY_WAITER_COLUMNS " FROM holdfast_waiter WHERE name = ");
+    hf__my_add_bytes(&t, bid->name, bid->name_len);
+    hf__my_add(&t, " UNION ALL SELECT 0, HEX(ticket), 4, 0, NULL, 0, 0, 0, 0, 0, " HF__MY_MS(
+                       "until") ", lease, 0, NULL FROM holdfast_retired WHERE name = ");
+    hf__my_add_bytes(&t, bid->name, bid->name_len);
+    hf__my_add(&t, " ORDER BY 1");
+    code = hf__my_ask(r->s, r->c, &t, false, r->deadline_ns, &result, err);
+    if (code == 0)
+        code = take_rows(r, result, err);
+    mysql_free_result(result);
+    hf__my_text_clear(&t);
+    return code;
+}
+
+static struct hf__answer decide(struct hf__my_record *r, const struct hf__my_operation *op)
+{
+    switch (op->kind) {
+    case HF__MY_ATTEMPT:
+        return hf__doorman_attempt(&r->record, op->bid, NULL, r->at);
+    case HF__MY_WITHDRAW:
+        return hf__doorman_withdraw(&r->record, &op->bid->ticket, op->retire_ms, r->at);
+    case HF__MY_RELEASE:
+        return hf__doorman_release(&r->record, &op->bid->ticket, op->retire_ms, r->at);
+    case HF__MY_RENEW:
+        return hf__doorman_renew(&r->record, &op->bid->ticket, op->generation, r->at);
+    default:
+        return hf__doorman_break(&r->record, &op->bid->ticket, op->now, r->at);
+    }
+}
+
+/* What was sent inside a transaction that was not committed is not applied. */
+static int not_applied(int code, hf_error *err)
+{
+    return code == HF_UNKNOWN ? hf__wrap(err, HF_UNAVAILABLE, "not committed") : code;
+}
+
+/* After the commit, so what goes wrong here is no error; see holdfast_call() in rules.sql. */
+static void call_listeners(struct hf__my_record *r)
+{
+    char *rest = NULL;
+
+    for (char *one = r->calls.data != NULL ? strtok_r(r->calls.data, ",", &rest) : NULL;
+         one != NULL && !r->c->broken; one = strtok_r(NULL, ",", &rest)) {
+        char sql[300];
+        uint64_t id = strtoull(one, NULL, 10);
+        const char *word = strchr(one, ' ');
+        MYSQL_ROW row;
+        snprintf(sql, sizeof sql,
+                 "SELECT 1 FROM information_schema.processlist WHERE id = %" PRIu64
+                 " AND info LIKE '%%%.40s%%'",
+                 id, word != NULL ? word + 1 : "-");
+        MYSQL_RES *result = hf__my_look(r->s, r->c, sql, r->deadline_ns, &row, NULL);
+        if (result == NULL)
+            continue;
+        mysql_free_result(result);
+        snprintf(sql, sizeof sql, "KILL QUERY %" PRIu64, id);
+        hf__my_run(r->s, r->c, sql, r->deadline_ns, NULL);
+    }
+}
+
+int hf__my_apply(struct hf__my *s, struct hf__my_conn *c, const struct hf__my_operation *op,
+                 int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
+{
+    struct hf__my_record r = {.s = s, .c = c, .deadline_ns = deadline_ns};
+    struct hf__answer answer = {0};
+    int code = hf__my_run(s, c, "START TRANSACTION", deadline_ns, err);
+
+    if (code == 0)
+        code = load(&r, op->bid, err);
+    if (code == 0) {
+        answer = decide(&r, op);
+        code = hf__my_save(&r, op, err);
+    }
+    code = not_applied(code, err);
+    if (code == 0)
+        code = hf__my_run(s, c, "COMMIT", deadline_ns, err);
+    else if (!c->broken)
+        c->broken = hf__my_run(s, c, "ROLLBACK", deadline_ns, NULL) != 0;
+    if (code == 0)
+        call_listeners(&r);
+    free(r.record.entries);
+    free(r.rows);
+    hf__my_text_clear(&r.calls);
+    if (code != 0)
+        return code;
+    answer.sent_ns = ret_answer->sent_ns;
+    *ret_answer = answer;
+    return 0;
+}

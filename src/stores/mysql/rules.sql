@@ -1,0 +1,218 @@
+-- The doorman's rules (src/doorman/doorman.c) as procedures: what the operations share.
+--
+-- Every operation locks the row of its name first, in one upsert, which makes all others that want the
+-- same name wait until the commit; the clock is read after that. In READ COMMITTED each later statement
+-- sees what the one before us has committed, and nobody locks a gap.
+
+DELIMITER $$
+
+-- What an operation has to know once it has locked the row. o_inside and o_waiting: when the first of them
+-- is due; NULL: nobody.
+DROP PROCEDURE IF EXISTS holdfast_look $$
+CREATE PROCEDURE holdfast_look(
+    IN a_name VARBINARY(512), IN a_ticket BINARY(16), OUT o_generation BIGINT, OUT o_line BIGINT,
+    OUT o_touched DATETIME(6), OUT o_before DATETIME(6), OUT o_now DATETIME(3), OUT o_inside DATETIME(3),
+    OUT o_waiting DATETIME(3), OUT o_retired BOOLEAN)
+SQL SECURITY INVOKER
+BEGIN
+    SELECT k.generation, k.line, k.touched, k.`before`,
+           (SELECT MIN(until) FROM holdfast_holder WHERE name = a_name),
+           (SELECT MIN(until) FROM holdfast_waiter WHERE name = a_name),
+           EXISTS (SELECT 1 FROM holdfast_retired WHERE name = a_name AND ticket = a_ticket
+                   AND until > k.touched)
+        INTO o_generation, o_line, o_touched, o_before, o_inside, o_waiting, o_retired
+        FROM holdfast_lock k WHERE k.name = a_name;
+    IF o_touched = '1970-01-01' THEN -- a new row: whoever inserts may have waited as well
+        SET o_touched = SYSDATE(6);
+        UPDATE holdfast_lock SET touched = o_touched WHERE name = a_name;
+    END IF;
+    SET o_now = o_touched - INTERVAL MICROSECOND(o_touched) MOD 1000 MICROSECOND;
+END $$
+
+-- The serialization point of renewals and breaks; attempt and end have one of their own.
+DROP PROCEDURE IF EXISTS holdfast_enter $$
+CREATE PROCEDURE holdfast_enter(
+    IN a_name VARBINARY(512), IN a_ticket BINARY(16), OUT o_generation BIGINT, OUT o_line BIGINT,
+    OUT o_touched DATETIME(6), OUT o_before DATETIME(6), OUT o_now DATETIME(3), OUT o_inside DATETIME(3),
+    OUT o_waiting DATETIME(3), OUT o_retired BOOLEAN)
+SQL SECURITY INVOKER
+BEGIN
+    INSERT INTO holdfast_lock (name, generation, line, touched, `before`)
+        VALUES (a_name, 0, 1, '1970-01-01', '1970-01-01')
+        ON DUPLICATE KEY UPDATE line = line + 1, `before` = touched, touched = SYSDATE(6);
+    CALL holdfast_look(a_name, a_ticket, o_generation, o_line, o_touched, o_before, o_now, o_inside,
+                       o_waiting, o_retired);
+END $$
+
+-- Remembers a ticket, and forgets those whose time has come.
+DROP PROCEDURE IF EXISTS holdfast_retire $$
+CREATE PROCEDURE holdfast_retire(
+    IN a_name VARBINARY(512), IN a_ticket BINARY(16), IN from_when DATETIME(3), IN span BIGINT,
+    IN at_now DATETIME(3))
+SQL SECURITY INVOKER
+BEGIN
+    IF span > 0 AND from_when + INTERVAL span * 1000 MICROSECOND > at_now THEN
+        DELETE FROM holdfast_retired WHERE name = a_name AND until <= at_now;
+        INSERT INTO holdfast_retired (name, ticket, until, lease)
+            VALUES (a_name, a_ticket, from_when + INTERVAL span * 1000 MICROSECOND, span)
+            ON DUPLICATE KEY UPDATE until = VALUES(until), lease = VALUES(lease);
+    END IF;
+END $$
+
+-- The clock went back: what lies further ahead than the span last given is cut to that span.
+DROP PROCEDURE IF EXISTS holdfast_cut $$
+CREATE PROCEDURE holdfast_cut(IN a_name VARBINARY(512), IN a_before DATETIME(6), IN at_now DATETIME(3))
+SQL SECURITY INVOKER
+BEGIN
+    DELETE FROM holdfast_retired WHERE name = a_name AND until <= a_before;
+    UPDATE holdfast_retired SET until = at_now + INTERVAL lease * 1000 MICROSECOND
+        WHERE name = a_name AND until > at_now + INTERVAL lease * 1000 MICROSECOND;
+    UPDATE holdfast_holder SET until = at_now + INTERVAL lease * 1000 MICROSECOND
+        WHERE name = a_name AND lease IS NOT NULL AND until > at_now + INTERVAL lease * 1000 MICROSECOND;
+    UPDATE holdfast_waiter SET until = at_now + INTERVAL lease * 1000 MICROSECOND
+        WHERE name = a_name AND until > at_now + INTERVAL lease * 1000 MICROSECOND;
+END $$
+
+-- A lease ran out: the lock stays closed for the lock-delay, or the holder leaves. A dead waiter leaves.
+DROP PROCEDURE IF EXISTS holdfast_sweep $$
+CREATE PROCEDURE holdfast_sweep(
+    IN a_name VARBINARY(512), IN a_touched DATETIME(6), IN a_before DATETIME(6), IN at_now DATETIME(3))
+SQL SECURITY INVOKER
+BEGIN
+    DECLARE h_ticket BINARY(16);
+    DECLARE h_until DATETIME(3);
+    DECLARE h_delay, h_retire BIGINT;
+    DECLARE h_stays, found BOOLEAN DEFAULT TRUE;
+    DECLARE CONTINUE HANDLER FOR NOT FOUND SET found = FALSE;
+
+    IF a_before > a_touched THEN
+        CALL holdfast_cut(a_name, a_before, at_now);
+    END IF;
+    expired: LOOP
+        SET found = TRUE;
+        SELECT ticket, until, delay, retire, claimed AND NOT lingering AND delay > 0
+            INTO h_ticket, h_until, h_delay, h_retire, h_stays
+            FROM holdfast_holder WHERE name = a_name AND until <= at_now ORDER BY seq LIMIT 1;
+        IF NOT found THEN
+            LEAVE expired;
+        END IF;
+        IF h_stays THEN
+            UPDATE holdfast_holder SET lingering = TRUE, lease = delay,
+                   until = until + INTERVAL delay * 1000 MICROSECOND
+                WHERE name = a_name AND ticket = h_ticket;
+        ELSE
+            DELETE FROM holdfast_holder WHERE name = a_name AND ticket = h_ticket;
+            CALL holdfast_retire(a_name, h_ticket, h_until, h_retire, at_now);
+        END IF;
+    END LOOP;
+    DELETE FROM holdfast_waiter WHERE name = a_name AND until <= at_now;
+    UPDATE holdfast_lock SET sole = NULL WHERE name = a_name;
+END $$
+
+-- Lets in the head of the queue while it fits. Whoever `knows` is told by the answer; the listeners of the
+-- others are added to io_calls, for holdfast_call() after the commit. io_generation: the last one given.
+DROP PROCEDURE IF EXISTS holdfast_let_in $$
+CREATE PROCEDURE holdfast_let_in(
+    IN a_name VARBINARY(512), IN a_touched DATETIME(6), IN at_now DATETIME(3), IN knows BINARY(16),
+    INOUT io_generation BIGINT, INOUT io_calls TEXT CHARACTER SET ascii)
+SQL SECURITY INVOKER
+BEGIN
+    DECLARE w_seq, w_room, w_ttl, w_lease, inside, smallest BIGINT;
+    DECLARE w_ticket BINARY(16);
+    DECLARE w_shared, closed, own, entered BOOLEAN DEFAULT FALSE;
+    DECLARE w_wake VARCHAR(60) CHARACTER SET ascii;
+    DECLARE found BOOLEAN DEFAULT TRUE;
+    DECLARE CONTINUE HANDLER FOR NOT FOUND SET found = FALSE;
+
+    queue: LOOP
+        SET found = TRUE;
+        SELECT seq, ticket, shared, room, ttl, wake INTO w_seq, w_ticket, w_shared, w_room, w_ttl, w_wake
+            FROM holdfast_waiter WHERE name = a_name ORDER BY seq LIMIT 1;
+        IF NOT found THEN
+            LEAVE queue;
+        END IF;
+        IF inside IS NULL THEN
+            SELECT COUNT(*), COALESCE(MAX(NOT shared), FALSE), MIN(room) INTO inside, closed, smallest
+                FROM holdfast_holder WHERE name = a_name;
+        END IF;
+        IF inside > 0 AND (closed OR NOT w_shared
+                           OR inside >= COALESCE(LEAST(smallest, w_room), smallest, w_room, inside + 1)) THEN
+            LEAVE queue;
+        END IF;
+        SET io_generation = GREATEST(io_generation + 1,
+                                     TIMESTAMPDIFF(MICROSECOND, '1970-01-01', a_touched)),
+            own = COALESCE(w_ticket = knows, FALSE),
+            entered = TRUE,
+            w_lease = IF(own AND w_ttl <> 0, w_ttl, IF(w_ttl = 0, 5000, LEAST(w_ttl, 10000)));
+        INSERT INTO holdfast_holder
+            SELECT name, ticket, seq, FALSE, shared, room, io_generation, ttl, delay, retire, at_now,
+                   at_now + INTERVAL w_lease * 1000 MICROSECOND, w_lease, own AND w_ttl <> 0, wake, host,
+                   username, program, pid, note
+            FROM holdfast_waiter WHERE name = a_name AND seq = w_seq;
+        DELETE FROM holdfast_waiter WHERE name = a_name AND seq = w_seq;
+        IF w_wake IS NOT NULL AND NOT own THEN
+            SET io_calls = CONCAT(io_calls, w_wake, ',');
+        END IF;
+        SET inside = inside + 1, closed = closed OR NOT w_shared,
+            smallest = COALESCE(LEAST(smallest, w_room), smallest, w_room);
+    END LOOP;
+    IF entered THEN
+        UPDATE holdfast_lock SET generation = io_generation, sole = NULL WHERE name = a_name;
+    END IF;
+END $$
+
+-- When it is worth asking although nobody calls: the one before may have died, or a holder vanish.
+DROP PROCEDURE IF EXISTS holdfast_ask_again $$
+CREATE PROCEDURE holdfast_ask_again(
+    IN a_name VARBINARY(512), IN a_seq BIGINT, IN at_now DATETIME(3), OUT o_ask_again BIGINT)
+SQL SECURITY INVOKER
+BEGIN
+    DECLARE due DATETIME(3);
+    SET due = COALESCE((SELECT until FROM holdfast_waiter WHERE name = a_name AND seq < a_seq
+                            ORDER BY seq DESC LIMIT 1),
+                       (SELECT MIN(until) FROM holdfast_holder WHERE name = a_name));
+    SET o_ask_again = IF(due >= '9999-01-01', NULL, TIMESTAMPDIFF(MICROSECOND, at_now, due) DIV 1000);
+END $$
+
+-- Wakes listeners, "connection word,connection word,": ends what they run, which is a SLEEP, if the server
+-- still runs it under that number. Only after the commit: whoever is woken looks at once. It is a hint, so
+-- whatever goes wrong here is no error.
+DROP PROCEDURE IF EXISTS holdfast_call $$
+CREATE PROCEDURE holdfast_call(IN a_calls TEXT CHARACTER SET ascii)
+SQL SECURITY INVOKER
+BEGIN
+    DECLARE one VARCHAR(60) CHARACTER SET ascii;
+    DECLARE connection BIGINT;
+    DECLARE CONTINUE HANDLER FOR SQLEXCEPTION BEGIN END;
+
+    WHILE a_calls <> '' DO
+        SET one = SUBSTRING_INDEX(a_calls, ',', 1),
+            a_calls = SUBSTR(a_calls, LENGTH(one) + 2),
+            connection = CAST(SUBSTRING_INDEX(one, ' ', 1) AS UNSIGNED);
+        IF EXISTS (SELECT 1 FROM information_schema.processlist WHERE id = connection
+                   AND info LIKE CONCAT('%', SUBSTRING_INDEX(one, ' ', -1), '%')) THEN
+            KILL QUERY connection;
+        END IF;
+    END WHILE;
+END $$
+
+-- What a listener runs, unless a grant that it was not told of is there: waits for a lock that its other
+-- connection keeps, until it is called. (In SLEEP() all sleepers of a server share one mutex: a KILL QUERY
+-- that meets another one there was seen to take 2 s.)
+DROP PROCEDURE IF EXISTS holdfast_listen $$
+CREATE PROCEDURE holdfast_listen(IN a_wake VARCHAR(60) CHARACTER SET ascii, IN told BIGINT UNSIGNED)
+SQL SECURITY INVOKER
+BEGIN
+    DECLARE there BIGINT UNSIGNED;
+    DECLARE got INT;
+    SELECT COALESCE(BIT_XOR(generation), 0) INTO there FROM holdfast_holder
+        WHERE wake = a_wake AND NOT claimed;
+    IF there = told THEN
+        SELECT GET_LOCK(SUBSTRING_INDEX(a_wake, ' ', -1), 10) INTO got; -- a_wake is in the process list
+        IF got = 1 THEN
+            SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'the other connection is gone';
+        END IF;
+    END IF;
+END $$
+
+DELIMITER ;

@@ -1,0 +1,101 @@
+-- What holdfast keeps in MariaDB or MySQL. Schema version 1.
+--
+-- To look inside: SELECT * FROM holdfast_now; or `holdfast ls` and `holdfast show`. To take a lock away:
+-- `holdfast break`. Rows changed by hand bypass the rules.
+--
+-- Least rights of an account that locks, in a database of its own:
+--   GRANT SELECT, INSERT, UPDATE, DELETE, EXECUTE ON locks.* TO app;
+-- Without the procedures, or without EXECUTE, holdfast keeps the same rules with plain statements, in more
+-- round trips. `holdfast setup` needs CREATE, DROP, INDEX, CREATE VIEW and CREATE/ALTER ROUTINE as well.
+--
+-- Instants are SYSDATE(6) in UTC, cut to milliseconds; spans are milliseconds.
+
+CREATE TABLE IF NOT EXISTS holdfast_schema (
+    one_row TINYINT NOT NULL DEFAULT 1 PRIMARY KEY,
+    version INT NOT NULL
+) ENGINE = InnoDB;
+INSERT INTO holdfast_schema (version) VALUES (1) ON DUPLICATE KEY UPDATE one_row = 1;
+
+-- One row per name that was ever asked for. Whoever locks this row may touch the lock. It outlives the
+-- grant, for the sake of its generation; `holdfast gc` removes what has been idle for long.
+CREATE TABLE IF NOT EXISTS holdfast_lock (
+    name       VARBINARY(512) NOT NULL PRIMARY KEY, -- compared as bytes
+    generation BIGINT NOT NULL,                     -- the last fencing token given
+    line       BIGINT NOT NULL,                     -- operations so far: the next place in the line
+    touched    DATETIME(6) NOT NULL,                -- the time of the last operation
+    `before`   DATETIME(6) NOT NULL,                -- and of the one before: later means the clock went back
+    sole       BINARY(16)                           -- the only ticket there is here, zeros if none is,
+                                                    -- NULL if that is not known: look into the other tables
+) ENGINE = InnoDB;
+
+-- Who holds what, since when, and why.
+CREATE TABLE IF NOT EXISTS holdfast_holder (
+    name       VARBINARY(512) NOT NULL,
+    ticket     BINARY(16) NOT NULL,                 -- random: the right to release
+    seq        BIGINT NOT NULL,
+    lingering  BOOLEAN NOT NULL,                    -- gone, but keeps the lock closed for its lock-delay
+    shared     BOOLEAN NOT NULL,                    -- 0: exclusive
+    room       BIGINT,                              -- shared: at most so many; NULL: no limit
+    generation BIGINT NOT NULL,                     -- the fencing token
+    ttl        BIGINT NOT NULL,                     -- 0: never expires once claimed
+    delay      BIGINT NOT NULL,                     -- lock-delay
+    retire     BIGINT NOT NULL,                     -- how long the ticket is remembered afterwards
+    since      DATETIME(3) NOT NULL,
+    until      DATETIME(3) NOT NULL,                -- 9999-12-31: never
+    lease      BIGINT,                              -- the span last given; NULL: never
+    claimed    BOOLEAN NOT NULL,                    -- the holder knows that it holds
+    wake       VARCHAR(60) CHARACTER SET ascii,     -- its client's listener, "connection word"; NULL: it asks
+    host       VARCHAR(255) CHARACTER SET utf8mb4 NOT NULL,
+    username   VARCHAR(255) CHARACTER SET utf8mb4 NOT NULL,
+    program    VARCHAR(255) CHARACTER SET utf8mb4 NOT NULL,
+    pid        BIGINT NOT NULL,
+    note       VARBINARY(256) NOT NULL,
+    PRIMARY KEY (name, ticket),
+    KEY holdfast_holder_wake (wake, claimed)
+) ENGINE = InnoDB;
+
+-- Who waits, in the order of seq.
+CREATE TABLE IF NOT EXISTS holdfast_waiter (
+    name       VARBINARY(512) NOT NULL,
+    seq        BIGINT NOT NULL,
+    ticket     BINARY(16) NOT NULL,
+    shared     BOOLEAN NOT NULL,
+    room       BIGINT,
+    ttl        BIGINT NOT NULL,
+    delay      BIGINT NOT NULL,
+    retire     BIGINT NOT NULL,
+    since      DATETIME(3) NOT NULL,
+    until      DATETIME(3) NOT NULL,                -- its next sign of life is due
+    lease      BIGINT NOT NULL,
+    wake       VARCHAR(60) CHARACTER SET ascii,
+    host       VARCHAR(255) CHARACTER SET utf8mb4 NOT NULL,
+    username   VARCHAR(255) CHARACTER SET utf8mb4 NOT NULL,
+    program    VARCHAR(255) CHARACTER SET utf8mb4 NOT NULL,
+    pid        BIGINT NOT NULL,
+    note       VARBINARY(256) NOT NULL,
+    PRIMARY KEY (name, seq),
+    UNIQUE KEY holdfast_waiter_ticket (name, ticket),
+    KEY holdfast_waiter_until (name, until)
+) ENGINE = InnoDB;
+
+-- Tickets that must not be let in again: a request of theirs may still be on its way.
+CREATE TABLE IF NOT EXISTS holdfast_retired (
+    name   VARBINARY(512) NOT NULL,
+    ticket BINARY(16) NOT NULL,
+    until  DATETIME(3) NOT NULL,
+    lease  BIGINT NOT NULL,
+    PRIMARY KEY (name, ticket),
+    KEY holdfast_retired_until (name, until)
+) ENGINE = InnoDB;
+
+-- For people. Times are UTC.
+CREATE OR REPLACE SQL SECURITY INVOKER VIEW holdfast_now AS
+    SELECT CONVERT(name USING utf8mb4) AS name, IF(lingering, 'closed', 'holds') AS state,
+           IF(shared, 'shared', 'exclusive') AS mode, since, until, generation, host, username, program, pid,
+           CONVERT(note USING utf8mb4) AS note, LOWER(HEX(ticket)) AS ticket, seq
+      FROM holdfast_holder WHERE until > UTC_TIMESTAMP(3)
+    UNION ALL
+    SELECT CONVERT(name USING utf8mb4), 'waits', IF(shared, 'shared', 'exclusive'), since, until, NULL, host,
+           username, program, pid, CONVERT(note USING utf8mb4), LOWER(HEX(ticket)), seq
+      FROM holdfast_waiter WHERE until > UTC_TIMESTAMP(3)
+    ORDER BY 1, 13;

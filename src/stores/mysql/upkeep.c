@@ -1,0 +1,192 @@
+/* Creating the tables and procedures, and removing what has been idle for long.
+ *
+ * A lock's row is kept for its generation. Without it the next one is taken from the wall clock
+ * alone, which is above it as long as the clock was not put back by more than `retain`. */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "stores/mysql/mysql.h"
+
+#include "util/banned.h"
+
+#define PURGE_BATCH 200
+
+/* SQL files --------------------------------------------------------------------------------------
+ */
+
+/* The next statement of a text for the mysql command: it ends with the delimiter that was set last
+ * by a DELIMITER line. False: there is none. */
+static bool next_statement(const char **at, char delimiter[4], const char **ret_from,
+                           size_t *ret_len)
+{
+    for (;;) {
+        *at += strspn(*at, " \n");
+        if (strncmp(*at, "DELIMITER ", 10) == 0) {
+            size_t len = strcspn(*at + 10, "\n");
+            memcpy(delimiter, *at + 10, len < 3 ? len : 3);
+            delimiter[len < 3 ? len : 3] = '\0';
+            *at += 10 + len;
+            continue;
+        }
+        if (strncmp(*at, "--", 2) == 0) { /* a comment before a statement */
+            *at += strcspn(*at, "\n");
+            continue;
+        }
+        if (**at == '\0')
+            return false;
+        *ret_from = *at;
+        const char *end = *at;
+        while ((end = strstr(end, delimiter)) != NULL && end[strlen(delimiter)] != '\n' &&
+               end[strlen(delimiter)] != '\0')
+            end++;
+        *ret_len = end != NULL ? (size_t)(end - *at) : strlen(*at);
+        *at += *ret_len + (end != NULL ? strlen(delimiter) : 0);
+        return true;
+    }
+}
+
+static int run_file(struct hf__my *s, struct hf__my_conn *c, const char *sql, int64_t deadline_ns,
+                    hf_error *err)
+{
+    char delimiter[4] = ";";
+    const char *from;
+    size_t len;
+    int r = 0;
+
+    while (r == 0 && next_statement(&sql, delimiter, &from, &len)) {
+        struct hf__my_text t = {0};
+        hf__my_add(&t, "%.*s", (int)len, from);
+        r = hf__my_ask(s, c, &t, false, deadline_ns, NULL, err);
+        hf__my_text_clear(&t);
+    }
+    return r;
+}
+
+static bool may_not_create(struct hf__my *s, struct hf__my_conn *c, int64_t deadline_ns)
+{
+    hf_error err = {0};
+
+    hf__my_run(s, c, "CREATE TABLE IF NOT EXISTS holdfast_schema (one_row INT)", deadline_ns, &err);
+    return err.code == HF_DENIED;
+}
+
+/* The tables are needed; the procedures only make it faster. Where all is there already the right
+ * to create it is not needed. */
+static int setup(struct hf__my *s, struct hf__my_conn *c, int64_t deadline_ns, hf_error *err)
+{
+    hf_error why = {0};
+
+    if (hf__my_learn(s, c, deadline_ns, NULL) == 0 && atomic_load(&s->way) == HF__MY_ROUTINES &&
+        may_not_create(s, c, deadline_ns))
+        return 0;
+    int r = run_file(s, c, hf__my_schema_sql, deadline_ns, err);
+    if (r != 0)
+        return r;
+    r = run_file(s, c, hf__my_routines_sql, deadline_ns, &why);
+    atomic_store(&s->way, HF__MY_NOT_KNOWN);
+    if (r != 0 && r != HF_DENIED && err != NULL)
+        *err = why;
+    return r == HF_DENIED ? 0 : r; /* `holdfast doctor` says that they are missing */
+}
+
+/* Purging ----------------------------------------------------------------------------------------
+ */
+
+/* What has run out but was never swept must not keep an idle lock alive. */
+#define IDLE                                                                                      \
+    "touched <= " HF__MY_CLOCK " - INTERVAL %" PRId64 "000 MICROSECOND"                           \
+    " AND NOT EXISTS (SELECT 1 FROM holdfast_holder h WHERE h.name = l.name AND (h.lease IS NULL" \
+    " OR h.until + INTERVAL (h.delay + h.retire) * 1000 MICROSECOND > " HF__MY_CLOCK "))"         \
+    " AND NOT EXISTS (SELECT 1 FROM holdfast_waiter w WHERE w.name = l.name AND w.until "         \
+    "> " HF__MY_CLOCK                                                                             \
+    ") AND NOT EXISTS (SELECT 1 FROM holdfast_retired r WHERE r.name = l.name AND "               \
+    "r.until > " HF__MY_CLOCK ")"
+
+static int drop_rows(struct hf__my *s, struct hf__my_conn *c, const char *name, int64_t deadline_ns,
+                     hf_error *err)
+{
+    static const char *const tables[] = {"holder", "waiter", "retired", "lock"};
+    int r = 0;
+
+    for (size_t i = 0; i < 4 && r == 0; i++) {
+        struct hf__my_text t = {0};
+        hf__my_add(&t, "DELETE FROM holdfast_%s WHERE name = x'%s'", tables[i], name);
+        r = hf__my_ask(s, c, &t, false, deadline_ns, NULL, err);
+        hf__my_text_clear(&t);
+    }
+    return r;
+}
+
+/* Once its row is locked nobody works on it: what was seen before must still be so. */
+static int purge_one(struct hf__my *s, struct hf__my_conn *c, const char *name, int64_t retain_ms,
+                     int64_t deadline_ns, uint64_t *count, hf_error *err)
+{
+    struct hf__my_text t = {0};
+    MYSQL_RES *result = NULL;
+    int r = hf__my_run(s, c, "START TRANSACTION", deadline_ns, err);
+
+    hf__my_add(&t, "SELECT 1 FROM holdfast_lock l WHERE name = x'%s' AND " IDLE " FOR UPDATE", name,
+               retain_ms);
+    if (r == 0)
+        r = hf__my_ask(s, c, &t, false, deadline_ns, &result, err);
+    bool idle = r == 0 && result != NULL && mysql_num_rows(result) == 1;
+    mysql_free_result(result);
+    hf__my_text_clear(&t);
+    if (idle)
+        r = drop_rows(s, c, name, deadline_ns, err);
+    if (r == 0)
+        r = hf__my_run(s, c, "COMMIT", deadline_ns, err);
+    if (r == 0)
+        *count += idle;
+    else
+        c->broken = true;
+    return r;
+}
+
+static int purge_some(struct hf__my *s, struct hf__my_conn *c, int64_t retain_ms,
+                      int64_t deadline_ns, uint64_t *count, hf_error *err)
+{
+    struct hf__my_text t = {0};
+    MYSQL_RES *result = NULL;
+    MYSQL_ROW row;
+
+    hf__my_add(&t, "SELECT HEX(name) FROM holdfast_lock l WHERE " IDLE " LIMIT %d", retain_ms,
+               PURGE_BATCH);
+    int r = hf__my_ask(s, c, &t, true, deadline_ns, &result, err);
+    while (r == 0 && (row = mysql_fetch_row(result)) != NULL)
+        r = purge_one(s, c, row[0], retain_ms, deadline_ns, count, err);
+    mysql_free_result(result);
+    hf__my_text_clear(&t);
+    return r;
+}
+
+static int purge(struct hf__my *s, struct hf__my_conn *c, int64_t retain_ms, int64_t deadline_ns,
+                 uint64_t *count, hf_error *err)
+{
+    uint64_t before;
+    int r;
+
+    do {
+        before = *count;
+        r = purge_some(s, c, retain_ms > 0 ? retain_ms : s->set.retain_ms, deadline_ns, count, err);
+    } while (r == 0 && *count - before == PURGE_BATCH);
+    return r;
+}
+
+int hf__my_upkeep(struct hf__store *store, enum hf__upkeep what, int64_t retain_ms,
+                  int64_t deadline_ns, uint64_t *ret_count, hf_error *err)
+{
+    struct hf__my *s = (struct hf__my *)store;
+    struct hf__my_conn *c = NULL;
+    uint64_t count = 0;
+    int r = hf__my_borrow(s, deadline_ns, &c, err);
+
+    if (r != 0)
+        return r;
+    r = what == HF__SETUP ? setup(s, c, deadline_ns, err)
+                          : purge(s, c, retain_ms, deadline_ns, &count, err);
+    hf__my_give_back(s, c);
+    if (ret_count != NULL)
+        *ret_count = count;
+    return r;
+}

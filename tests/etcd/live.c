@@ -1,0 +1,210 @@
+/* See live.h. */
+#include "etcd/live.h"
+
+#include <curl/curl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define AWAIT_MS 15000
+
+const char *server_address(void)
+{
+    const char *server = getenv("HOLDFAST_TEST_ETCD");
+
+    assert_non_null(server);
+    return server;
+}
+
+const char *url_of(int port, const char *options)
+{
+    static __thread char url[400];
+
+    if (port == 0)
+        snprintf(url, sizeof url, "etcd://%s/test?%s", server_address(), options);
+    else
+        snprintf(url, sizeof url, "etcd://127.0.0.1:%d/test?%s", port, options);
+    if (options[0] == '\0')
+        url[strlen(url) - 1] = '\0';
+    return url;
+}
+
+hf_client *open_at(const char *url)
+{
+    hf_client *client = NULL;
+    hf_error err;
+
+    if (hf_open(url, NULL, &client, &err) != HF_OK)
+        fail_msg("open: %s", err.text);
+    return client;
+}
+
+int try_lock(hf_client *client, const char *name, int64_t ttl_ms, hf_lock **ret_lock, hf_error *err)
+{
+    hf_options opt = HF_OPTIONS_INIT;
+
+    opt.ttl_ms = ttl_ms;
+    opt.wait_ms = 0;
+    opt.owner = 77;
+    return hf_acquire(client, name, HF_NTS, &opt, ret_lock, err);
+}
+
+static void *acquire(void *arg)
+{
+    struct waiter *w = arg;
+    hf_options opt = HF_OPTIONS_INIT;
+
+    opt.owner = (uint64_t)(uintptr_t)w;
+    w->result = hf_acquire(w->client, w->name, HF_NTS, &opt, &w->lock, &w->err);
+    w->got_ms = now_ms();
+    if (w->result == HF_OK && w->releases)
+        w->result = hf_lock_release(w->lock, &w->err);
+    return NULL;
+}
+
+void wait_in_thread(struct waiter *w, hf_client *client, const char *name)
+{
+    w->client = client;
+    w->name = name;
+    assert_int_equal(pthread_create(&w->thread, NULL, acquire, w), 0);
+}
+
+int join_waiter(struct waiter *w)
+{
+    pthread_join(w->thread, NULL);
+    return w->result;
+}
+
+int64_t now_ms(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+static size_t count(hf_client *client, const char *name, size_t *ret_waiting)
+{
+    hf_query query = {.size = sizeof query, .name = name, .name_len = HF_NTS};
+    hf_view *view = NULL;
+    hf_error err;
+
+    if (hf_inspect(client, &query, &view, &err) != HF_OK)
+        fail_msg("inspect: %s", err.text);
+    size_t all = hf_view_count(view);
+    *ret_waiting = 0;
+    for (size_t i = 0; i < all; i++)
+        *ret_waiting += hf_view_entry(view, i)->place == HF_PLACE_WAITING;
+    hf_view_free(view);
+    return all;
+}
+
+size_t count_entries(hf_client *client, const char *name)
+{
+    size_t waiting;
+
+    return count(client, name, &waiting);
+}
+
+void await_waiting(hf_client *client, const char *name, size_t wanted)
+{
+    int64_t until_ms = now_ms() + AWAIT_MS;
+    size_t waiting = 0;
+
+    for (count(client, name, &waiting); waiting != wanted; count(client, name, &waiting)) {
+        if (now_ms() > until_ms)
+            fail_msg("%zu wait, not %zu", waiting, wanted);
+        usleep(5000);
+    }
+}
+
+void await_free(hf_client *client, const char *name)
+{
+    int64_t until_ms = now_ms() + AWAIT_MS;
+
+    while (count_entries(client, name) > 0) {
+        if (now_ms() > until_ms)
+            fail_msg("%s does not become free", name);
+        usleep(5000);
+    }
+}
+
+struct page {
+    char *text;
+    size_t len;
+};
+
+static size_t take(char *from, size_t size, size_t n, void *ctx)
+{
+    struct page *page = ctx;
+    char *text = realloc(page->text, page->len + size * n + 1);
+
+    assert_non_null(text);
+    memcpy(text + page->len, from, size * n);
+    page->text = text;
+    page->len += size * n;
+    text[page->len] = '\0';
+    return size * n;
+}
+
+/* One bare request; free what it gives. */
+static char *fetch(const char *path, const char *body)
+{
+    CURL *curl = curl_easy_init();
+    struct page page = {0};
+    char url[200];
+
+    assert_non_null(curl);
+    snprintf(url, sizeof url, "http://%s/%s", server_address(), path);
+    curl_easy_setopt(curl, CURLOPT_URL, url);
+    curl_easy_setopt(curl, CURLOPT_PROXY, "");
+    curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take);
+    curl_easy_setopt(curl, CURLOPT_WRITEDATA, &page);
+    curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, 10000L);
+    if (body != NULL)
+        curl_easy_setopt(curl, CURLOPT_POSTFIELDS, body);
+    assert_int_equal(curl_easy_perform(curl), CURLE_OK);
+    curl_easy_cleanup(curl);
+    assert_non_null(page.text);
+    return page.text;
+}
+
+double metric(const char *prefix)
+{
+    char *text = fetch("metrics", NULL), *rest = text, *line;
+    double sum = 0;
+
+    while ((line = strsep(&rest, "\n")) != NULL) {
+        const char *value = strrchr(line, ' ');
+        if (strncmp(line, prefix, strlen(prefix)) == 0 && value != NULL)
+            sum += strtod(value, NULL);
+    }
+    free(text);
+    return sum;
+}
+
+void await_watchers(int wanted)
+{
+    int64_t until_ms = now_ms() + AWAIT_MS;
+
+    while ((int)metric("etcd_debugging_mvcc_watcher_total") != wanted) {
+        if (now_ms() > until_ms)
+            fail_msg("there are %d watchers, not %d",
+                     (int)metric("etcd_debugging_mvcc_watcher_total"), wanted);
+        usleep(5000);
+    }
+}
+
+void compact(void)
+{
+    char *now = fetch("v3/kv/range", "{\"key\":\"AA==\"}"), body[100];
+    const char *revision = strstr(now, "\"revision\":\"");
+
+    assert_non_null(revision);
+    snprintf(body, sizeof body, "{\"revision\":\"%lld\",\"physical\":true}",
+             strtoll(revision + strlen("\"revision\":\""), NULL, 10));
+    free(now);
+    free(fetch("v3/kv/compaction", body));
+}

@@ -1,0 +1,138 @@
+#!/bin/sh
+# Users, passwords, TLS and certificates of our own. shellcheck disable=SC2317
+# shellcheck disable=SC1091,SC2154
+. "$(dirname "$0")/lib.sh"
+
+free_port() {
+    python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
+}
+
+# A server of this test's own: with_server OPTION... ; $address.
+start_server() {
+    scheme=$1
+    shift
+    port=$(free_port)
+    peer=$(free_port)
+    address=127.0.0.1:$port
+    etcd --name t --data-dir "$PWD/data" --listen-client-urls "$scheme://$address" \
+        --advertise-client-urls "$scheme://$address" --listen-peer-urls "http://127.0.0.1:$peer" \
+        --initial-advertise-peer-urls "http://127.0.0.1:$peer" \
+        --initial-cluster "t=http://127.0.0.1:$peer" --log-level error --unsafe-no-fsync "$@" \
+        </dev/null >server.log 2>&1 &
+    eventually nc_listens "$port"
+}
+
+nc_listens() {
+    python3 -c "import socket; socket.create_connection(('127.0.0.1', $1), 1)" 2>/dev/null
+}
+
+certificates() {
+    openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=authority -keyout ca.key -out ca.pem \
+        -addext keyUsage=keyCertSign,digitalSignature 2>/dev/null
+    for name in server client; do
+        openssl req -newkey rsa:2048 -nodes -subj "/CN=$name" -keyout $name.key -out $name.csr 2>/dev/null
+        printf 'subjectAltName=IP:127.0.0.1,DNS:localhost\nextendedKeyUsage=serverAuth,clientAuth\n' >ext
+        openssl x509 -req -in $name.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -extfile ext \
+            -out $name.pem 2>/dev/null
+    done
+}
+
+# The server hangs up without a word, so that it may have heard us.
+not_obtained() {
+    [ "$status" -eq 69 ] || [ "$status" -eq 75 ] || fail "$last: exit status $status"
+    err_has "$1"
+}
+
+test_user_and_password() {
+    start_server http
+    plain="etcdctl --endpoints $address"
+    $plain user add root --new-user-password=rootword >/dev/null
+    $plain user grant-role root root >/dev/null 2>&1 || { $plain role add root && $plain user grant-role root root; } >/dev/null
+    $plain auth enable >/dev/null
+    root="$plain --user root:rootword"
+    $root role add locks >/dev/null
+    $root role grant-permission locks --prefix=true readwrite team/ >/dev/null
+    $root user add worker --new-user-password=w0rd >/dev/null
+    $root user grant-role worker locks >/dev/null
+
+    HOLDFAST_URL=etcd://worker:w0rd@$address/team hf run a -- true
+    status_is 0
+    HOLDFAST_URL=etcd://worker:wrong@$address/team hf run a -- true
+    status_is 69
+    lacks err 'wrong'
+    HOLDFAST_URL=etcd://$address/team hf run a -- true
+    status_is 69
+    HOLDFAST_URL=etcd://worker:w0rd@$address/elsewhere hf run a -- true
+    status_is 69
+    err_has 'permission denied'
+    echo w0rd >password
+    HOLDFAST_URL="etcd://worker@$address/team?password_file=$PWD/password" hf run a -- true
+    status_is 0
+
+    # A token that the server has forgotten is renewed without a word.
+    HOLDFAST_URL=etcd://worker:w0rd@$address/team
+    export HOLDFAST_URL
+    hold a --ttl 3s
+    $root user passwd worker --interactive=false >/dev/null <<END
+w0rd2
+END
+    $root user passwd worker --interactive=false >/dev/null <<END
+w0rd
+END
+    sleep 4 # longer than its lease: it was renewed with a new token
+    kill -0 "$held_pid"
+    let_go
+    [ "$code" -eq 0 ]
+}
+
+test_tls_is_verified() {
+    certificates
+    start_server https --cert-file server.pem --key-file server.key
+    HOLDFAST_URL="etcd://$address/?tls=verify&tls_ca=$PWD/ca.pem" hf run a -- true
+    status_is 0
+    HOLDFAST_URL="etcd://$address/?tls=verify" hf run a -- true
+    status_is 69
+    err_has 'tls_ca=FILE'
+    HOLDFAST_URL="etcd://$address/?tls=insecure" hf run a -- true
+    status_is 0
+    HOLDFAST_URL="etcd://$address/?tls=insecure" hf doctor
+    out_has 'tls=insecure'
+    HOLDFAST_URL="etcd://$address/?op_timeout=1s" hf run a -- true
+    not_obtained 'tls=verify'
+}
+
+test_certificate_of_our_own() {
+    certificates
+    start_server https --cert-file server.pem --key-file server.key --client-cert-auth \
+        --trusted-ca-file ca.pem
+    own="tls=verify&tls_ca=$PWD/ca.pem&tls_cert=$PWD/client.pem&tls_key=$PWD/client.key"
+    HOLDFAST_URL="etcd://$address/?$own" hf run a -- true
+    status_is 0
+    HOLDFAST_URL="etcd://$address/?tls=verify&tls_ca=$PWD/ca.pem&op_timeout=1s" hf run a -- true
+    not_obtained 'tls_cert=FILE'
+}
+
+test_wait_over_tls_is_pushed() {
+    certificates
+    start_server https --cert-file server.pem --key-file server.key
+    HOLDFAST_URL="etcd://$address/?tls=verify&tls_ca=$PWD/ca.pem"
+    export HOLDFAST_URL
+    hold a
+    "$HOLDFAST" run a -- touch second &
+    second=$!
+    eventually sh -c '"$HOLDFAST" show a | grep -q waiting'
+    let_go
+    wait "$second"
+    exists second
+}
+
+test_urls_that_make_no_sense_are_refused() {
+    for url in 'etcd://h/?tls=maybe' 'etcd://user@h/' 'etcd://h/?tls=off&tls_ca=/etc/passwd' \
+        'etcd://h,,i/' 'etcd://h/?tls_ca=/nowhere/at/all'; do
+        HOLDFAST_URL=$url hf run a -- true
+        [ "$status" -eq 64 ] || [ "$status" -eq 69 ] || fail "$url: $status"
+        err_has '^holdfast: '
+    done
+}
+
+. "$(dirname "$0")/../cli/harness.sh"

@@ -1,0 +1,236 @@
+/* Connections that break, hang or deliver late, between a client and a real server. */
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "etcd/live.h"
+#include "lib/proxy.h"
+
+/* Ends the present connection after so many bytes of the server, and lets the next one pass. */
+struct cut {
+    struct proxy *proxy;
+    size_t connections;
+    atomic_bool over;
+    pthread_t thread;
+};
+
+static void *pass_again(void *arg)
+{
+    struct cut *cut = arg;
+
+    while (!cut->over && proxy_connections(cut->proxy) == cut->connections)
+        usleep(200);
+    proxy_set(cut->proxy, PROXY_PASS, 0);
+    return NULL;
+}
+
+static void cut_once(struct cut *cut, struct proxy *proxy, int64_t bytes)
+{
+    *cut = (struct cut){.proxy = proxy, .connections = proxy_connections(proxy)};
+    proxy_set(proxy, PROXY_CUT, bytes);
+    assert_int_equal(pthread_create(&cut->thread, NULL, pass_again, cut), 0);
+}
+
+static void cut_end(struct cut *cut)
+{
+    cut->over = true;
+    pthread_join(cut->thread, NULL);
+}
+
+static struct proxy *start(void)
+{
+    struct proxy *proxy = proxy_start(server_address());
+
+    assert_non_null(proxy);
+    return proxy;
+}
+
+/* Wherever the connection ends, between two bytes of any answer. */
+static void c6_answer_cut_at_any_byte_is_asked_for_again(void **state)
+{
+    struct proxy *proxy = start();
+    hf_client *client = open_at(url_of(proxy_port(proxy), "op_timeout=3s"));
+    hf_client *plain = open_at(url_of(0, ""));
+    hf_error err = {0};
+    (void)state;
+
+    for (int64_t bytes = 0; bytes < 2000; bytes += 61) {
+        hf_lock *lock = NULL;
+        struct cut cut;
+        cut_once(&cut, proxy, bytes);
+        if (try_lock(client, "cut", 20000, &lock, &err) != HF_OK)
+            fail_msg("after %d bytes: %s", (int)bytes, err.text);
+        cut_end(&cut);
+        cut_once(&cut, proxy, bytes);
+        int code = hf_lock_release(lock, &err); /* both its tries may have met the cut */
+        if (code != HF_OK && code != HF_UNKNOWN)
+            fail_msg("release after %d bytes: %s", (int)bytes, err.text);
+        cut_end(&cut);
+        await_free(plain, "cut");
+    }
+    hf_close(client);
+    hf_close(plain);
+    proxy_stop(proxy);
+}
+
+/* The same for one who must queue: it has one place, and is served in its turn. */
+static void c6_place_whose_answer_was_lost_is_found_again(void **state)
+{
+    struct proxy *proxy = start();
+    hf_client *client = open_at(url_of(proxy_port(proxy), "op_timeout=3s"));
+    hf_client *plain = open_at(url_of(0, ""));
+    hf_error err;
+    (void)state;
+
+    for (int64_t bytes = 50; bytes < 1200; bytes += 190) {
+        hf_lock *lock = NULL;
+        struct waiter first = {0}, second = {0};
+        struct cut cut;
+        assert_int_equal(try_lock(plain, "queue", 20000, &lock, &err), HF_OK);
+        cut_once(&cut, proxy, bytes);
+        wait_in_thread(&first, client, "queue");
+        await_waiting(plain, "queue", 1);
+        cut_end(&cut);
+        wait_in_thread(&second, plain, "queue");
+        await_waiting(plain, "queue", 2);
+        assert_int_equal(hf_lock_release(lock, &err), HF_OK);
+        assert_int_equal(join_waiter(&first), HF_OK);
+        assert_int_equal(hf_lock_release(first.lock, &err), HF_OK);
+        assert_int_equal(join_waiter(&second), HF_OK);
+        assert_int_equal(hf_lock_release(second.lock, &err), HF_OK);
+        assert_int_equal(count_entries(plain, "queue"), 0);
+    }
+    hf_close(client);
+    hf_close(plain);
+    proxy_stop(proxy);
+}
+
+static void c7_holder_that_hears_nothing_is_lost_before_the_next_enters(void **state)
+{
+    struct proxy *proxy = start();
+    hf_client *client = open_at(url_of(proxy_port(proxy), "op_timeout=1s"));
+    hf_client *plain = open_at(url_of(0, ""));
+    hf_lock *lock = NULL;
+    struct waiter next = {0};
+    hf_error err;
+    (void)state;
+
+    assert_int_equal(try_lock(client, "hole", 2000, &lock, &err), HF_OK);
+    proxy_set(proxy, PROXY_HOLE, 0);
+    wait_in_thread(&next, plain, "hole");
+    assert_int_equal(join_waiter(&next), HF_OK);
+    assert_int_equal(hf_lock_state(lock), HF_STATE_LOST);
+    assert_int_equal(hf_lock_cause(lock), HF_CAUSE_EXPIRED);
+    assert_int_equal(hf_lock_release(next.lock, &err), HF_OK);
+    proxy_set(proxy, PROXY_RST, 0);
+    hf_lock_release(lock, NULL);
+    hf_close(client);
+    hf_close(plain);
+    proxy_stop(proxy);
+}
+
+/* Requests that the network kept, and delivers after the client has given up. */
+static void c5_requests_that_arrive_late_hold_nothing(void **state)
+{
+    struct proxy *proxy = start();
+    hf_client *client = open_at(url_of(proxy_port(proxy), "op_timeout=500ms"));
+    hf_client *plain = open_at(url_of(0, ""));
+    hf_lock *lock = NULL;
+    hf_error err;
+    (void)state;
+
+    assert_int_equal(try_lock(client, "late", 20000, &lock, &err), HF_OK);
+    assert_int_equal(hf_lock_release(lock, &err), HF_OK);
+    proxy_set(proxy, PROXY_C2S_HOLE, 0);
+    int code = try_lock(client, "late", 20000, &lock, &err);
+    assert_true(code == HF_UNKNOWN || code == HF_UNAVAILABLE);
+    proxy_set(proxy, PROXY_PASS, 0);
+    await_free(plain, "late"); /* long before the lease would have ended */
+    hf_close(client);
+    assert_int_equal(count_entries(plain, "late"), 0);
+    hf_close(plain);
+    proxy_stop(proxy);
+}
+
+/* A stream that broke, and whose revisions are gone: it asks, and is woken all the same. */
+static void c12_watch_survives_a_broken_stream_and_a_compaction(void **state)
+{
+    struct proxy *proxy = start();
+    hf_client *client = open_at(url_of(proxy_port(proxy), ""));
+    hf_client *plain = open_at(url_of(0, ""));
+    hf_lock *lock = NULL, *other = NULL;
+    struct waiter w = {0};
+    hf_error err;
+    (void)state;
+
+    assert_int_equal(try_lock(plain, "compact", 60000, &lock, &err), HF_OK);
+    wait_in_thread(&w, client, "compact");
+    await_waiting(plain, "compact", 1);
+    await_watchers(1);
+    for (int i = 0; i < 3; i++) { /* revisions to throw away */
+        assert_int_equal(try_lock(plain, "something else", 20000, &other, &err), HF_OK);
+        assert_int_equal(hf_lock_release(other, &err), HF_OK);
+    }
+    proxy_set(proxy, PROXY_RST, 0);
+    compact();
+    proxy_set(proxy, PROXY_PASS, 0);
+    await_watchers(1);
+    int64_t released_ms = now_ms();
+    assert_int_equal(hf_lock_release(lock, &err), HF_OK);
+    assert_int_equal(join_waiter(&w), HF_OK);
+    assert_true(w.got_ms - released_ms < 9000); /* by the watch: asking would take eleven seconds */
+    assert_int_equal(hf_lock_release(w.lock, &err), HF_OK);
+    hf_close(client);
+    hf_close(plain);
+    proxy_stop(proxy);
+}
+
+#define CROWD 200
+
+/* One watch a waiter on one connection, and a few requests a hand-over, however many wait. */
+static void c12_two_hundred_waiters_are_no_herd(void **state)
+{
+    hf_client *plain = open_at(url_of(0, "")), *client = open_at(url_of(0, ""));
+    struct waiter *all = calloc(CROWD, sizeof *all);
+    hf_lock *lock = NULL;
+    hf_error err;
+    (void)state;
+
+    assert_non_null(all);
+    assert_int_equal(try_lock(plain, "herd", 60000, &lock, &err), HF_OK);
+    for (int i = 0; i < CROWD; i++) {
+        all[i].releases = 1;
+        wait_in_thread(&all[i], client, "herd");
+    }
+    await_waiting(plain, "herd", CROWD);
+    await_watchers(CROWD);
+    assert_int_equal(metric("etcd_debugging_mvcc_watch_stream_total"), 1);
+    double events = metric("etcd_debugging_mvcc_events_total");
+    double txns = metric(TXNS);
+    assert_int_equal(hf_lock_release(lock, &err), HF_OK);
+    for (int i = 0; i < CROWD; i++)
+        assert_int_equal(join_waiter(&all[i]), HF_OK);
+    events = metric("etcd_debugging_mvcc_events_total") - events;
+    txns = metric(TXNS) - txns;
+    print_message("%d hand-overs: %.2f events and %.2f transactions each\n", CROWD, events / CROWD,
+                  txns / CROWD);
+    assert_true(events / CROWD <= 2);
+    assert_true(txns / CROWD <= 6);
+    free(all);
+    hf_close(client);
+    hf_close(plain);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(c6_answer_cut_at_any_byte_is_asked_for_again),
+        cmocka_unit_test(c6_place_whose_answer_was_lost_is_found_again),
+        cmocka_unit_test(c7_holder_that_hears_nothing_is_lost_before_the_next_enters),
+        cmocka_unit_test(c5_requests_that_arrive_late_hold_nothing),
+        cmocka_unit_test(c12_watch_survives_a_broken_stream_and_a_compaction),
+        cmocka_unit_test(c12_two_hundred_waiters_are_no_herd),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
