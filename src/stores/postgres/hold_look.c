@@ -19,7 +19,8 @@
     " AND objsubid = 1 AND database = (SELECT oid FROM pg_database WHERE datname ="                \
     " current_database())) AS l JOIN holdfast_name n ON n.key = l.key"                             \
     " JOIN pg_stat_activity a ON a.pid = l.pid AND a.query LIKE '/*holdfast %' WHERE " where       \
-    " GROUP BY n.name, l.pid ORDER BY 1, 2 DESC, min(l.waitstart) NULLS FIRST, min(a.query_start)"
+    " GROUP BY n.name, l.pid ORDER BY 1, 2 DESC, min(CASE WHEN NOT l.granted THEN"                 \
+    " cardinality(pg_blocking_pids(l.pid)) END) NULLS FIRST, min(l.waitstart), min(a.query_start)"
 
 struct about {
     char ticket[HF_TICKET_SIZE], mode;
