@@ -47,8 +47,9 @@ static bool set_duration(const char *verb, const struct cli_option *option, cons
     int64_t ms;
 
     if (!hf__parse_duration(text, &ms)) {
-        cli_fail_usage(verb, "'--%s' takes a duration such as 250ms, 30s, 5m or 2h, at most a year, not '%s'",
-                       option->long_name, text);
+        cli_fail_usage(
+            verb, "'--%s' takes a duration such as 250ms, 30s, 5m or 2h, at most a year, not '%s'",
+            option->long_name, text);
         return false;
     }
     if ((option->min != 0 || option->max != 0) && (ms < option->min || ms > option->max)) {
@@ -153,7 +154,9 @@ bool cli_parse_duration(const char *what, const char *text, int64_t *ret_ms)
 {
     if (hf__parse_duration(text, ret_ms))
         return true;
-    cli_fail(EXIT_USAGE, "%s takes a duration such as 250ms, 30s, 5m or 2h, at most a year, not '%s'", what, text);
+    cli_fail(EXIT_USAGE,
+             "%s takes a duration such as 250ms, 30s, 5m or 2h, at most a year, not '%s'", what,
+             text);
     return false;
 }
 

@@ -16,15 +16,25 @@ command:meson     meson                meson                 meson       meson
 command:ninja     ninja-build          ninja-build           ninja       samurai
 command:pkg-config pkg-config          pkgconf-pkg-config    pkgconf     pkgconf
 library:sqlite3   libsqlite3-dev       sqlite-devel          sqlite      sqlite-dev
+library:libmariadb libmariadb-dev      mariadb-connector-c-devel mariadb-libs mariadb-connector-c-dev
 '
 
 # shellcheck disable=SC2034
 test_needs='
 command:g++       g++                  gcc-c++               gcc         g++
 command:python3   python3              python3               python      python3
+command:mariadbd  mariadb-server       mariadb-server        mariadb     mariadb
 library:cmocka    libcmocka-dev        libcmocka-devel       cmocka      cmocka-dev
+library:libcurl   libcurl4-openssl-dev libcurl-devel         curl        curl-dev
+library:jansson   libjansson-dev       jansson-devel         jansson     jansson-dev
+command:etcd      etcd-server          etcd                  etcd        etcd
+command:etcdctl   etcd-client          etcd                  etcd        etcd-ctl
+command:curl      curl                 curl                  curl        curl
 library:hiredis   libhiredis-dev       hiredis-devel         hiredis     hiredis-dev
 library:openssl   libssl-dev           openssl-devel         openssl     openssl-dev
+library:libpq     libpq-dev            libpq-devel           postgresql-libs libpq-dev
+command:psql      postgresql           postgresql-server     postgresql  postgresql
+command:pgbouncer pgbouncer            pgbouncer             pgbouncer   pgbouncer
 command:redis-server redis-server      redis                 redis       redis
 command:openssl   openssl              openssl               openssl     openssl
 python:redis      python3-redis        python3-redis         python-redis py3-redis

@@ -1,16 +1,14 @@
 /* Which owner has which name: for counting reentrant acquires, and for refusing a wait for oneself
  * (C11). The count lives in the lock, so it cannot outlive the lease. */
 #include <string.h>
-#include <unistd.h>
 
 #include "core/client.h"
 #include "util/banned.h"
 
 uint64_t hf__reentry_owner(uint64_t given)
 {
-    /* Thread ids are small positive numbers; the high bit keeps them apart from keys the caller
-     * chose. */
-    return given != 0 ? given : (UINT64_C(1) << 63 | (uint64_t)gettid());
+    /* A thread's handle is an address; the high bit keeps it apart from keys the caller chose. */
+    return given != 0 ? given : (UINT64_C(1) << 63 | (uint64_t)(uintptr_t)pthread_self());
 }
 
 static uint64_t hash(const hf_client *client, const char *name, size_t len, uint64_t owner)

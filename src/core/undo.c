@@ -77,11 +77,15 @@ static int go_on_in_background(hf_lock *lock, bool release, hf_error *err)
 
 int hf__undo(hf_lock *lock, bool release, hf_error *err)
 {
-    struct request q = {.release = release, .deadline_ns = hf__op_deadline(lock->client)};
+    hf_client *client = lock->client;
+    int64_t deadline_ns = hf__op_deadline(client);
+    int64_t half_ns = client->op_timeout_ms * HF__NS_PER_MS / 2; /* leaves time to ask again */
+    struct request q = {.release = release, .deadline_ns = deadline_ns - half_ns};
     int r = send(lock, &q, err);
     bool retried = r < 0;
 
-    if (retried && hf__now_ns(lock->client->env) < q.deadline_ns)
+    q.deadline_ns = deadline_ns;
+    if (retried && hf__now_ns(client->env) < deadline_ns)
         r = send(lock, &q, err);
     if (r < 0)
         return go_on_in_background(lock, release, err);

@@ -1,4 +1,5 @@
 # shellcheck shell=sh
+# shellcheck disable=SC2154 # fleet_dir is of fleet.sh
 # MariaDB for tests. Sourced after fleet.sh.
 
 fleet_as_mysql() {

@@ -1,4 +1,5 @@
 # shellcheck shell=sh
+# shellcheck disable=SC2154 # fleet_dir is of fleet.sh
 # PostgreSQL and PgBouncer for tests. Sourced after fleet.sh.
 
 # initdb and postgres refuse to run as root.

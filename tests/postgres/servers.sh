@@ -88,7 +88,7 @@ echo secret >"$fleet_dir/password"
 echo "localhost:$pg_port:*:safe:secret" >"$fleet_dir/pgpass"
 echo "wrong" >"$fleet_dir/wrong"
 chmod 600 "$fleet_dir/password" "$fleet_dir/pgpass" "$fleet_dir/wrong"
-safe=postgres://safe@localhost:$pg_port/postgres?tls=verify
+safe="postgres://safe@localhost:$pg_port/postgres?tls=verify"
 check "tls=verify with the right authority" hf run -u "$safe&tls_ca=$pg_dir/data/server.crt&password_file=$fleet_dir/password" tls -- true
 check "a password file of PostgreSQL's own form" hf run -u "$safe&tls_ca=$pg_dir/data/server.crt&passfile=$fleet_dir/pgpass" tls -- true
 check "tls=verify refuses an unknown authority" says 'certificate' hf run -u "$safe&password_file=$fleet_dir/password&op_timeout=500ms" tls -- true

@@ -28,9 +28,8 @@ static const char *url_with(const char *options)
     return url;
 }
 
-static int is_switched(void *ctx)
+static bool is_switched(redisContext *redis)
 {
-    redisContext *redis = ctx;
     redisReply *reply = ask(redis, "SENTINEL get-master-addr-by-name m");
     bool moved = strtol(reply->element[1]->str, NULL, 10) == now.replica.port;
 
@@ -52,14 +51,13 @@ static int is_following(void *ctx)
     return follows;
 }
 
-static int sentinel_is_ready(void *ctx)
+/* A busy sentinel may give up the first try: it is asked again, which it refuses while one goes on. */
+static void switch_master(redisContext *redis)
 {
-    redisContext *redis = ctx;
-    redisReply *reply = redisCommand(redis, "SENTINEL failover m");
-    bool begun = reply != NULL && reply->type == REDIS_REPLY_STATUS;
-
-    freeReplyObject(reply);
-    return begun;
+    for (int64_t began_ms = now_ms(); !is_switched(redis); poll(NULL, 0, 50)) {
+        assert_true(now_ms() - began_ms < 60000);
+        freeReplyObject(redisCommand(redis, "SENTINEL failover m"));
+    }
 }
 
 /* Sentinel's own, without a crash. It would make the old master a replica after 10 s; we do it at
@@ -69,8 +67,7 @@ static void fail_over(bool hang_up)
     redisContext *redis = sentinel(), *old = server_stranger(&now.master);
     struct server was = now.master;
 
-    await("a failover begins", sentinel_is_ready, redis);
-    await("the master is switched", is_switched, redis);
+    switch_master(redis);
     freeReplyObject(ask(old, "REPLICAOF 127.0.0.1 %d", now.replica.port));
     if (hang_up)
         freeReplyObject(ask(old, "CLIENT KILL TYPE normal"));
@@ -165,6 +162,9 @@ static void c7_lock_that_the_new_master_knows_stays_held(void **state)
     if (hf_lock_renew(lock, &err) != 0)
         fail_msg("%s", err.text);
     assert_int_equal(hf_lock_release(lock, NULL), 0);
+    /* The old master has not hung up on this client, and may say "busy" for what it has not heard. */
+    hf_close(other);
+    other = open_at(url_with(""));
     assert_int_equal(try_lock(other, "kept", 6000, &none), 0);
     assert_int_equal(hf_lock_release(none, NULL), 0);
     hf_close(client);

@@ -26,7 +26,7 @@ static hf_client *open_with(const char *options)
 
 static hf_client *open_plain(void)
 {
-    return open_with("restart_guard=off&op_timeout=1s");
+    return open_with("restart_guard=off&op_timeout=2s");
 }
 
 static int try_take(hf_client *client, int64_t ttl_ms, hf_lock **lock)
@@ -99,9 +99,9 @@ static void c1_two_dead_nodes_are_done_without(void **state)
     node_kill(0);
     node_kill(3);
     hf_client *client = open_plain();
-    hf_lock *lock = take(client, 600), *none;
-    for (int64_t began_ms = now_ms(); now_ms() - began_ms < 1500;)
-        assert_int_equal(try_take(client, 600, &none), HF_DEADLOCK);
+    hf_lock *lock = take(client, 2000), *none;
+    for (int64_t began_ms = now_ms(); now_ms() - began_ms < 3000;)
+        assert_int_equal(try_take(client, 2000, &none), HF_DEADLOCK);
     assert_int_not_equal(hf_lock_state(lock), HF_STATE_LOST); /* renewed by the other three */
     assert_int_equal(hf_lock_release(lock, &last), 0);
     for (size_t i = 1; i < NODES; i++)
@@ -247,24 +247,24 @@ static void await_uptime(long seconds)
 static void c1_restarted_nodes_have_no_vote(void **state)
 {
     (void)state;
-    await_uptime(3);
-    hf_client *holder = open_with("op_timeout=1s&max_ttl=3s"),
-              *guarded = open_with("op_timeout=1s&max_ttl=3s");
-    hf_client *careless = open_with("op_timeout=1s&max_ttl=3s&restart_guard=off");
+    await_uptime(6);
+    hf_client *holder = open_with("op_timeout=2s&max_ttl=6s"),
+              *guarded = open_with("op_timeout=2s&max_ttl=6s");
+    hf_client *careless = open_with("op_timeout=2s&max_ttl=6s&restart_guard=off&node_timeout=2s");
     hf_options opt = HF_OPTIONS_INIT;
     hf_lock *lock, *none;
 
-    opt.ttl_ms = 3000;
+    opt.ttl_ms = 6000;
     opt.by_hand = 1;
     assert_int_equal(hf_acquire(holder, "a", HF_NTS, &opt, &lock, &last), 0);
     for (size_t i = 0; i < 3; i++)
         node_restart(i);
-    int r = try_take(guarded, 3000, &none);
+    int r = try_take(guarded, 6000, &none);
     bool still_held = hf_lock_state(lock) != HF_STATE_LOST;
     assert_true(r == HF_UNAVAILABLE || r == HF_BUSY);
     assert_non_null(strstr(last.text, "max_ttl"));
     /* What it is for: without it two hold the same lock. */
-    r = try_take(careless, 3000, &none);
+    r = try_take(careless, 6000, &none);
     assert_int_equal(r, 0);
     assert_true(still_held);
     assert_int_equal(hf_lock_release(none, &last), 0);

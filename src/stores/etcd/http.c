@@ -1,8 +1,8 @@
 /* Requests to the gateway, over pooled connections, on whichever server answers.
  *
  * Each request goes to the server that answered last, and from there down the list, each server
- * once; the time that is left is shared out among those not yet asked, so that one which hangs does
- * not use it up. A request that may have been applied is sent again only if the operation allows it
+ * once; each but the last gets half of the time that is left, so that one which hangs does not use
+ * it up. A request that may have been applied is sent again only if the operation allows it
  * (all but a release do: they are answered by ticket). A token that has expired is renewed once. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -437,7 +437,7 @@ int hf__etcd_call(struct hf__etcd *e, struct hf__etcd_request q, json_t **ret_an
         size_t endpoint = (first + i) % count;
         int64_t now_ns = hf__now_ns(e->base.host->env);
         size_t others = count - i % count;
-        int64_t share_ns = (q.deadline_ns - now_ns) / (int64_t)others;
+        int64_t share_ns = (q.deadline_ns - now_ns) / (others > 1 ? 2 : 1);
         ask(e, endpoint, &q, now_ns + share_ns, &o, err);
         maybe |= o.maybe;
         if (!o.next) {

@@ -80,9 +80,8 @@ void hf__my_add_who(struct hf__my_text *t, const struct hf__who *who)
         hf__my_add_text(t, texts[i]);
         hf__my_add(t, ", 255)");
     }
-    hf__my_add(t, ", %" PRId64 ", LEFT(", who->pid);
-    hf__my_add_text(t, who->note);
-    hf__my_add(t, ", 1024)");
+    hf__my_add(t, ", %" PRId64 ", ", who->pid);
+    hf__my_add_bytes(t, who->note, strnlen(who->note, HF_NOTE_MAX));
 }
 
 static int call_attempt(struct hf__my *s, struct hf__my_conn *c, const struct hf__my_operation *op,

@@ -46,7 +46,7 @@ static void set_tls(MYSQL *my, const struct hf__my_settings *set, enum hf__my_tl
     mysql_optionsv(my, MYSQL_OPT_SSL_VERIFY_SERVER_CERT, &verify);
     if (!enforce)
         return;
-    if (set->tls_ca != NULL)
+    if (set->tls_ca != NULL && verify) /* with an authority the library verifies, told or not */
         mysql_optionsv(my, MYSQL_OPT_SSL_CA, set->tls_ca);
     if (set->tls_cert != NULL)
         mysql_optionsv(my, MYSQL_OPT_SSL_CERT, set->tls_cert);
@@ -59,7 +59,7 @@ static MYSQL *prepare(struct hf__my *s, const struct hf__my_host *host)
 {
     MYSQL *my = mysql_init(NULL);
     my_bool no = 0;
-    unsigned zero = 0;
+    unsigned zero = 0, tcp = MYSQL_PROTOCOL_TCP; /* "localhost" would mean the socket */
 
     if (my == NULL)
         return NULL;
@@ -73,6 +73,8 @@ static MYSQL *prepare(struct hf__my *s, const struct hf__my_host *host)
     mysql_optionsv(my, MYSQL_SET_CHARSET_NAME, "utf8mb4");
     mysql_optionsv(my, MYSQL_OPT_CONNECT_ATTR_ADD, "program_name", s->set.program);
     mysql_optionsv(my, MYSQL_OPT_CONNECT_ATTR_ADD, "_holdfast_version", HF_VERSION);
+    if (host->host != NULL)
+        mysql_optionsv(my, MYSQL_OPT_PROTOCOL, &tcp);
     set_tls(my, &s->set, host->tls);
     return my;
 }
@@ -117,7 +119,11 @@ static int connect_by(struct hf__my *s, MYSQL *my, const struct hf__my_host *hos
                             host->host != NULL ? host->host : set->socket);
         wants = mysql_real_connect_cont(&done, my, came);
     }
-    return done == NULL ? hf__my_fail(mysql_errno(my), mysql_error(my), true, err) : 0;
+    if (done == NULL)
+        return hf__my_fail(mysql_errno(my), mysql_error(my), true, err);
+    if (host->tls != HF__MY_TLS_OFF && mysql_get_ssl_cipher(my) == NULL)
+        return hf__my_fail(2026, "the server does not offer TLS", true, err); /* no downgrade */
+    return 0;
 }
 
 /* A peer that vanished without a word is noticed within half a minute. */

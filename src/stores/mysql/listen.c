@@ -1,7 +1,7 @@
-/* Wake-ups without a payload: one connection per client, which sleeps in the server until somebody
- * ends its sleep.
+/* Wake-ups without a payload: one connection per client, which waits in the server until somebody
+ * ends its statement.
  *
- *      CALL holdfast_listen(WAKE, told)     SLEEP(10), unless somebody was let in already
+ *      CALL holdfast_listen(WAKE, told)     waits 10 s, unless somebody was let in already
  *      KILL QUERY <its connection>          by whoever lets one of our tickets in, after its COMMIT
  *      SELECT ticket, generation ...        which of them it was
  *
@@ -9,9 +9,9 @@
  * the statement runs: who calls looks for it first, since the server gives numbers anew after a
  * restart, and a stranger's statement must not die. A grant that is committed before the procedure
  * looks is seen by it, a later one finds it running: none falls in between. `told` is the
- * exclusive-or of the generations of our unclaimed grants that we know of. Without the procedures
- * it is a plain SLEEP: a call that comes just before it is missed, and found by asking. Nothing is
- * read while it sleeps, which would keep InnoDB from purging old versions of rows.
+ * exclusive-or of the generations of our unclaimed grants that we know of. It waits for a lock of
+ * the server that a second connection of ours keeps. Nothing is read meanwhile, which would keep
+ * InnoDB from purging old versions of rows. Without the procedures nobody listens: waiters ask.
  *
  * The keeper reads without blocking. It never dials: if the connection is lost everybody is told to
  * ask, and whoever asks dials again, on its own time. What the keeper polls is an epoll descriptor,
@@ -54,6 +54,7 @@ void hf__my_listener_clear(struct hf__my *s)
     if (l->conn != NULL)
         l->conn->broken = true; /* it sleeps: no good-bye */
     hf__my_hang_up(l->conn);
+    hf__my_hang_up(l->gate);
     if (l->epoll_fd >= 0)
         close(l->epoll_fd);
     if (l->kick_fd >= 0)
@@ -61,23 +62,50 @@ void hf__my_listener_clear(struct hf__my *s)
     pthread_mutex_destroy(&l->mutex);
 }
 
-/* 0, HF_UNSUPPORTED: something stands in between that gives connections other numbers. */
-static int dial(struct hf__my *s, int64_t deadline_ns, struct hf__my_conn **ret_conn)
+/* The connection that keeps the lock the other one waits for. */
+static int dial_gate(struct hf__my *s, int64_t deadline_ns, struct hf__my_conn **ret_gate)
 {
     struct hf__my_conn *c = NULL;
+    MYSQL_RES *result = NULL;
+    MYSQL_ROW row = NULL;
+    char sql[80];
+    int r = hf__my_dial(s, deadline_ns, &c, NULL);
+
+    snprintf(sql, sizeof sql, "SELECT GET_LOCK('%s', 0)", s->listener.word);
+    if (r == 0)
+        result = hf__my_look(s, c, sql, deadline_ns, &row, NULL);
+    if (r == 0 && (result == NULL || hf__my_number(row[0], 0) != 1))
+        r = HF_UNAVAILABLE; /* Galera has no such locks; or an older one of ours is not gone yet */
+    mysql_free_result(result);
+    if (r != 0)
+        hf__my_hang_up(c);
+    else
+        *ret_gate = c;
+    return r;
+}
+
+/* 0, HF_UNSUPPORTED: something stands in between that gives connections other numbers. */
+static int dial(struct hf__my *s, int64_t deadline_ns, struct hf__my_conn **ret_conn,
+                struct hf__my_conn **ret_gate)
+{
+    struct hf__my_conn *c = NULL, *gate = NULL;
     struct epoll_event event = {.events = EPOLLIN};
     int r = hf__my_dial(s, deadline_ns, &c, NULL);
 
-    if (r == 0 && c->proxied)
+    if (r == 0 && (c->proxied || atomic_load(&s->way) != HF__MY_ROUTINES))
         r = HF_UNSUPPORTED;
+    if (r == 0)
+        r = dial_gate(s, deadline_ns, &gate);
     if (r == 0 &&
         epoll_ctl(s->listener.epoll_fd, EPOLL_CTL_ADD, mysql_get_socket(c->my), &event) < 0)
         r = HF_SYSTEM;
     if (r != 0) {
         hf__my_hang_up(c);
+        hf__my_hang_up(gate);
         return r;
     }
     *ret_conn = c;
+    *ret_gate = gate;
     return 0;
 }
 
@@ -85,11 +113,11 @@ static int dial(struct hf__my *s, int64_t deadline_ns, struct hf__my_conn **ret_
 static void connect_again(struct hf__my *s, int64_t deadline_ns)
 {
     struct hf__my_listener *l = &s->listener;
-    struct hf__my_conn *c = NULL;
+    struct hf__my_conn *c = NULL, *gate = NULL;
 
     l->dialling = true;
     pthread_mutex_unlock(&l->mutex);
-    int r = dial(s, deadline_ns, &c);
+    int r = dial(s, deadline_ns, &c, &gate);
     pthread_mutex_lock(&l->mutex);
     l->dialling = false;
     if (r != 0) {
@@ -98,6 +126,7 @@ static void connect_again(struct hf__my *s, int64_t deadline_ns)
         return;
     }
     l->conn = c;
+    l->gate = gate;
     l->ear = HF__MY_DEAF;
     l->missed = true; /* who was let in meanwhile */
     snprintf(l->wake, sizeof l->wake, "%" PRIu64 " %s", c->id, l->word);
@@ -159,11 +188,7 @@ static enum step begin_sleep(const struct ear *ear)
     struct hf__my_listener *l = ear->l;
     int bad = 0;
 
-    if (atomic_load(&ear->s->way) == HF__MY_ROUTINES)
-        snprintf(l->sql, sizeof l->sql, "CALL holdfast_listen('%s', %" PRIu64 ")", l->wake,
-                 l->told);
-    else
-        snprintf(l->sql, sizeof l->sql, "DO /*%s*/ SLEEP(%d)", l->wake, SLEEP_S);
+    snprintf(l->sql, sizeof l->sql, "CALL holdfast_listen('%s', %" PRIu64 ")", l->wake, l->told);
     l->ear = HF__MY_SLEEPS;
     l->slept_ns = hf__now_ns(ear->s->base.host->env);
     int wants = mysql_real_query_start(&bad, ear->my, l->sql, strlen(l->sql));
@@ -267,10 +292,12 @@ void hf__my_wake(struct hf__store *store, hf__wake_sink *sink, void *ctx)
     bool readable = c != NULL && (l->ear == HF__MY_DEAF || !hf__my_is_quiet(c));
     if (readable && go_on(&ear) == IS_LOST) {
         pthread_mutex_lock(&l->mutex);
-        l->conn = NULL;
+        struct hf__my_conn *gate = l->gate;
+        l->conn = l->gate = NULL;
         pthread_mutex_unlock(&l->mutex);
-        c->broken = true;
+        c->broken = gate->broken = true;
         hf__my_hang_up(c);
+        hf__my_hang_up(gate);
         l->told = 0;
         missed = true;
     }

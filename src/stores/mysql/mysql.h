@@ -7,7 +7,7 @@
  *   pool.c      connections that are lent to one operation at a time
  *   call.c      operations through the procedures of rules.sql and operations.sql
  *   record.c, save.c   the same by plain statements around the doorman itself
- *   listen.c    the one connection on which wake-ups come
+ *   listen.c    how wake-ups come
  *   inspect.c, upkeep.c, diagnose.c
  *
  * Mutexes: the pool's and the listener's; none is kept during a system call
@@ -75,6 +75,7 @@ struct hf__my_listener {
     pthread_mutex_t mutex;
     int epoll_fd, kick_fd;
     struct hf__my_conn *conn; /* put in by a thread that dials; from then on the keeper's */
+    struct hf__my_conn *gate; /* comes and goes with it; keeps what it waits for */
     bool wanted, dialling, missed;
     int64_t retry_ns;
     char word[HF_TICKET_SIZE]; /* nobody can guess it */

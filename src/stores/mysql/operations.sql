@@ -20,7 +20,7 @@ CREATE PROCEDURE holdfast_attempt(
     IN a_delay BIGINT, IN a_retire BIGINT, IN a_queue BOOLEAN, IN a_wake VARCHAR(60) CHARACTER SET ascii,
     IN a_host VARCHAR(255) CHARACTER SET utf8mb4, IN a_user VARCHAR(255) CHARACTER SET utf8mb4,
     IN a_program VARCHAR(255) CHARACTER SET utf8mb4, IN a_pid BIGINT,
-    IN a_note VARCHAR(1024) CHARACTER SET utf8mb4)
+    IN a_note VARBINARY(256))
 SQL SECURITY INVOKER
 everything: BEGIN
     DECLARE o_verdict VARCHAR(9) CHARACTER SET ascii DEFAULT 'granted';

@@ -49,7 +49,7 @@ CREATE TABLE IF NOT EXISTS holdfast_holder (
     username   VARCHAR(255) CHARACTER SET utf8mb4 NOT NULL,
     program    VARCHAR(255) CHARACTER SET utf8mb4 NOT NULL,
     pid        BIGINT NOT NULL,
-    note       VARCHAR(1024) CHARACTER SET utf8mb4 NOT NULL,
+    note       VARBINARY(256) NOT NULL,
     PRIMARY KEY (name, ticket),
     KEY holdfast_holder_wake (wake, claimed)
 ) ENGINE = InnoDB;
@@ -72,7 +72,7 @@ CREATE TABLE IF NOT EXISTS holdfast_waiter (
     username   VARCHAR(255) CHARACTER SET utf8mb4 NOT NULL,
     program    VARCHAR(255) CHARACTER SET utf8mb4 NOT NULL,
     pid        BIGINT NOT NULL,
-    note       VARCHAR(1024) CHARACTER SET utf8mb4 NOT NULL,
+    note       VARBINARY(256) NOT NULL,
     PRIMARY KEY (name, seq),
     UNIQUE KEY holdfast_waiter_ticket (name, ticket),
     KEY holdfast_waiter_until (name, until)
@@ -92,10 +92,10 @@ CREATE TABLE IF NOT EXISTS holdfast_retired (
 CREATE OR REPLACE SQL SECURITY INVOKER VIEW holdfast_now AS
     SELECT CONVERT(name USING utf8mb4) AS name, IF(lingering, 'closed', 'holds') AS state,
            IF(shared, 'shared', 'exclusive') AS mode, since, until, generation, host, username, program, pid,
-           note, LOWER(HEX(ticket)) AS ticket, seq
+           CONVERT(note USING utf8mb4) AS note, LOWER(HEX(ticket)) AS ticket, seq
       FROM holdfast_holder WHERE until > UTC_TIMESTAMP(3)
     UNION ALL
     SELECT CONVERT(name USING utf8mb4), 'waits', IF(shared, 'shared', 'exclusive'), since, until, NULL, host,
-           username, program, pid, note, LOWER(HEX(ticket)), seq
+           username, program, pid, CONVERT(note USING utf8mb4), LOWER(HEX(ticket)), seq
       FROM holdfast_waiter WHERE until > UTC_TIMESTAMP(3)
     ORDER BY 1, 13;

@@ -30,7 +30,7 @@ const struct hf__option hf__my_options[] = {
     {"tls_ca", HF__TEXT, NULL, 0, 0, "the authority that signed the server's certificate (PEM)"},
     {"tls_cert", HF__TEXT, NULL, 0, 0, "our own certificate (PEM)"},
     {"tls_key", HF__TEXT, NULL, 0, 0, "its key"},
-    {"mode", HF__TEXT, "poll", 0, 0,
+    {"mode", HF__TEXT, "push", 0, 0,
      "poll: waiters ask; push: they are called by KILL QUERY (see the README before you choose "
      "it)"},
     {"poll", HF__DURATION, "50ms", 1, 60000,
@@ -208,7 +208,7 @@ int hf__my_read_url(const struct hf__url *url, struct hf__my_settings *set,
                                          {"off", HF__MY_TLS_OFF},
                                          {0}};
     static const struct choice modes[] = {{"push", 1}, {"poll", 0}, {0}};
-    int tls = HF__MY_TLS_BY_HOST, push = 0;
+    int tls = HF__MY_TLS_BY_HOST, push = 1;
     const char *database = url->path + (url->path[0] == '/');
     int r = choose(url, "tls", tlss, &tls, err);
 

@@ -62,12 +62,24 @@ static int run_file(struct hf__my *s, struct hf__my_conn *c, const char *sql, in
     return r;
 }
 
-/* The tables are needed; the procedures only make it faster. */
+static bool may_not_create(struct hf__my *s, struct hf__my_conn *c, int64_t deadline_ns)
+{
+    hf_error err = {0};
+
+    hf__my_run(s, c, "CREATE TABLE IF NOT EXISTS holdfast_schema (one_row INT)", deadline_ns, &err);
+    return err.code == HF_DENIED;
+}
+
+/* The tables are needed; the procedures only make it faster. Where all is there already the right
+ * to create it is not needed. */
 static int setup(struct hf__my *s, struct hf__my_conn *c, int64_t deadline_ns, hf_error *err)
 {
     hf_error why = {0};
-    int r = run_file(s, c, hf__my_schema_sql, deadline_ns, err);
 
+    if (hf__my_learn(s, c, deadline_ns, NULL) == 0 && atomic_load(&s->way) == HF__MY_ROUTINES &&
+        may_not_create(s, c, deadline_ns))
+        return 0;
+    int r = run_file(s, c, hf__my_schema_sql, deadline_ns, err);
     if (r != 0)
         return r;
     r = run_file(s, c, hf__my_routines_sql, deadline_ns, &why);

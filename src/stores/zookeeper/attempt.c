@@ -67,7 +67,9 @@ static int join(struct bidding *b, int64_t deadline_ns, hf_error *err)
         b->path = call->text;
         call->text = NULL;
         b->generation = (uint64_t)call->stat.czxid;
-        b->claimed = b->ttl_ms > 0; /* a first grant is known with its answer */
+        /* A first grant is known with its answer. */
+        b->claimed =
+            b->ttl_ms > 0 && b->session->asked_ms == hf__zk_hold_ms(b->ttl_ms, b->lock_delay_ms);
         if (b->state == HF__ZK_JOINING)
             b->state = HF__ZK_JOINED;
     }
@@ -77,8 +79,35 @@ static int join(struct bidding *b, int64_t deadline_ns, hf_error *err)
     return rc == ZOK ? 0 : hf__zk_fail(err, rc, "create");
 }
 
+/* Whether somebody is there already, as far as this server knows. */
+static bool looks_busy(struct bidding *b, struct session *s, int64_t deadline_ns)
+{
+    struct call *list = hf__zk_call_new();
+    bool busy = false;
+
+    if (list != NULL && hf__zk_children(s, b->directory, false, deadline_ns, list) == ZOK)
+        busy = list->name_count > 0;
+    hf__zk_call_free(list);
+    return busy;
+}
+
+/* Where there are two lengths, a bid that will have to wait does not begin in the session of a
+ * holder: if it died before it had moved, it would be missed late. */
+static int choose_session(struct bidding *b, bool queue, int64_t deadline_ns,
+                          struct session **ret_session, hf_error *err)
+{
+    int64_t wait_ms = hf__zk_wait_ms(b->ttl_ms, b->lock_delay_ms);
+    int r = hf__zk_hold_session(b, deadline_ns, ret_session, err);
+
+    if (r != 0 || !queue || (*ret_session)->asked_ms == wait_ms ||
+        !looks_busy(b, *ret_session, deadline_ns))
+        return r;
+    hf__zk_unuse(*ret_session);
+    return hf__zk_session(b->zk, wait_ms, deadline_ns, ret_session, err);
+}
+
 /* The session in which it joins: from the first try on the same one. */
-static int enter_session(struct bidding *b, int64_t deadline_ns, hf_error *err)
+static int enter_session(struct bidding *b, bool queue, int64_t deadline_ns, hf_error *err)
 {
     struct session *s;
 
@@ -86,19 +115,25 @@ static int enter_session(struct bidding *b, int64_t deadline_ns, hf_error *err)
         return hf__zk_await(b->session, deadline_ns)
                    ? 0
                    : hf__fail(err, HF_UNAVAILABLE, "no server of %s answers", b->zk->hosts);
-    int r = hf__zk_hold_session(b, deadline_ns, &s, err);
+    int r = choose_session(b, queue, deadline_ns, &s, err);
     if (r != 0)
         return r;
+    bool waits = s->asked_ms != hf__zk_hold_ms(b->ttl_ms, b->lock_delay_ms);
+    char *data = waits ? hf__zk_redescribe(b->data, 0, true) : NULL;
     pthread_mutex_lock(&b->zk->mutex);
     b->session = s; /* our use of it is the bidding's now */
+    if (data != NULL) {
+        free(b->data);
+        b->data = data;
+    }
     pthread_mutex_unlock(&b->zk->mutex);
     return 0;
 }
 
 /* Settled in the store, wherever: 0, or 1 if the ticket is spent. */
-static int settle(struct bidding *b, int64_t deadline_ns, hf_error *err)
+static int settle(struct bidding *b, bool queue, int64_t deadline_ns, hf_error *err)
 {
-    int r = enter_session(b, deadline_ns, err);
+    int r = enter_session(b, queue, deadline_ns, err);
 
     if (r != 0)
         return is_over(b) ? 1 : r;
@@ -226,7 +261,7 @@ static int look(struct bidding *b, const struct hf__bid *bid, int64_t deadline_n
 static int ask(struct bidding *b, const struct hf__bid *bid, int64_t deadline_ns,
                struct hf__answer *ret_answer, hf_error *err)
 {
-    int r = is_over(b) ? 1 : settle(b, deadline_ns, err);
+    int r = is_over(b) ? 1 : settle(b, bid->queue, deadline_ns, err);
 
     if (r == 1)
         return spent(b, ret_answer);

@@ -113,6 +113,7 @@ bool hf__zk_begin(struct bidding *b, int64_t deadline_ns)
     int r = 0;
 
     pthread_mutex_lock(&zk->mutex);
+    zk->patient++;
     while (b->busy && r == 0) {
         int64_t left_ns = deadline_ns - now_ns(zk);
         struct timespec at;
@@ -122,6 +123,7 @@ bool hf__zk_begin(struct bidding *b, int64_t deadline_ns)
         at.tv_nsec = (at.tv_nsec + left_ns % 1000000000) % 1000000000;
         r = pthread_cond_clockwait(&zk->changed, &zk->mutex, CLOCK_MONOTONIC, &at);
     }
+    zk->patient--;
     bool mine = !b->busy;
     b->busy = true;
     pthread_mutex_unlock(&zk->mutex);
@@ -132,15 +134,14 @@ void hf__zk_end(struct bidding *b)
 {
     pthread_mutex_lock(&b->zk->mutex);
     b->busy = false;
-    pthread_cond_broadcast(&b->zk->changed);
+    if (b->zk->patient > 0)
+        pthread_cond_broadcast(&b->zk->changed);
     pthread_mutex_unlock(&b->zk->mutex);
 }
 
 void hf__zk_set_timer(struct bidding *b, int64_t when_ns)
 {
     struct zk *zk = b->zk;
-    struct hf__timer *first = hf__heap_first(&zk->timers);
-    int64_t before_ns = first != NULL ? first->when_ns : INT64_MAX;
 
     if (!b->listed)
         return;
@@ -148,8 +149,10 @@ void hf__zk_set_timer(struct bidding *b, int64_t when_ns)
         hf__heap_remove(&zk->timers, &b->timer);
     else
         hf__heap_set(&zk->timers, &b->timer, when_ns);
-    if (when_ns < before_ns)
-        pthread_cond_broadcast(&zk->changed);
+    if (when_ns < zk->armed_ns) {
+        zk->armed_ns = when_ns;
+        pthread_cond_signal(&zk->due);
+    }
 }
 
 void hf__zk_leave_session(struct bidding *b)

@@ -124,6 +124,7 @@ static void free_store(struct zk *zk)
         explicit_bzero(zk->credentials, strlen(zk->credentials));
     pthread_mutex_destroy(&zk->mutex);
     pthread_cond_destroy(&zk->changed);
+    pthread_cond_destroy(&zk->due);
     free(zk->credentials);
     free(zk->hosts);
     free(zk->prefix);
@@ -168,6 +169,7 @@ static int open_zk(const struct hf__url *url, const struct hf__host *host,
         zk->base.capabilities &= ~(uint32_t)(HF_CAN_QUEUE | HF_CAN_SHARE);
     pthread_mutex_init(&zk->mutex, NULL);
     pthread_cond_init(&zk->changed, NULL);
+    pthread_cond_init(&zk->due, NULL);
     host->env->random(host->env->ctx, &zk->seed, sizeof zk->seed);
     zk->hosts = complete_hosts(url->host);
     zk->prefix = prefix_of(url->path);

@@ -15,7 +15,8 @@
 #include "stores/zookeeper/zk.h"
 #include "util/banned.h"
 
-#define ANY_MS 10000 /* a session for looking */
+#define ANY_MS    10000 /* a session for looking */
+#define STEADY_MS 2000
 
 static void say_nothing(const char *message)
 {
@@ -278,16 +279,21 @@ int64_t hf__zk_negotiate(struct zk *zk, int64_t asked_ms, int64_t deadline_ns)
 int hf__zk_any_session(struct zk *zk, int64_t deadline_ns, struct session **ret_session,
                        hf_error *err)
 {
+    struct session *best = NULL;
+
+    /* Not one that is gone as soon as the machine is busy. */
     pthread_mutex_lock(&zk->mutex);
     for (struct session *s = zk->sessions; s != NULL; s = s->next) {
-        if (s->state == HF__ZK_CONNECTED) {
-            hf__zk_use_locked(s);
-            pthread_mutex_unlock(&zk->mutex);
-            *ret_session = s;
-            return 0;
-        }
+        if (s->state == HF__ZK_CONNECTED && s->timeout_ms >= STEADY_MS &&
+            (best == NULL || s->timeout_ms > best->timeout_ms))
+            best = s;
     }
+    if (best != NULL)
+        hf__zk_use_locked(best);
     pthread_mutex_unlock(&zk->mutex);
+    *ret_session = best;
+    if (best != NULL)
+        return 0;
     return hf__zk_session(zk, ANY_MS, deadline_ns, ret_session, err);
 }
 
@@ -301,8 +307,10 @@ void hf__zk_unuse_locked(struct session *s)
     if (--s->users > 0)
         return;
     s->idle_ns = now_ns(s->zk);
-    if (s->state == HF__ZK_DEAD)
-        pthread_cond_broadcast(&s->zk->changed); /* the warden buries it */
+    if (s->state == HF__ZK_DEAD) {
+        s->zk->armed_ns = 0;
+        pthread_cond_signal(&s->zk->due); /* the warden closes it */
+    }
 }
 
 /* Who only looks leaves no thread behind (C13). */

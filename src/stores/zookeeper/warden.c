@@ -107,7 +107,9 @@ static void sleep_until(struct zk *zk, int64_t when_ns)
     clock_gettime(CLOCK_MONOTONIC, &at);
     at.tv_sec += left_ns / 1000000000 + (at.tv_nsec + left_ns % 1000000000) / 1000000000;
     at.tv_nsec = (at.tv_nsec + left_ns % 1000000000) % 1000000000;
-    pthread_cond_clockwait(&zk->changed, &zk->mutex, CLOCK_MONOTONIC, &at);
+    zk->armed_ns = when_ns;
+    pthread_cond_clockwait(&zk->due, &zk->mutex, CLOCK_MONOTONIC, &at);
+    zk->armed_ns = 0; /* awake: nobody needs to call */
 }
 
 static void *run(void *arg)
@@ -177,7 +179,7 @@ void hf__zk_stop_warden(struct zk *zk)
     pthread_mutex_lock(&zk->mutex);
     bool runs = zk->warden_runs;
     zk->stop = true;
-    pthread_cond_broadcast(&zk->changed);
+    pthread_cond_signal(&zk->due);
     pthread_mutex_unlock(&zk->mutex);
     if (runs)
         pthread_join(zk->warden, NULL);

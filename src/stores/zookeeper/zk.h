@@ -104,7 +104,10 @@ struct zk {
     const struct ACL_vector *acl;
     bool fair;
     pthread_mutex_t mutex;
-    pthread_cond_t changed; /* a session's state, a bidding's busy, something for the warden */
+    pthread_cond_t changed; /* a session's state, a bidding's busy */
+    pthread_cond_t due;     /* something for the warden, before armed_ns */
+    int64_t armed_ns;
+    size_t patient; /* who waits until a bidding is not busy */
     struct session *sessions;
     size_t session_count;
     struct hf__table biddings;

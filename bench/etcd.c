@@ -1,0 +1,276 @@
+/* The etcd store against the bare calls of its recipe, in turns.
+ *
+ *     etcd HOST:PORT ROUNDS PAIRS HANDOVERS
+ *
+ * pair: acquire and release, against lease/grant, a transaction that creates a key, one that deletes
+ * it, and lease/revoke, which is what the recipe needs of anybody; and against the server's own
+ * lock/lock and lock/unlock between the same two lease calls.
+ * hand-over: from just before a release to the return of the acquire that waited, with 2 and
+ * with 100 waiting, against a delete and the arrival of its event at a watch. */
+#include <curl/curl.h>
+#include <holdfast.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bench.h"
+
+#define KEY "YmVuY2gva2V5" /* bench/key */
+
+static const char *host;
+
+static size_t take(char *from, size_t size, size_t count, void *ctx)
+{
+    char *into = ctx;
+    size_t have = strlen(into), len = size * count;
+
+    if (have + len < 4000) {
+        memcpy(into + have, from, len);
+        into[have + len] = '\0';
+    }
+    return len;
+}
+
+static void call(CURL *curl, const char *path, const char *body, char answer[4096])
+{
+    char url[200];
+
+    answer[0] = '\0';
+    snprintf(url, sizeof url, "http://%s/v3/%s", host, path);
+    curl_easy_setopt(curl, CURLOPT_URL, url);
+    curl_easy_setopt(curl, CURLOPT_PROXY, "");
+    curl_easy_setopt(curl, CURLOPT_POSTFIELDS, body);
+    curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take);
+    curl_easy_setopt(curl, CURLOPT_WRITEDATA, answer);
+    BENCH_MUST(curl_easy_perform(curl) == CURLE_OK, "%s failed", path);
+    BENCH_MUST(strstr(answer, "\"error\"") == NULL, "%s: %s", path, answer);
+}
+
+static long long lease_of(const char *answer)
+{
+    const char *id = strstr(answer, "\"ID\":\"");
+
+    BENCH_MUST(id != NULL, "no lease: %s", answer);
+    return strtoll(id + 6, NULL, 10);
+}
+
+static void bare_pair(CURL *curl)
+{
+    char answer[4096], body[600];
+
+    call(curl, "lease/grant", "{\"TTL\":\"30\"}", answer);
+    long long lease = lease_of(answer);
+    snprintf(body, sizeof body,
+             "{\"compare\":[{\"target\":\"CREATE\",\"key\":\"" KEY "\",\"create_revision\":\"0\"}],"
+             "\"success\":[{\"request_put\":{\"key\":\"" KEY "\",\"lease\":\"%lld\"}}],"
+             "\"failure\":[{\"request_range\":{\"key\":\"" KEY "\"}}]}",
+             lease);
+    call(curl, "kv/txn", body, answer);
+    call(curl, "kv/txn",
+         "{\"compare\":[{\"target\":\"CREATE\",\"result\":\"GREATER\",\"key\":\"" KEY
+         "\",\"create_revision\":\"0\"}],\"success\":[{\"request_delete_range\":{\"key\":\"" KEY
+         "\"}}]}",
+         answer);
+    snprintf(body, sizeof body, "{\"ID\":\"%lld\"}", lease);
+    call(curl, "lease/revoke", body, answer);
+}
+
+static void v3lock_pair(CURL *curl)
+{
+    char answer[4096], body[600], key[200] = "";
+
+    call(curl, "lease/grant", "{\"TTL\":\"30\"}", answer);
+    long long lease = lease_of(answer);
+    snprintf(body, sizeof body, "{\"name\":\"" KEY "\",\"lease\":\"%lld\"}", lease);
+    call(curl, "lock/lock", body, answer);
+    const char *from = strstr(answer, "\"key\":\"");
+    BENCH_MUST(from != NULL && sscanf(from, "\"key\":\"%190[^\"]", key) == 1, "%s", answer);
+    snprintf(body, sizeof body, "{\"key\":\"%s\"}", key);
+    call(curl, "lock/unlock", body, answer);
+    snprintf(body, sizeof body, "{\"ID\":\"%lld\"}", lease);
+    call(curl, "lease/revoke", body, answer);
+}
+
+static void measure_pairs(hf_client *client, CURL *curl, int pairs)
+{
+    hf_options opt = HF_OPTIONS_INIT;
+    hf_lock *lock;
+    hf_error err;
+    int64_t start = bench_now_ns();
+
+    for (int i = 0; i < pairs; i++) {
+        BENCH_MUST(hf_acquire(client, "pair", HF_NTS, &opt, &lock, &err) == HF_OK, "%s", err.text);
+        BENCH_MUST(hf_lock_release(lock, &err) == HF_OK, "%s", err.text);
+    }
+    bench_print("etcd pair: ours", (double)(bench_now_ns() - start) / pairs / 1e3, "us");
+    start = bench_now_ns();
+    for (int i = 0; i < pairs; i++)
+        bare_pair(curl);
+    bench_print("etcd pair: floor", (double)(bench_now_ns() - start) / pairs / 1e3, "us");
+    start = bench_now_ns();
+    for (int i = 0; i < pairs; i++)
+        v3lock_pair(curl);
+    bench_print("etcd pair: v3lock", (double)(bench_now_ns() - start) / pairs / 1e3, "us");
+}
+
+/* Hand-over. --------------------------------------------------------------------------------------
+ */
+struct taker {
+    hf_client *client;
+    const char *name;
+    pthread_t thread;
+    _Atomic int64_t got_ns;
+    atomic_bool waiting;
+    hf_lock *lock;
+};
+
+static void on_wait(size_t position, void *arg)
+{
+    struct taker *t = arg;
+
+    (void)position;
+    t->waiting = true;
+}
+
+static void *acquire(void *arg)
+{
+    struct taker *t = arg;
+    hf_options opt = HF_OPTIONS_INIT;
+    hf_error err;
+
+    opt.on_wait = on_wait;
+    opt.arg = t;
+    opt.owner = (uint64_t)(uintptr_t)t;
+    BENCH_MUST(hf_acquire(t->client, t->name, HF_NTS, &opt, &t->lock, &err) == HF_OK, "%s",
+               err.text);
+    t->got_ns = bench_now_ns();
+    return NULL;
+}
+
+static void start_taker(struct taker *t, hf_client *client, const char *name)
+{
+    *t = (struct taker){.client = client, .name = name};
+    BENCH_MUST(pthread_create(&t->thread, NULL, acquire, t) == 0, "no thread");
+    while (!t->waiting && t->got_ns == 0)
+        usleep(100);
+}
+
+/* A queue of `crowd` takers, who release one after the other. */
+static void measure_handover(hf_client *holder, hf_client *waiter, int handovers, int crowd)
+{
+    struct taker *all = calloc((size_t)crowd, sizeof *all);
+    char figure[60];
+    int64_t sum_ns = 0;
+    int count = 0;
+
+    while (count < handovers) {
+        hf_options opt = HF_OPTIONS_INIT;
+        hf_lock *lock;
+        hf_error err;
+        BENCH_MUST(hf_acquire(holder, "hand", HF_NTS, &opt, &lock, &err) == HF_OK, "%s", err.text);
+        for (int i = 0; i < crowd; i++)
+            start_taker(&all[i], waiter, "hand");
+        usleep(300000); /* every watch is under way */
+        for (int i = 0; i < crowd; i++) {
+            int64_t start = bench_now_ns();
+            BENCH_MUST(hf_lock_release(lock, &err) == HF_OK, "%s", err.text);
+            pthread_join(all[i].thread, NULL);
+            sum_ns += all[i].got_ns - start;
+            count++;
+            lock = all[i].lock;
+        }
+        BENCH_MUST(hf_lock_release(lock, &err) == HF_OK, "%s", err.text);
+    }
+    snprintf(figure, sizeof figure, "etcd hand-over: ours, %d waiting", crowd);
+    bench_print(figure, (double)sum_ns / count / 1e3, "us");
+    free(all);
+}
+
+struct bare_watch {
+    _Atomic int64_t event_ns;
+    atomic_bool created, stop;
+    pthread_t thread;
+};
+
+static size_t on_event(char *from, size_t size, size_t count, void *ctx)
+{
+    struct bare_watch *w = ctx;
+    char text[2048] = "";
+    size_t len = size * count;
+
+    memcpy(text, from, len < sizeof text - 1 ? len : sizeof text - 1);
+    if (strstr(text, "\"DELETE\"") != NULL)
+        w->event_ns = bench_now_ns();
+    if (strstr(text, "created") != NULL)
+        w->created = true;
+    return w->stop ? 0 : len;
+}
+
+static void *watch(void *arg)
+{
+    struct bare_watch *w = arg;
+    CURL *curl = curl_easy_init();
+    char url[200];
+
+    snprintf(url, sizeof url, "http://%s/v3/watch", host);
+    curl_easy_setopt(curl, CURLOPT_URL, url);
+    curl_easy_setopt(curl, CURLOPT_PROXY, "");
+    curl_easy_setopt(curl, CURLOPT_POSTFIELDS, "{\"create_request\":{\"key\":\"" KEY "\"}}");
+    curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_event);
+    curl_easy_setopt(curl, CURLOPT_WRITEDATA, w);
+    curl_easy_perform(curl);
+    curl_easy_cleanup(curl);
+    return NULL;
+}
+
+static void measure_bare_handover(CURL *curl, int handovers)
+{
+    struct bare_watch w = {0};
+    char answer[4096];
+    int64_t sum_ns = 0;
+
+    BENCH_MUST(pthread_create(&w.thread, NULL, watch, &w) == 0, "no thread");
+    while (!w.created)
+        usleep(100);
+    for (int i = 0; i < handovers; i++) {
+        call(curl, "kv/put", "{\"key\":\"" KEY "\"}", answer);
+        w.event_ns = 0;
+        int64_t start = bench_now_ns();
+        call(curl, "kv/deleterange", "{\"key\":\"" KEY "\"}", answer);
+        while (w.event_ns == 0)
+            usleep(10);
+        sum_ns += w.event_ns - start;
+    }
+    w.stop = true;
+    call(curl, "kv/put", "{\"key\":\"" KEY "\"}", answer);
+    call(curl, "kv/deleterange", "{\"key\":\"" KEY "\"}", answer);
+    pthread_join(w.thread, NULL);
+    bench_print("etcd hand-over: floor", (double)sum_ns / handovers / 1e3, "us");
+}
+
+int main(int argc, char **argv)
+{
+    hf_client *one, *other;
+    hf_error err;
+    char url[200];
+
+    BENCH_MUST(argc == 5, "usage: etcd HOST:PORT ROUNDS PAIRS HANDOVERS");
+    host = argv[1];
+    curl_global_init(CURL_GLOBAL_DEFAULT);
+    CURL *curl = curl_easy_init();
+    snprintf(url, sizeof url, "etcd://%s/bench", host);
+    BENCH_MUST(hf_open(url, NULL, &one, &err) == HF_OK, "%s", err.text);
+    BENCH_MUST(hf_open(url, NULL, &other, &err) == HF_OK, "%s", err.text);
+    for (long i = 0; i < strtol(argv[2], NULL, 10); i++) {
+        measure_pairs(one, curl, (int)strtol(argv[3], NULL, 10));
+        measure_bare_handover(curl, (int)strtol(argv[4], NULL, 10));
+        measure_handover(one, other, (int)strtol(argv[4], NULL, 10) / 4, 2);
+        measure_handover(one, other, (int)strtol(argv[4], NULL, 10), 100);
+    }
+    hf_close(one);
+    hf_close(other);
+    curl_easy_cleanup(curl);
+    return 0;
+}

@@ -1,0 +1,202 @@
+/* holdfast on zookeeper:, against the bare calls that the recipe needs, on the same server.
+ *
+ *     zookeeper URL ROUNDS PAIRS
+ *
+ * Pair: acquire and release, against create, children and delete. Hand-over: a queue of waiters
+ * that each release at once, per release, against a bare deletion until its watch is delivered;
+ * with the fair lock for several lengths of the queue, and with the simple one beside it. */
+#define THREADED
+#include <holdfast.h>
+#include <pthread.h>
+#include <string.h>
+#include <zookeeper/zookeeper.h>
+
+#include "bench.h"
+
+#define HANDOVERS 100 /* of the floor, a round */
+
+static void say_nothing(const char *message)
+{
+    (void)message;
+}
+
+static zhandle_t *connect_bare(const char *url)
+{
+    char hosts[500];
+    const char *from = url + strlen("zookeeper://");
+
+    snprintf(hosts, sizeof hosts, "%.*s", (int)strcspn(from, "/"), from);
+    zhandle_t *zh = zookeeper_init2(hosts, NULL, 30000, NULL, NULL, 0, say_nothing);
+    BENCH_MUST(zh != NULL, "no handle");
+    while (zoo_state(zh) != ZOO_CONNECTED_STATE)
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    zoo_set_servers_resolution_delay(zh, -1); /* as the store does */
+    zoo_create(zh, "/bare", NULL, -1, &ZOO_OPEN_ACL_UNSAFE, 0, NULL, 0);
+    return zh;
+}
+
+static void pair_ours(hf_client *client, int pairs)
+{
+    int64_t began = bench_now_ns();
+
+    for (int i = 0; i < pairs; i++) {
+        hf_lock *lock;
+        hf_error err;
+        BENCH_MUST(hf_acquire(client, "pair", HF_NTS, NULL, &lock, &err) == HF_OK, "%s", err.text);
+        BENCH_MUST(hf_lock_release(lock, &err) == HF_OK, "%s", err.text);
+    }
+    bench_print("zookeeper pair: ours", (double)(bench_now_ns() - began) / pairs / 1e3, "us");
+}
+
+static void pair_floor(zhandle_t *zh, int pairs)
+{
+    static const char data[] = "the details of a holder, about as long as ours are: host and user "
+                               "and program, its pid, a note, the ttl and the lock-delay, a ticket";
+    int64_t began = bench_now_ns();
+
+    for (int i = 0; i < pairs; i++) {
+        char path[100];
+        struct String_vector names;
+        BENCH_MUST(zoo_create(zh, "/bare/_c_00112233-4455-6677-8899-aabbccddeeff-lock-", data,
+                              (int)sizeof data, &ZOO_OPEN_ACL_UNSAFE, ZOO_EPHEMERAL_SEQUENTIAL,
+                              path, sizeof path) == ZOK,
+                   "create");
+        BENCH_MUST(zoo_get_children(zh, "/bare", 0, &names) == ZOK, "children");
+        deallocate_String_vector(&names);
+        BENCH_MUST(zoo_delete(zh, path, -1) == ZOK, "delete");
+    }
+    bench_print("zookeeper pair: floor", (double)(bench_now_ns() - began) / pairs / 1e3, "us");
+}
+
+struct delivery {
+    pthread_mutex_t mutex;
+    pthread_cond_t came;
+    int64_t at_ns;
+};
+
+static void on_event(zhandle_t *zh, int type, int state, const char *path, void *ctx)
+{
+    struct delivery *d = ctx;
+
+    (void)zh, (void)state, (void)path;
+    if (type == ZOO_SESSION_EVENT)
+        return;
+    pthread_mutex_lock(&d->mutex);
+    d->at_ns = bench_now_ns();
+    pthread_cond_signal(&d->came);
+    pthread_mutex_unlock(&d->mutex);
+}
+
+static void handover_floor(zhandle_t *deletes, zhandle_t *watches)
+{
+    struct delivery d = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0};
+    int64_t sum = 0;
+
+    for (int i = 0; i < HANDOVERS; i++) {
+        struct Stat stat;
+        BENCH_MUST(zoo_create(deletes, "/bare/w", NULL, -1, &ZOO_OPEN_ACL_UNSAFE, ZOO_EPHEMERAL,
+                              NULL, 0) == ZOK,
+                   "create");
+        d.at_ns = 0;
+        BENCH_MUST(zoo_wexists(watches, "/bare/w", on_event, &d, &stat) == ZOK, "watch");
+        int64_t began = bench_now_ns();
+        BENCH_MUST(zoo_delete(deletes, "/bare/w", -1) == ZOK, "delete");
+        pthread_mutex_lock(&d.mutex);
+        while (d.at_ns == 0)
+            pthread_cond_wait(&d.came, &d.mutex);
+        pthread_mutex_unlock(&d.mutex);
+        sum += d.at_ns - began;
+    }
+    bench_print("zookeeper hand-over: floor", (double)sum / HANDOVERS / 1e3, "us");
+}
+
+struct waiter {
+    hf_client *client;
+    pthread_t thread;
+};
+
+static void *pass_on(void *arg)
+{
+    struct waiter *w = arg;
+    hf_options opt = HF_OPTIONS_INIT;
+    hf_lock *lock;
+    hf_error err;
+
+    opt.ttl_ms = 10000;
+    opt.owner = (uint64_t)(uintptr_t)w;
+    BENCH_MUST(hf_acquire(w->client, "queue", HF_NTS, &opt, &lock, &err) == HF_OK, "%s", err.text);
+    BENCH_MUST(hf_lock_release(lock, &err) == HF_OK, "%s", err.text);
+    return NULL;
+}
+
+static void await_queue(hf_client *client, size_t count)
+{
+    hf_query query = {.size = sizeof query, .name = "queue", .name_len = HF_NTS};
+
+    for (size_t found = 0; found < count + 1;) {
+        hf_view *view;
+        BENCH_MUST(hf_inspect(client, &query, &view, NULL) == HF_OK, "inspect");
+        found = hf_view_count(view);
+        hf_view_free(view);
+    }
+}
+
+static void handover_ours(hf_client *const clients[2], size_t count, int fair)
+{
+    struct waiter *waiters = calloc(count, sizeof *waiters);
+    hf_options opt = HF_OPTIONS_INIT;
+    char figure[60];
+    hf_lock *lock;
+
+    BENCH_MUST(waiters != NULL, "no memory");
+    opt.ttl_ms = 10000;
+    BENCH_MUST(hf_acquire(clients[0], "queue", HF_NTS, &opt, &lock, NULL) == HF_OK, "acquire");
+    for (size_t i = 0; i < count; i++) {
+        waiters[i].client = clients[i % 2];
+        BENCH_MUST(pthread_create(&waiters[i].thread, NULL, pass_on, &waiters[i]) == 0, "thread");
+    }
+    if (fair)
+        await_queue(clients[0], count);
+    else /* the waiters of the simple lock have no node: they are given time */
+        nanosleep(&(struct timespec){.tv_nsec = 400000000}, NULL);
+    int64_t began = bench_now_ns();
+    BENCH_MUST(hf_lock_release(lock, NULL) == HF_OK, "release");
+    for (size_t i = 0; i < count; i++)
+        pthread_join(waiters[i].thread, NULL);
+    snprintf(figure, sizeof figure, "zookeeper hand-over: %s, %zu wait", fair ? "ours" : "simple",
+             count);
+    bench_print(figure, (double)(bench_now_ns() - began) / (double)count / 1e3, "us");
+    free(waiters);
+}
+
+int main(int argc, char **argv)
+{
+    BENCH_MUST(argc == 4, "usage: zookeeper URL ROUNDS PAIRS");
+    int rounds = (int)strtol(argv[2], NULL, 10), pairs = (int)strtol(argv[3], NULL, 10);
+    zhandle_t *bare[2] = {connect_bare(argv[1]), connect_bare(argv[1])};
+    hf_client *fair[2], *simple[2];
+    char url[600];
+    hf_error err;
+
+    snprintf(url, sizeof url, "%s?fair=no", argv[1]);
+    for (int i = 0; i < 2; i++) {
+        BENCH_MUST(hf_open(argv[1], NULL, &fair[i], &err) == HF_OK, "%s", err.text);
+        BENCH_MUST(hf_open(url, NULL, &simple[i], &err) == HF_OK, "%s", err.text);
+    }
+    for (int i = 0; i < rounds; i++) {
+        pair_ours(fair[0], pairs);
+        pair_floor(bare[0], pairs);
+        handover_floor(bare[0], bare[1]);
+        handover_ours(fair, 2, 1);
+        handover_ours(fair, 100, 1);
+        handover_ours(fair, 500, 1);
+        handover_ours(simple, 2, 0);
+        handover_ours(simple, 100, 0);
+    }
+    for (int i = 0; i < 2; i++) {
+        hf_close(fair[i]);
+        hf_close(simple[i]);
+        zookeeper_close(bare[i]);
+    }
+    return 0;
+}

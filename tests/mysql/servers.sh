@@ -1,0 +1,95 @@
+#!/bin/sh
+# What needs the server itself to be changed: killed and started again, with TLS, with passwords in files.
+# One line a rule, "ok" or "FAIL".
+here=$(cd -P -- "$(dirname -- "$0")" && pwd) || exit 69
+# shellcheck source=tests/fleet/fleet.sh
+. "$here/../fleet/fleet.sh"
+# shellcheck source=tests/fleet/mariadb.sh
+. "$here/../fleet/mariadb.sh"
+failed=0
+
+check() {
+    rule=$1
+    shift
+    if "$@" >"$fleet_dir/out" 2>&1; then
+        echo "ok    $rule"
+    else
+        echo "FAIL  $rule: $*"
+        cat "$fleet_dir/out"
+        failed=1
+    fi
+}
+
+# says TEXT COMMAND...: fails, and says the text.
+says() {
+    text=$1
+    shift
+    "$@" >"$fleet_dir/said" 2>&1 && return 1
+    cat "$fleet_dir/said"
+    grep -q -e "$text" "$fleet_dir/said"
+}
+
+hf() {
+    "$HOLDFAST" "$@"
+}
+
+command -v openssl >/dev/null 2>&1 || fleet_skip "openssl is not installed"
+chmod 755 "$fleet_dir"
+cert() {
+    openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj "/CN=$2" -addext "subjectAltName=DNS:$2" \
+        -keyout "$fleet_dir/$1.key" -out "$fleet_dir/$1.pem" 2>/dev/null
+    chmod 644 "$fleet_dir/$1.key"
+}
+cert server localhost
+cert other localhost
+fleet_mariadb mariadb --innodb-flush-log-at-trx-commit=1 --ssl-cert="$fleet_dir/server.pem" \
+    --ssl-key="$fleet_dir/server.key"
+fleet_mariadb_sql -e "CREATE DATABASE locks; CREATE USER app IDENTIFIED BY 'secret';
+    GRANT SELECT, INSERT, UPDATE, DELETE, EXECUTE ON locks.* TO app" || exit 69
+tcp=127.0.0.1:$maria_port
+check "setup creates what is missing" hf setup -u "mysql://root@$tcp/locks"
+printf 'secret\n' >"$fleet_dir/password"
+printf '[client]\nuser=app\npassword=secret\n' >"$fleet_dir/my.cnf"
+chmod 600 "$fleet_dir/password" "$fleet_dir/my.cnf"
+export HOLDFAST_TEST_PASSWORD=secret
+check "a password in a file" hf run -u "mysql://app@$tcp/locks?password_file=$fleet_dir/password" a -- true
+check "a password in the environment" hf run -u "mysql://app@$tcp/locks?password_env=HOLDFAST_TEST_PASSWORD" a -- true
+check "user and password in an option file" hf run -u "mysql://$tcp/locks?option_file=$fleet_dir/my.cnf" a -- true
+
+HOLDFAST_URL="mysql://app@localhost:$maria_port/locks?password_file=$fleet_dir/password"
+export HOLDFAST_URL
+check "TLS with the right authority" hf run -u "$HOLDFAST_URL&tls=verify&tls_ca=$fleet_dir/server.pem" a -- true
+check "TLS with another authority is refused" says tls_ca \
+    hf run -u "$HOLDFAST_URL&tls=verify&tls_ca=$fleet_dir/other.pem" a -- true
+check "TLS under another name is refused" says tls_ca hf run \
+    -u "mysql://app@$tcp/locks?password_file=$fleet_dir/password&tls=verify&tls_ca=$fleet_dir/server.pem" a -- true
+check "TLS insecure" hf run -u "$HOLDFAST_URL&tls=insecure" a -- true
+
+check "c4 a token before the crash" hf lock --never-expires --json crash
+hf show --json crash | jq -r '.. | .token? // .generation? // empty' | head -n 1 >"$fleet_dir/before"
+kill -9 "$maria_pid"
+wait "$maria_pid" 2>/dev/null
+check "a server that is gone is told" says . hf run -u "$HOLDFAST_URL&op_timeout=300ms" -w 1s a -- true
+fleet_start_mariadb --innodb-flush-log-at-trx-commit=1 --ssl-cert="$fleet_dir/server.pem" \
+    --ssl-key="$fleet_dir/server.key" || exit 69
+check "c3 a lock that never expires survives kill -9 of the server" says . hf run -n crash -- true
+hf show --json crash | jq -r '.. | .token? // .generation? // empty' | head -n 1 >"$fleet_dir/after"
+check "c4 and so does its token" cmp "$fleet_dir/before" "$fleet_dir/after"
+check "c4 which is there" test -s "$fleet_dir/after"
+
+# 50 clients, one lock: each adds one to a number in a file, without any other protection.
+echo 0 >"$fleet_dir/count"
+crowd=
+i=0
+while [ "$i" -lt 50 ]; do
+    # shellcheck disable=SC2016
+    hf run -w 60s crowd -- sh -c 'n=$(cat "$1"); echo $((n + 1)) >"$1"' sh "$fleet_dir/count" 2>>"$fleet_dir/crowd" &
+    crowd="$crowd $!"
+    i=$((i + 1))
+done
+for pid in $crowd; do
+    wait "$pid"
+done
+check "c1 50 clients on one lock" test "$(cat "$fleet_dir/count")" = 50
+cat "$fleet_dir/crowd"
+exit "$failed"
