@@ -112,6 +112,10 @@ test_certificate_of_our_own() {
     not_obtained 'tls_cert=FILE'
 }
 
+waits_for() {
+    "$HOLDFAST" show "$1" | grep -q waiting
+}
+
 test_wait_over_tls_is_pushed() {
     certificates
     start_server https --cert-file server.pem --key-file server.key
@@ -120,7 +124,7 @@ test_wait_over_tls_is_pushed() {
     hold a
     "$HOLDFAST" run a -- touch second &
     second=$!
-    eventually sh -c '"$HOLDFAST" show a | grep -q waiting'
+    eventually waits_for a
     let_go
     wait "$second"
     exists second

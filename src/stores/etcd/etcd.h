@@ -68,9 +68,10 @@ struct hf__etcd_watch {
 
 /* See watch.c. All but `first` and `changed` belongs to the keeper's thread. */
 struct hf__etcd_stream {
-    int epoll_fd, bell_fd, timer_fd; /* -1 until somebody listens */
-    struct hf__etcd_watch *first;    /* under the store's mutex */
-    bool changed;                    /* there is one the stream does not carry; likewise */
+    int epoll_fd, bell_fd;        /* -1 until somebody listens */
+    int timer_fd, pause_fd;       /* curl's, and until the next request */
+    struct hf__etcd_watch *first; /* under the store's mutex */
+    bool changed;                 /* there is one the stream does not carry; likewise */
     CURLM *multi;
     CURL *curl;
     struct curl_slist *headers;

@@ -99,7 +99,7 @@ static int on_socket(CURL *curl, curl_socket_t fd, int what, void *ctx, void *kn
     return 0;
 }
 
-static void set_timer(struct hf__etcd_stream *s, long ms)
+static void set_timer(int fd, long ms)
 {
     struct itimerspec when = {0};
 
@@ -107,13 +107,13 @@ static void set_timer(struct hf__etcd_stream *s, long ms)
         when.it_value.tv_nsec = 1;
     if (ms > 0)
         when.it_value = (struct timespec){ms / 1000, ms % 1000 * 1000000};
-    timerfd_settime(s->timer_fd, 0, &when, NULL);
+    timerfd_settime(fd, 0, &when, NULL);
 }
 
 static int on_timer(CURLM *multi, long ms, void *ctx)
 {
     (void)multi;
-    set_timer(ctx, ms);
+    set_timer(((struct hf__etcd_stream *)ctx)->timer_fd, ms);
     return 0;
 }
 
@@ -282,7 +282,7 @@ static void note_end(struct hf__etcd *e)
     s->failures++;
     s->endpoint = (s->endpoint + 1) % e->set.endpoint_count;
     s->retry_ns = hf__now_ns(e->base.host->env) + pause_ms * HF__NS_PER_MS;
-    set_timer(s, pause_ms);
+    set_timer(s->pause_fd, pause_ms);
 }
 
 void hf__etcd_wake(struct hf__store *store, hf__wake_sink *sink, void *ctx)
@@ -300,7 +300,7 @@ void hf__etcd_wake(struct hf__store *store, hf__wake_sink *sink, void *ctx)
     for (int i = 0; i < n; i++) {
         uint64_t count;
         int fd = events[i].data.fd;
-        if (fd == s->bell_fd || fd == s->timer_fd) {
+        if (fd == s->bell_fd || fd == s->timer_fd || fd == s->pause_fd) {
             ssize_t got = read(fd, &count, sizeof count);
             (void)got;
             if (fd == s->timer_fd)
@@ -325,7 +325,7 @@ void hf__etcd_wake(struct hf__store *store, hf__wake_sink *sink, void *ctx)
     if (s->retry_ns != INT64_MAX && left_ns <= 0)
         dial(e);
     else if (redial)
-        set_timer(s, (long)(left_ns / HF__NS_PER_MS) + 1);
+        set_timer(s->pause_fd, (long)(left_ns / HF__NS_PER_MS) + 1);
 }
 
 int hf__etcd_wake_fd(struct hf__store *store)
@@ -336,8 +336,9 @@ int hf__etcd_wake_fd(struct hf__store *store)
 
     s->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     s->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+    s->pause_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
     s->multi = curl_multi_init();
-    if (bell_fd < 0 || s->epoll_fd < 0 || s->timer_fd < 0 || s->multi == NULL) {
+    if (bell_fd < 0 || s->epoll_fd < 0 || s->timer_fd < 0 || s->pause_fd < 0 || s->multi == NULL) {
         if (bell_fd >= 0)
             close(bell_fd);
         return -1;
@@ -345,7 +346,9 @@ int hf__etcd_wake_fd(struct hf__store *store)
     struct epoll_event bell = {.events = EPOLLIN, .data.fd = bell_fd};
     struct epoll_event timer = {.events = EPOLLIN, .data.fd = s->timer_fd};
     epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, bell_fd, &bell);
+    struct epoll_event pause = {.events = EPOLLIN, .data.fd = s->pause_fd};
     epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, s->timer_fd, &timer);
+    epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, s->pause_fd, &pause);
     curl_multi_setopt(s->multi, CURLMOPT_SOCKETFUNCTION, on_socket);
     curl_multi_setopt(s->multi, CURLMOPT_SOCKETDATA, s);
     curl_multi_setopt(s->multi, CURLMOPT_TIMERFUNCTION, on_timer);
@@ -360,12 +363,12 @@ int hf__etcd_wake_fd(struct hf__store *store)
 void hf__etcd_stream_clear(struct hf__etcd *e)
 {
     struct hf__etcd_stream *s = &e->stream;
-    int *fds[] = {&s->bell_fd, &s->timer_fd, &s->epoll_fd};
+    int *fds[] = {&s->bell_fd, &s->timer_fd, &s->pause_fd, &s->epoll_fd};
 
     hang_up(s);
     if (s->multi != NULL)
         curl_multi_cleanup(s->multi);
-    for (size_t i = 0; i < 3; i++) {
+    for (size_t i = 0; i < 4; i++) {
         if (*fds[i] >= 0)
             close(*fds[i]);
         *fds[i] = -1;
