@@ -1,5 +1,6 @@
 # shellcheck shell=sh
 # MariaDB for tests. Sourced after fleet.sh.
+: "${fleet_dir:?}"
 
 fleet_as_mysql() {
     if [ "$(id -u)" -eq 0 ]; then
