@@ -76,8 +76,7 @@ static int setup(struct hf__my *s, struct hf__my_conn *c, int64_t deadline_ns, h
 {
     hf_error why = {0};
 
-    if (hf__my_learn(s, c, deadline_ns, NULL) == 0 && atomic_load(&s->way) == HF__MY_ROUTINES &&
-        may_not_create(s, c, deadline_ns))
+    if (hf__my_learn(s, c, deadline_ns, NULL) == 0 && may_not_create(s, c, deadline_ns))
         return 0;
     int r = run_file(s, c, hf__my_schema_sql, deadline_ns, err);
     if (r != 0)
