@@ -1,6 +1,7 @@
 # shellcheck shell=sh
 # shellcheck disable=SC2154 # fleet_dir is of fleet.sh
 # MariaDB for tests. Sourced after fleet.sh.
+: "${fleet_dir:?}"
 
 fleet_as_mysql() {
     if [ "$(id -u)" -eq 0 ]; then

@@ -65,6 +65,15 @@ check "TLS under another name is refused" says tls_ca hf run \
     -u "mysql://app@$tcp/locks?password_file=$fleet_dir/password&tls=verify&tls_ca=$fleet_dir/server.pem" a -- true
 check "TLS insecure" hf run -u "$HOLDFAST_URL&tls=insecure" a -- true
 
+python3 "$here/../postgres/losing_proxy.py" "$fleet_dir/proxy" "$maria_port" "$fleet_dir/cut" &
+fleet_pids="$fleet_pids $!"
+fleet_until test -s "$fleet_dir/proxy"
+touch "$fleet_dir/cut"
+check "c6 a lost reply to the COMMIT is asked for again" hf run \
+    -u "mysql://app@127.0.0.1:$(cat "$fleet_dir/proxy")/locks?password_file=$fleet_dir/password" lost -- true
+check "c6 it was lost" test ! -e "$fleet_dir/cut"
+check "c6 and nothing is left behind" hf run -n lost -- true
+
 check "c4 a token before the crash" hf lock --never-expires --json crash
 hf show --json crash | jq -r '.. | .token? // .generation? // empty' | head -n 1 >"$fleet_dir/before"
 kill -9 "$maria_pid"

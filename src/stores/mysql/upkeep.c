@@ -76,8 +76,7 @@ static int setup(struct hf__my *s, struct hf__my_conn *c, int64_t deadline_ns, h
 {
     hf_error why = {0};
 
-    if (hf__my_learn(s, c, deadline_ns, NULL) == 0 && atomic_load(&s->way) == HF__MY_ROUTINES &&
-        may_not_create(s, c, deadline_ns))
+    if (hf__my_learn(s, c, deadline_ns, NULL) == 0 && may_not_create(s, c, deadline_ns))
         return 0;
     int r = run_file(s, c, hf__my_schema_sql, deadline_ns, err);
     if (r != 0)
@@ -117,7 +116,8 @@ static int drop_rows(struct hf__my *s, struct hf__my_conn *c, const char *name, 
     return r;
 }
 
-/* Once its row is locked nobody works on it: what was seen before must still be so. */
+/* Once its row is locked nobody works on it: what was seen before must still be so. A row that
+ * somebody works on is passed over: it is not idle. */
 static int purge_one(struct hf__my *s, struct hf__my_conn *c, const char *name, int64_t retain_ms,
                      int64_t deadline_ns, uint64_t *count, hf_error *err)
 {
@@ -125,8 +125,9 @@ static int purge_one(struct hf__my *s, struct hf__my_conn *c, const char *name, 
     MYSQL_RES *result = NULL;
     int r = hf__my_run(s, c, "START TRANSACTION", deadline_ns, err);
 
-    hf__my_add(&t, "SELECT 1 FROM holdfast_lock l WHERE name = x'%s' AND " IDLE " FOR UPDATE", name,
-               retain_ms);
+    hf__my_add(
+        &t, "SELECT 1 FROM holdfast_lock l WHERE name = x'%s' AND " IDLE " FOR UPDATE SKIP LOCKED",
+        name, retain_ms);
     if (r == 0)
         r = hf__my_ask(s, c, &t, false, deadline_ns, &result, err);
     bool idle = r == 0 && result != NULL && mysql_num_rows(result) == 1;
@@ -153,7 +154,10 @@ static int purge_some(struct hf__my *s, struct hf__my_conn *c, int64_t retain_ms
     hf__my_add(&t, "SELECT HEX(name) FROM holdfast_lock l WHERE " IDLE " LIMIT %d", retain_ms,
                PURGE_BATCH);
     int r = hf__my_ask(s, c, &t, true, deadline_ns, &result, err);
-    while (r == 0 && (row = mysql_fetch_row(result)) != NULL)
+    int64_t now_ns = hf__now_ns(s->base.host->env);
+    int64_t enough_ns = now_ns + (deadline_ns - now_ns) / 2; /* the next purge does the rest */
+    while (r == 0 && (row = mysql_fetch_row(result)) != NULL &&
+           hf__now_ns(s->base.host->env) < enough_ns)
         r = purge_one(s, c, row[0], retain_ms, deadline_ns, count, err);
     mysql_free_result(result);
     hf__my_text_clear(&t);
