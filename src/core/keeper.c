@@ -182,7 +182,7 @@ static void wake_sink(void *ctx, const struct hf__ticket *ticket, uint64_t gener
     } else {
         uint64_t hash = hf__hash(client->seed, ticket->bits, sizeof ticket->bits);
         struct hf__link *link = hf__table_find(&client->waiting, hash);
-        if (link == NULL)
+        if (link == NULL && generation == 0)
             doubt(client, ticket);
         for (; link != NULL; link = hf__table_next(link)) {
             hf_lock *lock = (hf_lock *)((char *)link - offsetof(hf_lock, by_ticket));
