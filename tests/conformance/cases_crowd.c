@@ -1,16 +1,23 @@
-/* A crowd at one door: 500 wait, a third gives up, a tenth is killed, the others are served, one at
- * a time and in their order (C1, C5). */
+/* A crowd at one door: 500 wait (or --crowd), a third gives up, a tenth is killed, the others are
+ * served, one at a time and in their order (C1, C5). */
 #include <stdatomic.h>
 
 #include "harness.h"
 
-#define PROCESSES   10
-#define PER_PROCESS 50
-#define CROWD       (PROCESSES * PER_PROCESS)
+#define PROCESSES 10
+#define CROWD_MAX 500
+
+static int crowd, per_process; /* each case runs in a process of its own */
+
+static void gather(const struct ctx *ctx)
+{
+    per_process = ctx->crowd / PROCESSES;
+    crowd = per_process * PROCESSES;
+}
 
 struct door {
     _Atomic int inside, served, cancelled;
-    _Atomic int order[CROWD]; /* by whom it was served: number + 1 */
+    _Atomic int order[CROWD_MAX]; /* by whom it was served: number + 1 */
 };
 
 struct waiter {
@@ -98,13 +105,14 @@ static void c5_crowd_of_threads_is_served(struct ctx *ctx)
     const char *name = name_of(ctx, "a");
     hf_lock *lock = TAKE(ctx, client, name, options(LONG_MS, 0));
     struct door *door = shared_memory(sizeof *door);
-    struct waiter *all = calloc(CROWD, sizeof *all);
-    int queue[CROWD];
+    struct waiter *all = calloc(CROWD_MAX, sizeof *all);
+    int queue[CROWD_MAX];
     hf_cancel *cancel;
 
+    gather(ctx);
     CHECK(all != NULL);
     EXPECT(HF_OK, hf_cancel_new(&cancel));
-    for (int i = 0; i < CROWD; i++) {
+    for (int i = 0; i < crowd; i++) {
         all[i] = (struct waiter){.door = door,
                                  .client = i % 2 ? client : other,
                                  .name = name,
@@ -112,15 +120,15 @@ static void c5_crowd_of_threads_is_served(struct ctx *ctx)
                                  .cancel = gives_up(i) ? cancel : NULL};
         start_waiter(&all[i]);
     }
-    await_count(client, name, HF_PLACE_WAITING, CROWD);
+    await_count(client, name, HF_PLACE_WAITING, (size_t)crowd);
     size_t count = read_queue(client, name, stays_to_the_end, queue);
     hf_cancel_fire(cancel);
     await_count(client, name, HF_PLACE_WAITING, count);
     EXPECT(HF_OK, hf_lock_release(lock, &ctx->err));
-    for (int i = 0; i < CROWD; i++)
+    for (int i = 0; i < crowd; i++)
         CHECK(pthread_join(all[i].thread, NULL) == 0);
     check_served(door, queue, count);
-    CHECK((size_t)door->cancelled == CROWD - count);
+    CHECK((size_t)door->cancelled == (size_t)crowd - count);
     hf_cancel_free(cancel);
     free(all);
 }
@@ -134,13 +142,13 @@ struct crowd_part {
 static void wait_as_process(struct ctx *ctx, int fd, void *arg)
 {
     struct crowd_part *part = arg;
-    struct waiter all[PER_PROCESS];
+    struct waiter all[CROWD_MAX / PROCESSES];
     hf_client *client = open_client(ctx);
     hf_cancel *cancel;
 
     EXPECT(HF_OK, hf_cancel_new(&cancel));
     hear(fd, 'b');
-    for (int i = 0; i < PER_PROCESS; i++) {
+    for (int i = 0; i < per_process; i++) {
         int number = part->first + i;
         all[i] = (struct waiter){.door = part->door,
                                  .client = client,
@@ -151,7 +159,7 @@ static void wait_as_process(struct ctx *ctx, int fd, void *arg)
     }
     hear(fd, 'c');
     hf_cancel_fire(cancel);
-    for (int i = 0; i < PER_PROCESS; i++)
+    for (int i = 0; i < per_process; i++)
         CHECK(pthread_join(all[i].thread, NULL) == 0);
     say(fd, 'd');
 }
@@ -159,12 +167,12 @@ static void wait_as_process(struct ctx *ctx, int fd, void *arg)
 /* The waiters of process 4 are killed. */
 static bool survives(int number)
 {
-    return !gives_up(number) && number / PER_PROCESS != 4;
+    return !gives_up(number) && number / per_process != 4;
 }
 
 static bool is_killed(int number)
 {
-    return number / PER_PROCESS == 4;
+    return number / per_process == 4;
 }
 
 static void await_cancelled(struct door *door, int count)
@@ -183,25 +191,26 @@ static void c5_crowd_of_processes_is_served_although_some_die(struct ctx *ctx)
     struct door *door = shared_memory(sizeof *door);
     struct crowd_part parts[PROCESSES];
     struct actor actors[PROCESSES];
-    int queue[CROWD], dead[CROWD];
+    int queue[CROWD_MAX], dead[CROWD_MAX];
 
+    gather(ctx);
     for (int i = 0; i < PROCESSES; i++) {
-        parts[i] = (struct crowd_part){door, name, i * PER_PROCESS};
+        parts[i] = (struct crowd_part){door, name, i * per_process};
         actors[i] = actor_start(ctx, wait_as_process, &parts[i]);
     }
     hf_client *client = open_client(ctx);
     hf_lock *lock = TAKE(ctx, client, name, options(LONG_MS, 0));
     for (int i = 0; i < PROCESSES; i++)
         say(actors[i].fd, 'b');
-    await_count(client, name, HF_PLACE_WAITING, CROWD);
+    await_count(client, name, HF_PLACE_WAITING, (size_t)crowd);
     size_t count = read_queue(client, name, survives, queue);
-    CHECK(read_queue(client, name, is_killed, dead) == PER_PROCESS);
+    CHECK(read_queue(client, name, is_killed, dead) == (size_t)per_process);
     actor_kill(&actors[4]);
     for (int i = 0; i < PROCESSES; i++) {
         if (i != 4)
             say(actors[i].fd, 'c');
     }
-    await_cancelled(door, CROWD - PER_PROCESS - (int)count);
+    await_cancelled(door, crowd - per_process - (int)count);
     EXPECT(HF_OK, hf_lock_release(lock, &ctx->err));
     for (int i = 0; i < PROCESSES; i++) {
         if (i == 4)

@@ -38,6 +38,7 @@ struct job {
 
 struct suite {
     const char *url, *only;
+    int crowd;
     size_t jobs_max;
     uint32_t can;
     uint32_t run; /* of this process: makes names unique */
@@ -78,7 +79,7 @@ static uint32_t ask_capabilities(const char *url)
 static void start(struct suite *s, struct job *job, const struct conformance_case *c,
                   unsigned number)
 {
-    struct ctx ctx = {.url = s->url, .can = s->can};
+    struct ctx ctx = {.url = s->url, .can = s->can, .crowd = s->crowd};
     int fds[2];
 
     snprintf(ctx.prefix, sizeof ctx.prefix, "conformance-%08x-%u/", s->run, number);
@@ -254,7 +255,7 @@ static int table(char **urls)
 
 static int usage(void)
 {
-    fprintf(stderr, "usage: conformance [-j N] [--only PATTERN] URL\n"
+    fprintf(stderr, "usage: conformance [-j N] [--only PATTERN] [--crowd N] URL\n"
                     "       conformance --table URL...\n"
                     "       conformance --list\n");
     return 64;
@@ -263,13 +264,11 @@ static int usage(void)
 int main(int argc, char **argv)
 {
     static const struct option longs[] = {
-        {"only", required_argument, NULL, 'o'},
-        {"list", no_argument, NULL, 'l'},
-        {"table", no_argument, NULL, 't'},
-        {"jobs", required_argument, NULL, 'j'},
-        {NULL, 0, NULL, 0},
+        {"only", required_argument, NULL, 'o'},  {"list", no_argument, NULL, 'l'},
+        {"table", no_argument, NULL, 't'},       {"jobs", required_argument, NULL, 'j'},
+        {"crowd", required_argument, NULL, 'c'}, {NULL, 0, NULL, 0},
     };
-    struct suite suite = {.jobs_max = 4};
+    struct suite suite = {.jobs_max = 4, .crowd = 500};
     bool as_table = false;
     int opt;
 
@@ -282,12 +281,15 @@ int main(int argc, char **argv)
             suite.only = optarg;
         else if (opt == 'j')
             suite.jobs_max = strtoul(optarg, NULL, 10);
+        else if (opt == 'c')
+            suite.crowd = (int)strtol(optarg, NULL, 10);
         else
             return usage();
     }
     if (as_table && optind < argc)
         return table(argv + optind);
-    if (as_table || optind != argc - 1 || suite.jobs_max < 1 || suite.jobs_max > JOBS_MAX)
+    if (as_table || optind != argc - 1 || suite.jobs_max < 1 || suite.jobs_max > JOBS_MAX ||
+        suite.crowd < 10 || suite.crowd > 500)
         return usage();
     suite.url = argv[optind];
     suite.can = ask_capabilities(suite.url);
