@@ -3,7 +3,7 @@
 #include "harness.h"
 
 /* Two questions are answered, then nothing gets through in either direction. */
-#define CUT_OFF "fail=attempt:3-,renew:*,withdraw:*&drop_wakes=*&op_timeout=300ms"
+#define CUT_OFF "fail=attempt:2-,renew:*,withdraw:*&drop_wakes=*&op_timeout=300ms"
 
 static void c3_renewal_that_arrives_after_the_lease_revives_nothing(struct ctx *ctx)
 {

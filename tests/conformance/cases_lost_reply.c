@@ -81,7 +81,7 @@ static void c6_store_that_stays_away_is_told_so(struct ctx *ctx)
 
 static void c6_store_that_comes_back_is_asked_again(struct ctx *ctx)
 {
-    hf_client *client = open_fault(ctx, "hang=attempt:1&fail=attempt:2-3&op_timeout=500ms");
+    hf_client *client = open_fault(ctx, "hang=attempt:1&fail=attempt:2-3&op_timeout=1500ms");
     const char *name = name_of(ctx, "a");
     hf_lock *lock = TAKE(ctx, client, name, options(LONG_MS, 0));
 

@@ -198,7 +198,7 @@ END $$
 
 -- What a listener runs, unless a grant that it was not told of is there: waits for a lock that its other
 -- connection keeps, until it is called. (In SLEEP() all sleepers of a server share one mutex: a KILL QUERY
--- that meets another one there was seen to take 2 s.)
+-- that meets another one there was seen to take more than a second.)
 DROP PROCEDURE IF EXISTS holdfast_listen $$
 CREATE PROCEDURE holdfast_listen(IN a_wake VARCHAR(60) CHARACTER SET ascii, IN told BIGINT UNSIGNED)
 SQL SECURITY INVOKER
