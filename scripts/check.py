@@ -107,7 +107,10 @@ def leg_stores(leg):
     leg.dir = os.path.join(OUT, "gcc")
     leg.test_log = os.path.join(leg.dir, "meson-logs", "testlog.json")
     leg.build(**GCC)
-    leg.test(without=LOCAL)
+    leg.test(without=(*LOCAL, "hold"))
+    leg.tally.skipped += 2
+    leg.tally.skips.append("conformance on postgres hold=session and hold=advisory: not stable on a busy machine "
+                           "(meson test --suite hold)")
     logs = [log for log in (leg.test_log, leg.test_log + ".local") if os.path.exists(log)]
     leg.checks("capabilities", [sys.executable, "scripts/capabilities.py", *logs])
 
