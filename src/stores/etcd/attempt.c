@@ -369,6 +369,8 @@ static int run(struct attempt *a, struct hf__answer *ret)
             return granted(a, &s, ret);
         /* The answer to a join shows the newest two: after a lost answer both may be behind us. */
         first = joined != 0 && !s.has_before;
+        if (first && looks)
+            hf__etcd_missed(a->e, &a->bid->ticket);
         joined = a->known.joined = s.joined;
         if (first || (joined != 0 && !s.has_before))
             continue;
