@@ -102,9 +102,10 @@ struct hf__etcd {
     size_t sweep_at;       /* see bids.c */
     CURL *idle[HF__ETCD_IDLE];
     size_t idle_count;
-    CURLM *multi;    /* of batches; NULL while one runs */
-    size_t endpoint; /* the one that answered last */
-    char *token;     /* NULL: none yet */
+    CURLM *multi;                       /* of batches; NULL while one runs */
+    struct hf__etcd_partings *partings; /* see batch.c */
+    size_t endpoint;                    /* the one that answered last */
+    char *token;                        /* NULL: none yet */
     struct hf__etcd_alive {
         int64_t lease, until_ns;
     } alive[HF__ETCD_ALIVE]; /* see inspect.c */
@@ -191,7 +192,7 @@ json_t *hf__etcd_details_json(const struct hf__etcd *e, const struct hf__bid *bi
 bool hf__etcd_details_read(const json_t *kv, struct hf__etcd_details *ret);
 void hf__etcd_details_clear(struct hf__etcd_details *d);
 
-/* http.c --------------------------------------------------------------------------------------- */
+/* http.c, flight.c, outcome.c, batch.c --------------------------------------------------------------------------------------- */
 struct hf__etcd_request {
     const char *path; /* "kv/txn" */
     json_t *body;     /* stolen */
@@ -215,6 +216,9 @@ struct hf__etcd_many {
     int code;
 };
 void hf__etcd_call_many(struct hf__etcd *e, struct hf__etcd_many *all, size_t count, hf_error *err);
+/* Sends it, and does not wait for the answer: for what need not be known. */
+void hf__etcd_send_off(struct hf__etcd *e, struct hf__etcd_request q);
+void hf__etcd_partings_clear(struct hf__etcd *e);
 /* What every connection is set to. `curl` gets the address of `path` on this server. */
 int hf__etcd_prepare(struct hf__etcd *e, CURL *curl, size_t endpoint, const char *path);
 struct curl_slist *hf__etcd_headers(struct hf__etcd *e);
