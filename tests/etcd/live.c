@@ -202,6 +202,17 @@ void await_watchers(int wanted)
     }
 }
 
+void await_streams(int wanted)
+{
+    int64_t until_ms = now_ms() + AWAIT_MS;
+
+    while ((int)metric("etcd_debugging_mvcc_watch_stream_total") != wanted) {
+        if (now_ms() > until_ms)
+            fail_msg("there are not %d streams", wanted);
+        usleep(5000);
+    }
+}
+
 void compact(void)
 {
     char *now = fetch("v3/kv/range", "{\"key\":\"AA==\"}"), body[100];

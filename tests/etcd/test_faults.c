@@ -193,6 +193,35 @@ static void c12_watch_survives_a_broken_stream_and_a_compaction(void **state)
     proxy_stop(proxy);
 }
 
+/* Renewals are twenty seconds apart. The client listens since it has renewed something. */
+static void c7_holder_of_a_broken_lock_is_called(void **state)
+{
+    hf_client *client = open_at(url_of(0, "")), *plain = open_at(url_of(0, ""));
+    hf_lock *renewed = NULL, *lock = NULL;
+    hf_error err;
+    (void)state;
+
+    assert_int_equal(try_lock(client, "renewed", 1000, &renewed, &err), HF_OK);
+    await_streams(1);
+    for (int now = 0; now < 2; now++) {
+        char ticket[HF_TICKET_SIZE];
+        assert_int_equal(try_lock(client, "broken", 60000, &lock, &err), HF_OK);
+        snprintf(ticket, sizeof ticket, "%s", hf_lock_ticket(lock));
+        int64_t broken_ms = now_ms();
+        assert_int_equal(hf_break(plain, "broken", HF_NTS, ticket, now, &err), HF_OK);
+        while (hf_lock_state(lock) != HF_STATE_LOST && now_ms() < broken_ms + 10000)
+            usleep(1000);
+        assert_int_equal(hf_lock_state(lock), HF_STATE_LOST);
+        hf_lock_release(lock, NULL);
+        if (!now) /* it stays closed until the lease is over; --now opens it */
+            assert_int_equal(hf_break(plain, "broken", HF_NTS, ticket, 1, &err), HF_OK);
+    }
+    assert_int_equal(hf_lock_release(renewed, &err), HF_OK);
+    assert_int_equal(count_entries(plain, "broken"), 0);
+    hf_close(client);
+    hf_close(plain);
+}
+
 #define LOCKS 20
 
 /* The server begins to answer the first watch long before it has read the last. */
@@ -272,6 +301,7 @@ int main(void)
         cmocka_unit_test(c7_holder_that_hears_nothing_is_lost_before_the_next_enters),
         cmocka_unit_test(c5_requests_that_arrive_late_hold_nothing),
         cmocka_unit_test(c12_watch_survives_a_broken_stream_and_a_compaction),
+        cmocka_unit_test(c7_holder_of_a_broken_lock_is_called),
         cmocka_unit_test(c12_no_watch_is_lost_on_a_slow_way),
         cmocka_unit_test(c12_two_hundred_waiters_are_no_herd),
     };

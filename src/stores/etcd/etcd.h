@@ -5,7 +5,8 @@
  *
  *   <prefix><name>/write/<lease>              a writer's place in the queue (read/ for a reader)
  *   <prefix>.holdfast/inside/<name>/<lease>   it was let in; its create revision is the generation
- *   <prefix>.holdfast/broken/<name>/<lease>   somebody broke it: it is not renewed any more
+ *   <prefix>.holdfast/broken/<name>/<lease>   somebody broke it: it is not renewed any more. Every
+ *                                             client watches for these
  *   <prefix>.holdfast/retired/<ticket>        a tombstone: this ticket is never let in again
  *
  * <lease> is in hex without leading zeros, as the Go client writes it, so that every contender of
@@ -313,8 +314,8 @@ void hf__etcd_unwatch(struct hf__etcd *e, const struct hf__ticket *ticket);
 bool hf__etcd_was_told(struct hf__etcd *e, const struct hf__ticket *ticket);
 /* What it watches for has happened, by another account. If no call has come, none may come. */
 void hf__etcd_missed(struct hf__etcd *e, const struct hf__ticket *ticket);
-/* For the stream: all that is watched becomes what there is to send. False: nobody waits. */
-bool hf__etcd_watches_renew(struct hf__etcd *e);
+/* For the stream: all that is watched becomes what there is to send. */
+void hf__etcd_watches_renew(struct hf__etcd *e);
 /* For the stream: one message of the server. */
 void hf__etcd_watches_hear(struct hf__etcd *e, const json_t *message);
 void hf__etcd_watches_clear(struct hf__etcd *e);

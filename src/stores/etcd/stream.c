@@ -159,14 +159,13 @@ static void dial(struct hf__etcd *e)
 
     hang_up(s);
     s->retry_ns = INT64_MAX;
-    if (!hf__etcd_watches_renew(e))
-        return;
+    hf__etcd_watches_renew(e);
     s->curl = curl_easy_init();
     s->headers = headers(e);
     if (s->curl == NULL || s->headers == NULL ||
         hf__etcd_prepare(e, s->curl, s->endpoint, "watch") < 0) {
         hang_up(s);
-        return; /* they ask again by themselves */
+        return; /* the next watch tries again, and who waits asks by itself */
     }
     curl_easy_setopt(s->curl, CURLOPT_HTTPHEADER, s->headers);
     curl_easy_setopt(s->curl, CURLOPT_POST, 1L);
@@ -305,7 +304,9 @@ int hf__etcd_wake_fd(struct hf__store *store)
     pthread_mutex_lock(&e->mutex);
     s->endpoint = e->endpoint;
     s->bell_fd = bell_fd;
+    s->urgent = true; /* to watch for broken locks */
     pthread_mutex_unlock(&e->mutex);
+    eventfd_write(bell_fd, 1);
     return s->epoll_fd;
 }
 

@@ -188,17 +188,15 @@ static void say_again(struct hf__link *link, void *ctx)
         say_watch(ctx, w);
 }
 
-bool hf__etcd_watches_renew(struct hf__etcd *e)
+void hf__etcd_watches_renew(struct hf__etcd *e)
 {
     pthread_mutex_lock(&e->mutex);
     e->stream.out.len = 0;
     e->stream.asked = e->stream.confirmed = 0;
+    say_watch_broken(e);
     hf__table_each(&e->stream.watches, say_again, e);
-    bool any = e->stream.asked > 0;
-    if (any)
-        say_watch_broken(e);
+    e->stream.urgent = true;
     pthread_mutex_unlock(&e->mutex);
-    return any;
 }
 
 /* Calls the bid of this watch, once. */
