@@ -22,9 +22,7 @@ int hf__name_len(const char *name, size_t given, size_t *ret_len, hf_error *err)
 
 int hf__lock_new_ticket(hf_lock *lock, hf_error *err)
 {
-    const struct hf_env *env = lock->client->env;
-
-    if (env->random(env->ctx, &lock->bid.ticket, sizeof lock->bid.ticket) < 0)
+    if (hf__draw_ticket(lock->client, &lock->bid.ticket) < 0)
         return hf__fail(err, HF_SYSTEM, "there is no randomness to be had");
     hf__ticket_format(&lock->bid.ticket, lock->ticket);
     hf__bidder_init(&lock->bidder);

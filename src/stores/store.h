@@ -51,10 +51,14 @@ struct hf__store {
     const struct hf__store_type *type;
     const struct hf__host *host;
     uint32_t capabilities; /* of this instance: the type's, or fewer */
+    bool
+        tells_loss; /* wake_fd also tells of what happens to locks that are held: the core asks for it
+                  with the first grant, and not only for waiters. Set at opening */
     atomic_bool data_lost; /* set by the store, never cleared: its data was replaced or deleted
                        under us, nothing that was held is held (the core asks after each call) */
-    atomic_bool moved; /* set by the store, cleared by the core: it speaks to another server than
-                   before, which may not know all that was held. The core renews it all at once */
+    atomic_bool moved; /* set by the store, cleared by the core after each call and each wake: it
+                   speaks to another server than before, which may not know all that was held. The core
+                   renews it all at once */
 };
 
 /* One lock of a batch renewal: in, and its answer. */
