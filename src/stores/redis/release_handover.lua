@@ -17,7 +17,7 @@ if till then
     local terms, ttl, channel = string.match(head and redis.call('HGET', 'holdfast.t' .. tail, head) or '',
                                              '^WXN %d+ %d+ 0 ((%d+) %d+ %d+%z(%x*).*)$')
     if terms then
-        local lease = ttl == '0' and 5000 or math.min(ttl, 10000) -- provisional
+        local lease = ttl == '0' and '5000' or tonumber(ttl) > 10000 and '10000' or ttl -- provisional
         gen = last < gen and gen or string.format('%016d', last + 1)
         redis.call('HDEL', 'holdfast.t' .. tail, head)
         redis.call('ZREM', 'holdfast.w' .. tail, head)
