@@ -66,14 +66,14 @@ static int take(hf_client *by, int64_t ttl_ms, int64_t wait_ms, hf_lock **ret_lo
     return hf_acquire(by, "a", HF_NTS, &opt, ret_lock, NULL);
 }
 
-/* A bid is decided by three servers; the others hear of it a moment later. */
-static void delete_everywhere(void)
+/* On a majority at least: that decides a bid, and the others may hear of it later or never. */
+static void delete_keys(void)
 {
-    for (size_t i = 0; i < NODES; i++) {
-        for (int tries = 0; strcmp(node_ask(i, "DEL", "a"), "1") != 0; tries++) {
-            assert_true(tries < 2000);
-            poll(NULL, 0, 5);
-        }
+    size_t deleted = 0;
+
+    for (size_t i = 0; i < NODES || deleted <= NODES / 2; i++) {
+        assert_true(i < 2000);
+        deleted += strcmp(node_ask(i % NODES, "DEL", "a"), "1") == 0;
     }
 }
 
@@ -197,7 +197,7 @@ static void c7_our_keys_deleted_are_lost_and_theirs_are_left_alone(void **state)
 
     (void)state;
     assert_int_equal(take(client, LONG_MS, 0, &lock), HF_OK);
-    delete_everywhere();
+    delete_keys();
     peer_ask(&peer, "held", "try a %d", LONG_MS);
     assert_int_equal(hf_lock_renew(lock, NULL), HF_LOST);
     assert_int_equal(hf_lock_release(lock, NULL), HF_STALE);
@@ -210,7 +210,7 @@ static void c2_their_late_release_does_not_free_ours(void **state)
 
     (void)state;
     peer_ask(&peer, "held", "try a %d", LONG_MS);
-    delete_everywhere();
+    delete_keys();
     assert_int_equal(take(client, LONG_MS, 0, &lock), HF_OK);
     peer_ask(&peer, "gone", "release a");
     assert_int_equal(hf_lock_renew(lock, NULL), HF_OK);
