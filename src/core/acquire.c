@@ -18,6 +18,7 @@ struct bid {
     const hf_options *opt;
     hf_error *err;
     struct hf__waiter waiter;
+    int64_t asked_ns;         /* before the last attempt; an answer may count from earlier */
     int64_t failing_since_ns; /* the store does not answer; 0: it does */
     unsigned failures;
 };
@@ -28,7 +29,8 @@ static int ask(struct bid *bid, struct hf__answer *ret_answer, enum hf__advice *
     hf_client *client = bid->client;
     struct hf__bidder *b = &bid->lock->bidder;
 
-    *ret_answer = (struct hf__answer){.sent_ns = hf__now_ns(client->env)};
+    bid->asked_ns = hf__now_ns(client->env);
+    *ret_answer = (struct hf__answer){.sent_ns = bid->asked_ns};
     int r = client->store->type->attempt(client->store, &bid->lock->bid, hf__op_deadline(client),
                                          ret_answer, bid->err);
     hf__lock_client(client);
@@ -96,7 +98,7 @@ static int wait_in_queue(struct bid *bid, const struct hf__answer *answer)
 
     hf__lock_client(client);
     int r = begin_waiting(bid);
-    if (r == 0 && hf__keeper_listen(client, answer->sent_ns)) {
+    if (r == 0 && hf__keeper_listen(client, bid->asked_ns)) {
         hf__unlock_client(client);
         return 0; /* now that somebody listens, tell the store where to call */
     }

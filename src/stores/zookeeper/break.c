@@ -139,7 +139,7 @@ static void tell_own(struct zk *zk, const struct hf__ticket *ticket, bool delete
     if (b != NULL && deleted) {
         b->state = HF__ZK_LEAVING;
         hf__zk_set_timer(b, 0);
-        hf__zk_call_ticket(zk, ticket);
+        hf__zk_call_ticket(zk, ticket, 0);
     } else if (b != NULL) {
         hf__zk_apply_break(b, now);
     }

@@ -35,7 +35,7 @@ static void bury(struct hf__link *link, void *ctx)
 
     if (b->session != ctx)
         return;
-    hf__zk_call_ticket(b->zk, &b->ticket);
+    hf__zk_call_ticket(b->zk, &b->ticket, 0);
     if (!b->permanent && b->state != HF__ZK_SPENT) {
         b->state = HF__ZK_LEAVING; /* the warden forgets it in its turn */
         hf__zk_set_timer(b, 0);
@@ -46,6 +46,7 @@ static void note_state(struct session *s, zhandle_t *zh, int state)
 {
     if (s->state == HF__ZK_DEAD)
         return;
+    s->connection++;
     if (state == ZOO_CONNECTED_STATE) {
         s->id = zoo_client_id(zh)->client_id;
         s->timeout_ms = zoo_recv_timeout(zh);

@@ -92,6 +92,27 @@ static int give_way(struct bidding *b, int64_t deadline_ns)
     return ZOK;
 }
 
+/* The last one of the fair lock, or "". */
+static int find_blocker(struct bidding *b, int64_t deadline_ns, bool *ret_present,
+                        char path[HF__ZK_PATH_MAX])
+{
+    struct call *list = hf__zk_call_new();
+
+    if (list == NULL)
+        return ZSYSTEMERROR;
+    int rc = hf__zk_children(b->session, b->directory, false, deadline_ns, list);
+    path[0] = '\0';
+    *ret_present = false;
+    if (rc == ZOK) {
+        struct standing at = hf__zk_judge(b, list->names, list->name_count);
+        *ret_present = at.present;
+        if (at.near != NULL && !hf__zk_child_path(b, at.near, path))
+            rc = ZBADARGUMENTS;
+    }
+    hf__zk_call_free(list);
+    return rc == ZNONODE ? ZOK : rc; /* no directory: it is not present */
+}
+
 static int spent(struct bidding *b, struct hf__answer *ret)
 {
     pthread_mutex_lock(&b->zk->mutex);
@@ -105,30 +126,30 @@ static int spent(struct bidding *b, struct hf__answer *ret)
 static int once(struct bidding *b, const struct hf__bid *bid, int64_t deadline_ns,
                 struct hf__answer *ret_answer, hf_error *err)
 {
-    char path[HF__ZK_PATH_MAX + 16];
-    struct standing at = {0};
+    char path[HF__ZK_PATH_MAX];
+    const char *const paths[HF__ZK_SIGHTS] = {[HF__ZK_NEAR] = path};
+    bool present = true;
     int rc = ZOK;
 
-    snprintf(path, sizeof path, "%s/%s", b->directory, HF__ZK_SIMPLE);
+    if (!hf__zk_child_path(b, HF__ZK_SIMPLE, path))
+        return hf__fail(err, HF_INVALID, "the name is too long for this prefix");
     if (b->path == NULL)
         rc = take(b, path, deadline_ns);
     if (rc == ZOK) {
-        rc = hf__zk_stand(b, deadline_ns, &at);
-        if (rc == ZOK && !at.present)
+        rc = find_blocker(b, deadline_ns, &present, path);
+        if (rc == ZOK && !present)
             return spent(b, ret_answer);
-        if (rc == ZOK && at.blocker[0] == '\0') {
+        if (rc == ZOK && path[0] == '\0') {
             hf__zk_granted(b, ret_answer);
             return 0;
         }
         if (rc == ZOK)
             rc = give_way(b, deadline_ns);
-        if (rc == ZOK)
-            snprintf(path, sizeof path, "%s", at.blocker);
     } else if (rc == ZNODEEXISTS) {
         rc = ZOK;
     }
     if (rc == ZOK && bid->queue)
-        rc = hf__zk_watch(b, path, deadline_ns);
+        rc = hf__zk_watch(b, paths, deadline_ns);
     if (rc == ZNONODE)
         return 1;
     if (rc != ZOK)
