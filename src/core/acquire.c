@@ -174,8 +174,9 @@ static int confirm(struct bid *bid)
             return r;
     }
     hf__lock_client(client);
-    if (!(client->store->capabilities & HF_CAN_LEASE))
-        hf__keeper_listen(client, INT64_MAX); /* how else to hear that its connection is lost? */
+    if (client->store->calls_holders || !(client->store->capabilities & HF_CAN_LEASE))
+        hf__keeper_listen(client,
+                          INT64_MAX); /* how else to hear that it is over before its time? */
     hf__wait_end(lock);
     bool held = hf__bidder_holds(&lock->bidder, hf__now_ns(client->env));
     if (held) {

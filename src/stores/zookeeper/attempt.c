@@ -28,11 +28,12 @@ static bool is_over(struct bidding *b)
     return over;
 }
 
-/* Its node is not there: the ticket is spent. */
-static int spent(struct bidding *b, struct hf__answer *ret_answer)
+/* Its node is not there, or is the warden's now: the ticket is over. */
+int hf__zk_spent(struct bidding *b, struct hf__answer *ret_answer)
 {
     pthread_mutex_lock(&b->zk->mutex);
-    hf__zk_spend(b, b->retire_ms);
+    if (b->state == HF__ZK_JOINING || b->state == HF__ZK_JOINED)
+        hf__zk_spend(b, b->retire_ms);
     pthread_mutex_unlock(&b->zk->mutex);
     answer(ret_answer, HF__WITHDRAWN);
     return 0;
@@ -273,11 +274,11 @@ static int look(struct bidding *b, const struct hf__bid *bid, const struct call 
     int rc;
 
     if (!at.present)
-        return spent(b, ret_answer);
+        return hf__zk_spent(b, ret_answer);
     if (at.near == NULL || b->inside) {
         rc = prove(b, deadline_ns);
         if (rc == ZNONODE)
-            return spent(b, ret_answer);
+            return hf__zk_spent(b, ret_answer);
         if (rc != ZOK)
             return hf__zk_fail(err, rc, "check");
         hf__zk_granted(b, ret_answer);
@@ -287,7 +288,7 @@ static int look(struct bidding *b, const struct hf__bid *bid, const struct call 
         return turn_away(b, bid->queue ? HF__FULL : HF__BUSY, deadline_ns, ret_answer, err);
     int r = become_waiter(b, deadline_ns, err);
     if (r != 0)
-        return r == 1 ? spent(b, ret_answer) : r;
+        return r == 1 ? hf__zk_spent(b, ret_answer) : r;
     rc = watch(b, &at, deadline_ns);
     if (rc == ZNONODE)
         return 1;
@@ -320,7 +321,7 @@ static int ask(struct bidding *b, const struct hf__bid *bid, int64_t deadline_ns
     int r = is_over(b) ? 1 : settle(b, bid->queue, deadline_ns, &list, err);
 
     if (r == 1)
-        return spent(b, ret_answer);
+        return hf__zk_spent(b, ret_answer);
     if (r != 0)
         return r;
     r = 1;
@@ -336,7 +337,7 @@ static int ask(struct bidding *b, const struct hf__bid *bid, int64_t deadline_ns
     }
     if (r == 1)
         return hf__fail(err, HF_UNKNOWN, "those before it change too fast");
-    return r != 0 && is_over(b) ? spent(b, ret_answer) : r;
+    return r != 0 && is_over(b) ? hf__zk_spent(b, ret_answer) : r;
 }
 
 /* A bid that has left nothing behind is not remembered. */
@@ -366,6 +367,8 @@ int hf__zk_attempt(struct hf__store *store, const struct hf__bid *bid, int64_t d
         r = zk->fair ? ask(b, bid, deadline_ns, ret_answer, err)
                      : hf__zk_simple_ask(b, bid, deadline_ns, ret_answer, err);
         forget_if_nothing(b, r);
+        if (r == 0 && (ret_answer->verdict == HF__GRANTED || ret_answer->verdict == HF__QUEUED))
+            hf__zk_heed_marks(zk, b->session, deadline_ns);
         hf__zk_end(b);
     } else {
         r = hf__fail(err, HF_UNKNOWN, "another request of this ticket is under way");

@@ -230,6 +230,24 @@ int hf__zk_get(struct session *s, const char *path, int64_t deadline_ns, struct 
     return hf__zk_wait(s->zk, call, zoo_aget(s->zh, path, 0, hf__zk_on_data, call), deadline_ns);
 }
 
+static void on_acl(int rc, struct ACL_vector *acl, struct Stat *stat, const void *data)
+{
+    struct call *call = (struct call *)data;
+
+    (void)stat;
+    for (int i = 0; rc == ZOK && i < acl->count; i++) {
+        if (strcmp(acl->data[i].id.scheme, "world") == 0)
+            call->world |= acl->data[i].perms;
+    }
+    finish(call, rc);
+}
+
+int hf__zk_get_acl(struct session *s, const char *path, int64_t deadline_ns, struct call *call)
+{
+    hf__zk_call_ref(call);
+    return hf__zk_wait(s->zk, call, zoo_aget_acl(s->zh, path, on_acl, call), deadline_ns);
+}
+
 int hf__zk_exists(struct session *s, const char *path, int64_t deadline_ns, struct call *call)
 {
     hf__zk_call_ref(call);

@@ -34,6 +34,25 @@ static int recognise(struct bidding *b, const char *path, int64_t deadline_ns, s
     return rc;
 }
 
+/* All holders have the same path: one that was broken must not delete the node of the next. What is
+ * broken and taken again between this look and the deletion is deleted all the same: a deletion can
+ * name a version only, and that of every new node is 0. */
+int hf__zk_simple_is_ours(struct bidding *b, int64_t deadline_ns)
+{
+    struct call *call = hf__zk_call_new();
+    struct details d = {0};
+
+    if (call == NULL)
+        return ZSYSTEMERROR;
+    int rc = hf__zk_get(b->session, b->path, deadline_ns, call);
+    if (rc == ZOK)
+        hf__zk_parse(call->text, call->text_len, &d);
+    if (rc == ZOK && !(d.has_ticket && hf__ticket_equal(&d.ticket, &b->ticket)))
+        rc = ZNONODE;
+    hf__zk_call_free(call);
+    return rc;
+}
+
 static int take(struct bidding *b, const char *path, int64_t deadline_ns)
 {
     struct call *call = hf__zk_call_new();
@@ -113,15 +132,6 @@ static int find_blocker(struct bidding *b, int64_t deadline_ns, bool *ret_presen
     return rc == ZNONODE ? ZOK : rc; /* no directory: it is not present */
 }
 
-static int spent(struct bidding *b, struct hf__answer *ret)
-{
-    pthread_mutex_lock(&b->zk->mutex);
-    hf__zk_spend(b, b->retire_ms);
-    pthread_mutex_unlock(&b->zk->mutex);
-    *ret = (struct hf__answer){.verdict = HF__WITHDRAWN, .sent_ns = ret->sent_ns};
-    return 0;
-}
-
 /* 1: try again. */
 static int once(struct bidding *b, const struct hf__bid *bid, int64_t deadline_ns,
                 struct hf__answer *ret_answer, hf_error *err)
@@ -138,7 +148,7 @@ static int once(struct bidding *b, const struct hf__bid *bid, int64_t deadline_n
     if (rc == ZOK) {
         rc = find_blocker(b, deadline_ns, &present, path);
         if (rc == ZOK && !present)
-            return spent(b, ret_answer);
+            return hf__zk_spent(b, ret_answer);
         if (rc == ZOK && path[0] == '\0') {
             hf__zk_granted(b, ret_answer);
             return 0;
@@ -164,7 +174,7 @@ int hf__zk_simple_ask(struct bidding *b, const struct hf__bid *bid, int64_t dead
     int r = 1;
 
     if (b->state != HF__ZK_JOINING && b->state != HF__ZK_JOINED)
-        return spent(b, ret_answer);
+        return hf__zk_spent(b, ret_answer);
     if (b->session == NULL) {
         struct session *s;
         int code = hf__zk_hold_session(b, deadline_ns, &s, err);

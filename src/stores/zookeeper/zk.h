@@ -122,7 +122,6 @@ struct wakeup {
 
 struct zk {
     struct hf__store base;
-    struct hf__host host; /* a copy: the warden may outlive the client */
     char *hosts, *prefix; /* "h1:2181,h2:2181"; "/locks" */
     char *credentials;    /* "user:password" or NULL */
     const struct ACL_vector *acl;
@@ -134,6 +133,7 @@ struct zk {
     size_t patient; /* who waits until a bidding is not busy */
     struct session *sessions;
     size_t session_count;
+    struct session *marks_session; /* in which the marks are watched; NULL: they are not */
     struct hf__table biddings;
     struct hf__heap timers;
     uint64_t seed;
@@ -198,6 +198,7 @@ struct call {
     int name_count;
     zoo_op_result_t *results;
     int result_count;
+    int world;           /* what anybody may do, of an ACL */
     struct watch *watch; /* that goes with it (watch.c) */
 };
 
@@ -219,6 +220,7 @@ int hf__zk_make(struct session *s, const char *path, const char *data, int mode,
                 int64_t deadline_ns, struct call *call);
 int hf__zk_delete(struct session *s, const char *path, int64_t deadline_ns);
 int hf__zk_get(struct session *s, const char *path, int64_t deadline_ns, struct call *call);
+int hf__zk_get_acl(struct session *s, const char *path, int64_t deadline_ns, struct call *call);
 int hf__zk_children(struct session *s, const char *path, bool sync, int64_t deadline_ns,
                     struct call *call);
 int hf__zk_multi(struct session *s, zoo_op_t *ops, int count, int64_t deadline_ns,
@@ -258,7 +260,10 @@ void hf__zk_use_locked(struct session *s);
 int64_t hf__zk_lease_ms(const struct session *s, int64_t wanted_ms);
 void hf__zk_proved(struct session *s, int64_t sent_ns);
 /* Closes those that are dead or have been idle. Under the mutex, which it lets go meanwhile. */
-void hf__zk_close_idle(struct zk *zk, int64_t now_ns, bool all);
+void hf__zk_close_idle(struct zk *zk, int64_t now_ns);
+void hf__zk_close_session(struct session *s); /* likewise */
+/* Closes all of them, or lets go of those in which a lock-delay runs. The warden has stopped. */
+void hf__zk_close_all(struct zk *zk);
 
 /* watch.c --------------------------------------------------------------------------------------*/
 
@@ -291,8 +296,6 @@ void hf__zk_spend(struct bidding *b, int64_t retire_ms);
 /* warden.c -------------------------------------------------------------------------------------*/
 int hf__zk_start_warden(struct zk *zk, hf_error *err);
 void hf__zk_stop_warden(struct zk *zk);
-/* Whether a lock-delay runs, or is going to. Under the mutex. */
-bool hf__zk_has_delay(struct zk *zk);
 
 /* ahead.c: what a waiter knows of those before it ---------------------------------------------*/
 
@@ -328,8 +331,11 @@ void hf__zk_granted(struct bidding *b, struct hf__answer *ret_answer);
 /* The operations of store.h, each in the file of its name. -------------------------------------*/
 int hf__zk_attempt(struct hf__store *store, const struct hf__bid *bid, int64_t deadline_ns,
                    struct hf__answer *ret_answer, hf_error *err);
+int hf__zk_spent(struct bidding *b, struct hf__answer *ret_answer); /* the answer WITHDRAWN */
 int hf__zk_simple_ask(struct bidding *b, const struct hf__bid *bid, int64_t deadline_ns,
                       struct hf__answer *ret_answer, hf_error *err);
+/* Whether the one node of the lock is this bid's: ZOK, or ZNONODE. */
+int hf__zk_simple_is_ours(struct bidding *b, int64_t deadline_ns);
 int hf__zk_withdraw(struct hf__store *store, const struct hf__bid *bid, int64_t retire_ms,
                     int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err);
 int hf__zk_release(struct hf__store *store, const struct hf__bid *bid, int64_t retire_ms,
@@ -347,9 +353,22 @@ int hf__zk_diagnose(struct hf__store *store, hf_finding_callback *found, void *a
 
 /* Deletes what a bid has in the store, and proves it. ZOK: it was there; ZNONODE: it was not. */
 int hf__zk_remove(struct bidding *b, int64_t deadline_ns);
+
+/* marks.c --------------------------------------------------------------------------------------*/
+
 /* "<prefix>/%break/<uuid>", with "-now" behind it if so. */
 void hf__zk_mark_path(const struct zk *zk, const struct hf__ticket *ticket, bool now, char *buf,
                       size_t size);
+struct mark {
+    bool now;
+    int mode;        /* ZOO_EPHEMERAL: of the holder's session */
+    const char *why; /* for people */
+};
+int hf__zk_put_mark(struct session *s, const struct hf__ticket *ticket, const struct mark *mark,
+                    int64_t deadline_ns);
+int hf__zk_make_marks(struct zk *zk, struct session *s, int64_t deadline_ns); /* their directory */
+/* Sees to it that the marks are watched, and heeds those that are there. */
+void hf__zk_heed_marks(struct zk *zk, struct session *s, int64_t deadline_ns);
 /* The holder has been broken: its lease will not be renewed. Under the mutex. */
 void hf__zk_apply_break(struct bidding *b, bool now);
 
