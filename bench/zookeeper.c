@@ -15,6 +15,7 @@
 #include "bench.h"
 
 #define HANDOVERS 100 /* of the floor, a round */
+#define CLIENTS   4   /* among which the waiters are */
 
 static void say_nothing(const char *message)
 {
@@ -183,7 +184,8 @@ static void pass_through(const struct crowd *crowd, struct waiter *waiters, int6
     BENCH_MUST(hf_acquire(crowd->clients[0], "queue", HF_NTS, &opt, &lock, NULL) == HF_OK,
                "acquire");
     for (size_t i = 0; i < crowd->count; i++) {
-        waiters[i] = (struct waiter){.client = crowd->clients[i % 2], .ttl_ms = crowd->ttl_ms};
+        waiters[i] =
+            (struct waiter){.client = crowd->clients[i % CLIENTS], .ttl_ms = crowd->ttl_ms};
         BENCH_MUST(pthread_create(&waiters[i].thread, NULL, pass_on, &waiters[i]) == 0, "thread");
     }
     if (crowd->shown)
@@ -222,7 +224,7 @@ int main(int argc, char **argv)
     BENCH_MUST(argc == 4, "usage: zookeeper URL ROUNDS PAIRS");
     int rounds = (int)strtol(argv[2], NULL, 10), pairs = (int)strtol(argv[3], NULL, 10);
     zhandle_t *bare[2] = {connect_bare(argv[1]), connect_bare(argv[1])};
-    hf_client *fair[2], *simple[2];
+    hf_client *fair[CLIENTS], *simple[CLIENTS];
     const struct crowd crowds[] = {
         {"ours", fair, 2, 10000, 1},     {"ours", fair, 100, 10000, 1},
         {"ours", fair, 500, 10000, 1},   {"ttl of 30 s", fair, 2, 30000, 1},
@@ -231,7 +233,7 @@ int main(int argc, char **argv)
     hf_error err;
 
     snprintf(url, sizeof url, "%s?fair=no", argv[1]);
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < CLIENTS; i++) {
         BENCH_MUST(hf_open(argv[1], NULL, &fair[i], &err) == HF_OK, "%s", err.text);
         BENCH_MUST(hf_open(url, NULL, &simple[i], &err) == HF_OK, "%s", err.text);
     }
@@ -242,10 +244,11 @@ int main(int argc, char **argv)
         for (size_t k = 0; k < sizeof crowds / sizeof crowds[0]; k++)
             handover_ours(&crowds[k]);
     }
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < CLIENTS; i++) {
         hf_close(fair[i]);
         hf_close(simple[i]);
-        zookeeper_close(bare[i]);
     }
+    for (int i = 0; i < 2; i++)
+        zookeeper_close(bare[i]);
     return 0;
 }

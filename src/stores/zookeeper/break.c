@@ -30,9 +30,9 @@ static int find(struct breaking *q, const struct hf__ticket *ticket)
         return ZSYSTEMERROR;
     int rc = hf__zk_children(q->s, q->directory, true, q->deadline_ns, list);
     for (int i = 0; rc == ZOK && i < list->name_count; i++) {
-        struct child c = hf__zk_child(list->names[i]);
-        if (c.has_ticket && hf__ticket_equal(&c.ticket, ticket))
-            mine = c;
+        struct hf__ticket of;
+        if (hf__zk_ticket_of(list->names[i], &of) && hf__ticket_equal(&of, ticket))
+            mine = hf__zk_child(list->names[i]);
     }
     for (int i = 0; rc == ZOK && mine.name != NULL && i < list->name_count; i++) {
         struct child c = hf__zk_child(list->names[i]);

@@ -101,8 +101,8 @@ static int read_marks(struct zk *zk, struct session *s, int64_t deadline_ns, str
 static void apply(struct zk *zk, const struct call *list)
 {
     for (int i = 0; i < list->name_count; i++) {
-        struct child mark = hf__zk_child(list->names[i]);
-        struct bidding *b = mark.has_ticket ? hf__zk_lookup(zk, &mark.ticket) : NULL;
+        struct hf__ticket of;
+        struct bidding *b = hf__zk_ticket_of(list->names[i], &of) ? hf__zk_lookup(zk, &of) : NULL;
         if (b != NULL)
             hf__zk_apply_break(b, strlen(list->names[i]) > 36);
     }

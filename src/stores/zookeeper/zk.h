@@ -160,10 +160,10 @@ struct child {
     bool sequential; /* false: the simple lock's node, or none of a lock */
     bool simple;
     hf_mode mode;
-    bool has_ticket;
-    struct hf__ticket ticket;
 };
 struct child hf__zk_child(const char *name);
+/* The ticket behind "_c_<uuid>-" or 32 hex digits in front, as Curator and kazoo write them. */
+bool hf__zk_ticket_of(const char *name, struct hf__ticket *ret);
 /* Survives the wrap-around of the 32-bit counter. */
 bool hf__zk_before(int32_t a, int32_t b);
 /* Whether `other` keeps `mine` out. */
