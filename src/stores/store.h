@@ -53,9 +53,8 @@ struct hf__store {
     const struct hf__store_type *type;
     const struct hf__host *host;
     uint32_t capabilities; /* of this instance: the type's, or fewer */
-    bool
-        tells_loss; /* wake_fd also tells of what happens to locks that are held: the core asks for it
-                  with the first grant, and not only for waiters. Set at opening */
+    bool calls_holders;    /* set at opening: wake-ups also tell of locks that are held (broken,
+                       deleted), so it is asked for its wake_fd with the first of them */
     atomic_bool data_lost; /* set by the store, never cleared: its data was replaced or deleted
                        under us, nothing that was held is held (the core asks after each call) */
     atomic_bool moved; /* set by the store, cleared by the core after each call and each wake: it

@@ -1,5 +1,6 @@
-/* What goes wrong on the way to one server (C5, C6, C7): replies that are lost, requests that come
- * late, sessions that end; and what is refused (points of the URL). */
+/* What goes wrong on the way to a server (C5, C6, C7): replies that are lost, requests that come
+ * late, sessions that end; and what is refused (points of the URL). Beside one server and beside
+ * three, of which the proxy is in front of the first. */
 #include <stdlib.h>
 
 #include "lib/proxy.h"
@@ -11,9 +12,12 @@ static char behind[40];
 
 static int set_up(void **state)
 {
+    char first[40];
+
     (void)state;
+    snprintf(first, sizeof first, "%.*s", (int)strcspn(servers(), ","), servers());
     zh = stranger();
-    proxy = proxy_start(servers());
+    proxy = proxy_start(first);
     snprintf(behind, sizeof behind, "127.0.0.1:%d", proxy_port(proxy));
     return 0;
 }
@@ -59,7 +63,8 @@ static void c6_create_whose_reply_is_lost_is_found_by_its_ticket(void **state)
     assert_int_equal(join_waiter(&w), HF_OK);
     assert_int_equal(child_count(zh, "/locks/reply"), 1); /* not a second one */
     assert_int_equal(hf_lock_release(w.lock, NULL), HF_OK);
-    assert_int_equal(child_count(zh, "/locks/reply"), 0);
+    await("nothing to be left", is_empty,
+          (void *)"/locks/reply"); /* the stranger's server may lag */
     hf_close(client);
 }
 
@@ -144,28 +149,6 @@ static void c12_waiter_is_woken_after_a_break_of_the_connection(void **state)
     hf_close(other);
 }
 
-static void c8_closing_does_not_cut_a_lock_delay(void **state)
-{
-    hf_client *client = open_at(servers(), ""), *other = open_at(servers(), "");
-    hf_options opt = HF_OPTIONS_INIT;
-    hf_lock *lock = NULL, *none = NULL;
-
-    (void)state;
-    opt.ttl_ms = 300;
-    opt.lock_delay_ms = 3000;
-    opt.by_hand = 1;
-    assert_int_equal(hf_acquire(client, "delay", HF_NTS, &opt, &lock, NULL), HF_OK);
-    await_lost(lock);
-    int64_t lost_ms = now_ms();
-    assert_int_equal(hf_lock_release(lock, NULL), HF_STALE);
-    hf_close(client);
-    assert_int_equal(try_lock(other, "delay", 1000, &none), HF_BUSY);
-    lock = take(other, "delay", 1000);
-    assert_true(now_ms() - lost_ms >= 2000);
-    assert_int_equal(hf_lock_release(lock, NULL), HF_OK);
-    hf_close(other);
-}
-
 static void c1_what_the_library_lacks_is_refused(void **state)
 {
     static const struct {
@@ -216,28 +199,6 @@ static void c2_creator_alone_may_touch_a_lock(void **state)
     hf_close(other);
 }
 
-static void note_finding(int level, const char *clause, const char *text, void *arg)
-{
-    char *all = arg;
-
-    (void)level, (void)clause;
-    snprintf(all + strlen(all), 4000 - strlen(all), "%s\n", text);
-}
-
-static void c3_doctor_tells_members_sessions_and_rights(void **state)
-{
-    hf_client *client = open_at(servers(), "");
-    char all[4000] = "";
-
-    (void)state;
-    assert_int_equal(hf_diagnose(client, note_finding, all, NULL), HF_OK);
-    check_contains("doctor", all, "is a standalone, version 3.");
-    check_contains("doctor", all, "sessions last from 200 ms to 608400000 ms");
-    check_contains("doctor", all, "belong to the world");
-    check_contains("doctor", all, "a write takes");
-    hf_close(client);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -246,10 +207,8 @@ int main(void)
         cmocka_unit_test(c7_holder_that_is_cut_off_is_lost_before_the_next_enters),
         cmocka_unit_test(c7_short_break_of_the_connection_loses_nothing),
         cmocka_unit_test(c12_waiter_is_woken_after_a_break_of_the_connection),
-        cmocka_unit_test(c8_closing_does_not_cut_a_lock_delay),
         cmocka_unit_test(c1_what_the_library_lacks_is_refused),
         cmocka_unit_test(c2_creator_alone_may_touch_a_lock),
-        cmocka_unit_test(c3_doctor_tells_members_sessions_and_rights),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -2,8 +2,8 @@
  *
  * A check is a write as far as the ensemble is concerned: it goes through the leader, so an answer
  * proves that the session lives and that the node is there, which a read from a follower that has
- * lost its leader would not. The marks of broken locks are listed beside it. A renewal that knows
- * of a grant claims it: the node moves into the holder's session, or becomes permanent. */
+ * lost its leader would not. A renewal that knows of a grant claims it: the node moves into the
+ * holder's session, or becomes permanent. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -235,29 +235,6 @@ static void renew_session(struct batch *q, struct session *s, zoo_op_t *ops, str
     }
 }
 
-/* Those whose mark is there were broken. */
-static void heed_marks(struct batch *q, struct session *s)
-{
-    char path[HF__ZK_PATH_MAX];
-    struct call *list = hf__zk_call_new();
-
-    snprintf(path, sizeof path, "%s/%s", q->zk->prefix, HF__ZK_MARKS);
-    int rc = list != NULL ? hf__zk_children(s, path, false, q->deadline_ns, list) : ZSYSTEMERROR;
-    for (int i = 0; rc == ZOK && i < list->name_count; i++) {
-        for (size_t k = 0; k < q->count; k++) {
-            char uuid[37];
-            struct bidding *b = q->items[k].b;
-            hf__zk_uuid(&q->items[k].renewal->ticket, uuid);
-            if (b == NULL || strncmp(list->names[i], uuid, 36) != 0)
-                continue;
-            pthread_mutex_lock(&q->zk->mutex);
-            hf__zk_apply_break(b, list->names[i][36] != '\0');
-            pthread_mutex_unlock(&q->zk->mutex);
-        }
-    }
-    hf__zk_call_free(list);
-}
-
 static struct session *next_session(const struct batch *q, bool connected)
 {
     for (size_t i = 0; i < q->count; i++) {
@@ -283,8 +260,7 @@ int hf__zk_renew(struct hf__store *store, struct hf__renewal *items, size_t coun
     } else {
         collect(&q, items);
         s = next_session(&q, true);
-        if (s != NULL)
-            heed_marks(&q, s);
+        hf__zk_heed_marks(q.zk, s, deadline_ns);
         while ((s = next_session(&q, true)) != NULL || (s = next_session(&q, false)) != NULL)
             renew_session(&q, s, ops, asked);
         if (q.failed > 0 && q.reached == 0)
