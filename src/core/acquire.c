@@ -175,8 +175,7 @@ static int confirm(struct bid *bid)
     }
     hf__lock_client(client);
     if (client->store->calls_holders || !(client->store->capabilities & HF_CAN_LEASE))
-        hf__keeper_listen(client,
-                          INT64_MAX); /* how else to hear that it is over before its time? */
+        hf__keeper_listen(client, INT64_MAX); /* or it would not hear of an early end */
     hf__wait_end(lock);
     bool held = hf__bidder_holds(&lock->bidder, hf__now_ns(client->env));
     if (held) {
