@@ -74,6 +74,24 @@ static void check_code(const struct fixture *f, int got, int wanted)
         fail_msg("got %d, wanted %d: %s", got, wanted, f->err.text);
 }
 
+struct waiting {
+    struct fixture *f;
+    hf_client *client;
+    const char *name;
+    int64_t wait_ms;
+    pthread_t thread;
+    int code;
+};
+
+static void *wait_for_it(void *arg)
+{
+    struct waiting *w = arg;
+    hf_lock *lock = NULL;
+
+    w->code = take(w->f, w->client, w->name, w->wait_ms, &lock);
+    return NULL;
+}
+
 #define KILL \
     "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE query LIKE '/*holdfast%'"
 
@@ -129,6 +147,38 @@ static void c5_waiter_that_was_killed_is_not_granted(void **state)
     hf_close(client);
     close(ready[0]);
     close(ready[1]);
+}
+
+#define WAITERS                                                                               \
+    "SELECT count(*) FROM pg_locks l JOIN pg_stat_activity a USING (pid) WHERE NOT l.granted" \
+    " AND a.query LIKE '/*holdfast%'"
+
+/* The server's side does not move, so nobody can say that the wait is over: then it is not said. It
+ * goes on being ended, and when it moves again it is ended before it can be granted. */
+static void c5_wait_that_the_server_does_not_end_is_unknown_until_it_has(void **state)
+{
+    struct fixture *f = *state;
+    hf_client *holder = open_client(f),
+              *waiter = open_at(f, getenv("HOLDFAST_TEST_POSTGRES"), "&op_timeout=600ms");
+    hf_lock *lock, *none;
+    struct waiting w = {.f = f, .client = waiter, .name = "stuck", .wait_ms = 1500};
+
+    check_code(f, take(f, waiter, "warm", 0, &none), 0);
+    check_code(f, hf_lock_release(none, &f->err), 0);
+    check_code(f, take(f, holder, "stuck", 0, &lock), 0);
+    pthread_create(&w.thread, NULL, wait_for_it, &w);
+    await(f, WAITERS, 1);
+    pid_t backend = (pid_t)number(f, "SELECT l.pid FROM pg_locks l WHERE NOT l.granted");
+    assert_int_equal(kill(backend, SIGSTOP), 0);
+    pthread_join(w.thread, NULL);
+    assert_int_equal(kill(backend, SIGCONT), 0);
+    check_number("outcome", w.code, HF_UNKNOWN);
+    await(f, WAITERS, 0);
+    check_code(f, hf_lock_release(lock, &f->err), 0);
+    check_code(f, take(f, holder, "stuck", 0, &lock), 0);
+    check_code(f, hf_lock_release(lock, &f->err), 0);
+    hf_close(waiter);
+    hf_close(holder);
 }
 
 static void connections_are_bounded(void **state)
@@ -226,6 +276,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(c7_lost_connection_is_lost_at_once_and_told_by_the_descriptor),
         CASE(c5_waiter_that_was_killed_is_not_granted),
+        CASE(c5_wait_that_the_server_does_not_end_is_unknown_until_it_has),
         CASE(connections_are_bounded),
         CASE(a_pooler_is_refused),
         CASE(what_needs_a_lease_is_refused),
