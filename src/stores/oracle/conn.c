@@ -1,14 +1,16 @@
-/* One connection and its thread.
+/* One connection, and how nothing of it outlives its deadline.
  *
- *      borrower                    thread
- *      fills in the job
- *      RESTS -> WORKS  ----------> does it, however long the driver takes
- *      waits                       WORKS -> RESTS, and says so
+ *      borrower                        a thread of its own
+ *      fills in the job, starts it --> does it, however long the driver takes
+ *      waits until the deadline        says that it is done
  *
- * If the deadline comes first the borrower leaves (WORKS -> LEFT): the statement is cancelled from
- * a thread of its own, because SQLCancel may block as well, and the connection's thread ends the
- * session as soon as the driver lets it go. SQL_ATTR_QUERY_TIMEOUT and SQL_ATTR_LOGIN_TIMEOUT are
- * set besides; they count whole seconds, and not every driver keeps them. */
+ * If the deadline comes first the borrower leaves: the statement is cancelled from yet another
+ * thread, because SQLCancel may block as well, and the thread ends the session as soon as the driver
+ * lets it go. SQL_ATTR_QUERY_TIMEOUT and SQL_ATTR_LOGIN_TIMEOUT are set besides; they count whole
+ * seconds, and not every driver keeps them.
+ *
+ * A thread lives for one job: to start one costs little more than to wake one, and a client that
+ * does nothing has none, so that it may fork. */
 #include <signal.h>
 #include <stdlib.h>
 #include <time.h>
@@ -18,7 +20,7 @@
 
 #include "util/banned.h"
 
-/* The thread --------------------------------------------------------------- */
+/* Threads ------------------------------------------------------------------ */
 
 static void forget_login(struct hf__ora_conn *c)
 {
@@ -44,34 +46,20 @@ static void disown(struct hf__ora_conn *c)
     free(c);
 }
 
-/* False: nobody will ask any more. */
-static bool wait_for_job(struct hf__ora_conn *c)
-{
-    pthread_mutex_lock(&c->mutex);
-    if (c->state == HF__ORA_WORKS) {
-        c->state = HF__ORA_RESTS;
-        pthread_cond_broadcast(&c->changed);
-    }
-    while (c->state == HF__ORA_RESTS)
-        pthread_cond_wait(&c->changed, &c->mutex);
-    bool goes_on = c->state == HF__ORA_WORKS;
-    pthread_mutex_unlock(&c->mutex);
-    return goes_on && c->job.task != HF__ORA_QUIT;
-}
-
-static void *thread_main(void *arg)
+static void *work_main(void *arg)
 {
     struct hf__ora_conn *c = arg;
 
-    do
-        hf__ora_work(c);
-    while (wait_for_job(c));
-    c->job.task = HF__ORA_QUIT;
     hf__ora_work(c);
     pthread_mutex_lock(&c->mutex);
-    c->over = true;
+    c->done = true;
+    bool left = c->left;
     pthread_cond_broadcast(&c->changed);
     pthread_mutex_unlock(&c->mutex);
+    if (left) {
+        c->job.task = HF__ORA_QUIT;
+        hf__ora_work(c);
+    }
     disown(c);
     return NULL;
 }
@@ -94,70 +82,58 @@ static void *cancel_main(void *arg)
     return NULL;
 }
 
-/* Signals are the program's: none is delivered to our threads. */
-static int start_thread(void *(*main)(void *), struct hf__ora_conn *c)
+/* Signals are the program's: none is delivered to our threads. The thread owns the connection too. */
+static bool start_thread(void *(*main)(void *), struct hf__ora_conn *c, pthread_t *ret_thread)
 {
-    pthread_attr_t attr;
-    pthread_t thread;
     sigset_t all, before;
 
+    pthread_mutex_lock(&c->mutex);
+    c->owners++;
+    pthread_mutex_unlock(&c->mutex);
     sigfillset(&all);
-    pthread_attr_init(&attr);
-    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    int r = pthread_create(&thread, &attr, main, c);
+    bool started = pthread_create(ret_thread, NULL, main, c) == 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&attr);
-    return r;
+    if (!started)
+        disown(c);
+    return started;
 }
 
 /* The borrower ------------------------------------------------------------- */
 
-/* Mutex held. False: the deadline has come. */
-static bool wait_until(struct hf__ora_conn *c, int64_t left_ns)
+/* Until the job is done, or for so long. Counted on CLOCK_MONOTONIC, which stands still while the
+ * machine is suspended: `left_ns` is asked for anew by the caller. */
+static void wait_a_while(struct hf__ora_conn *c, int64_t left_ns)
 {
     struct timespec until;
 
-    if (left_ns <= 0)
-        return false;
     clock_gettime(CLOCK_MONOTONIC, &until);
     left_ns += until.tv_nsec;
     until.tv_sec += left_ns / 1000000000;
     until.tv_nsec = left_ns % 1000000000;
     pthread_cond_timedwait(&c->changed, &c->mutex, &until);
-    return true;
 }
 
-static void leave(struct hf__ora_conn *c)
+/* Waits for the thread; false: it was left behind. */
+static bool wait_for(struct hf__ora_conn *c, pthread_t thread, int64_t deadline_ns)
 {
-    c->owners++;
+    int64_t left_ns;
+    pthread_t canceller;
+
+    pthread_mutex_lock(&c->mutex);
+    while (!c->done && (left_ns = deadline_ns - hf__now_ns(c->env)) > 0)
+        wait_a_while(c, left_ns);
+    c->left = !c->done;
     pthread_mutex_unlock(&c->mutex);
-    if (start_thread(cancel_main, c) != 0)
-        disown(c); /* then the server's or the driver's own timeout ends it */
-    pthread_mutex_lock(&c->mutex);
-}
-
-/* Waits for the thread until the deadline; false: it was left behind. */
-static bool wait_for_thread(struct hf__ora *s, struct hf__ora_conn *c, int64_t deadline_ns)
-{
-    pthread_mutex_lock(&c->mutex);
-    while (c->state == HF__ORA_WORKS) {
-        if (wait_until(c, deadline_ns - hf__now_ns(s->base.host->env)))
-            continue;
-        c->state = HF__ORA_LEFT;
-        c->broken = true;
-        leave(c);
+    if (!c->left) {
+        pthread_join(thread, NULL);
+        return true;
     }
-    bool done = c->state == HF__ORA_RESTS;
-    pthread_mutex_unlock(&c->mutex);
-    return done;
-}
-
-static unsigned seconds(struct hf__ora *s, int64_t deadline_ns)
-{
-    int64_t left_s = (deadline_ns - hf__now_ns(s->base.host->env)) / 1000000000 + 1;
-
-    return left_s < 1 ? 1 : (unsigned)left_s;
+    pthread_detach(thread);
+    c->broken = true;
+    if (start_thread(cancel_main, c, &canceller)) /* else a timeout of the server's own ends it */
+        pthread_detach(canceller);
+    return false;
 }
 
 static int late(bool reads, hf_error *err)
@@ -166,7 +142,24 @@ static int late(bool reads, hf_error *err)
                     "oracle: the server did not answer in time");
 }
 
-/* Has the thread do what is in the job. */
+/* What is in the job, by the deadline. `reads`: it changes nothing. */
+static int work(struct hf__ora_conn *c, bool reads, int64_t deadline_ns, hf_error *err)
+{
+    int64_t left_s = (deadline_ns - hf__now_ns(c->env)) / 1000000000 + 1;
+    pthread_t thread;
+
+    c->job.timeout_s = left_s < 1 ? 1 : (unsigned)left_s;
+    c->kind = HF__ORA_OTHER;
+    c->done = false;
+    if (!start_thread(work_main, c, &thread))
+        return hf__fail(err, HF_SYSTEM, "oracle: no thread can be started");
+    if (!wait_for(c, thread, deadline_ns))
+        return late(reads, err);
+    if (SQL_SUCCEEDED(c->job.result) || c->job.result == SQL_NO_DATA)
+        return 0;
+    return hf__ora_fail(c->dialect, &c->job.trouble, reads, &c->kind, err);
+}
+
 static int do_job(struct hf__ora *s, struct hf__ora_conn *c, bool reads, int64_t deadline_ns,
                   hf_error *err)
 {
@@ -174,22 +167,12 @@ static int do_job(struct hf__ora *s, struct hf__ora_conn *c, bool reads, int64_t
         return hf__fail(err, HF_UNAVAILABLE, "oracle: the connection is of no more use");
     if (c->job.too_much)
         return hf__fail(err, HF_INVALID, "oracle: too long for a statement");
-    c->job.timeout_s = seconds(s, deadline_ns);
-    pthread_mutex_lock(&c->mutex);
-    c->state = HF__ORA_WORKS;
-    pthread_cond_broadcast(&c->changed);
-    pthread_mutex_unlock(&c->mutex);
-    if (!wait_for_thread(s, c, deadline_ns))
-        return late(reads, err);
-    c->kind = HF__ORA_OTHER;
-    if (SQL_SUCCEEDED(c->job.result) || c->job.result == SQL_NO_DATA)
-        return 0;
-    int code = hf__ora_fail(c->dialect, &c->job.trouble, reads, &c->kind, err);
-    if (c->kind == HF__ORA_LOST || code == HF_UNKNOWN) {
+    int r = work(c, reads, deadline_ns, err);
+    if (c->kind == HF__ORA_LOST || r == HF_UNKNOWN) {
         c->broken = true;
-        atomic_store(&s->lost_ns, hf__now_ns(s->base.host->env));
+        atomic_store(&s->lost_ns, hf__now_ns(c->env));
     }
-    return code;
+    return r;
 }
 
 int hf__ora_run(struct hf__ora *s, struct hf__ora_conn *c, bool reads, int64_t deadline_ns,
@@ -238,6 +221,7 @@ int hf__ora_conn_new(struct hf__ora *s, struct hf__ora_conn **ret_conn, hf_error
     pthread_cond_init(&c->changed, &attr);
     pthread_condattr_destroy(&attr);
     c->s = s;
+    c->env = s->base.host->env;
     c->owners = 1;
     c->dialect = set->dialect;
     int r = hf__sql_copy(set->connect, &c->connect, err);
@@ -254,41 +238,19 @@ int hf__ora_conn_new(struct hf__ora *s, struct hf__ora_conn **ret_conn, hf_error
     return r;
 }
 
-int hf__ora_begin(struct hf__ora *s, struct hf__ora_conn *c, int64_t deadline_ns, hf_error *err)
+int hf__ora_begin(struct hf__ora_conn *c, int64_t deadline_ns, hf_error *err)
 {
     c->job.task = HF__ORA_OPEN;
-    c->job.timeout_s = seconds(s, deadline_ns);
-    c->state = HF__ORA_WORKS;
-    c->owners = 2;
-    if (start_thread(thread_main, c) != 0) {
-        c->owners = 1;
-        c->state = HF__ORA_LEFT;
-        return hf__fail(err, HF_SYSTEM, "oracle: no thread can be started");
-    }
-    if (!wait_for_thread(s, c, deadline_ns))
-        return late(true, err);
-    if (!SQL_SUCCEEDED(c->job.result))
-        return hf__ora_fail(c->dialect, &c->job.trouble, true, &c->kind, err);
-    forget_login(c);
-    return 0;
+    int r = work(c, true, deadline_ns, err);
+    if (r == 0)
+        forget_login(c);
+    return r;
 }
 
 void hf__ora_end(struct hf__ora_conn *c)
 {
-    int64_t left_ns = HF__ORA_GOODBYE_MS * HF__NS_PER_MS;
-    struct timespec from, now;
-
-    clock_gettime(CLOCK_MONOTONIC, &from);
-    pthread_mutex_lock(&c->mutex);
-    if (c->state == HF__ORA_RESTS) {
-        c->state = HF__ORA_LEFT;
-        pthread_cond_broadcast(&c->changed);
-        while (!c->over && wait_until(c, left_ns)) {
-            clock_gettime(CLOCK_MONOTONIC, &now);
-            left_ns = HF__ORA_GOODBYE_MS * HF__NS_PER_MS - (now.tv_sec - from.tv_sec) * 1000000000 -
-                      (now.tv_nsec - from.tv_nsec);
-        }
-    }
-    pthread_mutex_unlock(&c->mutex);
+    c->job.task = HF__ORA_QUIT;
+    if (!c->left)
+        work(c, true, hf__now_ns(c->env) + HF__ORA_GOODBYE_MS * HF__NS_PER_MS, NULL);
     disown(c);
 }

@@ -4,17 +4,17 @@
  *   settings.c  what the URL says
  *   dialect.c   where Oracle, MariaDB's ORACLE mode and HSQLDB differ: one table
  *   errors.c    what the servers' errors mean: one table per dialect
- *   odbc.c      what is asked of the driver; runs on the connection's own thread
- *   conn.c      one connection and its thread; deadlines
+ *   odbc.c      what is asked of the driver; runs on a thread of its own
+ *   conn.c      one connection; threads and deadlines
  *   session.c   how a connection is made and ended; the pool
  *   statement.c a statement and what goes into it
  *   call.c      operations through the package of rules.sql
  *   record.c, save.c   the same by plain statements around the doorman itself
  *   open.c, inspect.c, upkeep.c, diagnose.c
  *
- * ODBC blocks, and what its timeouts are worth depends on the driver. So every connection has a
- * thread of its own, which alone talks to the driver; whoever asks waits for it until the deadline
- * and leaves it behind then, with its connection.
+ * ODBC blocks, and what its timeouts are worth depends on the driver. So every call of the driver is
+ * made by a thread of its own; whoever asks waits for it until the deadline and leaves it behind
+ * then, with its connection.
  *
  * Mutexes: the pool's, and one of each connection; none is kept during a call of the driver, and
  * never two. */
@@ -102,7 +102,7 @@ struct hf__ora_rows {
 
 enum hf__ora_task { HF__ORA_OPEN, HF__ORA_RUN, HF__ORA_COMMIT, HF__ORA_ROLLBACK, HF__ORA_QUIT };
 
-/* What the connection's thread is asked to do, and what came of it. */
+/* What a thread is asked to do, and what came of it. */
 struct hf__ora_job {
     enum hf__ora_task task;
     const char *sql; /* RUN: Oracle's; kept prepared, so it must be a constant. NULL: `once` */
@@ -140,26 +140,25 @@ struct hf__ora_link {
 struct hf__ora;
 struct hf__ora_conn;
 
-/* Does the job, on the connection's thread. */
+/* Does the job; may block. */
 void hf__ora_work(struct hf__ora_conn *c);
 void hf__ora_rows_clear(struct hf__ora_rows *rows);
 
 /* conn.c ------------------------------------------------------------------- */
 
-enum hf__ora_state { HF__ORA_RESTS, HF__ORA_WORKS, HF__ORA_LEFT };
-
 struct hf__ora_conn {
     struct hf__pooled pooled;
-    pthread_mutex_t mutex;
-    pthread_cond_t changed;
-    enum hf__ora_state state; /* LEFT: whoever asked has gone; the thread cleans up */
-    bool over;                /* the thread has ended the session */
-    int owners;               /* the thread, the borrower, a canceller; the last one frees it */
-    SQLHSTMT running;         /* may be cancelled; */
-    bool cancelling;          /* and is, right now: it must not be freed */
-    struct hf__ora *s;        /* not the thread's: it may outlive the store */
+    struct hf__ora *s; /* the borrower's only: a thread may outlive the store */
+    const struct hf_env *env;
 
-    /* The thread's while it WORKS, otherwise the borrower's. */
+    pthread_mutex_t mutex; /* guards these */
+    pthread_cond_t changed;
+    bool done, left;  /* the job; and whether whoever asked has gone, so the thread cleans up */
+    int owners;       /* the borrower and the threads; the last one frees it */
+    SQLHSTMT running; /* may be cancelled, */
+    bool cancelling;  /* and is, right now: it must not be freed */
+
+    /* The thread's until it is done, otherwise the borrower's. */
     char *connect, *dsn, *user, *password; /* for OPEN; wiped after it */
     const struct hf__ora_dialect *dialect;
     struct hf__ora_link link;
@@ -171,9 +170,9 @@ struct hf__ora_conn {
 
 #define HF__ORA_GOODBYE_MS 500 /* how long a polite end may take; then it goes on without us */
 
-/* One that is not connected yet; connected, by a thread of its own; and ended. */
+/* One that is not connected yet; connected; and ended, whatever became of it. */
 int hf__ora_conn_new(struct hf__ora *s, struct hf__ora_conn **ret_conn, hf_error *err);
-int hf__ora_begin(struct hf__ora *s, struct hf__ora_conn *c, int64_t deadline_ns, hf_error *err);
+int hf__ora_begin(struct hf__ora_conn *c, int64_t deadline_ns, hf_error *err);
 void hf__ora_end(struct hf__ora_conn *c);
 
 /* session.c, statement.c --------------------------------------------------- */

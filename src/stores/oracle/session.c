@@ -79,7 +79,7 @@ static int dial(void *owner, size_t host, int64_t deadline_ns, struct hf__pooled
     (void)host; /* the DSN names them */
     if (r != 0)
         return r;
-    r = hf__ora_begin(s, c, deadline_ns, err);
+    r = hf__ora_begin(c, deadline_ns, err);
     if (r == 0)
         r = begin_session(s, c, deadline_ns, err);
     if (r == 0)

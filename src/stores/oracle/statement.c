@@ -1,4 +1,4 @@
-/* A statement and what goes into it, as the connection's thread will find it.
+/* A statement and what goes into it, as the thread will find it that runs it.
  *
  * Texts for people are cut to printable ASCII: what a driver makes of other characters depends on
  * its settings, and a lock must not fail because of a program's odd name. */
