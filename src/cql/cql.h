@@ -102,9 +102,9 @@ struct hf__cql_result {
 
     /* The client's own. */
     struct hf__cql_bytes paging_state;
-    struct hf__cql_bytes names; /* of the columns, if the answer has them */
-    struct hf__cql_bytes *row;
-    struct hf__cql_reader rest;
+    struct hf__cql_reader specs; /* of the columns; empty if the answer has none */
+    bool specs_have_table;       /* each column says which table it is of */
+    struct hf__cql_reader row, rest;
     uint32_t rows_left;
     unsigned char *body;
 };
