@@ -19,9 +19,9 @@
 #include "stores/postgres/text.h"
 #include "stores/store.h"
 
-#define HF__CS_SIGNS    512   /* waiters of one client whose last sign is remembered */
-#define HF__CS_SKEW_MAX 4000  /* ms; the shortest provisional lease that counts on it is 5 s */
-#define HF__CS_WAITERS  1000  /* per lock: the queue is one cell, rewritten whenever it changes */
+#define HF__CS_SIGNS    512  /* waiters of one client whose last sign is remembered */
+#define HF__CS_SKEW_MAX 4000 /* ms; the shortest provisional lease that counts on it is 5 s */
+#define HF__CS_WAITERS  1000 /* per lock: the queue is one cell, rewritten whenever it changes */
 #define HF__CS_ROW_MAX  (4 << 20) /* bytes in one collection */
 
 extern const char hf__cs_ddl[]; /* schema.cql */
@@ -36,9 +36,7 @@ enum hf__cs_query {
     HF__CS_SCAN,
     HF__CS_SIGN,
     HF__CS_SIGNS_OF, /* some tickets of one lock */
-    HF__CS_ALL_SIGNS,
     HF__CS_TAKE_LEASE,
-    HF__CS_TAKE_LEASE_FOR_GOOD,
     HF__CS_KEEP_LEASE,
     HF__CS_DROP_LEASE,
     HF__CS_READ_LEASE,
@@ -84,13 +82,13 @@ struct hf__cs_row {
     int64_t version;
     uint64_t generation;
     int64_t touched_ms;
-    int64_t now_ms;                /* the clock of the node that read it */
-    int64_t sent_ns, received_ns;  /* of the read that brought the clock */
-    struct hf__entry *was;         /* as read; `who` is the entry's extra */
+    int64_t now_ms;               /* the clock of the node that read it */
+    int64_t sent_ns, received_ns; /* of the read that brought the clock */
+    struct hf__entry *was;        /* as read; `who` is the entry's extra */
     struct hf__cs_extra *extras;
     size_t count, capacity;
-    struct hf__record record;      /* of the doorman */
-    struct hf__cql_result result;  /* what the texts are borrowed from */
+    struct hf__record record;     /* of the doorman */
+    struct hf__cql_result result; /* what the texts are borrowed from */
 };
 
 enum hf__cs_kind { HF__CS_ATTEMPT, HF__CS_WITHDRAW, HF__CS_RELEASE, HF__CS_RENEW, HF__CS_BREAK };

@@ -124,14 +124,15 @@ static ssize_t blocker(struct hf__cs *s, const struct hf__cs_op *op, const struc
 }
 
 /* Whose sign of life the decision depends on. */
-static size_t find_wanted(struct hf__cs *s, const struct hf__cs_op *op, const struct hf__cs_row *row,
-                          int64_t now_ms, const struct hf__answer *answer, bool *wanted)
+static size_t find_wanted(struct hf__cs *s, const struct hf__cs_op *op,
+                          const struct hf__cs_row *row, int64_t now_ms,
+                          const struct hf__answer *answer, bool *wanted)
 {
     size_t count = 0;
 
     for (size_t i = 0; i < row->count; i++) {
-        wanted[i] = (row->record.entries[i].marks & HF__LET_IN) &&
-                    is_assumed(op, &row->was[i], now_ms);
+        wanted[i] =
+            (row->record.entries[i].marks & HF__LET_IN) && is_assumed(op, &row->was[i], now_ms);
         count += wanted[i];
     }
     if (count > 0)
@@ -157,8 +158,8 @@ int hf__cs_judge(struct hf__cs *s, const struct hf__cs_op *op, struct hf__cs_row
                  int64_t now_ms, int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
 {
     bool *wanted = calloc(row->count + 1, sizeof *wanted);
-    int code = wanted == NULL ? hf__fail(err, HF_NO_MEMORY, NULL)
-                              : make_way(s, op, row, deadline_ns, err);
+    int code =
+        wanted == NULL ? hf__fail(err, HF_NO_MEMORY, NULL) : make_way(s, op, row, deadline_ns, err);
 
     while (code == 0) {
         *ret_answer = decide(op, row, now_ms);

@@ -100,8 +100,8 @@ static int send_swap(struct hf__cs *s, const struct hf__cs_op *op, const struct 
                          waiters = hf__cql_packed(&swap->waiters),
                          retired = hf__cql_packed(&swap->retired),
                          touched = hf__cql_timestamp(now_ms);
-    struct hf__cql_value create[] = {name,    hf__cql_text(label), version, generation, holders,
-                                     waiters, retired,             touched};
+    struct hf__cql_value create[] = {
+        name, hf__cql_text(label), version, generation, holders, waiters, retired, touched};
     struct hf__cql_value change[] = {version, generation, holders, waiters,
                                      retired, touched,    name,    hf__cql_bigint(row->version)};
     struct hf__cs_call call = {.query = row->exists ? HF__CS_SWAP : HF__CS_CREATE,
@@ -226,12 +226,11 @@ static int try_once(struct hf__cs *s, const struct hf__cs_op *op, struct hf__cs_
     code = hf__cs_judge(s, op, row, now_ms, deadline_ns, ret_answer, err);
     if (code != 0)
         return code;
-    believe(doubt, ret_answer);
     ret_answer->sent_ns = row->sent_ns;
     bool write = hf__cs_must_write(op, row, now_ms, ret_answer);
     hf__cs_finish_answer(s, op, row, now_ms, ret_answer);
-    if (!write || (doubt->any && ret_answer->verdict == HF__DONE && doubt->answer.verdict == HF__DONE &&
-                   hf__cs_row_was(row, &op->bid->ticket) == NULL))
+    believe(doubt, ret_answer);
+    if (!write)
         return 0;
     code = swap_row(s, op, row, now_ms, deadline_ns, &version, &applied, err);
     if (code == HF_UNKNOWN) {

@@ -25,8 +25,8 @@ void hf__cs_signed(struct hf__cs *s, const struct hf__ticket *ticket, int64_t ow
     int64_t now_ns = hf__now_ns(s->base.host->env);
 
     pthread_mutex_lock(&s->mutex);
-    *slot(s, ticket) = (struct hf__cs_sign){
-        .ticket = *ticket, .due_ns = now_ns + own_lease_ms * HF__NS_PER_MS / 3};
+    *slot(s, ticket) = (struct hf__cs_sign){.ticket = *ticket,
+                                            .due_ns = now_ns + own_lease_ms * HF__NS_PER_MS / 3};
     pthread_mutex_unlock(&s->mutex);
 }
 
@@ -120,8 +120,8 @@ int hf__cs_look_for_signs(struct hf__cs *s, const char *name, size_t name_len,
             if (row->was[i].place != HF__WAITING || (wanted != NULL && !wanted[i]))
                 continue;
             hf__ticket_format(&row->was[i].ticket, ticket);
-            hf__cql_put_bytes(&tickets, (struct hf__cql_bytes){(unsigned char *)ticket,
-                                                               HF_TICKET_SIZE - 1});
+            hf__cql_put_bytes(&tickets,
+                              (struct hf__cql_bytes){(unsigned char *)ticket, HF_TICKET_SIZE - 1});
             row->extras[i].proof = HF__CS_DEAD; /* until a sign says otherwise */
             count++;
         }
