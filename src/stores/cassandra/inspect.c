@@ -48,8 +48,10 @@ static int show(const struct hf__look *look, const char *name, size_t name_len, 
         return 0;
     if (e.place == HF__WAITING && x->proof == HF__CS_ALIVE)
         e.until_ms = x->alive_until_ms;
-    if (e.until_ms != HF__NEVER)
-        e.until_ms -= now_ms;
+    if (e.until_ms != HF__NEVER) /* as its bidder was told */
+        e.until_ms -= now_ms + (e.place == HF__INSIDE ? x->skew_ms : 0);
+    if (e.until_ms < 0)
+        e.until_ms = 0;
     e.ttl_ms -= e.ttl_ms > 0 ? x->skew_ms : 0;
     struct hf__who who = {.host = plain(text.host, sizeof text.host, x->host),
                           .user = plain(text.user, sizeof text.user, x->user),

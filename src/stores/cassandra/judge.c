@@ -205,9 +205,10 @@ bool hf__cs_must_write(const struct hf__cs_op *op, const struct hf__cs_row *row,
     }
 }
 
-/* When to ask again. The pause grows with the time since something last happened here and with the
- * position: whoever comes next asks often, the others seldom, and all of them before a grant that
- * is handed to them could run out. */
+/* When to ask again. The pause grows with the time since something last happened here, with the
+ * time the last question took (a cluster that is slow is not asked more) and with the position:
+ * whoever comes next asks often, the others seldom, and all of them before a grant that is handed
+ * to them could run out. */
 static int64_t pause_ms(struct hf__cs *s, const struct hf__cs_row *row, const struct hf__entry *me,
                         int64_t now_ms, int64_t told_ms)
 {
@@ -222,9 +223,10 @@ static int64_t pause_ms(struct hf__cs *s, const struct hf__cs_row *row, const st
         if (inside && e->until_ms < inside_until_ms)
             inside_until_ms = e->until_ms;
     }
-    int64_t pause = quiet_ms / 4;
-    pause = pause < PAUSE_MIN_MS ? PAUSE_MIN_MS : pause > PAUSE_MAX_MS ? PAUSE_MAX_MS : pause;
-    pause *= position;
+    int64_t least_ms = 2 * (row->received_ns - row->sent_ns) / HF__NS_PER_MS;
+    int64_t pause = quiet_ms / 4 < PAUSE_MAX_MS ? quiet_ms / 4 : PAUSE_MAX_MS;
+    pause = pause < PAUSE_MIN_MS ? PAUSE_MIN_MS : pause;
+    pause = (pause < least_ms ? least_ms : pause) * position;
     pause = pause > PAUSE_END_MS ? PAUSE_END_MS : pause;
     pause = pause > told_ms / 3 ? told_ms / 3 : pause;
     pause += (int64_t)hf__cs_dice(s, (uint64_t)pause / 2 + 1) - pause / 4;
