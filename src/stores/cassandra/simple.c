@@ -435,7 +435,6 @@ static int show(struct hf__cs *s, const struct hf__look *look, struct kept *row)
                           .place = HF__INSIDE,
                           .mode = HF_EXCLUSIVE,
                           .claimed = true,
-                          .generation = number_of(&row->ticket),
                           .ttl_ms = v->ttl_ms > 0 ? v->ttl_ms : 0,
                           .since_ms =
                               v->since_ms > 0 && v->since_ms < now_ms ? now_ms - v->since_ms : 0,
