@@ -189,13 +189,14 @@ static int execute(struct hf__cql *cql, const struct hf__cql_request *request,
                    hf_error *err)
 {
     struct attempt a = {.cql = cql, .request = request, .paging_state = paging_state};
-    int code = hf__fail(err, HF_UNAVAILABLE, "no node can be asked in time");
     unsigned tried = 0;
+    int code = 0;
 
     for (;;) {
         int node = hf__cql_choose(cql, request->node, tried, request->deadline_ns);
         if (node < 0)
-            return code;
+            return tried != 0 ? code
+                              : hf__fail(err, HF_UNAVAILABLE, "no node can be asked in time");
         tried |= 1u << node;
         a.node = (size_t)node;
         ret_result->node = node + 1;

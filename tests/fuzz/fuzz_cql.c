@@ -54,7 +54,7 @@ static void read_result(struct hf__cql_frame *frame)
 
     if (hf__cql_read_result(frame, &result, NULL) != 0)
         return;
-    REQUIRE(hf__cql_column_of(&result, "no such column") == -1);
+    REQUIRE(hf__cql_column_of(&result, "owner") < (int)result.column_count);
     sum = sum_rows(&result);
     (void)sum;
     hf__cql_result_clear(&result);
