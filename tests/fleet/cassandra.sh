@@ -250,7 +250,7 @@ cassandra_run() {
     cassandra_await
     export HOLDFAST_TEST_CASSANDRA="$hosts" HOLDFAST_TEST_CASSANDRA_DIR="$fleet_dir"
     url=cassandra://${cassandra_login:+cassandra:cassandra@}$hosts/holdfast
-    [ -z "$setup" ] || "$setup" setup -u "$url?replication=$nodes" >"$fleet_dir/setup.log" 2>&1 ||
+    [ -z "$setup" ] || "$setup" setup -u "$url?replication=$nodes&op_timeout=60s" >"$fleet_dir/setup.log" 2>&1 ||
         { cat "$fleet_dir/setup.log" >&2; exit 69; }
     count=$#
     while [ "$count" -gt 0 ]; do
