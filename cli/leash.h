@@ -1,11 +1,10 @@
 /* When a command must end because its lock does. Pure arithmetic: no clock, no process, no lock.
  *
- *   HOLDING ── the lease runs short, it was lost, or max-hold came ──> SIGNALLED ── kill-after ──>
- * KILLED
+ *   HOLDING ── the lease runs short, it was lost, or max-hold came ──> SIGNALLED
+ *   SIGNALLED ── kill-after ──> KILLED
  *
- *      sent          renewal          overdue                    signal      SIGKILL  local
- * deadline  lease ends
- *       |---- ttl/3 ----|---- ttl/3 ----|                           |-kill-after-|-margin-| |
+ *   sent         renewal        overdue         signal       SIGKILL   local deadline
+ *    |--- ttl/3 ---|--- ttl/3 ---|   . . .   |-- kill-after --|-- margin --|   . . .   lease ends
  *
  * The lease is renewed after a third of it. Counted back from the local deadline (the moment at
  * which the library declares the lock lost, which is itself before the store can give it to anybody

@@ -16,7 +16,6 @@ command:meson     meson                meson                 meson       meson
 command:ninja     ninja-build          ninja-build           ninja       samurai
 command:pkg-config pkg-config          pkgconf-pkg-config    pkgconf     pkgconf
 library:sqlite3   libsqlite3-dev       sqlite-devel          sqlite      sqlite-dev
-library:libmariadb libmariadb-dev      mariadb-connector-c-devel mariadb-libs mariadb-connector-c-dev
 '
 
 # shellcheck disable=SC2034
@@ -24,6 +23,7 @@ test_needs='
 command:g++       g++                  gcc-c++               gcc         g++
 command:python3   python3              python3               python      python3
 command:mariadbd  mariadb-server       mariadb-server        mariadb     mariadb
+library:libmariadb libmariadb-dev      mariadb-connector-c-devel mariadb-libs mariadb-connector-c-dev
 library:cmocka    libcmocka-dev        libcmocka-devel       cmocka      cmocka-dev
 library:libcurl   libcurl4-openssl-dev libcurl-devel         curl        curl-dev
 library:jansson   libjansson-dev       jansson-devel         jansson     jansson-dev

@@ -11,6 +11,7 @@ SUM = re.compile(r"^(\d+) passed, (\d+) failed(?:, (\d+) skipped)?\.?$", re.M)
 CMOCKA = re.compile(r"^\[ +(OK|FAILED|SKIPPED) +\] (?!tests: |\d+ )([^:\n]+?)(?: \(\d+ ms\))?$", re.M)
 TAP = re.compile(r"^(ok|not ok)\b(?: \d+)?(?: - ([^#\n]*))?(# SKIP.*)?$", re.M)
 SKIP = re.compile(r"^(?:skip|skipped|SKIP|SKIPPED)[: ]+(.+)$", re.M)
+DECLARED = re.compile(r"^C\d+ \S+ (this store does not have: .*)$")
 
 
 class Tally:
@@ -66,6 +67,16 @@ def _cases(output):
     return count("passed"), count("failed"), count("skipped"), skips
 
 
+def _gather(names):
+    """One line for all cases that a store skips for the same declared reason."""
+    lines = {}
+    for name in (" ".join(n.split()) for n in names):
+        declared = DECLARED.match(name)
+        key = declared.group(1) if declared else name
+        lines[key] = lines.get(key, 0) + 1
+    return [line if count == 1 else f"{count} cases: {line}" for line, count in lines.items()]
+
+
 def add_program(tally, name, output, status):
     """One program: `status` is "passed", "failed" or "skipped", as its exit status says."""
     cases = _cases(output) if status != "skipped" else None
@@ -78,7 +89,7 @@ def add_program(tally, name, output, status):
             failed = 1
         if skipped and not names:
             names = [f"({skipped} cases)"]
-    tally.skips += [" ".join([name, *case.split()]) for case in names]
+    tally.skips += [f"{name}: {line}" if line else name for line in _gather(names)]
     tally.add(name, passed, failed, skipped, output)
 
 

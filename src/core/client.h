@@ -4,10 +4,11 @@
  *   callers   do their own round trips to the store; nothing is passed to another thread on the way
  *   keeper    sleeps until the next timer, wake-up or cancel; never touches the network
  *   hand      does the round trips that nobody waits for: renewals in batches, claims, signs of
- * life, withdrawals that must go on; started with the first of them herald    runs the user's
- * callbacks, and nothing else; started with the first of them The keeper is apart from the hand so
- * that a lock is declared lost on time while a renewal hangs; the herald so that a callback cannot
- * delay a renewal.
+ *             life, withdrawals that must go on; started with the first of them
+ *   herald    runs the user's callbacks, and nothing else; started with the first of them
+ *
+ * The keeper is apart from the hand so that a lock is declared lost on time while a renewal hangs;
+ * the herald so that a callback cannot delay a renewal.
  *
  * client->mutex guards everything below it. It is never held during a store call, a callback or a
  * system call that may block. There is no second mutex in the core, so there is no lock order. */

@@ -10,6 +10,8 @@
 #include <unistd.h>
 
 #include "core/registry.h"
+#include "util/percent.h"
+
 #include "util/banned.h"
 
 #define ROOT_DIR  "/var/lib/holdfast"
@@ -69,7 +71,7 @@ static int make_dirs(char *dir, hf_error *err)
     }
 }
 
-static bool is_plain(unsigned char c)
+static bool is_plain(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
            memchr("/-._~", c, 5) != NULL;
@@ -86,8 +88,7 @@ static char *make_url(const char *dir)
         return NULL;
     used += (size_t)snprintf(url, room, "sqlite:");
     for (const char *c = dir; *c != '\0'; c++)
-        used += (size_t)snprintf(url + used, room - used,
-                                 is_plain((unsigned char)*c) ? "%c" : "%%%02X", (unsigned char)*c);
+        used += hf__percent_put(url + used, room - used, *c, is_plain(*c));
     snprintf(url + used, room - used, "/" FILE_NAME);
     return url;
 }

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "util/percent.h"
+
 #include "util/banned.h"
 
 static const struct code {
@@ -130,23 +132,18 @@ void hf__set_store_code(hf_error *err, long store_code)
 
 const char *hf__printable(const char *bytes, size_t len, char *buf, size_t size)
 {
-    static const char hex[] = "0123456789ABCDEF";
     size_t out = 0;
 
     for (size_t i = 0; i < len; i++) {
-        unsigned char c = (unsigned char)bytes[i];
-        bool plain = c > 0x20 && c < 0x7f && c != '%';
-        if (out + (plain ? 1 : 3) + sizeof "..." > size) {
+        char c = bytes[i];
+        bool inner_blank = c == ' ' && i > 0 && i + 1 < len;
+        bool plain = inner_blank || (c > 0x20 && c < 0x7f && c != '%');
+        size_t put = hf__percent_put(buf + out, size - out - sizeof "...", c, plain);
+        if (put == 0) {
             memcpy(buf + out, "...", sizeof "...");
             return buf;
         }
-        if (plain) {
-            buf[out++] = (char)c;
-        } else {
-            buf[out++] = '%';
-            buf[out++] = hex[c >> 4];
-            buf[out++] = hex[c & 15];
-        }
+        out += put;
     }
     buf[out] = '\0';
     return buf;

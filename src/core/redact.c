@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/url.h"
+#include "util/percent.h"
 
 #include "util/banned.h"
 
@@ -88,14 +89,11 @@ struct writer {
 /* Adds one byte as text, or nothing and false if "..." would no longer fit after it. */
 static bool put(struct writer *w, char c)
 {
-    bool plain = c > 0x20 && c < 0x7f;
-    size_t need = plain ? 1 : 3;
+    size_t room = w->size - w->len - sizeof "...";
+    size_t put = hf__percent_put(w->buf + w->len, room, c, c > 0x20 && c < 0x7f);
 
-    if (w->len + need + sizeof "..." > w->size)
-        return false;
-    snprintf(w->buf + w->len, need + 1, plain ? "%c" : "%%%02X", (unsigned char)c);
-    w->len += need;
-    return true;
+    w->len += put;
+    return put > 0;
 }
 
 static bool put_all(struct writer *w, const char *from, const char *to)

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "core/error.h"
+#include "util/percent.h"
 
 #include "util/banned.h"
 
@@ -39,25 +40,18 @@ static char mode_letter(const struct hf__sequencer *s)
 
 int hf__sequencer_format(const struct hf__sequencer *s, char *buf, size_t size)
 {
-    static const char hex[] = "0123456789ABCDEF";
-
     if (!is_well_formed(s))
         return HF_INVALID;
     int head =
         snprintf(buf, size, VERSION ":%c:%" PRIu64 ":%s:", mode_letter(s), s->generation, s->hint);
     size_t out = (size_t)head;
     for (size_t i = 0; i < s->name_len; i++) {
-        unsigned char c = (unsigned char)s->name[i];
-        bool plain = is_plain((char)c);
-        if (out + (plain ? 1 : 3) >= size)
+        size_t put = out < size ? hf__percent_put(buf + out, size - out - 1, s->name[i],
+                                                  is_plain(s->name[i]))
+                                : 0;
+        if (put == 0)
             return HF_INVALID;
-        if (plain) {
-            buf[out++] = (char)c;
-        } else {
-            buf[out++] = '%';
-            buf[out++] = hex[c >> 4];
-            buf[out++] = hex[c & 15];
-        }
+        out += put;
     }
     buf[out] = '\0';
     return 0;
@@ -100,28 +94,20 @@ static bool read_hint(const char **at, struct hf__sequencer *s)
     return true;
 }
 
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 static bool read_name(const char *at, struct hf__sequencer *s)
 {
     s->name_len = 0;
     for (; *at != '\0'; at++) {
         if (s->name_len == sizeof s->name)
             return false;
-        char c = *at;
-        if (c == '%') {
-            int high = hex_digit(at[1]), low = high < 0 ? -1 : hex_digit(at[2]);
-            if (low < 0)
+        int byte = *at;
+        if (*at == '%') {
+            byte = hf__percent_get(at, strnlen(at, 3));
+            if (byte < 0)
                 return false;
-            c = (char)(high << 4 | low);
             at += 2;
         }
-        s->name[s->name_len++] = c;
+        s->name[s->name_len++] = (char)byte;
     }
     return true;
 }

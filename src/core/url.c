@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "core/error.h"
+#include "util/percent.h"
 
 #include "util/banned.h"
 
@@ -52,23 +53,6 @@ static void skip(struct span *s, size_t len)
     s->len -= len;
 }
 
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
-/* The byte that %XX at s->at stands for; negative if that is no escape. */
-static int escaped_byte(struct span s)
-{
-    if (s.len < 3 || s.at[0] != '%' || hex_digit(s.at[1]) < 0 || hex_digit(s.at[2]) < 0)
-        return -1;
-    return hex_digit(s.at[1]) << 4 | hex_digit(s.at[2]);
-}
-
 static int decode(const struct parse *p, struct span s, char **ret_text)
 {
     char *out = malloc(s.len + 1);
@@ -77,7 +61,7 @@ static int decode(const struct parse *p, struct span s, char **ret_text)
     if (out == NULL)
         return hf__fail(p->err, HF_NO_MEMORY, NULL);
     while (s.len > 0) {
-        int byte = *s.at == '%' ? escaped_byte(s) : (unsigned char)*s.at;
+        int byte = *s.at == '%' ? hf__percent_get(s.at, s.len) : (unsigned char)*s.at;
         if (byte <= 0) {
             free(out);
             return refuse(p, byte == 0
@@ -162,7 +146,7 @@ static bool port_is_good(struct span port)
 static bool is_address(struct span s)
 {
     for (size_t i = 0; i < s.len; i++) {
-        if (hex_digit(s.at[i]) < 0 && strchr(":.", s.at[i]) == NULL)
+        if (memchr("0123456789abcdefABCDEF:.", s.at[i], 24) == NULL)
             return false;
     }
     return s.len >= 2;
@@ -198,7 +182,7 @@ static const char *find_fault_in_host(struct span host)
 static const char *find_fault_in_escapes(struct span s)
 {
     for (; s.len > 0; skip(&s, 1)) {
-        int byte = escaped_byte(s);
+        int byte = hf__percent_get(s.at, s.len);
         if (byte == 0x7f || (byte > 0 && byte < 0x20) ||
             (byte > 0 && strchr(",:[]@", byte) != NULL))
             return "in a host, %XX may not stand for a control byte or one of , : [ ] @";

@@ -9,10 +9,12 @@
  * thread only and must not block. No function may block past its deadline.
  *
  * Deadlines are moments of the host's clock (hf__now_ns). Results are 0, or an error code with a
- * text: HF_UNAVAILABLE  surely not applied (could not connect, could not send) HF_UNKNOWN      may
- * have been applied; the core will ask again by ticket HF_DENIED, HF_FULL, HF_CORRUPT,
- * HF_UNSUPPORTED, HF_INVALID, HF_NO_MEMORY, HF_SYSTEM: not applied Whether a bid was let in is not
- * an error: it is the verdict of the answer.
+ * text:
+ *   HF_UNAVAILABLE  surely not applied (could not connect, could not send)
+ *   HF_UNKNOWN      may have been applied; the core will ask again by ticket
+ *   HF_DENIED, HF_FULL, HF_CORRUPT, HF_UNSUPPORTED, HF_INVALID, HF_NO_MEMORY, HF_SYSTEM
+ *                   not applied
+ * Whether a bid was let in is not an error: it is the verdict of the answer.
  *
  * A store never retries silently what may have been applied, except where the operation is answered
  * by ticket (all of them are idempotent) and the retry ends before the deadline. */

@@ -124,7 +124,7 @@ send sh -c 'echo second-$((40+2)); exec sleep 60'\r
 expect 10 second-42
 send \x1a
 expect 10 Stopped
-send kill -KILL %1; wait %1; echo killed-$((40+2))\r
+send kill -KILL %1; while [ "$(jobs -p)" ]; do sleep 0.1; done; echo killed-$((40+2))\r
 expect 10 killed-42
 expect 10 $ 
 send exit 7\r

@@ -118,8 +118,10 @@ static void finish(struct suite *s, struct job *job, bool overdue)
     char result[4100];
     int status = 0;
 
-    if (overdue)
+    if (overdue) {
+        report_stacks(job->pid);
         kill(-job->pid, SIGKILL);
+    }
     waitpid(job->pid, &status, 0);
     kill(-job->pid, SIGKILL); /* actors that it left */
     close(job->fd);

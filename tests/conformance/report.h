@@ -7,6 +7,7 @@
 void report_name(const struct conformance_case *c); /* clause and name, for --list */
 void report_case(const char *result, const struct conformance_case *c, const char *text);
 void report_skip(const struct conformance_case *c, uint32_t missing);
+void report_stacks(int process_group); /* on stderr, if there is a debugger */
 
 /* A Markdown table, as docs/GUARANTEES.md has it. `broken`: capabilities of cases that failed. */
 void report_table_head(void);

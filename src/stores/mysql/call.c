@@ -7,50 +7,16 @@
 
 #include "util/banned.h"
 
-static const char *const verdicts[] = {
-    [HF__GRANTED] = "granted",     [HF__QUEUED] = "queued",  [HF__BUSY] = "busy",
-    [HF__WITHDRAWN] = "withdrawn", [HF__FULL] = "full",      [HF__DONE] = "done",
-    [HF__STALE] = "stale",         [HF__GONE_LOST] = "lost",
-};
-
 static int other_version(hf_error *err)
 {
     return hf__fail(err, HF_CORRUPT,
                     "mysql: the procedures are of another version; run `holdfast setup`");
 }
 
-static int read_verdict(const char *text, struct hf__answer *answer, hf_error *err)
+static int read_answer(const char *const cells[HF__SQL_ANSWER_CELLS], struct hf__answer *ret_answer,
+                       hf_error *err)
 {
-    for (size_t i = 0; text != NULL && i < sizeof verdicts / sizeof verdicts[0]; i++) {
-        if (strcmp(verdicts[i], text) == 0) {
-            answer->verdict = (enum hf__verdict)i;
-            return 0;
-        }
-    }
-    return other_version(err);
-}
-
-enum { VERDICT, GENERATION, LEASE, CLAIMED, PLACE, ASK_AGAIN, CELLS };
-
-static int read_answer(const char *const cells[CELLS], struct hf__answer *ret_answer, hf_error *err)
-{
-    struct hf__answer a = {.sent_ns = ret_answer->sent_ns};
-    int r = read_verdict(cells[VERDICT], &a, err);
-
-    if (r != 0)
-        return r;
-    if (a.verdict == HF__GRANTED || a.verdict == HF__QUEUED) {
-        a.generation = (uint64_t)hf__my_number(cells[GENERATION], 0);
-        a.lease_ms = hf__my_number(cells[LEASE], HF__NEVER);
-    }
-    if (a.verdict == HF__GRANTED)
-        a.claimed = hf__my_number(cells[CLAIMED], 0) != 0;
-    if (a.verdict == HF__QUEUED) {
-        a.position = (size_t)hf__my_number(cells[PLACE], 0);
-        a.ask_again_ms = hf__my_number(cells[ASK_AGAIN], HF__NEVER);
-    }
-    *ret_answer = a;
-    return 0;
+    return hf__sql_read_answer(cells, ret_answer) ? 0 : other_version(err);
 }
 
 /* Asks for one row of so many columns. */
@@ -84,7 +50,7 @@ void hf__my_add_who(struct hf__my_text *t, const struct hf__who *who)
     hf__my_add_bytes(t, who->note, strnlen(who->note, HF_NOTE_MAX));
 }
 
-static int call_attempt(struct hf__my *s, struct hf__my_conn *c, const struct hf__my_operation *op,
+static int call_attempt(struct hf__my *s, struct hf__my_conn *c, const struct hf__sql_operation *op,
                         int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
 {
     const struct hf__bid *bid = op->bid;
@@ -103,34 +69,37 @@ static int call_attempt(struct hf__my *s, struct hf__my_conn *c, const struct hf
     hf__my_add_text(&t, op->wake);
     hf__my_add_who(&t, bid->who != NULL ? bid->who : s->base.host->self);
     hf__my_add(&t, ")");
-    int r = ask(s, c, &t, deadline_ns, CELLS, &result, &row, err);
+    int r = ask(s, c, &t, deadline_ns, HF__SQL_ANSWER_CELLS, &result, &row, err);
     if (r != 0)
         return r;
-    r = read_answer((const char *const *)row, ret_answer, err);
+    const char *const cells[HF__SQL_ANSWER_CELLS] = {
+        [HF__SQL_VERDICT] = row[0], [HF__SQL_GENERATION] = row[1], [HF__SQL_LEASE] = row[2],
+        [HF__SQL_CLAIMED] = row[3], [HF__SQL_PLACE] = row[4],      [HF__SQL_ASK_AGAIN] = row[5]};
+    r = read_answer(cells, ret_answer, err);
     mysql_free_result(result);
     return r;
 }
 
 /* release, withdraw, break: name, ticket and what else there is. */
-static int call_end(struct hf__my *s, struct hf__my_conn *c, const struct hf__my_operation *op,
+static int call_end(struct hf__my *s, struct hf__my_conn *c, const struct hf__sql_operation *op,
                     int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
 {
     struct hf__my_text t = {0};
     MYSQL_RES *result = NULL;
     MYSQL_ROW row;
 
-    hf__my_add(&t, "CALL %s(", op->kind == HF__MY_BREAK ? "holdfast_break" : "holdfast_end");
+    hf__my_add(&t, "CALL %s(", op->kind == HF__SQL_BREAK ? "holdfast_break" : "holdfast_end");
     hf__my_add_bytes(&t, op->bid->name, op->bid->name_len);
     hf__my_add(&t, ", ");
     hf__my_add_bytes(&t, op->bid->ticket.bits, sizeof op->bid->ticket.bits);
-    if (op->kind == HF__MY_BREAK)
+    if (op->kind == HF__SQL_BREAK)
         hf__my_add(&t, ", %d)", op->now);
     else
-        hf__my_add(&t, ", %" PRId64 ", %d)", op->retire_ms, op->kind == HF__MY_WITHDRAW);
+        hf__my_add(&t, ", %" PRId64 ", %d)", op->retire_ms, op->kind == HF__SQL_WITHDRAW);
     int r = ask(s, c, &t, deadline_ns, 1, &result, &row, err);
     if (r != 0)
         return r;
-    const char *const cells[CELLS] = {row[0]};
+    const char *const cells[HF__SQL_ANSWER_CELLS] = {row[0]};
     r = read_answer(cells, ret_answer, err);
     mysql_free_result(result);
     return r;
@@ -140,23 +109,22 @@ static int call_end(struct hf__my *s, struct hf__my_conn *c, const struct hf__my
 static int read_renewal(char **at, struct hf__answer *answer, hf_error *err)
 {
     char *end = strchr(*at, ';'), *word = *at, *rest = NULL;
-    const char *cells[CELLS] = {0};
-    static const int order[] = {VERDICT, GENERATION, LEASE, CLAIMED, ASK_AGAIN};
+    const char *cells[HF__SQL_ANSWER_CELLS] = {0};
 
     if (end == NULL)
         return other_version(err);
     *end = '\0';
     *at = end + 1;
-    for (size_t i = 0; i < sizeof order / sizeof order[0]; i++) {
+    for (size_t i = 0; i <= HF__SQL_ASK_AGAIN; i++) {
         word = strtok_r(i == 0 ? word : NULL, " ", &rest);
         if (word == NULL)
             return other_version(err);
-        cells[order[i]] = strcmp(word, "-") == 0 ? NULL : word;
+        cells[i] = strcmp(word, "-") == 0 ? NULL : word;
     }
     return read_answer(cells, answer, err);
 }
 
-static int call_renew(struct hf__my *s, struct hf__my_conn *c, const struct hf__my_operation *op,
+static int call_renew(struct hf__my *s, struct hf__my_conn *c, const struct hf__sql_operation *op,
                       int64_t deadline_ns, hf_error *err)
 {
     struct hf__my_text t = {0};
@@ -182,12 +150,12 @@ static int call_renew(struct hf__my *s, struct hf__my_conn *c, const struct hf__
     return r;
 }
 
-int hf__my_call(struct hf__my *s, struct hf__my_conn *c, const struct hf__my_operation *op,
+int hf__my_call(struct hf__my *s, struct hf__my_conn *c, const struct hf__sql_operation *op,
                 int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
 {
-    if (op->kind == HF__MY_ATTEMPT)
+    if (op->kind == HF__SQL_ATTEMPT)
         return call_attempt(s, c, op, deadline_ns, ret_answer, err);
-    if (op->kind == HF__MY_RENEW)
+    if (op->kind == HF__SQL_RENEW)
         return call_renew(s, c, op, deadline_ns, err);
     return call_end(s, c, op, deadline_ns, ret_answer, err);
 }

@@ -38,9 +38,9 @@ int hf__my_wait(struct hf__my *s, MYSQL *my, int wanted, int64_t deadline_ns)
     }
 }
 
-static void set_tls(MYSQL *my, const struct hf__my_settings *set, enum hf__my_tls tls)
+static void set_tls(MYSQL *my, const struct hf__my_settings *set, enum hf__sql_tls tls)
 {
-    my_bool enforce = tls != HF__MY_TLS_OFF, verify = tls == HF__MY_TLS_VERIFY;
+    my_bool enforce = tls != HF__TLS_OFF, verify = tls == HF__TLS_VERIFY;
 
     mysql_optionsv(my, MYSQL_OPT_SSL_ENFORCE, &enforce);
     mysql_optionsv(my, MYSQL_OPT_SSL_VERIFY_SERVER_CERT, &verify);
@@ -55,7 +55,7 @@ static void set_tls(MYSQL *my, const struct hf__my_settings *set, enum hf__my_tl
     mysql_optionsv(my, MARIADB_OPT_TLS_VERSION, "TLSv1.2,TLSv1.3");
 }
 
-static MYSQL *prepare(struct hf__my *s, const struct hf__my_host *host)
+static MYSQL *prepare(struct hf__my *s, const struct hf__sql_host *host)
 {
     MYSQL *my = mysql_init(NULL);
     my_bool no = 0;
@@ -73,24 +73,22 @@ static MYSQL *prepare(struct hf__my *s, const struct hf__my_host *host)
     mysql_optionsv(my, MYSQL_SET_CHARSET_NAME, "utf8mb4");
     mysql_optionsv(my, MYSQL_OPT_CONNECT_ATTR_ADD, "program_name", s->set.program);
     mysql_optionsv(my, MYSQL_OPT_CONNECT_ATTR_ADD, "_holdfast_version", HF_VERSION);
-    if (host->host != NULL)
+    if (host->host[0] != '/')
         mysql_optionsv(my, MYSQL_OPT_PROTOCOL, &tcp);
     set_tls(my, &s->set, host->tls);
     return my;
 }
 
 /* The host as the library should see it: an address, unless the certificate must carry the name. */
-static int find_address(struct hf__my *s, const struct hf__my_host *host, int64_t deadline_ns,
+static int find_address(struct hf__my *s, const struct hf__sql_host *host, int64_t deadline_ns,
                         char *address, size_t size, hf_error *err)
 {
     struct addrinfo *list = NULL;
-    char port[12];
 
     snprintf(address, size, "%s", host->host);
-    if (host->tls == HF__MY_TLS_VERIFY)
+    if (host->tls == HF__TLS_VERIFY)
         return 0;
-    snprintf(port, sizeof port, "%u", host->port);
-    int r = hf__resolve(host->host, port, s->base.host->env, deadline_ns, &list, err);
+    int r = hf__resolve(host->host, host->port, s->base.host->env, deadline_ns, &list, err);
     if (r != 0)
         return hf__wrap(err, r, "mysql");
     getnameinfo(list->ai_addr, list->ai_addrlen, address, (socklen_t)size, NULL, 0, NI_NUMERICHOST);
@@ -98,30 +96,30 @@ static int find_address(struct hf__my *s, const struct hf__my_host *host, int64_
     return 0;
 }
 
-static int connect_by(struct hf__my *s, MYSQL *my, const struct hf__my_host *host,
+static int connect_by(struct hf__my *s, MYSQL *my, const struct hf__sql_host *host,
                       int64_t deadline_ns, hf_error *err)
 {
     const struct hf__my_settings *set = &s->set;
     char address[256] = "";
     MYSQL *done = NULL;
-    int r =
-        host->host == NULL ? 0 : find_address(s, host, deadline_ns, address, sizeof address, err);
+    bool local = host->host[0] == '/';
+    int r = local ? 0 : find_address(s, host, deadline_ns, address, sizeof address, err);
 
     if (r != 0)
         return r;
-    int wants = mysql_real_connect_start(
-        &done, my, host->host != NULL ? address : NULL, set->user, set->password, set->database,
-        host->port, host->host != NULL ? NULL : set->socket, CLIENT_MULTI_RESULTS);
+    int wants =
+        mysql_real_connect_start(&done, my, local ? NULL : address, set->user, set->password,
+                                 set->database, local ? 0 : (unsigned)strtoul(host->port, NULL, 10),
+                                 local ? host->host : NULL, CLIENT_MULTI_RESULTS);
     while (wants != 0) {
         int came = hf__my_wait(s, my, wants, deadline_ns);
         if (came == 0)
-            return hf__fail(err, HF_UNAVAILABLE, "mysql: %s does not answer",
-                            host->host != NULL ? host->host : set->socket);
+            return hf__fail(err, HF_UNAVAILABLE, "mysql: %s does not answer", host->host);
         wants = mysql_real_connect_cont(&done, my, came);
     }
     if (done == NULL)
         return hf__my_fail(mysql_errno(my), mysql_error(my), true, err);
-    if (host->tls != HF__MY_TLS_OFF && mysql_get_ssl_cipher(my) == NULL)
+    if (host->tls != HF__TLS_OFF && mysql_get_ssl_cipher(my) == NULL)
         return hf__my_fail(2026, "the server does not offer TLS", true, err); /* no downgrade */
     return 0;
 }
@@ -158,16 +156,16 @@ static int set_session(struct hf__my *s, struct hf__my_conn *c, int64_t deadline
         hf__my_look(s, c, "SELECT CONNECTION_ID(), @@global.read_only", deadline_ns, &row, err);
     if (result == NULL)
         return HF_UNAVAILABLE;
-    c->id = (uint64_t)hf__my_number(row[0], 0);
+    c->id = (uint64_t)hf__sql_integer(row[0], 0);
     c->proxied = c->id != mysql_thread_id(c->my);
-    if (hf__my_number(row[1], 0) != 0)
+    if (hf__sql_integer(row[1], 0) != 0)
         r = hf__fail(err, HF_UNAVAILABLE,
                      "mysql: this server is read-only; name the primary as well");
     mysql_free_result(result);
     return r;
 }
 
-static int dial_host(struct hf__my *s, const struct hf__my_host *host, int64_t deadline_ns,
+static int dial_host(struct hf__my *s, const struct hf__sql_host *host, int64_t deadline_ns,
                      struct hf__my_conn *c, hf_error *err)
 {
     c->my = prepare(s, host);
@@ -181,45 +179,22 @@ static int dial_host(struct hf__my *s, const struct hf__my_host *host, int64_t d
     return r == HF_UNKNOWN ? HF_UNAVAILABLE : r;
 }
 
-/* Tries each server, beginning with the one that answered last. */
-static int dial_any(struct hf__my *s, int64_t deadline_ns, struct hf__my_conn **ret_conn,
-                    hf_error *err)
+static int dial(void *owner, size_t host, int64_t deadline_ns, struct hf__pooled **ret_conn,
+                hf_error *err)
 {
-    size_t count = s->set.host_count, first;
-    int r = HF_UNAVAILABLE;
+    struct hf__my *s = owner;
+    struct hf__my_conn *c = calloc(1, sizeof *c);
 
-    pthread_mutex_lock(&s->pool.mutex);
-    first = s->pool.best_host;
-    pthread_mutex_unlock(&s->pool.mutex);
-    for (size_t i = 0; i < count; i++) {
-        size_t at = (first + i) % count;
-        int64_t now_ns = hf__now_ns(s->base.host->env);
-        int64_t share_ns = (deadline_ns - now_ns) / (int64_t)(count - i);
-        struct hf__my_conn *c = calloc(1, sizeof *c);
-        if (c == NULL)
-            return hf__fail(err, HF_NO_MEMORY, NULL);
-        r = dial_host(s, &s->set.hosts[at], now_ns + share_ns, c, err);
-        if (r == 0) {
-            pthread_mutex_lock(&s->pool.mutex);
-            s->pool.best_host = at;
-            pthread_mutex_unlock(&s->pool.mutex);
-            *ret_conn = c;
-            return 0;
-        }
-        c->broken = true;
-        hf__my_hang_up(c);
+    if (c == NULL)
+        return hf__fail(err, HF_NO_MEMORY, NULL);
+    int r = dial_host(s, &s->set.hosts.list[host], deadline_ns, c, err);
+    if (r == 0) {
+        *ret_conn = &c->pooled;
+        return 0;
     }
-    return r;
-}
-
-/* The library keeps something for each thread that uses it. */
-int hf__my_dial(struct hf__my *s, int64_t deadline_ns, struct hf__my_conn **ret_conn, hf_error *err)
-{
-    int r = dial_any(s, deadline_ns, ret_conn, err);
-
-    if (r == HF_UNKNOWN)
-        r = HF_UNAVAILABLE;
-    if (r != 0 && err != NULL)
+    c->broken = true;
+    hf__my_hang_up(c);
+    if (err != NULL)
         err->code = r;
     return r;
 }
@@ -243,4 +218,47 @@ bool hf__my_is_quiet(const struct hf__my_conn *c)
     struct pollfd fd = {.fd = mysql_get_socket(c->my), .events = POLLIN};
 
     return poll(&fd, 1, 0) == 0;
+}
+
+static void hang_up(struct hf__pooled *conn)
+{
+    hf__my_hang_up((struct hf__my_conn *)conn);
+}
+
+static bool is_quiet(struct hf__pooled *conn)
+{
+    return hf__my_is_quiet((struct hf__my_conn *)conn);
+}
+
+const struct hf__pool_type hf__my_pool_type = {
+    .store = "mysql",
+    .dial = dial,
+    .hang_up = hang_up,
+    .is_quiet = is_quiet,
+};
+
+int hf__my_dial(struct hf__my *s, int64_t deadline_ns, struct hf__my_conn **ret_conn, hf_error *err)
+{
+    struct hf__pooled *conn = NULL;
+    int r = hf__pool_dial(&s->pool, deadline_ns, &conn, err);
+
+    if (r == 0)
+        *ret_conn = (struct hf__my_conn *)conn;
+    return r;
+}
+
+int hf__my_borrow(struct hf__my *s, int64_t deadline_ns, struct hf__my_conn **ret_conn,
+                  hf_error *err)
+{
+    struct hf__pooled *conn = NULL;
+    int r = hf__pool_take(&s->pool, deadline_ns, &conn, err);
+
+    if (r == 0)
+        *ret_conn = (struct hf__my_conn *)conn;
+    return r;
+}
+
+void hf__my_give_back(struct hf__my *s, struct hf__my_conn *c)
+{
+    hf__pool_give(&s->pool, &c->pooled, !c->broken);
 }

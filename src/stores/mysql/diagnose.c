@@ -1,38 +1,19 @@
 /* What `holdfast doctor` says about a live server. It reads and changes nothing. */
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "sql/report.h"
 #include "stores/mysql/mysql.h"
 
 #include "util/banned.h"
 
-enum { FINE, NOTE, WARNING, PROBLEM };
-
-#define LATENCY_ROUNDS 9
-
 struct report {
+    struct hf__report to;
     struct hf__my *s;
     struct hf__my_conn *c;
     int64_t deadline_ns;
-    hf_finding_callback *found;
-    void *arg;
 };
-
-static void say(const struct report *r, int level, const char *clause, const char *format, ...)
-    HF__PRINTF(4, 5);
-
-static void say(const struct report *r, int level, const char *clause, const char *format, ...)
-{
-    char text[400];
-    va_list args;
-
-    va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    r->found(level, clause, text, r->arg);
-}
 
 /* One row; NULL if it cannot be had, which is told. */
 static MYSQL_RES *ask(const struct report *r, const char *sql, MYSQL_ROW *ret_row)
@@ -41,7 +22,7 @@ static MYSQL_RES *ask(const struct report *r, const char *sql, MYSQL_ROW *ret_ro
     MYSQL_RES *result = hf__my_look(r->s, r->c, sql, r->deadline_ns, ret_row, &err);
 
     if (result == NULL)
-        say(r, WARNING, NULL, "%s", err.text);
+        hf__say(&r->to, HF__WARNING, NULL, "%s", err.text);
     return result;
 }
 
@@ -55,25 +36,27 @@ static void look_at_server(const struct report *r)
                        &row);
     if (a == NULL)
         return;
-    say(r, FINE, NULL, "server %s, database %s, account %s", row[0], row[7], row[6]);
-    if (hf__my_number(row[1], 0) != 0)
-        say(r, PROBLEM, "C1", "this server is read-only: name the primary");
+    hf__say(&r->to, HF__FINE, NULL, "server %s, database %s, account %s", row[0], row[7], row[6]);
+    if (hf__sql_integer(row[1], 0) != 0)
+        hf__say(&r->to, HF__PROBLEM, "C1", "this server is read-only: name the primary");
     else
-        say(r, FINE, "C1", "this server takes writes");
-    say(r, FINE, "C1", "isolation: READ COMMITTED, set by each operation");
-    say(r, FINE, NULL,
+        hf__say(&r->to, HF__FINE, "C1", "this server takes writes");
+    hf__say(&r->to, HF__FINE, "C1", "isolation: READ COMMITTED, set by each operation");
+    hf__say(
+        &r->to, HF__FINE, NULL,
         "innodb_lock_wait_timeout is %s s in our sessions (%s s in others): a statement does not "
         "wait"
         " for a row longer than its client does",
         row[2], row[8]);
     if (strcmp(row[3], "1") != 0)
-        say(r, WARNING, "C3",
+        hf__say(
+            &r->to, HF__WARNING, "C3",
             "innodb_flush_log_at_trx_commit is %s: a crash forgets the last grants, also those that"
             " never expire",
             row[3]);
-    if (hf__my_number(row[5], 0) != 0 && strcmp(row[4], "STATEMENT") == 0)
-        say(r, PROBLEM, "C1",
-            "binlog_format is STATEMENT, which refuses READ COMMITTED: set MIXED or ROW");
+    if (hf__sql_integer(row[5], 0) != 0 && strcmp(row[4], "STATEMENT") == 0)
+        hf__say(&r->to, HF__PROBLEM, "C1",
+                "binlog_format is STATEMENT, which refuses READ COMMITTED: set MIXED or ROW");
     mysql_free_result(a);
 }
 
@@ -85,7 +68,7 @@ static int64_t status(const struct report *r, const char *name)
 
     snprintf(sql, sizeof sql, "SHOW GLOBAL STATUS LIKE '%s'", name);
     MYSQL_RES *a = hf__my_look(r->s, r->c, sql, r->deadline_ns, &row, &err);
-    int64_t value = a != NULL ? hf__my_number(row[1], 0) : 0;
+    int64_t value = a != NULL ? hf__sql_integer(row[1], 0) : 0;
     mysql_free_result(a);
     return value;
 }
@@ -96,14 +79,17 @@ static void look_at_replication(const struct report *r)
     int64_t waits = status(r, "Rpl_semi_sync_master_clients");
 
     if (nodes > 0)
-        say(r, NOTE, "C1",
-            "a Galera cluster of %" PRId64 " nodes: a conflict at COMMIT is not granted and tried"
-            " again; best let all clients use one node",
-            nodes);
+        hf__say(&r->to, HF__NOTE, "C1",
+                "a Galera cluster of %" PRId64
+                " nodes: a conflict at COMMIT is not granted and tried"
+                " again; best let all clients use one node",
+                nodes);
     else if (waits > 0)
-        say(r, FINE, "C1", "semi-synchronous replication to %" PRId64 " replicas", waits);
+        hf__say(&r->to, HF__FINE, "C1", "semi-synchronous replication to %" PRId64 " replicas",
+                waits);
     else
-        say(r, NOTE, "C1",
+        hf__say(
+            &r->to, HF__NOTE, "C1",
             "no synchronous replication: a failover may forget the last grants; the fencing token"
             " makes that harmless");
 }
@@ -113,12 +99,13 @@ static void look_at_routines(const struct report *r)
     hf_error err = {0};
 
     if (hf__my_learn(r->s, r->c, r->deadline_ns, &err) != 0)
-        say(r, PROBLEM, NULL, "%s", err.text);
+        hf__say(&r->to, HF__PROBLEM, NULL, "%s", err.text);
     else if (atomic_load(&r->s->way) == HF__MY_ROUTINES)
-        say(r, FINE, NULL, "tables and procedures of version %d: one round trip an operation",
-            HF__MY_SCHEMA);
+        hf__say(&r->to, HF__FINE, NULL,
+                "tables and procedures of version %d: one round trip an operation", HF__MY_SCHEMA);
     else
-        say(r, WARNING, NULL,
+        hf__say(
+            &r->to, HF__WARNING, NULL,
             "the procedures are missing or may not be executed: plain statements, six round trips"
             " and more an operation; `holdfast setup` creates them");
 }
@@ -143,12 +130,12 @@ static void look_at_rights(const struct report *r)
         hf__my_add(&t, "%s", at);
         if (hf__my_ask(r->s, r->c, &t, false, r->deadline_ns, NULL, &err) != 0) {
             whole = false;
-            say(r, PROBLEM, NULL, "%s", err.text);
+            hf__say(&r->to, HF__PROBLEM, NULL, "%s", err.text);
         }
         hf__my_text_clear(&t);
     }
     if (whole)
-        say(r, FINE, NULL, "the account may read and write all tables");
+        hf__say(&r->to, HF__FINE, NULL, "the account may read and write all tables");
 }
 
 static void look_at_connection(const struct report *r)
@@ -156,15 +143,15 @@ static void look_at_connection(const struct report *r)
     const char *cipher = mysql_get_ssl_cipher(r->c->my);
 
     if (r->c->proxied)
-        say(r, NOTE, "C12", "something stands in between: waiters ask every %" PRId64 " ms",
-            r->s->set.poll_ms);
+        hf__say(&r->to, HF__NOTE, "C12",
+                "something stands in between: waiters ask every %" PRId64 " ms", r->s->set.poll_ms);
     else if (r->s->set.push)
-        say(r, FINE, "C12", "nothing in between: waiters are called by KILL QUERY");
+        hf__say(&r->to, HF__FINE, "C12", "nothing in between: waiters are called by KILL QUERY");
     else
-        say(r, FINE, "C12", "mode=poll: the first of the queue asks every %" PRId64 " ms",
-            r->s->set.poll_ms);
-    say(r, FINE, NULL, cipher != NULL ? "TLS: %s" : "no TLS on this connection%s",
-        cipher != NULL ? cipher : "");
+        hf__say(&r->to, HF__FINE, "C12",
+                "mode=poll: the first of the queue asks every %" PRId64 " ms", r->s->set.poll_ms);
+    hf__say(&r->to, HF__FINE, NULL, cipher != NULL ? "TLS: %s" : "no TLS on this connection%s",
+            cipher != NULL ? cipher : "");
 }
 
 static void look_at_clock(const struct report *r)
@@ -177,20 +164,16 @@ static void look_at_clock(const struct report *r)
                        " @@global.time_zone, SYSDATE(6) = NOW(6) AND SLEEP(0.002) = 0"
                        " AND SYSDATE(6) = NOW(6)",
                        &row);
-    int64_t after_us = (int64_t)env->wall_us(env->ctx);
+    char zone[100];
 
     if (a == NULL)
         return;
-    int64_t apart_ms = (hf__my_number(row[0], 0) - (before_us + after_us) / 2) / 1000;
-    say(r, apart_ms > 60000 || apart_ms < -60000 ? WARNING : FINE, "C3",
-        "the server's clock decides; it is %" PRId64
-        " ms ahead of this machine's; our sessions are in"
-        " UTC, others in %s",
-        apart_ms, row[1]);
-    if (hf__my_number(row[2], 0) != 0)
-        say(r, PROBLEM, "C3",
-            "the server runs with sysdate-is-now: the clock would be read before the"
-            " lock is had");
+    snprintf(zone, sizeof zone, "; our sessions are in UTC, others in %s", row[1]);
+    hf__say_clock(&r->to, hf__sql_integer(row[0], 0), before_us, zone);
+    if (hf__sql_integer(row[2], 0) != 0)
+        hf__say(&r->to, HF__PROBLEM, "C3",
+                "the server runs with sysdate-is-now: the clock would be read before the"
+                " lock is had");
     mysql_free_result(a);
 }
 
@@ -206,52 +189,37 @@ static void look_at_rows(const struct report *r)
                        &row);
     if (a == NULL)
         return;
-    say(r, FINE, NULL,
+    hf__say(
+        &r->to, HF__FINE, NULL,
         "locks known %s, held or closed %s, waiting %s, tickets remembered %s; the tables take %s "
         "kB",
         row[0], row[1], row[2], row[3], row[4]);
     mysql_free_result(a);
     int64_t history = status(r, "Innodb_history_list_length");
     if (history > 100000)
-        say(r, WARNING, NULL,
-            "InnoDB keeps %" PRId64
-            " old versions of rows: a long transaction keeps it from purging,"
-            " and all queues get slow",
-            history);
+        hf__say(&r->to, HF__WARNING, NULL,
+                "InnoDB keeps %" PRId64
+                " old versions of rows: a long transaction keeps it from purging,"
+                " and all queues get slow",
+                history);
 }
 
-static int compare(const void *a, const void *b)
+static int ask_nothing(void *ctx)
 {
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    MYSQL_ROW row;
+    MYSQL_RES *a = ask(ctx, "SELECT 1", &row);
+    bool answered = a != NULL;
 
-    return (x > y) - (x < y);
-}
-
-static void look_at_latency(const struct report *r)
-{
-    const struct hf_env *env = r->s->base.host->env;
-    int64_t took_ns[LATENCY_ROUNDS];
-
-    for (int i = 0; i < LATENCY_ROUNDS; i++) {
-        int64_t from_ns = hf__now_ns(env);
-        MYSQL_ROW row;
-        MYSQL_RES *a = ask(r, "SELECT 1", &row);
-        took_ns[i] = hf__now_ns(env) - from_ns;
-        if (a == NULL)
-            return;
-        mysql_free_result(a);
-    }
-    qsort(took_ns, LATENCY_ROUNDS, sizeof took_ns[0], compare);
-    int64_t median_us = took_ns[LATENCY_ROUNDS / 2] / 1000;
-    say(r, median_us > 50000 ? WARNING : FINE, NULL, "a round trip takes %" PRId64 " us (median)",
-        median_us);
+    mysql_free_result(a);
+    return answered ? 0 : -1;
 }
 
 int hf__my_diagnose(struct hf__store *store, hf_finding_callback *found, void *arg,
                     int64_t deadline_ns, hf_error *err)
 {
-    struct report r = {
-        .s = (struct hf__my *)store, .deadline_ns = deadline_ns, .found = found, .arg = arg};
+    struct report r = {.to = {.found = found, .arg = arg, .env = store->host->env},
+                       .s = (struct hf__my *)store,
+                       .deadline_ns = deadline_ns};
     int code = hf__my_borrow(r.s, deadline_ns, &r.c, err);
 
     if (code != 0)
@@ -265,7 +233,7 @@ int hf__my_diagnose(struct hf__store *store, hf_finding_callback *found, void *a
         look_at_rows(&r);
     }
     look_at_clock(&r);
-    look_at_latency(&r);
+    hf__say_latency(&r.to, ask_nothing, &r);
     r.c->broken = true; /* it was used for more than locks */
     hf__my_give_back(r.s, r.c);
     return 0;

@@ -9,52 +9,21 @@
 #define WHO    " name, host, username, program, pid, note, "
 #define NOW_MS "(SELECT " HF__MY_MS(HF__MY_CLOCK) ")"
 
-enum { NAME = HF__MY_COLUMNS, HOST, USER, PROGRAM, PID, NOTE, NOW };
-
-/* The first byte string after all that begin with the prefix; 0 if there is none. */
-static size_t next_prefix(const char *prefix, size_t len, char *next)
-{
-    memcpy(next, prefix, len);
-    while (len > 0 && (unsigned char)next[len - 1] == 0xff)
-        len--;
-    if (len > 0)
-        next[len - 1]++;
-    return len;
-}
-
-/* As the doorman would leave it; false if it would be over. */
-static bool settle(struct hf__entry *e, int64_t now_ms)
-{
-    struct hf__record alone = {.entries = e, .count = 1, .capacity = 1};
-
-    if (e->place == HF__WAITING)
-        return e->until_ms > now_ms;
-    hf__doorman_sweep(&alone, (struct hf__moment){.now_ms = now_ms});
-    return e->place == HF__INSIDE || e->place == HF__LINGERING;
-}
+enum { NAME = HF__SQL_ENTRY_CELLS, HOST, USER, PROGRAM, PID, NOTE, NOW };
 
 static int show(MYSQL_RES *result, MYSQL_ROW row, const struct hf__look *look, hf_error *err)
 {
-    int64_t now_ms = hf__my_number(row[NOW], 0);
-    struct hf__my_row entry;
-    struct hf__entry *e = &entry.was;
-    int r = hf__my_read_entry(row, &entry, err);
-
-    if (r != 0 || !settle(e, now_ms))
-        return r;
-    e->since_ms = now_ms - e->since_ms;
-    if (look->older_than_ms > 0 && (e->place != HF__INSIDE || e->since_ms < look->older_than_ms))
-        return 0;
-    if (e->until_ms != HF__NEVER)
-        e->until_ms -= now_ms;
     struct hf__who who = {.host = row[HOST],
                           .user = row[USER],
                           .program = row[PROGRAM],
                           .note = row[NOTE],
-                          .pid = hf__my_number(row[PID], 0)};
-    e->who = &who;
-    e->marks = 0;
-    return look->found(look->ctx, row[NAME], mysql_fetch_lengths(result)[NAME], e);
+                          .pid = hf__sql_integer(row[PID], 0)};
+    struct hf__sql_row entry;
+
+    if (!hf__sql_read_row((const char *const *)row, &entry))
+        return hf__fail(err, HF_CORRUPT, "mysql: a ticket is not 16 bytes long");
+    return hf__sql_show(look, &entry.was, hf__sql_integer(row[NOW], 0), row[NAME],
+                        mysql_fetch_lengths(result)[NAME], &who);
 }
 
 static void add_where(const struct hf__look *look, struct hf__my_text *t)
@@ -65,7 +34,7 @@ static void add_where(const struct hf__look *look, struct hf__my_text *t)
         hf__my_add(t, " WHERE name = ");
         hf__my_add_bytes(t, look->name, look->name_len);
     } else if (look->prefix != NULL && look->prefix_len > 0) {
-        size_t len = next_prefix(look->prefix, look->prefix_len, next);
+        size_t len = hf__sql_next_prefix(look->prefix, look->prefix_len, next);
         hf__my_add(t, " WHERE name >= ");
         hf__my_add_bytes(t, look->prefix, look->prefix_len);
         if (len > 0) {

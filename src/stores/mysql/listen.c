@@ -74,7 +74,7 @@ static int dial_gate(struct hf__my *s, int64_t deadline_ns, struct hf__my_conn *
     snprintf(sql, sizeof sql, "SELECT GET_LOCK('%s', 0)", s->listener.word);
     if (r == 0)
         result = hf__my_look(s, c, sql, deadline_ns, &row, NULL);
-    if (r == 0 && (result == NULL || hf__my_number(row[0], 0) != 1))
+    if (r == 0 && (result == NULL || hf__sql_integer(row[0], 0) != 1))
         r = HF_UNAVAILABLE; /* Galera has no such locks; or an older one of ours is not gone yet */
     mysql_free_result(result);
     if (r != 0)
@@ -156,7 +156,7 @@ int hf__my_wake_fd(struct hf__store *store)
     return fd;
 }
 
-bool hf__my_listens(struct hf__my *s, int64_t deadline_ns, char wake[HF__MY_WAKE])
+bool hf__my_listens(struct hf__my *s, int64_t deadline_ns, char wake[HF__SQL_WAKE])
 {
     struct hf__my_listener *l = &s->listener;
     int64_t now_ns = hf__now_ns(s->base.host->env);
@@ -218,7 +218,7 @@ static void tell(const struct ear *ear, MYSQL_RES *result)
 
     while ((row = mysql_fetch_row(result)) != NULL) {
         struct hf__ticket ticket;
-        uint64_t generation = (uint64_t)hf__my_number(row[1], 0);
+        uint64_t generation = (uint64_t)hf__sql_integer(row[1], 0);
         all ^= generation;
         if (row[0] != NULL && hf__ticket_parse(row[0], &ticket))
             ear->sink(ear->ctx, &ticket, generation);

@@ -34,7 +34,7 @@ static int check_version(struct hf__my *s, struct hf__my_conn *c, int64_t deadli
 
     if (result == NULL)
         return err->code;
-    int64_t version = hf__my_number(row[0], 0);
+    int64_t version = hf__sql_integer(row[0], 0);
     mysql_free_result(result);
     if (version == HF__MY_SCHEMA)
         return 0;
@@ -63,7 +63,7 @@ int hf__my_learn(struct hf__my *s, struct hf__my_conn *c, int64_t deadline_ns, h
             " 'holdfast_break')",
             deadline_ns, &row, &why);
         r = result == NULL ? why.code : 0;
-        routines = result == NULL ? 0 : hf__my_number(row[0], 0);
+        routines = result == NULL ? 0 : hf__sql_integer(row[0], 0);
         mysql_free_result(result);
     }
     if (r == 0)
@@ -74,19 +74,19 @@ int hf__my_learn(struct hf__my *s, struct hf__my_conn *c, int64_t deadline_ns, h
     return r;
 }
 
-static int apply_plain(struct hf__my *s, struct hf__my_conn *c, const struct hf__my_operation *op,
+static int apply_plain(struct hf__my *s, struct hf__my_conn *c, const struct hf__sql_operation *op,
                        int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
 {
     int r = 0;
 
-    if (op->kind != HF__MY_RENEW)
+    if (op->kind != HF__SQL_RENEW)
         return hf__my_apply(s, c, op, deadline_ns, ret_answer, err);
     for (size_t i = 0; i < op->count && r == 0; i++) {
         struct hf__renewal *item = op->items[i];
         struct hf__bid bid = {
             .name = item->name, .name_len = item->name_len, .ticket = item->ticket};
-        struct hf__my_operation one = {
-            .kind = HF__MY_RENEW, .bid = &bid, .generation = item->generation};
+        struct hf__sql_operation one = {
+            .kind = HF__SQL_RENEW, .bid = &bid, .generation = item->generation};
         r = hf__my_apply(s, c, &one, deadline_ns, &item->answer, err);
         if (r == HF_UNAVAILABLE && i > 0) /* those before it were applied */
             r = hf__fail(err, HF_UNKNOWN, "mysql: some were renewed, then the server failed");
@@ -94,7 +94,7 @@ static int apply_plain(struct hf__my *s, struct hf__my_conn *c, const struct hf_
     return r;
 }
 
-static int operate_once(struct hf__my *s, const struct hf__my_operation *op, int64_t deadline_ns,
+static int operate_once(struct hf__my *s, const struct hf__sql_operation *op, int64_t deadline_ns,
                         struct hf__answer *ret_answer, hf_error *err)
 {
     struct hf__my_conn *c = NULL;
@@ -126,12 +126,12 @@ static bool worth_another(struct hf__my *s, const hf_error *why, unsigned tries)
     }
     for (size_t i = 0; i < sizeof elsewhere / sizeof elsewhere[0]; i++) {
         if (why->store_code == elsewhere[i])
-            return tries < s->set.host_count; /* the connection was closed: dial another server */
+            return tries < s->set.hosts.count; /* the connection was closed: dial another server */
     }
     return hf__my_is_conflict(why->store_code);
 }
 
-static int operate(struct hf__store *store, struct hf__my_operation *op, int64_t deadline_ns,
+static int operate(struct hf__store *store, struct hf__sql_operation *op, int64_t deadline_ns,
                    struct hf__answer *ret_answer, hf_error *err)
 {
     struct hf__my *s = (struct hf__my *)store;
@@ -143,7 +143,7 @@ static int operate(struct hf__store *store, struct hf__my_operation *op, int64_t
         if (r == 0 || r == HF_UNKNOWN || !worth_another(s, &why, tries) ||
             hf__now_ns(s->base.host->env) >= deadline_ns)
             break;
-        hf__my_sleep(s, RETRY_MS << (tries < 5 ? tries : 5));
+        hf__pool_sleep(&s->pool, RETRY_MS << (tries < 5 ? tries : 5));
         why = (hf_error){0};
     }
     if (r != 0 && err != NULL)
@@ -151,42 +151,26 @@ static int operate(struct hf__store *store, struct hf__my_operation *op, int64_t
     return r;
 }
 
-/* The wake-up is a hint that may be lost (another account's listener cannot be called), so whoever
- * is first looks now and then. Without somebody to call, asking is all there is: the further
- * behind, the more rarely. */
-static void pace(struct hf__my *s, const struct hf__my_operation *op, struct hf__answer *answer)
-{
-    int64_t behind = answer->position > 8   ? 8
-                     : answer->position < 1 ? 1
-                                            : (int64_t)answer->position;
-    int64_t most_ms = op->wake == NULL ? s->set.poll_ms * behind : s->set.recheck_ms;
-
-    if (answer->verdict != HF__QUEUED || (op->wake != NULL && behind > 1))
-        return;
-    most_ms = most_ms * 3 / 4 + (int64_t)hf__my_dice(s, (uint64_t)most_ms / 2 + 1);
-    if (answer->ask_again_ms > most_ms)
-        answer->ask_again_ms = most_ms;
-}
-
 static int attempt(struct hf__store *store, const struct hf__bid *bid, int64_t deadline_ns,
                    struct hf__answer *ret_answer, hf_error *err)
 {
     struct hf__my *s = (struct hf__my *)store;
-    struct hf__my_operation op = {.kind = HF__MY_ATTEMPT, .bid = bid};
-    char wake[HF__MY_WAKE];
+    struct hf__sql_operation op = {.kind = HF__SQL_ATTEMPT, .bid = bid};
+    char wake[HF__SQL_WAKE];
 
     if (hf__my_listens(s, deadline_ns, wake))
         op.wake = wake;
     int r = operate(store, &op, deadline_ns, ret_answer, err);
+    /* The wake-up is a hint that may be lost: another account's listener cannot be called. */
     if (r == 0)
-        pace(s, &op, ret_answer);
+        hf__sql_pace(&s->pool, op.wake != NULL, s->set.poll_ms, s->set.recheck_ms, ret_answer);
     return r;
 }
 
 static int withdraw(struct hf__store *store, const struct hf__bid *bid, int64_t retire_ms,
                     int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
 {
-    struct hf__my_operation op = {.kind = HF__MY_WITHDRAW, .bid = bid, .retire_ms = retire_ms};
+    struct hf__sql_operation op = {.kind = HF__SQL_WITHDRAW, .bid = bid, .retire_ms = retire_ms};
 
     return operate(store, &op, deadline_ns, ret_answer, err);
 }
@@ -194,36 +178,22 @@ static int withdraw(struct hf__store *store, const struct hf__bid *bid, int64_t 
 static int release(struct hf__store *store, const struct hf__bid *bid, int64_t retire_ms,
                    int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
 {
-    struct hf__my_operation op = {.kind = HF__MY_RELEASE, .bid = bid, .retire_ms = retire_ms};
+    struct hf__sql_operation op = {.kind = HF__SQL_RELEASE, .bid = bid, .retire_ms = retire_ms};
 
     return operate(store, &op, deadline_ns, ret_answer, err);
 }
 
-static int by_name(const void *a, const void *b)
-{
-    const struct hf__renewal *x = *(struct hf__renewal *const *)a;
-    const struct hf__renewal *y = *(struct hf__renewal *const *)b;
-    int order = memcmp(x->name, y->name, x->name_len < y->name_len ? x->name_len : y->name_len);
-
-    return order != 0 ? order : (x->name_len > y->name_len) - (x->name_len < y->name_len);
-}
-
-/* All in the order of their names, so that two clients cannot wait for each other. */
 static int renew(struct hf__store *store, struct hf__renewal *items, size_t count,
                  int64_t deadline_ns, hf_error *err)
 {
-    struct hf__renewal **order = calloc(count + 1, sizeof(struct hf__renewal *));
+    struct hf__renewal **order = hf__sql_in_order(items, count);
     int r = order == NULL ? hf__fail(err, HF_NO_MEMORY, NULL) : 0;
 
-    for (size_t i = 0; i < count && r == 0; i++)
-        order[i] = &items[i];
-    if (r == 0)
-        qsort(order, count, sizeof(struct hf__renewal *), by_name);
     for (size_t done = 0; done < count && r == 0; done += RENEW_BATCH) {
-        struct hf__my_operation op = {.kind = HF__MY_RENEW,
-                                      .items = order + done,
-                                      .count =
-                                          count - done < RENEW_BATCH ? count - done : RENEW_BATCH};
+        struct hf__sql_operation op = {.kind = HF__SQL_RENEW,
+                                       .items = order + done,
+                                       .count =
+                                           count - done < RENEW_BATCH ? count - done : RENEW_BATCH};
         r = operate(store, &op, deadline_ns, NULL, err);
         if (r == HF_UNAVAILABLE && done > 0) /* those before it were applied */
             r = hf__fail(err, HF_UNKNOWN, "mysql: some were renewed, then the server failed");
@@ -235,7 +205,7 @@ static int renew(struct hf__store *store, struct hf__renewal *items, size_t coun
 static int break_ticket(struct hf__store *store, const struct hf__bid *bid, bool now,
                         int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
 {
-    struct hf__my_operation op = {.kind = HF__MY_BREAK, .bid = bid, .now = now};
+    struct hf__sql_operation op = {.kind = HF__SQL_BREAK, .bid = bid, .now = now};
 
     return operate(store, &op, deadline_ns, ret_answer, err);
 }

@@ -4,7 +4,6 @@
  *   settings.c  what the URL says
  *   conn.c      one connection
  *   query.c     a statement and its answer, without blocking; what the server's errors mean
- *   pool.c      connections that are lent to one operation at a time
  *   call.c      operations through the procedures of rules.sql and operations.sql
  *   record.c, save.c   the same by plain statements around the doorman itself
  *   listen.c    how wake-ups come
@@ -18,11 +17,10 @@
 #include <mysql.h>
 #include <pthread.h>
 
-#include "stores/store.h"
+#include "sql/record.h"
+#include "sql/url.h"
 
-#define HF__MY_SCHEMA    1  /* the version this code speaks */
-#define HF__MY_HOSTS_MAX 16 /* servers in a URL */
-#define HF__MY_WAKE      60 /* "connection word" */
+#define HF__MY_SCHEMA 1 /* the version this code speaks */
 #ifndef HF__MY_CLOCK
 #define HF__MY_CLOCK "SYSDATE(6)" /* tests have one of their own */
 #endif
@@ -34,36 +32,21 @@ extern const char hf__my_ddl[]; /* schema.sql, rules.sql, operations.sql */
 extern const char hf__my_schema_sql[], hf__my_routines_sql[];
 extern const struct hf__option hf__my_options[];
 
-enum hf__my_tls { HF__MY_TLS_BY_HOST, HF__MY_TLS_VERIFY, HF__MY_TLS_INSECURE, HF__MY_TLS_OFF };
-
 struct hf__my_settings {
-    struct hf__my_host {
-        char *host; /* NULL: the socket */
-        unsigned port;
-        enum hf__my_tls tls;
-    } hosts[HF__MY_HOSTS_MAX];
-    size_t host_count;
-    char *socket, *user, *password, *option_file, *database, *program;
+    struct hf__sql_hosts hosts;
+    char *user, *password, *option_file, *database, *program;
     char *tls_ca, *tls_cert, *tls_key;
     bool push, routines;
-    int64_t max_active, max_idle, idle_timeout_ms, poll_ms, recheck_ms, retain_ms;
+    struct hf__pool_limits limits;
+    int64_t poll_ms, recheck_ms, retain_ms;
 };
 
 struct hf__my_conn {
+    struct hf__pooled pooled;
     MYSQL *my;
-    struct hf__my_conn *next;
-    int64_t idle_since_ns;
     uint64_t id;  /* as the server itself calls this connection */
     bool proxied; /* somebody in between calls it otherwise */
     bool broken;  /* of no more use: a reply is missing, or a transaction may be open */
-};
-
-struct hf__my_pool {
-    pthread_mutex_t mutex;
-    pthread_cond_t free_one;
-    struct hf__my_conn *idle;
-    int64_t active, idle_count;
-    size_t best_host; /* the one that answered last */
 };
 
 /* How operations are done: learnt from the first answer. */
@@ -79,7 +62,7 @@ struct hf__my_listener {
     bool wanted, dialling, missed;
     int64_t retry_ns;
     char word[HF_TICKET_SIZE]; /* nobody can guess it */
-    char wake[HF__MY_WAKE];    /* "connection word" */
+    char wake[HF__SQL_WAKE];   /* "connection word" */
     /* The keeper's own. */
     enum hf__my_ear ear;
     bool called;      /* the sleep was ended from outside */
@@ -91,10 +74,9 @@ struct hf__my_listener {
 struct hf__my {
     struct hf__store base;
     struct hf__my_settings set;
-    struct hf__my_pool pool;
+    struct hf__pool pool;
     struct hf__my_listener listener;
     _Atomic(enum hf__my_way) way;
-    uint64_t dice; /* for jitter only; guarded by the pool's mutex */
 };
 
 /* mysql.c, open.c ---------------------------------------------------------- */
@@ -115,13 +97,21 @@ void hf__my_settings_clear(struct hf__my_settings *set);
 
 /* conn.c ------------------------------------------------------------------- */
 
-/* Connects to the first server that takes writes. HF_UNAVAILABLE, HF_DENIED, HF_NO_MEMORY. */
+extern const struct hf__pool_type hf__my_pool_type;
+
+/* Connects to the first server that takes writes; not one of the pool's. HF_UNAVAILABLE,
+ * HF_DENIED, HF_NO_MEMORY. */
 int hf__my_dial(struct hf__my *s, int64_t deadline_ns, struct hf__my_conn **ret_conn,
                 hf_error *err);
 void hf__my_hang_up(struct hf__my_conn *c); /* NULL is fine */
 
 /* Whether the server has neither hung up nor said anything. */
 bool hf__my_is_quiet(const struct hf__my_conn *c);
+
+/* One of the pool's; a broken one is not lent again. */
+int hf__my_borrow(struct hf__my *s, int64_t deadline_ns, struct hf__my_conn **ret_conn,
+                  hf_error *err);
+void hf__my_give_back(struct hf__my *s, struct hf__my_conn *c);
 
 /* Waits for what libmariadb asks for; gives back what has come, 0: the deadline. */
 int hf__my_wait(struct hf__my *s, MYSQL *my, int wanted, int64_t deadline_ns);
@@ -162,35 +152,9 @@ MYSQL_RES *hf__my_look(struct hf__my *s, struct hf__my_conn *c, const char *sql,
 /* What an error of the server or the library means: "mysql: <what>; <what to do>". */
 int hf__my_fail(unsigned number, const char *text, bool reads, hf_error *err);
 
-int64_t hf__my_number(const char *cell, int64_t null); /* of a cell of an answer */
-
-/* pool.c ------------------------------------------------------------------- */
-void hf__my_pool_init(struct hf__my_pool *pool);
-void hf__my_pool_clear(struct hf__my_pool *pool);
-int hf__my_borrow(struct hf__my *s, int64_t deadline_ns, struct hf__my_conn **ret_conn,
-                  hf_error *err);
-void hf__my_give_back(struct hf__my *s, struct hf__my_conn *c);
-
-/* A number below `below`, for jitter; a pause of about so long. */
-uint64_t hf__my_dice(struct hf__my *s, uint64_t below);
-void hf__my_sleep(struct hf__my *s, int64_t ms);
-
 /* call.c ------------------------------------------------------------------- */
 
-enum hf__my_kind { HF__MY_ATTEMPT, HF__MY_WITHDRAW, HF__MY_RELEASE, HF__MY_RENEW, HF__MY_BREAK };
-
-struct hf__my_operation {
-    enum hf__my_kind kind;
-    const struct hf__bid *bid;
-    int64_t retire_ms;          /* WITHDRAW, RELEASE */
-    uint64_t generation;        /* RENEW by plain statements */
-    bool now;                   /* BREAK */
-    struct hf__renewal **items; /* RENEW: in the order of their names */
-    size_t count;
-    const char *wake; /* where its client can be called; NULL: nowhere */
-};
-
-int hf__my_call(struct hf__my *s, struct hf__my_conn *c, const struct hf__my_operation *op,
+int hf__my_call(struct hf__my *s, struct hf__my_conn *c, const struct hf__sql_operation *op,
                 int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err);
 
 /* The columns from host to note, as they stand in both tables. */
@@ -198,29 +162,22 @@ void hf__my_add_who(struct hf__my_text *t, const struct hf__who *who);
 
 /* record.c, save.c --------------------------------------------------------- */
 
-struct hf__my_row {
-    struct hf__entry was;
-    char wake[HF__MY_WAKE]; /* "": none */
-};
-
 struct hf__my_record {
     struct hf__my *s;
     struct hf__my_conn *c;
     int64_t deadline_ns, line;
-    struct hf__record record;
-    struct hf__my_row *rows;
-    struct hf__moment at;
+    struct hf__sql_record at_hand;
     struct hf__my_text calls; /* whom to call after the commit: "connection word," */
 };
 
 /* Applies the operation in one transaction. */
-int hf__my_apply(struct hf__my *s, struct hf__my_conn *c, const struct hf__my_operation *op,
+int hf__my_apply(struct hf__my *s, struct hf__my_conn *c, const struct hf__sql_operation *op,
                  int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err);
 
 /* Writes what the doorman has marked, and notes whom to call. */
-int hf__my_save(struct hf__my_record *r, const struct hf__my_operation *op, hf_error *err);
+int hf__my_save(struct hf__my_record *r, const struct hf__sql_operation *op, hf_error *err);
 
-/* The columns of an entry, for a holder and for a waiter; and how they are read. */
+/* The cells of an entry, for a holder and for a waiter. */
 #define HF__MY_HOLDER_COLUMNS                                                               \
     "seq, HEX(ticket), IF(lingering, 3, 2), shared, room, generation, ttl, delay, "         \
     "retire, " HF__MY_MS("since") ", IF(lease IS NULL AND NOT lingering, NULL, " HF__MY_MS( \
@@ -229,8 +186,6 @@ int hf__my_save(struct hf__my_record *r, const struct hf__my_operation *op, hf_e
 #define HF__MY_WAITER_COLUMNS                                               \
     "seq, HEX(ticket), 1, shared, room, 0, ttl, delay, retire, " HF__MY_MS( \
         "since") ", " HF__MY_MS("until") ", lease, 0, wake"
-#define HF__MY_COLUMNS 14
-int hf__my_read_entry(MYSQL_ROW cells, struct hf__my_row *ret_row, hf_error *err);
 
 /* listen.c ----------------------------------------------------------------- */
 int hf__my_listener_init(struct hf__my *s, hf_error *err);
@@ -239,7 +194,7 @@ int hf__my_wake_fd(struct hf__store *store);
 void hf__my_wake(struct hf__store *store, hf__wake_sink *sink, void *ctx);
 
 /* What to note with a bid; false: nobody listens. Dials again if the connection was lost. */
-bool hf__my_listens(struct hf__my *s, int64_t deadline_ns, char wake[HF__MY_WAKE]);
+bool hf__my_listens(struct hf__my *s, int64_t deadline_ns, char wake[HF__SQL_WAKE]);
 
 /* inspect.c, upkeep.c, diagnose.c ------------------------------------------ */
 int hf__my_inspect(struct hf__store *store, const struct hf__look *look, int64_t deadline_ns,

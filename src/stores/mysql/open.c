@@ -19,17 +19,18 @@ int hf__my_open(const struct hf__url *url, const struct hf__host *host,
     }
     s->base.host = host;
     s->base.type = &hf_store_type_v1;
-    hf__my_pool_init(&s->pool);
-    r = hf__my_listener_init(s, err);
+    r = hf__pool_init(&s->pool, &hf__my_pool_type, s, host->env, err);
+    int listener = hf__my_listener_init(s, r == 0 ? err : NULL);
+    if (r == 0)
+        r = listener;
     if (r == 0)
         r = hf__my_read_url(url, &s->set, host, err);
-    if (r == 0 && host->env->random(host->env->ctx, &s->dice, sizeof s->dice) != 0)
-        r = hf__fail(err, HF_SYSTEM, "there is no randomness to be had");
     if (r != 0) {
         hf__my_close(&s->base);
         return r;
     }
-    s->dice |= 1;
+    s->pool.limits = s->set.limits;
+    s->pool.host_count = s->set.hosts.count;
     s->base.capabilities = s->base.type->capabilities;
     if (!s->set.push)
         s->base.capabilities &= ~(uint32_t)HF_CAN_PUSH;
@@ -42,7 +43,7 @@ void hf__my_close(struct hf__store *store)
     struct hf__my *s = (struct hf__my *)store;
 
     hf__my_listener_clear(s);
-    hf__my_pool_clear(&s->pool);
+    hf__pool_clear(&s->pool);
     hf__my_settings_clear(&s->set);
     free(s);
 }

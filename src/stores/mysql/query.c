@@ -125,11 +125,6 @@ void hf__my_text_clear(struct hf__my_text *t)
     *t = (struct hf__my_text){0};
 }
 
-int64_t hf__my_number(const char *cell, int64_t null)
-{
-    return cell == NULL ? null : strtoll(cell, NULL, 10);
-}
-
 /* Errors ------------------------------------------------------------------- */
 
 /* HF_UNKNOWN: the server ended the statement from outside, perhaps after its COMMIT. */

@@ -16,28 +16,6 @@
 
 #include "util/banned.h"
 
-int hf__my_read_entry(MYSQL_ROW cells, struct hf__my_row *ret_row, hf_error *err)
-{
-    struct hf__my_row r = {0};
-
-    if (cells[1] == NULL || !hf__ticket_parse(cells[1], &r.was.ticket))
-        return hf__fail(err, HF_CORRUPT, "mysql: a ticket is not 16 bytes long");
-    r.was.place = (enum hf__place)hf__my_number(cells[2], 0);
-    r.was.mode = hf__my_number(cells[3], 0) != 0 ? HF_SHARED : HF_EXCLUSIVE;
-    r.was.limit = (uint32_t)hf__my_number(cells[4], 0);
-    r.was.generation = (uint64_t)hf__my_number(cells[5], 0);
-    r.was.ttl_ms = hf__my_number(cells[6], 0);
-    r.was.lock_delay_ms = hf__my_number(cells[7], 0);
-    r.was.retire_ms = hf__my_number(cells[8], 0);
-    r.was.since_ms = hf__my_number(cells[9], 0);
-    r.was.until_ms = hf__my_number(cells[10], HF__NEVER);
-    r.was.lease_ms = hf__my_number(cells[11], HF__NEVER);
-    r.was.claimed = hf__my_number(cells[12], 0) != 0;
-    snprintf(r.wake, sizeof r.wake, "%s", cells[13] != NULL ? cells[13] : "");
-    *ret_row = r;
-    return 0;
-}
-
 /* A statement with the name in the middle. */
 static int ask_about(struct hf__my_record *r, const char *before, const struct hf__bid *bid,
                      const char *after, MYSQL_RES **ret_result, hf_error *err)
@@ -89,11 +67,11 @@ static int lock_row(struct hf__my_record *r, const struct hf__bid *bid, hf_error
     if (row == NULL || row[3] == NULL) {
         code = hf__fail(err, HF_CORRUPT, "mysql: the lock's row is gone");
     } else {
-        r->record.generation = (uint64_t)hf__my_number(row[0], 0);
-        r->line = hf__my_number(row[1], 0);
-        r->at.stamp_us = (uint64_t)hf__my_number(row[3], 0);
-        r->at.now_ms = (int64_t)(r->at.stamp_us / 1000);
-        if (hf__my_number(row[4], 0) != 0)
+        r->at_hand.record.generation = (uint64_t)hf__sql_integer(row[0], 0);
+        r->line = hf__sql_integer(row[1], 0);
+        r->at_hand.at.stamp_us = (uint64_t)hf__sql_integer(row[3], 0);
+        r->at_hand.at.now_ms = (int64_t)(r->at_hand.at.stamp_us / 1000);
+        if (hf__sql_integer(row[4], 0) != 0)
             code = forget(r, bid, row[2], err);
     }
     mysql_free_result(result);
@@ -103,18 +81,11 @@ static int lock_row(struct hf__my_record *r, const struct hf__bid *bid, hf_error
 static int take_rows(struct hf__my_record *r, MYSQL_RES *result, hf_error *err)
 {
     size_t count = result != NULL ? (size_t)mysql_num_rows(result) : 0;
-    int code = 0;
+    int code = hf__sql_record_init(&r->at_hand, count, err);
 
-    r->record.capacity = count + 2;
-    r->record.entries = calloc(r->record.capacity, sizeof *r->record.entries);
-    r->rows = calloc(r->record.capacity, sizeof *r->rows);
-    if (r->record.entries == NULL || r->rows == NULL)
-        return hf__fail(err, HF_NO_MEMORY, NULL);
     for (size_t i = 0; i < count && code == 0; i++) {
-        struct hf__my_row *row = &r->rows[r->record.count];
-        code = hf__my_read_entry(mysql_fetch_row(result), row, err);
-        r->record.entries[r->record.count] = row->was;
-        r->record.entries[r->record.count++].who = row;
+        if (!hf__sql_record_add(&r->at_hand, (const char *const *)mysql_fetch_row(result)))
+            code = hf__fail(err, HF_CORRUPT, "mysql: a ticket is not 16 bytes long");
     }
     return code;
 }
@@ -144,28 +115,6 @@ static int load(struct hf__my_record *r, const struct hf__bid *bid, hf_error *er
     return code;
 }
 
-static struct hf__answer decide(struct hf__my_record *r, const struct hf__my_operation *op)
-{
-    switch (op->kind) {
-    case HF__MY_ATTEMPT:
-        return hf__doorman_attempt(&r->record, op->bid, NULL, r->at);
-    case HF__MY_WITHDRAW:
-        return hf__doorman_withdraw(&r->record, &op->bid->ticket, op->retire_ms, r->at);
-    case HF__MY_RELEASE:
-        return hf__doorman_release(&r->record, &op->bid->ticket, op->retire_ms, r->at);
-    case HF__MY_RENEW:
-        return hf__doorman_renew(&r->record, &op->bid->ticket, op->generation, r->at);
-    default:
-        return hf__doorman_break(&r->record, &op->bid->ticket, op->now, r->at);
-    }
-}
-
-/* What was sent inside a transaction that was not committed is not applied. */
-static int not_applied(int code, hf_error *err)
-{
-    return code == HF_UNKNOWN ? hf__wrap(err, HF_UNAVAILABLE, "not committed") : code;
-}
-
 /* After the commit, so what goes wrong here is no error; see holdfast_call() in rules.sql. */
 static void call_listeners(struct hf__my_record *r)
 {
@@ -190,7 +139,7 @@ static void call_listeners(struct hf__my_record *r)
     }
 }
 
-int hf__my_apply(struct hf__my *s, struct hf__my_conn *c, const struct hf__my_operation *op,
+int hf__my_apply(struct hf__my *s, struct hf__my_conn *c, const struct hf__sql_operation *op,
                  int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
 {
     struct hf__my_record r = {.s = s, .c = c, .deadline_ns = deadline_ns};
@@ -200,18 +149,17 @@ int hf__my_apply(struct hf__my *s, struct hf__my_conn *c, const struct hf__my_op
     if (code == 0)
         code = load(&r, op->bid, err);
     if (code == 0) {
-        answer = decide(&r, op);
+        answer = hf__sql_decide(&r.at_hand, op);
         code = hf__my_save(&r, op, err);
     }
-    code = not_applied(code, err);
+    code = hf__sql_not_applied(code, err);
     if (code == 0)
         code = hf__my_run(s, c, "COMMIT", deadline_ns, err);
     else if (!c->broken)
         c->broken = hf__my_run(s, c, "ROLLBACK", deadline_ns, NULL) != 0;
     if (code == 0)
         call_listeners(&r);
-    free(r.record.entries);
-    free(r.rows);
+    hf__sql_record_clear(&r.at_hand);
     hf__my_text_clear(&r.calls);
     if (code != 0)
         return code;

@@ -8,7 +8,7 @@
 
 struct save {
     struct hf__my_record *r;
-    const struct hf__my_operation *op;
+    const struct hf__sql_operation *op;
     hf_error *err;
 };
 
@@ -34,17 +34,22 @@ static void add_where(const struct save *save, struct hf__my_text *t, const stru
     hf__my_add(t, ")");
 }
 
-static int drop(const struct save *save, const char *table, const struct hf__entry *e)
+static int drop(void *ctx, const struct hf__entry *e, enum hf__place from)
 {
+    const struct save *save = ctx;
     struct hf__my_text t = {0};
 
-    hf__my_add(&t, "DELETE FROM %s", table);
+    hf__my_add(&t, "DELETE FROM %s",
+               from == HF__RETIRED   ? "holdfast_retired"
+               : from == HF__WAITING ? "holdfast_waiter"
+                                     : "holdfast_holder");
     add_where(save, &t, e);
     return run(save, &t);
 }
 
-static int set_retired(const struct save *save, const struct hf__entry *e)
+static int set_retired(void *ctx, const struct hf__entry *e)
 {
+    const struct save *save = ctx;
     struct hf__my_text t = {0};
 
     hf__my_add(&t, "INSERT INTO holdfast_retired (name, ticket, until, lease) VALUES (");
@@ -68,8 +73,9 @@ static void add_times(struct hf__my_text *t, const struct hf__entry *e)
     hf__my_add_or_null(t, e->lease_ms, HF__NEVER);
 }
 
-static int add_entry(const struct save *save, const struct hf__entry *e)
+static int add_entry(void *ctx, const struct hf__entry *e)
 {
+    const struct save *save = ctx;
     const struct hf__who *who = save->op->bid->who;
     bool inside = e->place == HF__INSIDE;
     struct hf__my_text t = {0};
@@ -94,8 +100,9 @@ static int add_entry(const struct save *save, const struct hf__entry *e)
     return run(save, &t);
 }
 
-static int move_inside(const struct save *save, const struct hf__entry *e)
+static int move_inside(void *ctx, const struct hf__entry *e)
 {
+    const struct save *save = ctx;
     struct hf__my_text t = {0};
 
     hf__my_add(&t,
@@ -107,11 +114,12 @@ static int move_inside(const struct save *save, const struct hf__entry *e)
                e->claimed);
     add_where(save, &t, e);
     int code = run(save, &t);
-    return code != 0 ? code : drop(save, "holdfast_waiter", e);
+    return code != 0 ? code : drop(ctx, e, HF__WAITING);
 }
 
-static int set_entry(const struct save *save, const struct hf__entry *e)
+static int set_entry(void *ctx, const struct hf__entry *e)
 {
+    const struct save *save = ctx;
     bool waits = e->place == HF__WAITING;
     struct hf__my_text t = {0};
 
@@ -125,8 +133,9 @@ static int set_entry(const struct save *save, const struct hf__entry *e)
     return run(save, &t);
 }
 
-static int set_wake(const struct save *save, const struct hf__entry *e)
+static int set_wake(void *ctx, const struct hf__entry *e)
 {
+    const struct save *save = ctx;
     struct hf__my_text t = {0};
 
     hf__my_add(&t, "UPDATE holdfast_waiter SET wake = ");
@@ -135,74 +144,44 @@ static int set_wake(const struct save *save, const struct hf__entry *e)
     return run(save, &t);
 }
 
-static int save_new(const struct save *save, const struct hf__entry *e)
+/* Noted, to be called after the commit. */
+static int call(void *ctx, const char *wake, const struct hf__entry *e, uint64_t generation)
 {
-    if (e->place == HF__GONE)
-        return 0;
-    return e->place == HF__RETIRED ? set_retired(save, e) : add_entry(save, e);
+    const struct save *save = ctx;
+
+    (void)e, (void)generation; /* the call has no payload */
+    hf__my_add(&save->r->calls, "%s,", wake);
+    return 0;
 }
 
-static bool differs(const struct hf__entry *a, const struct hf__entry *b)
+static int set_lock(void *ctx, bool let_in)
 {
-    return a->place != b->place || a->generation != b->generation || a->since_ms != b->since_ms ||
-           a->until_ms != b->until_ms || a->lease_ms != b->lease_ms || a->claimed != b->claimed;
-}
-
-static int save_old(const struct save *save, const struct hf__entry *e)
-{
-    const struct hf__my_row *row = e->who;
-    enum hf__place was = row->was.place;
-
-    if (!differs(e, &row->was))
-        return 0;
-    if (was == HF__RETIRED)
-        return e->place == HF__GONE ? drop(save, "holdfast_retired", e) : set_retired(save, e);
-    if (was == HF__WAITING && (e->place == HF__INSIDE || e->place == HF__LINGERING))
-        return move_inside(save, e);
-    if (e->place != HF__GONE && e->place != HF__RETIRED)
-        return set_entry(save, e);
-    int code = drop(save, was == HF__WAITING ? "holdfast_waiter" : "holdfast_holder", e);
-    return code != 0 || e->place == HF__GONE ? code : set_retired(save, e);
-}
-
-/* Those who were let in and do not learn of it from the answer, and whoever was broken. */
-static void tell(const struct save *save, const struct hf__entry *e)
-{
-    const struct hf__my_row *row = e->who;
-    bool own = hf__ticket_equal(&e->ticket, &save->op->bid->ticket);
-    bool let_in = (e->marks & HF__LET_IN) && !(own && save->op->kind == HF__MY_ATTEMPT);
-
-    if (row != NULL && row->wake[0] != '\0' && (let_in || (own && save->op->kind == HF__MY_BREAK)))
-        hf__my_add(&save->r->calls, "%s,", row->wake);
-}
-
-static int save_lock(const struct save *save)
-{
+    const struct save *save = ctx;
     struct hf__my_text t = {0};
 
+    (void)let_in; /* it was touched in any case */
     hf__my_add(&t,
                "UPDATE holdfast_lock SET generation = %" PRIu64
                ", `before` = touched, touched = '1970-01-01' + INTERVAL %" PRIu64
                " MICROSECOND WHERE name = ",
-               save->r->record.generation, save->r->at.stamp_us);
+               save->r->at_hand.record.generation, save->r->at_hand.at.stamp_us);
     hf__my_add_bytes(&t, save->op->bid->name, save->op->bid->name_len);
     return run(save, &t);
 }
 
-int hf__my_save(struct hf__my_record *r, const struct hf__my_operation *op, hf_error *err)
+int hf__my_save(struct hf__my_record *r, const struct hf__sql_operation *op, hf_error *err)
 {
+    static const struct hf__sql_writer writer = {
+        .add = add_entry,
+        .set = set_entry,
+        .move_inside = move_inside,
+        .drop = drop,
+        .set_retired = set_retired,
+        .set_wake = set_wake,
+        .call = call,
+        .set_lock = set_lock,
+    };
     struct save save = {.r = r, .op = op, .err = err};
-    int code = 0;
 
-    for (size_t i = 0; i < r->record.count && code == 0; i++) {
-        const struct hf__entry *e = &r->record.entries[i];
-        bool own = hf__ticket_equal(&e->ticket, &op->bid->ticket);
-        if (e->marks != 0)
-            code = e->marks & HF__NEW ? save_new(&save, e) : save_old(&save, e);
-        if (code == 0 && own && op->kind == HF__MY_ATTEMPT && e->place == HF__WAITING &&
-            e->who != NULL)
-            code = set_wake(&save, e);
-        tell(&save, e);
-    }
-    return code != 0 ? code : save_lock(&save);
+    return hf__sql_save(&r->at_hand, op, &writer, &save);
 }

@@ -11,46 +11,23 @@
 
 enum { OID_BYTEA_ARRAY = 1001, OID_INT8_ARRAY = 1016 };
 
-static const char *const verdicts[] = {
-    [HF__GRANTED] = "granted",     [HF__QUEUED] = "queued",  [HF__BUSY] = "busy",
-    [HF__WITHDRAWN] = "withdrawn", [HF__FULL] = "full",      [HF__DONE] = "done",
-    [HF__STALE] = "stale",         [HF__GONE_LOST] = "lost",
-};
-
-static int read_verdict(const PGresult *result, int row, int column, struct hf__answer *answer,
-                        hf_error *err)
+static int other_version(hf_error *err)
 {
-    const char *text = PQgetvalue(result, row, column);
-
-    for (size_t i = 0; i < sizeof verdicts / sizeof verdicts[0]; i++) {
-        if (strcmp(verdicts[i], text) == 0) {
-            answer->verdict = (enum hf__verdict)i;
-            return 0;
-        }
-    }
     return hf__fail(err, HF_CORRUPT,
                     "postgres: the functions are of another version; run `holdfast setup`");
 }
 
-/* Columns: verdict, generation, lease, claimed, ask_again, from `first` on. */
+/* The cells of an answer, as many as there are, from column `first` on. */
 static int read_answer(const PGresult *result, int row, int first, struct hf__answer *ret_answer,
                        hf_error *err)
 {
-    struct hf__answer a = {.sent_ns = ret_answer->sent_ns};
-    int r = read_verdict(result, row, first, &a, err);
+    const char *cells[HF__SQL_ANSWER_CELLS] = {0};
 
-    if (r != 0)
-        return r;
-    if (a.verdict == HF__GRANTED || a.verdict == HF__QUEUED) {
-        a.generation = (uint64_t)hf__pg_cell(result, row, first + 1, 0);
-        a.lease_ms = hf__pg_cell(result, row, first + 2, HF__NEVER);
+    for (int i = 0; i < HF__SQL_ANSWER_CELLS && first + i < PQnfields(result); i++) {
+        if (!PQgetisnull(result, row, first + i))
+            cells[i] = PQgetvalue(result, row, first + i);
     }
-    if (a.verdict == HF__GRANTED)
-        a.claimed = hf__pg_cell_flag(result, row, first + 3);
-    if (a.verdict == HF__QUEUED)
-        a.ask_again_ms = hf__pg_cell(result, row, first + 4, HF__NEVER);
-    *ret_answer = a;
-    return 0;
+    return hf__sql_read_answer(cells, ret_answer) ? 0 : other_version(err);
 }
 
 /* With BEGIN and COMMIT around it where the server's default isolation would not do. */
@@ -77,7 +54,7 @@ static int ask(struct hf__pg *s, struct hf__pg_conn *c, const struct hf__pg_quer
     return r;
 }
 
-static int call_attempt(struct hf__pg *s, struct hf__pg_conn *c, const struct hf__pg_operation *op,
+static int call_attempt(struct hf__pg *s, struct hf__pg_conn *c, const struct hf__sql_operation *op,
                         int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
 {
     struct hf__pg_query q = {
@@ -105,25 +82,23 @@ static int call_attempt(struct hf__pg *s, struct hf__pg_conn *c, const struct hf
     int r = ask(s, c, &q, deadline_ns, &result, err);
     if (r == 0)
         r = read_answer(result, 0, 0, ret_answer, err);
-    if (r == 0 && ret_answer->verdict == HF__QUEUED)
-        ret_answer->position = (size_t)hf__pg_cell(result, 0, 5, 0);
     PQclear(result);
     return r;
 }
 
 /* release, withdraw, break: name, ticket and one thing more. */
-static int call_end(struct hf__pg *s, struct hf__pg_conn *c, const struct hf__pg_operation *op,
+static int call_end(struct hf__pg *s, struct hf__pg_conn *c, const struct hf__sql_operation *op,
                     int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
 {
     struct hf__pg_query q = {
-        .sql = op->kind == HF__PG_RELEASE    ? "SELECT verdict FROM holdfast_release($1,$2,$3)"
-               : op->kind == HF__PG_WITHDRAW ? "SELECT verdict FROM holdfast_withdraw($1,$2,$3)"
-                                             : "SELECT verdict FROM holdfast_break($1,$2,$3)"};
+        .sql = op->kind == HF__SQL_RELEASE    ? "SELECT verdict FROM holdfast_release($1,$2,$3)"
+               : op->kind == HF__SQL_WITHDRAW ? "SELECT verdict FROM holdfast_withdraw($1,$2,$3)"
+                                              : "SELECT verdict FROM holdfast_break($1,$2,$3)"};
     PGresult *result = NULL;
 
     hf__pg_bytes(&q, op->bid->name, op->bid->name_len);
     hf__pg_bytes(&q, op->bid->ticket.bits, sizeof op->bid->ticket.bits);
-    if (op->kind == HF__PG_BREAK)
+    if (op->kind == HF__SQL_BREAK)
         hf__pg_flag(&q, op->now);
     else
         hf__pg_number(&q, op->retire_ms);
@@ -155,31 +130,31 @@ struct arrays {
     char *names, *tickets, *generations;
 };
 
-static void fill_arrays(struct arrays *a, const struct hf__renewal *items, size_t count)
+static void fill_arrays(struct arrays *a, struct hf__renewal *const *items, size_t count)
 {
     char *name = a->names, *ticket = a->tickets, *generation = a->generations;
 
     for (size_t i = 0; i < count; i++) {
         *name++ = *ticket++ = i == 0 ? '{' : ',';
-        name = put_hex(name, items[i].name, items[i].name_len);
-        ticket = put_hex(ticket, items[i].ticket.bits, sizeof items[i].ticket.bits);
+        name = put_hex(name, items[i]->name, items[i]->name_len);
+        ticket = put_hex(ticket, items[i]->ticket.bits, sizeof items[i]->ticket.bits);
         generation +=
-            snprintf(generation, 24, "%c%" PRIu64, i == 0 ? '{' : ',', items[i].generation);
+            snprintf(generation, 24, "%c%" PRIu64, i == 0 ? '{' : ',', items[i]->generation);
     }
     memcpy(name, "}", 2);
     memcpy(ticket, "}", 2);
     memcpy(generation, "}", 2);
 }
 
-static int make_arrays(struct arrays *a, const struct hf__renewal *items, size_t count,
+static int make_arrays(struct arrays *a, struct hf__renewal *const *items, size_t count,
                        hf_error *err)
 {
     size_t size = 2;
 
     for (size_t i = 0; i < count; i++)
-        size += 2 * items[i].name_len + 6;
+        size += 2 * items[i]->name_len + 6;
     a->names = malloc(size);
-    a->tickets = malloc(count * (2 * sizeof items[0].ticket.bits + 6) + 2);
+    a->tickets = malloc(count * (2 * sizeof items[0]->ticket.bits + 6) + 2);
     a->generations = malloc(count * 24 + 2);
     if (a->names == NULL || a->tickets == NULL || a->generations == NULL)
         return hf__fail(err, HF_NO_MEMORY, NULL);
@@ -187,22 +162,22 @@ static int make_arrays(struct arrays *a, const struct hf__renewal *items, size_t
     return 0;
 }
 
-static int read_renewals(const PGresult *result, const struct hf__pg_operation *op, hf_error *err)
+static int read_renewals(const PGresult *result, const struct hf__sql_operation *op, hf_error *err)
 {
     if ((size_t)PQntuples(result) != op->count)
-        return hf__fail(err, HF_CORRUPT, "postgres: holdfast_renew is of another version");
+        return other_version(err);
     for (int row = 0; row < PQntuples(result); row++) {
         int64_t item = hf__pg_cell(result, row, 0, 0);
         if (item < 1 || (size_t)item > op->count)
-            return hf__fail(err, HF_CORRUPT, "postgres: holdfast_renew is of another version");
-        int r = read_answer(result, row, 1, &op->items[item - 1].answer, err);
+            return other_version(err);
+        int r = read_answer(result, row, 1, &op->items[item - 1]->answer, err);
         if (r != 0)
             return r;
     }
     return 0;
 }
 
-static int call_renew(struct hf__pg *s, struct hf__pg_conn *c, const struct hf__pg_operation *op,
+static int call_renew(struct hf__pg *s, struct hf__pg_conn *c, const struct hf__sql_operation *op,
                       int64_t deadline_ns, hf_error *err)
 {
     struct hf__pg_query q = {.sql = "SELECT * FROM holdfast_renew($1,$2,$3)"};
@@ -225,12 +200,12 @@ static int call_renew(struct hf__pg *s, struct hf__pg_conn *c, const struct hf__
     return r;
 }
 
-int hf__pg_call(struct hf__pg *s, struct hf__pg_conn *c, const struct hf__pg_operation *op,
+int hf__pg_call(struct hf__pg *s, struct hf__pg_conn *c, const struct hf__sql_operation *op,
                 int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
 {
-    if (op->kind == HF__PG_ATTEMPT)
+    if (op->kind == HF__SQL_ATTEMPT)
         return call_attempt(s, c, op, deadline_ns, ret_answer, err);
-    if (op->kind == HF__PG_RENEW)
+    if (op->kind == HF__SQL_RENEW)
         return call_renew(s, c, op, deadline_ns, err);
     return call_end(s, c, op, deadline_ns, ret_answer, err);
 }

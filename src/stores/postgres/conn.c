@@ -1,6 +1,5 @@
 /* One connection. libpq is used without blocking, so that nothing outlives its deadline; only its
- * look-up of host names blocks. Each server of the list gets its share of the time, so that one
- * that swallows packets does not use up what the next one needs. */
+ * look-up of host names blocks. */
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -24,8 +23,13 @@ static void add(struct parameters *p, const char *keyword, const char *value)
     p->values[p->count++] = value;
 }
 
+static const char *sslmode(enum hf__sql_tls tls)
+{
+    return tls == HF__TLS_OFF ? "disable" : tls == HF__TLS_INSECURE ? "require" : "verify-full";
+}
+
 /* No `options`, and nothing else that a pooler would refuse or a shared connection keep. */
-static void fill_in(const struct hf__pg_settings *set, const struct hf__pg_host *host,
+static void fill_in(const struct hf__pg_settings *set, const struct hf__sql_host *host,
                     struct parameters *p)
 {
     *p = (struct parameters){0};
@@ -37,9 +41,9 @@ static void fill_in(const struct hf__pg_settings *set, const struct hf__pg_host 
     add(p, "dbname", set->database);
     add(p, "application_name", set->application);
     add(p, "client_encoding", "UTF8");
-    add(p, "sslmode", host->sslmode);
+    add(p, "sslmode", sslmode(host->tls));
     /* With an authority at hand libpq would check the chain even where we asked it not to. */
-    add(p, "sslrootcert", strcmp(host->sslmode, "require") == 0 ? "/dev/null/none" : set->tls_ca);
+    add(p, "sslrootcert", host->tls == HF__TLS_INSECURE ? "/dev/null/none" : set->tls_ca);
     add(p, "sslcert", set->tls_cert);
     add(p, "sslkey", set->tls_key);
     add(p, "gssencmode", "disable");
@@ -82,7 +86,7 @@ static void ignore_notice(void *arg, const PGresult *result)
     (void)arg, (void)result;
 }
 
-static int dial_host(struct hf__pg *s, const struct hf__pg_host *host, int64_t deadline_ns,
+static int dial_host(struct hf__pg *s, const struct hf__sql_host *host, int64_t deadline_ns,
                      PGconn **ret_pg, hf_error *err)
 {
     struct parameters p;
@@ -108,40 +112,19 @@ static int dial_host(struct hf__pg *s, const struct hf__pg_host *host, int64_t d
     return 0;
 }
 
-/* Tries each server, beginning with the one that answered last. */
-static int dial_any(struct hf__pg *s, int64_t deadline_ns, PGconn **ret_pg, hf_error *err)
+static int dial(void *owner, size_t host, int64_t deadline_ns, struct hf__pooled **ret_conn,
+                hf_error *err)
 {
-    size_t count = s->set.host_count, first;
-    int r = HF_UNAVAILABLE;
-
-    pthread_mutex_lock(&s->pool.mutex);
-    first = s->pool.best_host;
-    pthread_mutex_unlock(&s->pool.mutex);
-    for (size_t i = 0; i < count; i++) {
-        size_t at = (first + i) % count;
-        int64_t now_ns = hf__now_ns(s->base.host->env);
-        int64_t share_ns = (deadline_ns - now_ns) / (int64_t)(count - i);
-        r = dial_host(s, &s->set.hosts[at], now_ns + share_ns, ret_pg, err);
-        if (r == 0) {
-            pthread_mutex_lock(&s->pool.mutex);
-            s->pool.best_host = at;
-            pthread_mutex_unlock(&s->pool.mutex);
-            return 0;
-        }
-    }
-    return r;
-}
-
-int hf__pg_dial(struct hf__pg *s, int64_t deadline_ns, struct hf__pg_conn **ret_conn, hf_error *err)
-{
+    struct hf__pg *s = owner;
     struct hf__pg_conn *c = calloc(1, sizeof *c);
-    int r = c == NULL ? hf__fail(err, HF_NO_MEMORY, NULL) : dial_any(s, deadline_ns, &c->pg, err);
+    int r = c == NULL ? hf__fail(err, HF_NO_MEMORY, NULL)
+                      : dial_host(s, &s->set.hosts.list[host], deadline_ns, &c->pg, err);
 
     if (r != 0) {
         free(c);
         return r;
     }
-    *ret_conn = c;
+    *ret_conn = &c->pooled;
     return 0;
 }
 
@@ -153,9 +136,54 @@ void hf__pg_hang_up(struct hf__pg_conn *c)
     free(c);
 }
 
-bool hf__pg_is_quiet(struct hf__pg_conn *c)
+static void hang_up(struct hf__pooled *conn)
 {
+    hf__pg_hang_up((struct hf__pg_conn *)conn);
+}
+
+static bool is_quiet(struct hf__pooled *conn)
+{
+    struct hf__pg_conn *c = (struct hf__pg_conn *)conn;
     struct pollfd fd = {.fd = PQsocket(c->pg), .events = POLLIN};
 
     return PQstatus(c->pg) == CONNECTION_OK && poll(&fd, 1, 0) == 0;
+}
+
+const struct hf__pool_type hf__pg_pool_type = {
+    .store = "postgres",
+    .dial = dial,
+    .hang_up = hang_up,
+    .is_quiet = is_quiet,
+};
+
+int hf__pg_dial(struct hf__pg *s, int64_t deadline_ns, struct hf__pg_conn **ret_conn, hf_error *err)
+{
+    struct hf__pooled *conn = NULL;
+    int r = hf__pool_dial(&s->pool, deadline_ns, &conn, err);
+
+    if (r == 0)
+        *ret_conn = (struct hf__pg_conn *)conn;
+    return r;
+}
+
+int hf__pg_borrow(struct hf__pg *s, int64_t deadline_ns, struct hf__pg_conn **ret_conn,
+                  hf_error *err)
+{
+    struct hf__pooled *conn = NULL;
+    int r = hf__pool_take(&s->pool, deadline_ns, &conn, err);
+
+    if (r == 0)
+        *ret_conn = (struct hf__pg_conn *)conn;
+    return r;
+}
+
+void hf__pg_give_back(struct hf__pg *s, struct hf__pg_conn *c)
+{
+    hf__pool_give(&s->pool, &c->pooled,
+                  PQstatus(c->pg) == CONNECTION_OK && PQtransactionStatus(c->pg) == PQTRANS_IDLE);
+}
+
+void hf__pg_hang_up_borrowed(struct hf__pg *s, struct hf__pg_conn *c)
+{
+    hf__pool_give(&s->pool, &c->pooled, false);
 }

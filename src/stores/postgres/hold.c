@@ -46,7 +46,7 @@ int hf__pg_hold_init(struct hf__pg *s, hf_error *err)
     s->held.epoll_fd = -1;
     if (s->set.hold == HF__PG_LEASE)
         return 0;
-    s->set.max_active = s->set.max_held + 4; /* some are needed for looking */
+    s->pool.limits.max_active = s->set.max_held + 4; /* some are needed for looking */
     s->held.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     return s->held.epoll_fd >= 0 ? 0 : hf__fail_errno(err, HF_SYSTEM, "no descriptor to be had");
 }

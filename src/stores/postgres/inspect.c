@@ -14,65 +14,29 @@
     " UNION ALL SELECT " HF__PG_WAITER_COLUMNS WHO " FROM holdfast_waiter WHERE " where \
     ") AS e ORDER BY name, seq"
 
-enum { NAME = HF__PG_COLUMNS, HOST, USER, PROGRAM, PID, NOTE, NOW };
+enum { NAME = HF__SQL_ENTRY_CELLS, HOST, USER, PROGRAM, PID, NOTE, NOW };
 
-/* The first byte string after all that begin with the prefix; 0 if there is none. */
-static size_t next_prefix(const char *prefix, size_t len, char *next)
-{
-    memcpy(next, prefix, len);
-    while (len > 0 && (unsigned char)next[len - 1] == 0xff)
-        len--;
-    if (len > 0)
-        next[len - 1]++;
-    return len;
-}
-
-/* As the doorman would leave it; false if it would be over. */
-static bool settle(struct hf__entry *e, int64_t now_ms)
-{
-    struct hf__record alone = {.entries = e, .count = 1, .capacity = 1};
-
-    if (e->place == HF__WAITING)
-        return e->until_ms > now_ms;
-    hf__doorman_sweep(&alone, (struct hf__moment){.now_ms = now_ms});
-    return e->place == HF__INSIDE || e->place == HF__LINGERING;
-}
-
-static int tell(const PGresult *q, int row, struct hf__entry *e, const struct hf__look *look,
-                hf_error *err)
+static int show(const PGresult *q, int row, const struct hf__look *look, hf_error *err)
 {
     struct hf__who who = {.host = hf__pg_plain(PQgetvalue(q, row, HOST)),
                           .user = hf__pg_plain(PQgetvalue(q, row, USER)),
                           .program = hf__pg_plain(PQgetvalue(q, row, PROGRAM)),
                           .note = hf__pg_plain(PQgetvalue(q, row, NOTE)),
                           .pid = hf__pg_cell(q, row, PID, 0)};
+    const char *cells[HF__SQL_ENTRY_CELLS];
+    struct hf__sql_row entry;
     size_t len = 0;
-    unsigned char *name = PQunescapeBytea((const unsigned char *)PQgetvalue(q, row, NAME), &len);
 
+    hf__pg_cells(q, row, cells);
+    if (!hf__sql_read_row(cells, &entry))
+        return hf__fail(err, HF_CORRUPT, "postgres: a ticket is not 16 bytes long");
+    unsigned char *name = PQunescapeBytea((const unsigned char *)PQgetvalue(q, row, NAME), &len);
     if (name == NULL)
         return hf__fail(err, HF_NO_MEMORY, NULL);
-    e->who = &who;
-    e->marks = 0;
-    int r = look->found(look->ctx, (const char *)name, len, e);
+    int r =
+        hf__sql_show(look, &entry.was, hf__pg_cell(q, row, NOW, 0), (const char *)name, len, &who);
     PQfreemem(name);
     return r;
-}
-
-static int show(const PGresult *q, int row, const struct hf__look *look, hf_error *err)
-{
-    int64_t now_ms = hf__pg_cell(q, row, NOW, 0);
-    struct hf__pg_row entry;
-    struct hf__entry *e = &entry.was;
-    int r = hf__pg_read_entry(q, row, &entry, err);
-
-    if (r != 0 || !settle(e, now_ms))
-        return r;
-    e->since_ms = now_ms - e->since_ms;
-    if (look->older_than_ms > 0 && (e->place != HF__INSIDE || e->since_ms < look->older_than_ms))
-        return 0;
-    if (e->until_ms != HF__NEVER)
-        e->until_ms -= now_ms;
-    return tell(q, row, e, look, err);
 }
 
 static void make_query(const struct hf__look *look, struct hf__pg_query *q, char *next)
@@ -82,7 +46,7 @@ static void make_query(const struct hf__look *look, struct hf__pg_query *q, char
         q->sql = LOOK("name = $1");
         hf__pg_bytes(q, look->name, look->name_len);
     } else if (look->prefix != NULL && look->prefix_len > 0) {
-        size_t len = next_prefix(look->prefix, look->prefix_len, next);
+        size_t len = hf__sql_next_prefix(look->prefix, look->prefix_len, next);
         q->sql = len > 0 ? LOOK("name >= $1 AND name < $2") : LOOK("name >= $1");
         hf__pg_bytes(q, look->prefix, look->prefix_len);
         if (len > 0)

@@ -7,12 +7,6 @@
 
 #include "util/banned.h"
 
-static void free_store(struct hf__pg *s)
-{
-    hf__pg_settings_clear(&s->set);
-    free(s);
-}
-
 int hf__pg_open(const struct hf__url *url, const struct hf__host *host,
                 struct hf__store **ret_store, hf_error *err)
 {
@@ -22,22 +16,19 @@ int hf__pg_open(const struct hf__url *url, const struct hf__host *host,
     if (s == NULL)
         return hf__fail(err, HF_NO_MEMORY, NULL);
     s->base.host = host;
-    r = hf__pg_read_url(url, &s->set, host, err);
-    if (r == 0 && host->env->random(host->env->ctx, &s->dice, sizeof s->dice) != 0)
-        r = hf__fail(err, HF_SYSTEM, "there is no randomness to be had");
-    if (r != 0) {
-        free_store(s);
-        return r;
-    }
-    s->dice |= 1;
+    r = hf__pool_init(&s->pool, &hf__pg_pool_type, s, host->env, err);
+    if (r == 0)
+        r = hf__pg_read_url(url, &s->set, host, err);
+    s->pool.limits = s->set.limits;
+    s->pool.host_count = s->set.hosts.count;
     s->base.type = s->set.hold == HF__PG_LEASE ? &hf_store_type_v1 : &hf__pg_hold_type;
     s->base.capabilities = s->base.type->capabilities;
     if (s->set.hold == HF__PG_LEASE && !s->set.push)
         s->base.capabilities &= ~(uint32_t)HF_CAN_PUSH;
-    hf__pg_pool_init(&s->pool);
-    r = hf__pg_listener_init(s, err);
+    int listener = hf__pg_listener_init(s, r == 0 ? err : NULL);
+    int hold = hf__pg_hold_init(s, r == 0 && listener == 0 ? err : NULL);
     if (r == 0)
-        r = hf__pg_hold_init(s, err);
+        r = listener != 0 ? listener : hold;
     if (r != 0) {
         hf__pg_close(&s->base);
         return r;
@@ -52,6 +43,7 @@ void hf__pg_close(struct hf__store *store)
 
     hf__pg_hold_clear(s);
     hf__pg_listener_clear(s);
-    hf__pg_pool_clear(&s->pool);
-    free_store(s);
+    hf__pool_clear(&s->pool);
+    hf__pg_settings_clear(&s->set);
+    free(s);
 }

@@ -72,19 +72,19 @@ int hf__pg_learn(struct hf__pg *s, struct hf__pg_conn *c, int64_t deadline_ns, h
     return r;
 }
 
-static int apply_plain(struct hf__pg *s, struct hf__pg_conn *c, const struct hf__pg_operation *op,
+static int apply_plain(struct hf__pg *s, struct hf__pg_conn *c, const struct hf__sql_operation *op,
                        int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
 {
     int r = 0;
 
-    if (op->kind != HF__PG_RENEW)
+    if (op->kind != HF__SQL_RENEW)
         return hf__pg_apply(s, c, op, deadline_ns, ret_answer, err);
     for (size_t i = 0; i < op->count && r == 0; i++) {
-        struct hf__renewal *item = &op->items[i];
+        struct hf__renewal *item = op->items[i];
         struct hf__bid bid = {
             .name = item->name, .name_len = item->name_len, .ticket = item->ticket};
-        struct hf__pg_operation one = {
-            .kind = HF__PG_RENEW, .bid = &bid, .generation = item->generation};
+        struct hf__sql_operation one = {
+            .kind = HF__SQL_RENEW, .bid = &bid, .generation = item->generation};
         r = hf__pg_apply(s, c, &one, deadline_ns, &item->answer, err);
         if (r == HF_UNAVAILABLE && i > 0) /* those before it were applied */
             r = hf__fail(err, HF_UNKNOWN, "postgres: some were renewed, then the server failed");
@@ -92,7 +92,7 @@ static int apply_plain(struct hf__pg *s, struct hf__pg_conn *c, const struct hf_
     return r;
 }
 
-static int operate_once(struct hf__pg *s, const struct hf__pg_operation *op, int64_t deadline_ns,
+static int operate_once(struct hf__pg *s, const struct hf__sql_operation *op, int64_t deadline_ns,
                         struct hf__answer *ret_answer, hf_error *err)
 {
     struct hf__pg_conn *c = NULL;
@@ -127,21 +127,21 @@ static bool worth_another(struct hf__pg *s, const hf_error *why, unsigned tries)
     return why->store_code == state_number("40001") || why->store_code == state_number("40P01");
 }
 
-static int operate(struct hf__store *store, struct hf__pg_operation *op, int64_t deadline_ns,
+static int operate(struct hf__store *store, struct hf__sql_operation *op, int64_t deadline_ns,
                    struct hf__answer *ret_answer, hf_error *err)
 {
     struct hf__pg *s = (struct hf__pg *)store;
     hf_error why = {0};
     int r;
 
-    if (op->kind == HF__PG_ATTEMPT)
+    if (op->kind == HF__SQL_ATTEMPT)
         op->wake = hf__pg_channel(s, deadline_ns);
     for (unsigned tries = 0;; tries++) {
         r = operate_once(s, op, deadline_ns, ret_answer, &why);
         if (r == 0 || r == HF_UNKNOWN || !worth_another(s, &why, tries) ||
             hf__now_ns(s->base.host->env) >= deadline_ns)
             break;
-        hf__pg_sleep(s, RETRY_MS << (tries < 5 ? tries : 5));
+        hf__pool_sleep(&s->pool, RETRY_MS << (tries < 5 ? tries : 5));
         why = (hf_error){0};
     }
     if (r != 0 && err != NULL)
@@ -149,36 +149,22 @@ static int operate(struct hf__store *store, struct hf__pg_operation *op, int64_t
     return r;
 }
 
-/* Without somebody to call, asking is all there is; the further behind, the more rarely. */
-static void pace(struct hf__pg *s, const struct hf__pg_operation *op, struct hf__answer *answer)
-{
-    int64_t behind = answer->position > 8   ? 8
-                     : answer->position < 1 ? 1
-                                            : (int64_t)answer->position;
-    int64_t most_ms = s->set.poll_ms * behind;
-
-    if (answer->verdict != HF__QUEUED || op->wake != NULL)
-        return;
-    most_ms = most_ms * 3 / 4 + (int64_t)hf__pg_dice(s, (uint64_t)most_ms / 2 + 1);
-    if (answer->ask_again_ms > most_ms)
-        answer->ask_again_ms = most_ms;
-}
-
 static int attempt(struct hf__store *store, const struct hf__bid *bid, int64_t deadline_ns,
                    struct hf__answer *ret_answer, hf_error *err)
 {
-    struct hf__pg_operation op = {.kind = HF__PG_ATTEMPT, .bid = bid};
+    struct hf__pg *s = (struct hf__pg *)store;
+    struct hf__sql_operation op = {.kind = HF__SQL_ATTEMPT, .bid = bid};
     int r = operate(store, &op, deadline_ns, ret_answer, err);
 
     if (r == 0)
-        pace((struct hf__pg *)store, &op, ret_answer);
+        hf__sql_pace(&s->pool, op.wake != NULL, s->set.poll_ms, 0, ret_answer);
     return r;
 }
 
 static int withdraw(struct hf__store *store, const struct hf__bid *bid, int64_t retire_ms,
                     int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
 {
-    struct hf__pg_operation op = {.kind = HF__PG_WITHDRAW, .bid = bid, .retire_ms = retire_ms};
+    struct hf__sql_operation op = {.kind = HF__SQL_WITHDRAW, .bid = bid, .retire_ms = retire_ms};
 
     return operate(store, &op, deadline_ns, ret_answer, err);
 }
@@ -186,7 +172,7 @@ static int withdraw(struct hf__store *store, const struct hf__bid *bid, int64_t 
 static int release(struct hf__store *store, const struct hf__bid *bid, int64_t retire_ms,
                    int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
 {
-    struct hf__pg_operation op = {.kind = HF__PG_RELEASE, .bid = bid, .retire_ms = retire_ms};
+    struct hf__sql_operation op = {.kind = HF__SQL_RELEASE, .bid = bid, .retire_ms = retire_ms};
 
     return operate(store, &op, deadline_ns, ret_answer, err);
 }
@@ -194,15 +180,22 @@ static int release(struct hf__store *store, const struct hf__bid *bid, int64_t r
 static int renew(struct hf__store *store, struct hf__renewal *items, size_t count,
                  int64_t deadline_ns, hf_error *err)
 {
-    struct hf__pg_operation op = {.kind = HF__PG_RENEW, .items = items, .count = count};
+    struct hf__sql_operation op = {
+        .kind = HF__SQL_RENEW, .items = hf__sql_in_order(items, count), .count = count};
+    int r = 0;
 
-    return count == 0 ? 0 : operate(store, &op, deadline_ns, NULL, err);
+    if (op.items == NULL)
+        r = hf__fail(err, HF_NO_MEMORY, NULL);
+    else if (count > 0)
+        r = operate(store, &op, deadline_ns, NULL, err);
+    free(op.items);
+    return r;
 }
 
 static int break_ticket(struct hf__store *store, const struct hf__bid *bid, bool now,
                         int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
 {
-    struct hf__pg_operation op = {.kind = HF__PG_BREAK, .bid = bid, .now = now};
+    struct hf__sql_operation op = {.kind = HF__SQL_BREAK, .bid = bid, .now = now};
 
     return operate(store, &op, deadline_ns, ret_answer, err);
 }

@@ -7,12 +7,12 @@
 #include <libpq-fe.h>
 #include <pthread.h>
 
-#include "stores/store.h"
+#include "sql/record.h"
+#include "sql/url.h"
 
-#define HF__PG_SCHEMA    1  /* the version this code speaks */
-#define HF__PG_HOSTS_MAX 16 /* servers in a URL */
-#define HF__PG_VALUES    24 /* parameters of a question */
-#define HF__PG_CHANNEL   48
+#define HF__PG_SCHEMA  1  /* the version this code speaks */
+#define HF__PG_VALUES  24 /* parameters of a question */
+#define HF__PG_CHANNEL 48
 
 extern const char hf__pg_ddl[]; /* schema.sql, rules.sql, operations.sql */
 extern const char hf__pg_schema_sql[], hf__pg_routines_sql[];
@@ -21,31 +21,19 @@ extern const struct hf__option hf__pg_options[];
 enum hf__pg_hold { HF__PG_LEASE, HF__PG_SESSION, HF__PG_ADVISORY };
 
 struct hf__pg_settings {
-    struct hf__pg_host {
-        char *host, *port; /* a host that begins with '/' is the directory of a socket */
-        const char *sslmode;
-    } hosts[HF__PG_HOSTS_MAX];
-    size_t host_count;
+    struct hf__sql_hosts hosts;
     char *user, *password, *passfile, *database, *application;
     char *tls_ca, *tls_cert, *tls_key;
     enum hf__pg_hold hold;
     bool push;
-    int64_t max_active, max_idle, max_held, idle_timeout_ms, poll_ms, retain_ms;
+    struct hf__pool_limits limits;
+    int64_t max_held, poll_ms, retain_ms;
 };
 
 struct hf__pg_conn {
+    struct hf__pooled pooled;
     PGconn *pg;
-    struct hf__pg_conn *next;
-    int64_t idle_since_ns;
     bool ready_to_hold; /* its session was set up for hold.c */
-};
-
-struct hf__pg_pool {
-    pthread_mutex_t mutex;
-    pthread_cond_t free_one;
-    struct hf__pg_conn *idle;
-    int64_t active, idle_count;
-    size_t best_host; /* the one that answered last */
 };
 
 /* How operations are done: learnt from the first answer. */
@@ -66,11 +54,10 @@ struct hf__pg_held;
 struct hf__pg {
     struct hf__store base;
     struct hf__pg_settings set;
-    struct hf__pg_pool pool;
+    struct hf__pool pool;
     struct hf__pg_listener listener;
     _Atomic(enum hf__pg_way) way;
     atomic_bool begin_first; /* the server's default is not READ COMMITTED */
-    uint64_t dice;           /* for jitter only; guarded by the pool's mutex */
     struct {
         pthread_mutex_t mutex;
         struct hf__pg_held *first;
@@ -90,13 +77,19 @@ void hf__pg_settings_clear(struct hf__pg_settings *set);
 
 /* conn.c: one connection --------------------------------------------------- */
 
-/* Connects to the first server that takes writes. HF_UNAVAILABLE, HF_DENIED, HF_NO_MEMORY. */
+extern const struct hf__pool_type hf__pg_pool_type;
+
+/* Connects to the first server that takes writes; not one of the pool's. HF_UNAVAILABLE,
+ * HF_DENIED, HF_NO_MEMORY. */
 int hf__pg_dial(struct hf__pg *s, int64_t deadline_ns, struct hf__pg_conn **ret_conn,
                 hf_error *err);
 void hf__pg_hang_up(struct hf__pg_conn *c); /* NULL is fine */
 
-/* Whether the server has neither hung up nor said anything. */
-bool hf__pg_is_quiet(struct hf__pg_conn *c);
+/* One of the pool's. What was left in the middle of something is not lent again. */
+int hf__pg_borrow(struct hf__pg *s, int64_t deadline_ns, struct hf__pg_conn **ret_conn,
+                  hf_error *err);
+void hf__pg_give_back(struct hf__pg *s, struct hf__pg_conn *c);
+void hf__pg_hang_up_borrowed(struct hf__pg *s, struct hf__pg_conn *c); /* not to be lent again */
 
 /* Waits for the socket: 1 it is ready, 0 the deadline has come. */
 int hf__pg_wait(struct hf__pg *s, PGconn *pg, short events, int64_t deadline_ns);
@@ -140,64 +133,31 @@ bool hf__pg_state_is(const PGresult *result, const char *state);
 int64_t hf__pg_cell(const PGresult *result, int row, int column, int64_t null);
 bool hf__pg_cell_flag(const PGresult *result, int row, int column);
 
-/* pool.c ------------------------------------------------------------------- */
-void hf__pg_pool_init(struct hf__pg_pool *pool);
-void hf__pg_pool_clear(struct hf__pg_pool *pool);
-int hf__pg_borrow(struct hf__pg *s, int64_t deadline_ns, struct hf__pg_conn **ret_conn,
-                  hf_error *err);
-void hf__pg_give_back(struct hf__pg *s, struct hf__pg_conn *c);
-void hf__pg_hang_up_borrowed(struct hf__pg *s, struct hf__pg_conn *c); /* not to be lent again */
-
-/* A number below `below`, for jitter. */
-uint64_t hf__pg_dice(struct hf__pg *s, uint64_t below);
-void hf__pg_sleep(struct hf__pg *s, int64_t ms);
-
 /* call.c: operations through the routines ---------------------------------- */
 
-enum hf__pg_kind { HF__PG_ATTEMPT, HF__PG_WITHDRAW, HF__PG_RELEASE, HF__PG_RENEW, HF__PG_BREAK };
-
-struct hf__pg_operation {
-    enum hf__pg_kind kind;
-    const struct hf__bid *bid;
-    int64_t retire_ms;         /* WITHDRAW, RELEASE */
-    uint64_t generation;       /* RENEW by plain statements */
-    bool now;                  /* BREAK */
-    struct hf__renewal *items; /* RENEW */
-    size_t count;
-    const char *wake; /* where its client can be called; NULL: nowhere */
-};
-
-int hf__pg_call(struct hf__pg *s, struct hf__pg_conn *c, const struct hf__pg_operation *op,
+int hf__pg_call(struct hf__pg *s, struct hf__pg_conn *c, const struct hf__sql_operation *op,
                 int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err);
 
 /* record.c, save.c: operations by plain statements ------------------------- */
-
-struct hf__pg_row {
-    int64_t seq;
-    struct hf__entry was;
-    char wake[HF__PG_CHANNEL]; /* "": none */
-};
 
 struct hf__pg_record {
     struct hf__pg *s;
     struct hf__pg_conn *c;
     int64_t deadline_ns;
-    struct hf__record record;
-    struct hf__pg_row *rows;
-    struct hf__moment at;
+    struct hf__sql_record at_hand;
 };
 
 /* Applies the operation in one transaction. */
-int hf__pg_apply(struct hf__pg *s, struct hf__pg_conn *c, const struct hf__pg_operation *op,
+int hf__pg_apply(struct hf__pg *s, struct hf__pg_conn *c, const struct hf__sql_operation *op,
                  int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err);
 
 /* Locks the row of the name and fills in the record. */
 int hf__pg_load(struct hf__pg_record *r, const struct hf__bid *bid, hf_error *err);
 
 /* Writes what the doorman has marked, and calls those who were let in. */
-int hf__pg_save(struct hf__pg_record *r, const struct hf__pg_operation *op, hf_error *err);
+int hf__pg_save(struct hf__pg_record *r, const struct hf__sql_operation *op, hf_error *err);
 
-/* The columns of an entry, as SQL for a holder and for a waiter; and how they are read. */
+/* The cells of an entry, as SQL for a holder and for a waiter; and how they are read. */
 #define HF__PG_HOLDER_COLUMNS                                                             \
     "seq, ticket, CASE WHEN lingering THEN 3 ELSE 2 END, shared, room, generation, ttl, " \
     "delay, retire, (extract(epoch FROM since) * 1000)::bigint, CASE WHEN until < "       \
@@ -205,8 +165,7 @@ int hf__pg_save(struct hf__pg_record *r, const struct hf__pg_operation *op, hf_e
 #define HF__PG_WAITER_COLUMNS                                                          \
     "seq, ticket, 1, shared, room, 0, ttl, delay, retire, (extract(epoch FROM since) " \
     "* 1000)::bigint, (extract(epoch FROM until) * 1000)::bigint, lease, false, wake"
-#define HF__PG_COLUMNS 14
-int hf__pg_read_entry(const PGresult *result, int row, struct hf__pg_row *ret_row, hf_error *err);
+void hf__pg_cells(const PGresult *result, int row, const char *cells[HF__SQL_ENTRY_CELLS]);
 
 /* listen.c ----------------------------------------------------------------- */
 int hf__pg_listener_init(struct hf__pg *s, hf_error *err);

@@ -40,7 +40,7 @@
 
 struct save {
     struct hf__pg_record *r;
-    const struct hf__pg_operation *op;
+    const struct hf__sql_operation *op;
     hf_error *err;
 };
 
@@ -64,15 +64,22 @@ static struct hf__pg_query about(const struct save *save, const char *sql,
     return q;
 }
 
-static int drop(const struct save *save, const char *sql, const struct hf__entry *e)
+static int drop(void *ctx, const struct hf__entry *e, enum hf__place from)
 {
-    struct hf__pg_query q = about(save, sql, e);
+    const struct save *save = ctx;
+    struct hf__pg_query q =
+        about(save,
+              from == HF__RETIRED   ? "DELETE FROM holdfast_retired WHERE name = $1 AND ticket = $2"
+              : from == HF__WAITING ? "DELETE FROM holdfast_waiter WHERE name = $1 AND ticket = $2"
+                                    : "DELETE FROM holdfast_holder WHERE name = $1 AND ticket = $2",
+              e);
 
     return run(save, &q);
 }
 
-static int set_retired(const struct save *save, const struct hf__entry *e)
+static int set_retired(void *ctx, const struct hf__entry *e)
 {
+    const struct save *save = ctx;
     struct hf__pg_query q = about(save, SET_RETIRED, e);
 
     hf__pg_number(&q, e->until_ms);
@@ -80,8 +87,9 @@ static int set_retired(const struct save *save, const struct hf__entry *e)
     return run(save, &q);
 }
 
-static int add_entry(const struct save *save, const struct hf__entry *e)
+static int add_entry(void *ctx, const struct hf__entry *e)
 {
+    const struct save *save = ctx;
     bool inside = e->place == HF__INSIDE;
     struct hf__pg_query q = about(save, inside ? ADD_HOLDER : ADD_WAITER, e);
     const struct hf__who *from = save->op->bid->who;
@@ -109,8 +117,9 @@ static int add_entry(const struct save *save, const struct hf__entry *e)
     return run(save, &q);
 }
 
-static int move_inside(const struct save *save, const struct hf__entry *e)
+static int move_inside(void *ctx, const struct hf__entry *e)
 {
+    const struct save *save = ctx;
     struct hf__pg_query q = about(save, MOVE_INSIDE, e);
 
     hf__pg_number(&q, (int64_t)e->generation);
@@ -121,8 +130,9 @@ static int move_inside(const struct save *save, const struct hf__entry *e)
     return run(save, &q);
 }
 
-static int set_entry(const struct save *save, const struct hf__entry *e)
+static int set_entry(void *ctx, const struct hf__entry *e)
 {
+    const struct save *save = ctx;
     bool waits = e->place == HF__WAITING;
     struct hf__pg_query q = about(save, waits ? SET_WAITER : SET_HOLDER, e);
 
@@ -135,44 +145,7 @@ static int set_entry(const struct save *save, const struct hf__entry *e)
     return run(save, &q);
 }
 
-static int save_new(const struct save *save, const struct hf__entry *e)
-{
-    if (e->place == HF__GONE)
-        return 0;
-    return e->place == HF__RETIRED ? set_retired(save, e) : add_entry(save, e);
-}
-
-static bool differs(const struct hf__entry *a, const struct hf__entry *b)
-{
-    return a->place != b->place || a->generation != b->generation || a->since_ms != b->since_ms ||
-           a->until_ms != b->until_ms || a->lease_ms != b->lease_ms || a->claimed != b->claimed;
-}
-
-static int save_old(const struct save *save, const struct hf__entry *e)
-{
-    const struct hf__pg_row *row = e->who;
-    enum hf__place was = row->was.place;
-
-    if (!differs(e, &row->was))
-        return 0;
-    if (was == HF__RETIRED)
-        return e->place == HF__GONE
-                   ? drop(save, "DELETE FROM holdfast_retired WHERE name = $1 AND ticket = $2", e)
-                   : set_retired(save, e);
-    if (was == HF__WAITING && (e->place == HF__INSIDE || e->place == HF__LINGERING))
-        return move_inside(save, e);
-    if (e->place != HF__GONE && e->place != HF__RETIRED)
-        return set_entry(save, e);
-    int code =
-        drop(save,
-             was == HF__WAITING ? "DELETE FROM holdfast_waiter WHERE name = $1 AND ticket = $2"
-                                : "DELETE FROM holdfast_holder WHERE name = $1 AND ticket = $2",
-             e);
-    return code != 0 || e->place == HF__GONE ? code : set_retired(save, e);
-}
-
-static int call(const struct save *save, const char *channel, const struct hf__entry *e,
-                uint64_t generation)
+static int call(void *ctx, const char *channel, const struct hf__entry *e, uint64_t generation)
 {
     struct hf__pg_query q = {.sql = "SELECT pg_notify($1, $2)"};
     char payload[64], ticket[HF_TICKET_SIZE];
@@ -181,56 +154,43 @@ static int call(const struct save *save, const char *channel, const struct hf__e
     snprintf(payload, sizeof payload, "%s %" PRIu64, ticket, generation);
     hf__pg_text(&q, channel);
     hf__pg_text(&q, payload);
+    return run(ctx, &q);
+}
+
+static int set_wake(void *ctx, const struct hf__entry *e)
+{
+    const struct save *save = ctx;
+    struct hf__pg_query q = about(save, SET_WAKE, e);
+
+    hf__pg_text(&q, save->op->wake);
     return run(save, &q);
 }
 
-/* Those who were let in and do not learn of it from the answer, and whoever was broken. */
-static int tell(const struct save *save, const struct hf__entry *e)
+static int set_lock(void *ctx, bool let_in)
 {
-    const struct hf__pg_row *row = e->who;
-    bool own = hf__ticket_equal(&e->ticket, &save->op->bid->ticket);
-
-    if (row == NULL || row->wake[0] == '\0')
-        return 0;
-    if ((e->marks & HF__LET_IN) && !(own && save->op->kind == HF__PG_ATTEMPT))
-        return call(save, row->wake, e, e->generation);
-    if (own && save->op->kind == HF__PG_BREAK)
-        return call(save, row->wake, e, 0);
-    return 0;
-}
-
-static int save_entry(const struct save *save, const struct hf__entry *e)
-{
-    bool own = hf__ticket_equal(&e->ticket, &save->op->bid->ticket);
-    int code = e->marks & HF__NEW ? save_new(save, e) : save_old(save, e);
-
-    if (code == 0)
-        code = tell(save, e);
-    if (code == 0 && own && save->op->kind == HF__PG_ATTEMPT && e->place == HF__WAITING &&
-        !(e->marks & HF__NEW)) {
-        struct hf__pg_query q = about(save, SET_WAKE, e);
-        hf__pg_text(&q, save->op->wake);
-        code = run(save, &q);
-    }
-    return code;
-}
-
-int hf__pg_save(struct hf__pg_record *r, const struct hf__pg_operation *op, hf_error *err)
-{
-    struct save save = {.r = r, .op = op, .err = err};
-    uint64_t before = 0;
-    int code = 0;
-
-    for (size_t i = 0; i < r->record.count && code == 0; i++) {
-        if (r->record.entries[i].marks != 0)
-            code = save_entry(&save, &r->record.entries[i]);
-        if (r->record.entries[i].marks & HF__LET_IN)
-            before = r->record.generation;
-    }
-    if (code != 0 || before == 0)
-        return code;
+    const struct save *save = ctx;
     struct hf__pg_query q = {.sql = "UPDATE holdfast_lock SET generation = $2 WHERE name = $1"};
-    hf__pg_bytes(&q, op->bid->name, op->bid->name_len);
-    hf__pg_number(&q, (int64_t)r->record.generation);
-    return run(&save, &q);
+
+    if (!let_in)
+        return 0;
+    hf__pg_bytes(&q, save->op->bid->name, save->op->bid->name_len);
+    hf__pg_number(&q, (int64_t)save->r->at_hand.record.generation);
+    return run(save, &q);
+}
+
+int hf__pg_save(struct hf__pg_record *r, const struct hf__sql_operation *op, hf_error *err)
+{
+    static const struct hf__sql_writer writer = {
+        .add = add_entry,
+        .set = set_entry,
+        .move_inside = move_inside,
+        .drop = drop,
+        .set_retired = set_retired,
+        .set_wake = set_wake,
+        .call = call,
+        .set_lock = set_lock,
+    };
+    struct save save = {.r = r, .op = op, .err = err};
+
+    return hf__sql_save(&r->at_hand, op, &writer, &save);
 }

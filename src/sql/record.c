@@ -1,0 +1,213 @@
+/* See record.h: answers, reading and showing. Writing is in save.c. */
+#include "sql/record.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "util/banned.h"
+
+static int by_name(const void *a, const void *b)
+{
+    const struct hf__renewal *x = *(struct hf__renewal *const *)a;
+    const struct hf__renewal *y = *(struct hf__renewal *const *)b;
+    int order = memcmp(x->name, y->name, x->name_len < y->name_len ? x->name_len : y->name_len);
+
+    return order != 0 ? order : (x->name_len > y->name_len) - (x->name_len < y->name_len);
+}
+
+struct hf__renewal **hf__sql_in_order(struct hf__renewal *items, size_t count)
+{
+    struct hf__renewal **order = calloc(count + 1, sizeof(struct hf__renewal *));
+
+    for (size_t i = 0; order != NULL && i < count; i++)
+        order[i] = &items[i];
+    if (order != NULL)
+        qsort(order, count, sizeof(struct hf__renewal *), by_name);
+    return order;
+}
+
+int64_t hf__sql_integer(const char *cell, int64_t null)
+{
+    return cell == NULL ? null : strtoll(cell, NULL, 10);
+}
+
+bool hf__sql_flag(const char *cell)
+{
+    return cell != NULL && (cell[0] == 't' || hf__sql_integer(cell, 0) != 0);
+}
+
+/* Answers ------------------------------------------------------------------ */
+
+static bool read_verdict(const char *text, enum hf__verdict *ret_verdict)
+{
+    static const char *const verdicts[] = {
+        [HF__GRANTED] = "granted",     [HF__QUEUED] = "queued",  [HF__BUSY] = "busy",
+        [HF__WITHDRAWN] = "withdrawn", [HF__FULL] = "full",      [HF__DONE] = "done",
+        [HF__STALE] = "stale",         [HF__GONE_LOST] = "lost",
+    };
+
+    for (size_t i = 0; text != NULL && i < sizeof verdicts / sizeof verdicts[0]; i++) {
+        if (strcmp(verdicts[i], text) == 0) {
+            *ret_verdict = (enum hf__verdict)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+bool hf__sql_read_answer(const char *const cells[HF__SQL_ANSWER_CELLS],
+                         struct hf__answer *ret_answer)
+{
+    struct hf__answer a = {.sent_ns = ret_answer->sent_ns};
+
+    if (!read_verdict(cells[HF__SQL_VERDICT], &a.verdict))
+        return false;
+    if (a.verdict == HF__GRANTED || a.verdict == HF__QUEUED) {
+        a.generation = (uint64_t)hf__sql_integer(cells[HF__SQL_GENERATION], 0);
+        a.lease_ms = hf__sql_integer(cells[HF__SQL_LEASE], HF__NEVER);
+    }
+    if (a.verdict == HF__GRANTED)
+        a.claimed = hf__sql_flag(cells[HF__SQL_CLAIMED]);
+    if (a.verdict == HF__QUEUED) {
+        a.position = (size_t)hf__sql_integer(cells[HF__SQL_PLACE], 0);
+        a.ask_again_ms = hf__sql_integer(cells[HF__SQL_ASK_AGAIN], HF__NEVER);
+    }
+    *ret_answer = a;
+    return true;
+}
+
+void hf__sql_pace(struct hf__pool *pool, bool called, int64_t poll_ms, int64_t recheck_ms,
+                  struct hf__answer *answer)
+{
+    int64_t behind = answer->position > 8   ? 8
+                     : answer->position < 1 ? 1
+                                            : (int64_t)answer->position;
+    int64_t most_ms = called ? recheck_ms : poll_ms * behind;
+
+    if (answer->verdict != HF__QUEUED || most_ms == 0 || (called && behind > 1))
+        return;
+    most_ms = most_ms * 3 / 4 + (int64_t)hf__pool_dice(pool, (uint64_t)most_ms / 2 + 1);
+    if (answer->ask_again_ms > most_ms)
+        answer->ask_again_ms = most_ms;
+}
+
+/* Reading ------------------------------------------------------------------ */
+
+static bool read_ticket(const char *hex, struct hf__ticket *ret_ticket)
+{
+    if (hex == NULL)
+        return false;
+    return hf__ticket_parse(strncmp(hex, "\\x", 2) == 0 ? hex + 2 : hex, ret_ticket);
+}
+
+bool hf__sql_read_row(const char *const cells[HF__SQL_ENTRY_CELLS], struct hf__sql_row *ret_row)
+{
+    struct hf__sql_row r = {0};
+    struct hf__entry *e = &r.was;
+    const char *wake = cells[HF__SQL_WAKE_AT];
+
+    if (!read_ticket(cells[HF__SQL_TICKET], &e->ticket))
+        return false;
+    e->place = (enum hf__place)hf__sql_integer(cells[HF__SQL_KIND], 0);
+    e->mode = hf__sql_flag(cells[HF__SQL_SHARED]) ? HF_SHARED : HF_EXCLUSIVE;
+    e->limit = (uint32_t)hf__sql_integer(cells[HF__SQL_ROOM], 0);
+    e->generation = (uint64_t)hf__sql_integer(cells[HF__SQL_ENTRY_GENERATION], 0);
+    e->ttl_ms = hf__sql_integer(cells[HF__SQL_TTL], 0);
+    e->lock_delay_ms = hf__sql_integer(cells[HF__SQL_DELAY], 0);
+    e->retire_ms = hf__sql_integer(cells[HF__SQL_RETIRE], 0);
+    e->since_ms = hf__sql_integer(cells[HF__SQL_SINCE], 0);
+    e->until_ms = hf__sql_integer(cells[HF__SQL_UNTIL], HF__NEVER);
+    e->lease_ms = hf__sql_integer(cells[HF__SQL_ENTRY_LEASE], HF__NEVER);
+    e->claimed = hf__sql_flag(cells[HF__SQL_ENTRY_CLAIMED]);
+    snprintf(r.wake, sizeof r.wake, "%s", wake != NULL ? wake : "");
+    *ret_row = r;
+    return true;
+}
+
+int hf__sql_record_init(struct hf__sql_record *r, size_t count, hf_error *err)
+{
+    r->record.capacity = count + 2;
+    r->record.entries = calloc(r->record.capacity, sizeof *r->record.entries);
+    r->rows = calloc(r->record.capacity, sizeof *r->rows);
+    if (r->record.entries == NULL || r->rows == NULL)
+        return hf__fail(err, HF_NO_MEMORY, NULL);
+    return 0;
+}
+
+bool hf__sql_record_add(struct hf__sql_record *r, const char *const cells[HF__SQL_ENTRY_CELLS])
+{
+    struct hf__sql_row *row = &r->rows[r->record.count];
+    struct hf__entry *e = &r->record.entries[r->record.count];
+
+    if (!hf__sql_read_row(cells, row))
+        return false;
+    *e = row->was;
+    e->who = row;
+    r->record.count++;
+    return true;
+}
+
+void hf__sql_record_clear(struct hf__sql_record *r)
+{
+    free(r->record.entries);
+    free(r->rows);
+}
+
+struct hf__answer hf__sql_decide(struct hf__sql_record *r, const struct hf__sql_operation *op)
+{
+    switch (op->kind) {
+    case HF__SQL_ATTEMPT:
+        return hf__doorman_attempt(&r->record, op->bid, NULL, r->at);
+    case HF__SQL_WITHDRAW:
+        return hf__doorman_withdraw(&r->record, &op->bid->ticket, op->retire_ms, r->at);
+    case HF__SQL_RELEASE:
+        return hf__doorman_release(&r->record, &op->bid->ticket, op->retire_ms, r->at);
+    case HF__SQL_RENEW:
+        return hf__doorman_renew(&r->record, &op->bid->ticket, op->generation, r->at);
+    default:
+        return hf__doorman_break(&r->record, &op->bid->ticket, op->now, r->at);
+    }
+}
+
+int hf__sql_not_applied(int code, hf_error *err)
+{
+    return code == HF_UNKNOWN ? hf__wrap(err, HF_UNAVAILABLE, "not committed") : code;
+}
+
+/* Showing ------------------------------------------------------------------ */
+
+size_t hf__sql_next_prefix(const char *prefix, size_t len, char next[HF_NAME_MAX])
+{
+    memcpy(next, prefix, len);
+    while (len > 0 && (unsigned char)next[len - 1] == 0xff)
+        len--;
+    if (len > 0)
+        next[len - 1]++;
+    return len;
+}
+
+/* As the doorman would leave it; false if it would be over. */
+static bool settle(struct hf__entry *e, int64_t now_ms)
+{
+    struct hf__record alone = {.entries = e, .count = 1, .capacity = 1};
+
+    if (e->place == HF__WAITING)
+        return e->until_ms > now_ms;
+    hf__doorman_sweep(&alone, (struct hf__moment){.now_ms = now_ms});
+    return e->place == HF__INSIDE || e->place == HF__LINGERING;
+}
+
+int hf__sql_show(const struct hf__look *look, struct hf__entry *e, int64_t now_ms, const char *name,
+                 size_t name_len, struct hf__who *who)
+{
+    if (!settle(e, now_ms))
+        return 0;
+    e->since_ms = now_ms - e->since_ms;
+    if (look->older_than_ms > 0 && (e->place != HF__INSIDE || e->since_ms < look->older_than_ms))
+        return 0;
+    if (e->until_ms != HF__NEVER)
+        e->until_ms -= now_ms;
+    e->who = who;
+    e->marks = 0;
+    return look->found(look->ctx, name, name_len, e);
+}

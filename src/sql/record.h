@@ -1,0 +1,136 @@
+/* A doorman record in rows: how it is read, changed by the doorman, written back and shown.
+ *
+ * For stores whose tables are holdfast_lock, holdfast_holder, holdfast_waiter and holdfast_retired.
+ * The store locks the lock's row, reads the others into a record, lets the doorman decide, and
+ * writes what changed, all in one transaction; the statements are the store's own. */
+#ifndef HF_SQL_RECORD_H
+#define HF_SQL_RECORD_H
+
+#include "net/pool.h"
+#include "stores/store.h"
+
+#define HF__SQL_WAKE 64 /* bytes: where a waiter's client can be called */
+
+enum hf__sql_kind {
+    HF__SQL_ATTEMPT,
+    HF__SQL_WITHDRAW,
+    HF__SQL_RELEASE,
+    HF__SQL_RENEW,
+    HF__SQL_BREAK
+};
+
+struct hf__sql_operation {
+    enum hf__sql_kind kind;
+    const struct hf__bid *bid;  /* RENEW by routines: NULL */
+    int64_t retire_ms;          /* WITHDRAW, RELEASE */
+    uint64_t generation;        /* RENEW by plain statements */
+    bool now;                   /* BREAK */
+    struct hf__renewal **items; /* RENEW: in the order of their names */
+    size_t count;
+    const char *wake; /* ATTEMPT: where its client can be called; NULL: nowhere */
+};
+
+/* The items in the order of their names, so that two clients cannot wait for each other. For the
+ * caller to free; NULL: no memory. */
+struct hf__renewal **hf__sql_in_order(struct hf__renewal *items, size_t count);
+
+/* Answers ------------------------------------------------------------------ */
+
+/* The cells of an answer, as text; NULL is null. */
+enum {
+    HF__SQL_VERDICT,
+    HF__SQL_GENERATION,
+    HF__SQL_LEASE,
+    HF__SQL_CLAIMED,
+    HF__SQL_ASK_AGAIN,
+    HF__SQL_PLACE,
+    HF__SQL_ANSWER_CELLS
+};
+
+/* Keeps sent_ns. False: this is no answer, the routines are of another version. */
+bool hf__sql_read_answer(const char *const cells[HF__SQL_ANSWER_CELLS],
+                         struct hf__answer *ret_answer);
+
+/* When a queued bid should ask again. Whoever is not called asks every poll_ms, the further behind
+ * the more rarely; the first one that is called asks every recheck_ms (0: never). */
+void hf__sql_pace(struct hf__pool *pool, bool called, int64_t poll_ms, int64_t recheck_ms,
+                  struct hf__answer *answer);
+
+int64_t hf__sql_integer(const char *cell, int64_t null);
+bool hf__sql_flag(const char *cell); /* 1 or t */
+
+/* Reading ------------------------------------------------------------------ */
+
+/* The cells of an entry; instants are milliseconds since 1970. */
+enum {
+    HF__SQL_SEQ,
+    HF__SQL_TICKET, /* hex, with or without \x before it */
+    HF__SQL_KIND,   /* enum hf__place */
+    HF__SQL_SHARED,
+    HF__SQL_ROOM,
+    HF__SQL_ENTRY_GENERATION,
+    HF__SQL_TTL,
+    HF__SQL_DELAY,
+    HF__SQL_RETIRE,
+    HF__SQL_SINCE,
+    HF__SQL_UNTIL, /* null: never */
+    HF__SQL_ENTRY_LEASE,
+    HF__SQL_ENTRY_CLAIMED,
+    HF__SQL_WAKE_AT,
+    HF__SQL_ENTRY_CELLS
+};
+
+struct hf__sql_row {
+    struct hf__entry was;
+    char wake[HF__SQL_WAKE]; /* "": nowhere */
+};
+
+/* False: the ticket is not 16 bytes long. */
+bool hf__sql_read_row(const char *const cells[HF__SQL_ENTRY_CELLS], struct hf__sql_row *ret_row);
+
+struct hf__sql_record {
+    struct hf__record record;
+    struct hf__sql_row *rows; /* an entry that was loaded points to its row by `who` */
+    struct hf__moment at;
+};
+
+/* Room for `count` rows and what the doorman adds. HF_NO_MEMORY. */
+int hf__sql_record_init(struct hf__sql_record *r, size_t count, hf_error *err);
+bool hf__sql_record_add(struct hf__sql_record *r, const char *const cells[HF__SQL_ENTRY_CELLS]);
+void hf__sql_record_clear(struct hf__sql_record *r);
+
+/* The doorman's answer to the operation. */
+struct hf__answer hf__sql_decide(struct hf__sql_record *r, const struct hf__sql_operation *op);
+
+/* What was sent inside a transaction that was not committed is not applied. */
+int hf__sql_not_applied(int code, hf_error *err);
+
+/* Writing ------------------------------------------------------------------ */
+
+/* One statement each. `from` and e->place: HF__RETIRED, HF__WAITING, else a holder. */
+struct hf__sql_writer {
+    int (*add)(void *ctx, const struct hf__entry *e);         /* a new waiter or holder */
+    int (*set)(void *ctx, const struct hf__entry *e);         /* its until, lease, place, claimed */
+    int (*move_inside)(void *ctx, const struct hf__entry *e); /* a waiter becomes a holder */
+    int (*drop)(void *ctx, const struct hf__entry *e, enum hf__place from);
+    int (*set_retired)(void *ctx, const struct hf__entry *e); /* inserts it or changes it */
+    int (*set_wake)(void *ctx, const struct hf__entry *e);    /* a waiter's: the operation's */
+    int (*call)(void *ctx, const char *wake, const struct hf__entry *e, uint64_t generation);
+    int (*set_lock)(void *ctx, bool let_in); /* the lock's row, at last */
+};
+
+/* Writes what the doorman has marked, and calls those who were let in and do not learn of it from
+ * the answer, and whoever was broken. Stops at the first error. */
+int hf__sql_save(const struct hf__sql_record *r, const struct hf__sql_operation *op,
+                 const struct hf__sql_writer *writer, void *ctx);
+
+/* Showing ------------------------------------------------------------------ */
+
+/* The first byte string after all that begin with the prefix; 0 if there is none. */
+size_t hf__sql_next_prefix(const char *prefix, size_t len, char next[HF_NAME_MAX]);
+
+/* Shows an entry as the doorman would leave it at `now_ms`, if it is asked for. */
+int hf__sql_show(const struct hf__look *look, struct hf__entry *e, int64_t now_ms, const char *name,
+                 size_t name_len, struct hf__who *who);
+
+#endif

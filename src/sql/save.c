@@ -1,0 +1,83 @@
+/* Which statements it takes to write back what the doorman has marked. See record.h. */
+#include "sql/record.h"
+
+#include "util/banned.h"
+
+struct save {
+    const struct hf__sql_operation *op;
+    const struct hf__sql_writer *to;
+    void *ctx;
+};
+
+static int save_new(const struct save *save, const struct hf__entry *e)
+{
+    if (e->place == HF__GONE)
+        return 0;
+    return e->place == HF__RETIRED ? save->to->set_retired(save->ctx, e)
+                                   : save->to->add(save->ctx, e);
+}
+
+static bool differs(const struct hf__entry *a, const struct hf__entry *b)
+{
+    return a->place != b->place || a->generation != b->generation || a->since_ms != b->since_ms ||
+           a->until_ms != b->until_ms || a->lease_ms != b->lease_ms || a->claimed != b->claimed;
+}
+
+static int save_old(const struct save *save, const struct hf__entry *e)
+{
+    const struct hf__sql_row *row = e->who;
+    enum hf__place was = row->was.place;
+
+    if (!differs(e, &row->was))
+        return 0;
+    if (was == HF__RETIRED && e->place != HF__GONE)
+        return save->to->set_retired(save->ctx, e);
+    if (was == HF__WAITING && (e->place == HF__INSIDE || e->place == HF__LINGERING))
+        return save->to->move_inside(save->ctx, e);
+    if (e->place != HF__GONE && e->place != HF__RETIRED)
+        return save->to->set(save->ctx, e);
+    int code = save->to->drop(save->ctx, e, was);
+    return code != 0 || e->place == HF__GONE ? code : save->to->set_retired(save->ctx, e);
+}
+
+static int tell(const struct save *save, const struct hf__entry *e, bool own)
+{
+    const struct hf__sql_row *row = e->who;
+
+    if (row == NULL || row->wake[0] == '\0')
+        return 0;
+    if ((e->marks & HF__LET_IN) && !(own && save->op->kind == HF__SQL_ATTEMPT))
+        return save->to->call(save->ctx, row->wake, e, e->generation);
+    if (own && save->op->kind == HF__SQL_BREAK)
+        return save->to->call(save->ctx, row->wake, e, 0);
+    return 0;
+}
+
+static int save_entry(const struct save *save, const struct hf__entry *e)
+{
+    bool own = hf__ticket_equal(&e->ticket, &save->op->bid->ticket);
+    int code = e->marks & HF__NEW ? save_new(save, e) : save_old(save, e);
+
+    if (code == 0)
+        code = tell(save, e, own);
+    if (code == 0 && own && save->op->kind == HF__SQL_ATTEMPT && e->place == HF__WAITING &&
+        !(e->marks & HF__NEW))
+        code = save->to->set_wake(save->ctx, e);
+    return code;
+}
+
+int hf__sql_save(const struct hf__sql_record *r, const struct hf__sql_operation *op,
+                 const struct hf__sql_writer *writer, void *ctx)
+{
+    struct save save = {.op = op, .to = writer, .ctx = ctx};
+    bool let_in = false;
+    int code = 0;
+
+    for (size_t i = 0; i < r->record.count && code == 0; i++) {
+        const struct hf__entry *e = &r->record.entries[i];
+        if (e->marks != 0)
+            code = save_entry(&save, e);
+        let_in |= (e->marks & HF__LET_IN) != 0;
+    }
+    return code != 0 ? code : writer->set_lock(ctx, let_in);
+}

@@ -1,0 +1,176 @@
+/* See url.h. */
+#include "sql/url.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "util/banned.h"
+
+#define PASSWORD_MAX 1024
+
+const char *hf__sql_text(const struct hf__sql_url *from, const char *option)
+{
+    return hf__url_text(from->url, from->options, option);
+}
+
+int64_t hf__sql_number(const struct hf__sql_url *from, const char *option)
+{
+    return hf__url_number(from->url, from->options, option);
+}
+
+int hf__sql_copy(const char *text, char **ret_copy, hf_error *err)
+{
+    *ret_copy = text != NULL ? strdup(text) : NULL;
+    return text != NULL && *ret_copy == NULL ? hf__fail(err, HF_NO_MEMORY, NULL) : 0;
+}
+
+int hf__sql_choose(const struct hf__sql_url *from, const char *option,
+                   const struct hf__sql_choice *choices, int *ret_value, hf_error *err)
+{
+    const char *word = hf__sql_text(from, option);
+    char known[80] = "";
+    size_t used = 0;
+
+    if (word == NULL)
+        return 0;
+    for (const struct hf__sql_choice *c = choices; c->word != NULL; c++) {
+        if (strcmp(c->word, word) == 0) {
+            *ret_value = c->value;
+            return 0;
+        }
+        used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", used > 0 ? ", " : "",
+                                 c->word);
+    }
+    return hf__fail(err, HF_INVALID, "%s is one of %s", option, known);
+}
+
+/* Servers ------------------------------------------------------------------ */
+
+static bool is_here(const char *host)
+{
+    return strcmp(host, "localhost") == 0 || strncmp(host, "127.", 4) == 0 ||
+           strcmp(host, "::1") == 0;
+}
+
+static enum hf__sql_tls tls_for(const char *host, int tls)
+{
+    if (host[0] == '/')
+        return HF__TLS_OFF;
+    if (tls != HF__TLS_BY_HOST)
+        return (enum hf__sql_tls)tls;
+    return is_here(host) ? HF__TLS_OFF : HF__TLS_VERIFY;
+}
+
+/* "h", "h:1", "[::1]", "[::1]:1" */
+static int add_host(struct hf__sql_hosts *hosts, const char *from, size_t len, const char *port,
+                    hf_error *err)
+{
+    bool bracket = from[0] == '[';
+    const char *end = from + len, *name = from + bracket;
+    size_t name_len = strcspn(name, bracket ? "]" : ":,");
+    const char *colon = memchr(name + name_len, ':', (size_t)(end - name) - name_len);
+    struct hf__sql_host *host = &hosts->list[hosts->count];
+
+    if (hosts->count == HF__SQL_HOSTS_MAX)
+        return hf__fail(err, HF_INVALID, "at most %d servers", HF__SQL_HOSTS_MAX);
+    hosts->count++;
+    host->host = strndup(name, name_len);
+    host->port = colon != NULL ? strndup(colon + 1, (size_t)(end - colon) - 1) : strdup(port);
+    return host->host != NULL && host->port != NULL ? 0 : hf__fail(err, HF_NO_MEMORY, NULL);
+}
+
+static int read_authority(const char *at, const char *port, struct hf__sql_hosts *hosts,
+                          hf_error *err)
+{
+    int r = 0;
+
+    for (; r == 0 && *at != '\0'; at += *at == ',') {
+        size_t len = strcspn(at, ",");
+        r = add_host(hosts, at, len, port, err);
+        at += len;
+    }
+    return r;
+}
+
+static int read_socket(const char *path, const char *port, struct hf__sql_hosts *hosts,
+                       hf_error *err)
+{
+    hosts->count = 1;
+    int r = hf__sql_copy(path, &hosts->list[0].host, err);
+    return r != 0 ? r : hf__sql_copy(port, &hosts->list[0].port, err);
+}
+
+int hf__sql_read_hosts(const struct hf__sql_url *from, const struct hf__sql_defaults *preset,
+                       struct hf__sql_hosts *ret_hosts, hf_error *err)
+{
+    static const struct hf__sql_choice tlss[] = {
+        {"verify", HF__TLS_VERIFY}, {"insecure", HF__TLS_INSECURE}, {"off", HF__TLS_OFF}, {0}};
+    const char *socket = hf__sql_text(from, "socket"), *at = from->url->host;
+    int tls = HF__TLS_BY_HOST, r = hf__sql_choose(from, "tls", tlss, &tls, err);
+
+    if (r != 0)
+        return r;
+    if (socket != NULL && socket[0] != '/')
+        return hf__fail(err, HF_INVALID, "socket is a whole path, from the root on");
+    if (socket != NULL && at[0] != '\0' && strcmp(at, "localhost") != 0)
+        return hf__fail(err, HF_INVALID, "give either a host or a socket");
+    r = at[0] == '\0' || socket != NULL
+            ? read_socket(socket != NULL ? socket : preset->preset_socket, preset->socket_port,
+                          ret_hosts, err)
+            : read_authority(at, preset->port, ret_hosts, err);
+    for (size_t i = 0; r == 0 && i < ret_hosts->count; i++)
+        ret_hosts->list[i].tls = tls_for(ret_hosts->list[i].host, tls);
+    return r;
+}
+
+void hf__sql_hosts_clear(struct hf__sql_hosts *hosts)
+{
+    for (size_t i = 0; i < hosts->count; i++) {
+        free(hosts->list[i].host);
+        free(hosts->list[i].port);
+    }
+}
+
+/* Passwords ---------------------------------------------------------------- */
+
+static int read_password_file(const char *path, char **ret_password, hf_error *err)
+{
+    char line[PASSWORD_MAX] = "", shown[100];
+    FILE *file = fopen(path, "re");
+
+    hf__printable(path, strlen(path), shown, sizeof shown);
+    if (file == NULL)
+        return hf__fail_errno(err, HF_DENIED, "password_file '%s' cannot be read", shown);
+    bool read = fgets(line, sizeof line, file) != NULL;
+    fclose(file);
+    line[strcspn(line, "\r\n")] = '\0';
+    int r = read && line[0] != '\0'
+                ? hf__sql_copy(line, ret_password, err)
+                : hf__fail(err, HF_INVALID, "password_file '%s' has no first line", shown);
+    explicit_bzero(line, sizeof line);
+    return r;
+}
+
+int hf__sql_read_password(const struct hf__sql_url *from, char **ret_password, hf_error *err)
+{
+    const char *file = hf__sql_text(from, "password_file");
+    const char *env = hf__sql_text(from, "password_env"), *given = from->url->password;
+
+    if ((given != NULL) + (file != NULL) + (env != NULL) > 1)
+        return hf__fail(
+            err, HF_INVALID,
+            "the password is given twice: keep one of URL, password_file, password_env");
+    if (file != NULL)
+        return read_password_file(file, ret_password, err);
+    if (env != NULL && secure_getenv(env) == NULL)
+        return hf__fail(err, HF_INVALID, "the environment variable of password_env is not set");
+    return hf__sql_copy(env != NULL ? secure_getenv(env) : given, ret_password, err);
+}
+
+void hf__sql_forget(char *password)
+{
+    if (password != NULL)
+        explicit_bzero(password, strlen(password));
+    free(password);
+}
