@@ -64,6 +64,7 @@ cassandra_plan() {
         mkdir -p "$fleet_dir/$n/data"
         cassandra_write_settings "$n" >"$fleet_dir/$n/cassandra.yaml"
         cassandra_write_start "$n" >"$fleet_dir/$n/start"
+        head -c 8 /dev/zero >"$fleet_dir/$n/clock"
     done
 }
 
@@ -130,7 +131,7 @@ END
 }
 
 # The list of exports is that of Cassandra's own jvm17-server.options. With a time shim
-# (HOLDFAST_TEST_CLOCK_SHIM) the node's clock is off by the milliseconds in $fleet_dir/<n>/clock.
+# (HOLDFAST_TEST_CLOCK_SHIM) the node's clock is off by the milliseconds in $fleet_dir/<n>/clock, an int64.
 cassandra_write_start() {
     echo '#!/bin/sh'
     if [ -n "${HOLDFAST_TEST_CLOCK_SHIM-}" ]; then

@@ -56,6 +56,7 @@ struct hf__cs {
     int64_t skew_ms;
     bool simple; /* layout */
     struct hf__cql_statement statements[HF__CS_QUERIES];
+    atomic_ulong swaps; /* sent so far: what a lock costs the cluster */
 
     pthread_mutex_t mutex;
     uint64_t dice; /* for jitter only */

@@ -205,5 +205,9 @@ int hf__cs_ask(struct hf__cs *s, const struct hf__cs_call *call, struct hf__cql_
     struct hf__cql_request request = hf__cs_request(s, call);
 
     *ret_result = (struct hf__cql_result){0};
-    return hf__cql_execute(s->cql, &request, ret_result, err);
+    int code = hf__cql_execute(s->cql, &request, ret_result, err);
+    if (code == HF_DENIED && err != NULL && err->store_code == HF__CQL_INVALID)
+        hf__wrap(err, code, "the tables of keyspace '%s' are missing, run `holdfast setup`",
+                 s->keyspace);
+    return code;
 }

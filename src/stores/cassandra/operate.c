@@ -114,6 +114,7 @@ static int send_swap(struct hf__cs *s, const struct hf__cs_op *op, const struct 
         return hf__fail(err, HF_FULL, "cassandra: this lock's row is too large");
     hf__printable(op->bid->name, op->bid->name_len, label, sizeof label);
     create[1] = hf__cql_text(label);
+    atomic_fetch_add(&s->swaps, 1);
     return hf__cs_ask(s, &call, ret_result, err);
 }
 
