@@ -16,7 +16,7 @@
 
 #include "util/banned.h"
 
-#define OUT_MAX (4 << 20) /* bytes that wait to be sent */
+#define OUT_MAX (32 << 20) /* bytes that wait to be sent */
 #define CHUNK   16384
 
 /* life --------------------------------------------------------------------------------------------
