@@ -16,7 +16,8 @@
 #include "cql/cql.h"
 #include "stores/cassandra/cassandra.h"
 
-#define CROWD 20
+#define CROWD   20
+#define WARM_UP 3 /* rounds */
 
 static const struct hf__cql_statement create[] = {
     {HF__CQL_SCHEMA, "CREATE KEYSPACE IF NOT EXISTS bench WITH replication = "
@@ -114,9 +115,12 @@ static void read_and_swap(struct hf__cql *cql, const char *text)
     must_apply(cql, &swap, values, 4);
 }
 
+static bool warm; /* the server has compiled what it runs: figures count from here on */
+
 static void report(const char *figure, int64_t began_ns, int count)
 {
-    bench_print(figure, (double)(bench_now_ns() - began_ns) / count / 1e3, "us");
+    if (warm)
+        bench_print(figure, (double)(bench_now_ns() - began_ns) / count / 1e3, "us");
 }
 
 static void pair_bare(struct hf__cql *cql, int pairs)
@@ -183,7 +187,8 @@ static void leases_peer(struct peer *peer, int pairs)
     fprintf(peer->to, "%d\n", pairs);
     fflush(peer->to);
     BENCH_MUST(fgets(line, sizeof line, peer->from) != NULL, "the Python driver has gone");
-    bench_print("cassandra leases: the Python driver", strtod(line, NULL), "us");
+    if (warm)
+        bench_print("cassandra leases: the Python driver", strtod(line, NULL), "us");
 }
 
 static void end_peer(struct peer *peer)
@@ -288,7 +293,8 @@ int main(int argc, char **argv)
     struct peer peer = start_peer(argv[4], getenv("HOLDFAST_TEST_CASSANDRA"));
     for (size_t i = 0; i <= CROWD; i++)
         clients[i] = open_ours(argv[1], "");
-    for (int i = 0; i < rounds; i++) {
+    for (int i = 0; i < WARM_UP + rounds; i++) {
+        warm = i >= WARM_UP;
         pair_ours(clients[0], "cassandra pair: ours", pairs);
         pair_bare(bare, pairs);
         pair_ours(simple, "cassandra leases: ours, layout=simple", pairs);

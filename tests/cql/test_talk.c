@@ -369,6 +369,21 @@ static void a_node_that_hangs_costs_its_share_of_the_time(void **state)
     server_stop(good);
 }
 
+/* Also if the caller had no time for another one itself. */
+static void a_node_that_did_not_answer_is_asked_after_the_others(void **state)
+{
+    struct server *bad = server_start(say_nothing, NULL), *good = server_start(NULL, NULL);
+    struct hf__cql *cql = client_of(bad, good, "", "node_timeout=20s");
+
+    (void)state;
+    assert_int_equal(ask(cql, &look, 200, NULL), HF_UNAVAILABLE);
+    assert_int_equal(ask(cql, &look, 5000, NULL), 0);
+    assert_int_equal(server_count(good, HF__CQL_OP_EXECUTE), 1);
+    hf__cql_close(cql);
+    server_stop(bad);
+    server_stop(good);
+}
+
 /* It may have been applied: nobody but the caller, who knows how to find out, may try again. */
 static void an_unknown_write_is_not_asked_of_the_next_node(void **state)
 {
@@ -440,6 +455,7 @@ int main(void)
         cmocka_unit_test(a_forgotten_statement_is_prepared_again_once),
         cmocka_unit_test(what_was_not_applied_is_asked_of_the_next_node),
         cmocka_unit_test(a_node_that_hangs_costs_its_share_of_the_time),
+        cmocka_unit_test(a_node_that_did_not_answer_is_asked_after_the_others),
         cmocka_unit_test(an_unknown_write_is_not_asked_of_the_next_node),
         cmocka_unit_test(the_node_that_is_wanted_is_asked_first),
         cmocka_unit_test(nobody_there_is_unavailable_and_told_which),
