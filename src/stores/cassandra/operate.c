@@ -11,9 +11,9 @@
  * plus what has passed here since its answer came, which is never ahead of the node's clock.
  *
  * A swap of unknown outcome is asked about by a SERIAL read, on the same node if that is well: it
- * completes what was under way. Its version tells whether it was ours; if others came after it, the
- * ticket does. One that is still on its way somewhere fails as soon as any other swap is applied,
- * since the version it names is then gone. */
+ * completes what was under way. The ticket tells what became of it, and the operation is decided
+ * anew: all of them can be repeated. One that is still on its way somewhere fails as soon as any
+ * other swap is applied, since the version it names is then gone. */
 #include <time.h>
 
 #include "stores/cassandra/cassandra.h"
@@ -36,6 +36,8 @@ static int take_answer(struct hf__cs_row *row, hf_error *err)
         !hf__cql_get_bigint(hf__cql_column(r, CLOCK), &row->now_ms))
         return hf__fail(err, HF_CORRUPT, "cassandra: the server's answer has no time in it");
     row->exists = hf__cql_get_bigint(hf__cql_column(r, VERSION), &row->version);
+    if (!row->exists)
+        row->version = 0;
     if (!hf__cql_get_bigint(hf__cql_column(r, GENERATION), &generation))
         generation = 0;
     row->generation = (uint64_t)generation;
@@ -69,7 +71,7 @@ struct swap {
     int64_t version;
 };
 
-static void pack(struct swap *swap, const struct hf__cs_row *row, int64_t now_ms)
+static void pack(struct hf__cs *s, struct swap *swap, const struct hf__cs_row *row, int64_t now_ms)
 {
     hf__cql_writer_init(&swap->holders, HF__CS_ROW_MAX);
     hf__cql_writer_init(&swap->waiters, HF__CS_ROW_MAX);
@@ -77,8 +79,11 @@ static void pack(struct swap *swap, const struct hf__cs_row *row, int64_t now_ms
     hf__cs_pack(&swap->holders, row, HF__CS_IN(HF__INSIDE) | HF__CS_IN(HF__LINGERING));
     hf__cs_pack(&swap->waiters, row, HF__CS_IN(HF__WAITING));
     hf__cs_pack(&swap->retired, row, HF__CS_IN(HF__RETIRED));
-    /* As a generation: above all before it, also after the row was purged and made anew. */
-    swap->version = now_ms * 1000 > row->version ? now_ms * 1000 : row->version + 1;
+    /* Like a generation above all before it, and by its last digits like no other, also after the
+     * row was purged and made anew. */
+    swap->version = now_ms * 1000 + (int64_t)hf__cs_dice(s, 1000);
+    if (swap->version <= row->version)
+        swap->version = row->version + 1;
 }
 
 static void swap_clear(struct swap *swap)
@@ -146,14 +151,12 @@ static int take_other(struct hf__cs_row *row, struct hf__cql_result *result, hf_
 
 /* 0 and whether it was applied; if not, the row is what is there now. */
 static int swap_row(struct hf__cs *s, const struct hf__cs_op *op, struct hf__cs_row *row,
-                    int64_t now_ms, int64_t deadline_ns, int64_t *ret_version, bool *ret_applied,
-                    hf_error *err)
+                    int64_t now_ms, int64_t deadline_ns, bool *ret_applied, hf_error *err)
 {
     struct hf__cql_result result = {0};
     struct swap swap;
 
-    pack(&swap, row, now_ms);
-    *ret_version = swap.version;
+    pack(s, &swap, row, now_ms);
     int code = send_swap(s, op, row, &swap, now_ms, deadline_ns, &result, err);
     swap_clear(&swap);
     if (code == 0)
@@ -170,24 +173,13 @@ static int swap_row(struct hf__cs *s, const struct hf__cs_op *op, struct hf__cs_
 /* A swap of which it is not known whether it was applied. */
 struct doubt {
     bool any;
-    int64_t version;
-    struct hf__answer answer;
+    enum hf__verdict verdict; /* what it would have answered */
 };
-
-/* What a read after a swap of unknown outcome proves. */
-static bool dispel(const struct doubt *doubt, const struct hf__cs_row *row,
-                   struct hf__answer *answer)
-{
-    if (!doubt->any || !row->exists || row->version != doubt->version)
-        return false;
-    *answer = doubt->answer;
-    return true;
-}
 
 /* Its ticket is not there any more because the first try was applied after all. */
 static void believe(const struct doubt *doubt, struct hf__answer *answer)
 {
-    if (doubt->any && answer->verdict == HF__STALE && doubt->answer.verdict == HF__DONE)
+    if (doubt->any && answer->verdict == HF__STALE && doubt->verdict == HF__DONE)
         answer->verdict = HF__DONE;
 }
 
@@ -215,13 +207,12 @@ static int try_once(struct hf__cs *s, const struct hf__cs_op *op, struct hf__cs_
                     hf_error *err)
 {
     bool applied = false;
-    int64_t version;
     int code = 0;
 
     if (row->received_ns == 0 || clock_of(s, row) - row->now_ms > CLOCK_GOOD_MS)
         code = hf__cs_read(s, op->bid->name, op->bid->name_len, row->result.node, deadline_ns, row,
                            err);
-    if (code != 0 || dispel(doubt, row, ret_answer))
+    if (code != 0)
         return code;
     int64_t now_ms = clock_of(s, row);
     code = hf__cs_judge(s, op, row, now_ms, deadline_ns, ret_answer, err);
@@ -233,9 +224,9 @@ static int try_once(struct hf__cs *s, const struct hf__cs_op *op, struct hf__cs_
     believe(doubt, ret_answer);
     if (!write)
         return 0;
-    code = swap_row(s, op, row, now_ms, deadline_ns, &version, &applied, err);
+    code = swap_row(s, op, row, now_ms, deadline_ns, &applied, err);
     if (code == HF_UNKNOWN) {
-        *doubt = (struct doubt){.any = true, .version = version, .answer = *ret_answer};
+        *doubt = (struct doubt){.any = true, .verdict = ret_answer->verdict};
         row->received_ns = 0; /* read it */
         return 1;
     }
@@ -267,7 +258,7 @@ int hf__cs_operate(struct hf__cs *s, const struct hf__cs_op *op, int64_t deadlin
     hf__cs_row_clear(&row);
     if (code == 0)
         *ret_answer = answer;
-    else if (doubt.any && code == HF_UNAVAILABLE)
+    else if (doubt.any)
         code = hf__wrap(err, HF_UNKNOWN, "not known whether it was applied");
     return code;
 }
