@@ -129,6 +129,8 @@ static int finish(struct hf__cql_conn *c, struct hf__cql_call *call, int64_t dea
         return why_broken(c, err);
     }
     c->calls[call->stream] = &c->abandoned;
+    if (++c->left_behind > HF__CQL_STREAMS / 2) /* it may never answer them: a new one has all */
+        hf__cql_conn_break_for(c, "receive", ETIMEDOUT);
     return hf__fail(err, HF_UNAVAILABLE, "no answer in time");
 }
 

@@ -89,13 +89,18 @@ static void wait_until(struct hf__cql *cql, int64_t when_ns)
 /* choosing ----------------------------------------------------------------------------------------
  */
 
-/* The better of two: the one that may be tried sooner. At equal terms the first. */
+/* The better of two: the one that may be tried sooner, then the one that is not doubted, then the
+ * first. */
 static int better(const struct hf__cql *cql, int a, int b, int64_t now_ns)
 {
     if (a < 0)
         return b;
-    int64_t of_a = cql->nodes[a].not_before_ns, of_b = cql->nodes[b].not_before_ns;
-    return (of_b > now_ns ? of_b : now_ns) < (of_a > now_ns ? of_a : now_ns) ? b : a;
+    const struct hf__cql_node *of_a = &cql->nodes[a], *of_b = &cql->nodes[b];
+    int64_t when_a = of_a->not_before_ns > now_ns ? of_a->not_before_ns : now_ns;
+    int64_t when_b = of_b->not_before_ns > now_ns ? of_b->not_before_ns : now_ns;
+    if (when_a != when_b)
+        return when_b < when_a ? b : a;
+    return of_a->doubted && !of_b->doubted ? b : a;
 }
 
 static int best(const struct hf__cql *cql, int wanted, unsigned tried)
@@ -151,6 +156,7 @@ void hf__cql_worked(struct hf__cql *cql, size_t node)
     pthread_mutex_lock(&cql->mutex);
     cql->nodes[node].failures = 0;
     cql->nodes[node].not_before_ns = 0;
+    cql->nodes[node].doubted = false;
     cql->preferred = node;
     pthread_mutex_unlock(&cql->mutex);
 }
@@ -165,11 +171,12 @@ static bool drop(struct hf__cql_node *n, struct hf__cql_conn *conn)
     return true;
 }
 
-void hf__cql_failed(struct hf__cql *cql, size_t node, struct hf__cql_conn *conn)
+void hf__cql_failed(struct hf__cql *cql, size_t node, struct hf__cql_conn *conn, bool silent)
 {
     struct hf__cql_node *n = &cql->nodes[node];
 
     pthread_mutex_lock(&cql->mutex);
+    n->doubted = n->doubted || silent;
     if (hf__cql_conn_is_broken(conn) && drop(n, conn))
         back_off(cql, n);
     pthread_mutex_unlock(&cql->mutex);
@@ -192,6 +199,13 @@ static int connect_node(struct hf__cql *cql, struct hf__cql_node *n, int64_t dea
     return code;
 }
 
+static int give_error(const hf_error *from, hf_error *err)
+{
+    if (err != NULL)
+        *err = *from;
+    return from->code;
+}
+
 /* Makes the connection, without the mutex meanwhile. */
 static int connect_now(struct hf__cql *cql, struct hf__cql_node *n, int64_t deadline_ns,
                        hf_error *err)
@@ -200,24 +214,33 @@ static int connect_now(struct hf__cql *cql, struct hf__cql_node *n, int64_t dead
 
     n->connecting = true;
     pthread_mutex_unlock(&cql->mutex);
-    int code = connect_node(cql, n, deadline_ns, &conn, err);
+    hf_error why = {0};
+    int code = connect_node(cql, n, deadline_ns, &conn, &why);
     pthread_mutex_lock(&cql->mutex);
     n->connecting = false;
     n->conn = conn;
-    if (code != 0)
+    if (code != 0) {
+        n->refusal = why;
         back_off(cql, n);
+        give_error(&why, err);
+    }
     pthread_cond_broadcast(&cql->changed);
     return code;
 }
 
+/* What somebody else tried in vain while we waited is not tried again. */
 static int get_conn(struct hf__cql *cql, struct hf__cql_node *n, int64_t deadline_ns,
                     struct hf__cql_conn **ret_conn, hf_error *err)
 {
+    bool waited = n->connecting;
+
     while (n->connecting) {
         if (hf__now_ns(cql->env) >= deadline_ns)
             return hf__fail(err, HF_UNAVAILABLE, "no answer in time");
         wait_until(cql, deadline_ns);
     }
+    if (waited && n->conn == NULL && n->not_before_ns > hf__now_ns(cql->env))
+        return give_error(&n->refusal, err);
     int code = n->conn == NULL ? connect_now(cql, n, deadline_ns, err) : 0;
     if (code == 0)
         *ret_conn = hf__cql_conn_ref(n->conn);

@@ -11,10 +11,13 @@ struct hf__cql_node {
     int version;               /* of the protocol; learnt at the first connect */
     struct hf__cql_conn *conn; /* NULL: none */
     bool connecting;           /* somebody is at it */
+    hf_error refusal;          /* of the last connect that failed */
 
-    /* After a failure it is left alone for a while, longer each time. */
+    /* After a failure it is left alone for a while, longer each time. One that did not answer in
+     * time is asked after the others. */
     unsigned failures;
     int64_t not_before_ns;
+    bool doubted;
 
     struct hf__cql_known {
         const struct hf__cql_statement *statement;
@@ -43,9 +46,9 @@ int hf__cql_reach(struct hf__cql *cql, size_t node, int64_t deadline_ns,
                   struct hf__cql_conn **ret_conn, hf_error *err);
 
 /* Success and failure of a request, so that the next one knows better. A failure lets go of the
- * connection if it is broken. */
+ * connection if it is broken; `silent`: nothing came from the node since the request was sent. */
 void hf__cql_worked(struct hf__cql *cql, size_t node);
-void hf__cql_failed(struct hf__cql *cql, size_t node, struct hf__cql_conn *conn);
+void hf__cql_failed(struct hf__cql *cql, size_t node, struct hf__cql_conn *conn, bool silent);
 
 /* What a node gave for a statement; forgetting makes it be asked again. */
 bool hf__cql_recall(struct hf__cql *cql, size_t node, const struct hf__cql_statement *statement,

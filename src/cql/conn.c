@@ -16,7 +16,7 @@
 
 #include "util/banned.h"
 
-#define OUT_MAX (4 << 20) /* bytes that wait to be sent */
+#define OUT_MAX (32 << 20) /* bytes that wait to be sent */
 #define CHUNK   16384
 
 /* life --------------------------------------------------------------------------------------------
@@ -166,6 +166,7 @@ static void hand_out(struct hf__cql_conn *c, struct hf__cql_frame *frame)
         pthread_cond_signal(&call->wake);
     }
     if (call != NULL) {
+        c->left_behind -= call == &c->abandoned;
         c->calls[stream] = NULL;
         c->in_flight--;
     }

@@ -16,6 +16,7 @@ struct hf__cql_conn {
     struct hf__cql_call abandoned; /* in the place of a call whose thread has gone; only its
                                        address counts */
     unsigned next_stream, in_flight;
+    unsigned left_behind; /* of these, abandoned */
 
     struct hf__cql_writer out;
     size_t out_at;         /* how much of it was sent */

@@ -19,8 +19,8 @@ struct attempt {
     struct hf__cql_bytes paging_state;
     size_t node;
     struct hf__cql_conn *conn;
-    int64_t begun_ns, deadline_ns;
-    bool elsewhere; /* after a failure: another node may be asked */
+    int64_t begun_ns, asked_ns, deadline_ns; /* asked: the last frame was sent */
+    bool elsewhere;                          /* after a failure: another node may be asked */
 };
 
 static enum hf__cql_kind kind_of(const struct attempt *a)
@@ -38,16 +38,16 @@ static int doubt(hf_error *err)
 }
 
 /* No answer: of a write that may have arrived nobody knows; all else may be asked elsewhere. A node
- * from which nothing at all came for its whole time is given up, connection and all. */
+ * from which nothing at all came for half of its time is given up, connection and all. */
 static int unanswered(struct attempt *a, const struct hf__cql_call *call, int code, hf_error *err)
 {
     int64_t heard_ns = hf__cql_conn_heard_ns(a->conn);
-    int64_t since_ns = heard_ns > a->begun_ns ? heard_ns : a->begun_ns;
+    int64_t since_ns = heard_ns > a->asked_ns ? heard_ns : a->asked_ns;
     int64_t patience_ns = a->cql->settings.node_timeout_ms * HF__NS_PER_MS;
 
-    if (hf__now_ns(a->cql->env) - since_ns >= patience_ns - HF__NS_PER_MS)
+    if (hf__now_ns(a->cql->env) - since_ns >= patience_ns / 2)
         hf__cql_conn_break(a->conn, "the node does not answer");
-    hf__cql_failed(a->cql, a->node, a->conn);
+    hf__cql_failed(a->cql, a->node, a->conn, heard_ns < a->asked_ns);
     bool unknown = call->may_have_arrived && kind_of(a) != HF__CQL_READ;
     a->elsewhere = !unknown && code != HF_NO_MEMORY;
     return unknown ? doubt(err) : code;
@@ -59,8 +59,9 @@ static int ask(struct attempt *a, struct hf__cql_writer *frame, struct hf__cql_f
                struct hf__cql_failure *ret_failure, hf_error *err)
 {
     struct hf__cql_call call;
-    int code = hf__cql_ask(a->conn, &call, frame, a->deadline_ns, err);
 
+    a->asked_ns = hf__now_ns(a->cql->env);
+    int code = hf__cql_ask(a->conn, &call, frame, a->deadline_ns, err);
     *ret_failure = (struct hf__cql_failure){.code = -1};
     if (code != 0)
         return unanswered(a, &call, code, err);
@@ -189,13 +190,14 @@ static int execute(struct hf__cql *cql, const struct hf__cql_request *request,
                    hf_error *err)
 {
     struct attempt a = {.cql = cql, .request = request, .paging_state = paging_state};
-    int code = hf__fail(err, HF_UNAVAILABLE, "no node can be asked in time");
     unsigned tried = 0;
+    int code = 0;
 
     for (;;) {
         int node = hf__cql_choose(cql, request->node, tried, request->deadline_ns);
         if (node < 0)
-            return code;
+            return tried != 0 ? code
+                              : hf__fail(err, HF_UNAVAILABLE, "no node can be asked in time");
         tried |= 1u << node;
         a.node = (size_t)node;
         ret_result->node = node + 1;

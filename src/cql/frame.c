@@ -49,10 +49,16 @@ void hf__cql_wrap_frame(struct hf__cql_writer *to, struct hf__cql_bytes frame, b
     }
 }
 
+static int not_cql(hf_error *err)
+{
+    return hf__fail(err, HF_CORRUPT,
+                    "what answers does not speak CQL (if it wants TLS, write tls=verify)");
+}
+
 static int refuse_header(const struct hf__cql_header *h, hf_error *err)
 {
     if (h->version < 3 || h->version > 5 || h->opcode > HF__CQL_OP_AUTH_SUCCESS)
-        return hf__fail(err, HF_CORRUPT, "what answers does not speak CQL");
+        return not_cql(err);
     if (h->flags & HF__CQL_COMPRESSED)
         return hf__fail(err, HF_CORRUPT, "the server compressed an answer without being asked");
     if (h->length > HF__CQL_ANSWER_MAX)
@@ -73,7 +79,7 @@ static int read_header(struct hf__cql_decoder *d, hf_error *err)
     h->opcode = hf__cql_take_byte(&r);
     h->length = (uint32_t)hf__cql_take_int(&r);
     if (!(version & ANSWER))
-        return hf__fail(err, HF_CORRUPT, "what answers does not speak CQL");
+        return not_cql(err);
     int code = refuse_header(h, err);
     if (code != 0 || h->length == 0)
         return code;

@@ -13,7 +13,7 @@
 #include "cql/buffer.h"
 
 #define HF__CQL_HEADER      9
-#define HF__CQL_REQUEST_MAX (1 << 20)  /* bytes in a frame that we send */
+#define HF__CQL_REQUEST_MAX (8 << 20)  /* bytes in a frame that we send; servers take 16 MiB */
 #define HF__CQL_ANSWER_MAX  (16 << 20) /* in one that we take */
 #define HF__CQL_SEGMENT_MAX ((1 << 17) - 1)
 

@@ -3,7 +3,6 @@
 #include "cql/settings.h"
 
 #include <ctype.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,8 +10,7 @@
 
 #include "util/banned.h"
 
-#define PORT         "9042"
-#define PASSWORD_MAX 1024
+#define PORT "9042"
 
 static int copy(const char *from, size_t len, char **to, hf_error *err)
 {
@@ -64,43 +62,13 @@ static int read_contacts(const struct hf__url *url, struct hf__cql_settings *set
     }
 }
 
-static int read_password_file(const char *path, char **ret_password, hf_error *err)
-{
-    char line[PASSWORD_MAX] = "", shown[100];
-    FILE *file = fopen(path, "re");
-
-    hf__printable(path, strlen(path), shown, sizeof shown);
-    if (file == NULL)
-        return hf__fail_errno(err, HF_DENIED, "password_file '%s' cannot be read", shown);
-    bool read = fgets(line, sizeof line, file) != NULL;
-    fclose(file);
-    line[strcspn(line, "\r\n")] = '\0';
-    int code = read && line[0] != '\0'
-                   ? copy(line, sizeof line, ret_password, err)
-                   : hf__fail(err, HF_INVALID, "password_file '%s' has no first line", shown);
-    explicit_bzero(line, sizeof line);
-    return code;
-}
-
 static int read_account(const struct hf__url *url, const struct hf__option *table,
                         struct hf__cql_settings *set, hf_error *err)
 {
-    const char *file = hf__url_text(url, table, "password_file");
-    const char *env = hf__url_text(url, table, "password_env");
-    const char *given = env != NULL ? secure_getenv(env) : url->password;
+    const struct hf__sql_url from = {url, table};
     bool named = url->user != NULL && url->user[0] != '\0';
+    int code = hf__sql_read_password(&from, &set->password, err);
 
-    if ((url->password != NULL) + (file != NULL) + (env != NULL) > 1)
-        return hf__fail(
-            err, HF_INVALID,
-            "the password is given twice: keep one of URL, password_file, password_env");
-    if (env != NULL && given == NULL)
-        return hf__fail(err, HF_INVALID, "password_env: there is no such environment variable");
-    int code = 0;
-    if (file != NULL)
-        code = read_password_file(file, &set->password, err);
-    else if (given != NULL)
-        code = copy(given, strlen(given), &set->password, err);
     if (code == 0 && named != (set->password != NULL))
         return hf__fail(err, HF_INVALID, "a user needs a password, and a password a user");
     return code == 0 && named ? copy(url->user, strlen(url->user), &set->user, err) : code;
@@ -155,9 +123,7 @@ void hf__cql_settings_clear(struct hf__cql_settings *set)
         free(set->contacts[i].port);
     }
     free(set->user);
-    if (set->password != NULL)
-        explicit_bzero(set->password, strlen(set->password));
-    free(set->password);
+    hf__sql_forget(set->password);
     hf__tls_free(set->tls);
     *set = (struct hf__cql_settings){0};
 }

@@ -6,6 +6,7 @@
 
 #include "core/url.h"
 #include "net/tls.h"
+#include "sql/url.h"
 
 #define HF__CQL_NODES_MAX    16
 #define HF__CQL_KEYSPACE_MAX 48 /* Cassandra's own limit */
@@ -24,21 +25,20 @@ struct hf__cql_settings {
 };
 
 /* Rows of a store's table of options. */
-#define HF__CQL_OPTIONS                                                                           \
-    {"tls", HF__TEXT,                                                                             \
-     NULL,  0,                                                                                    \
-     0,     "verify (the default, but for loopback), insecure (no check of the server) or off"},  \
-        {"tls_ca", HF__TEXT, NULL,                                                                \
-         0,        0,        "the authority that signed the servers' certificates (PEM)"},        \
-        {"tls_cert", HF__TEXT, NULL, 0, 0, "our own certificate (PEM)"},                          \
-        {"tls_key", HF__TEXT, NULL, 0, 0, "its key, if it is not in the same file"},              \
-        {"password_file", HF__TEXT, NULL, 0, 0, "a file whose first line is the password"},       \
-        {"password_env", HF__TEXT, NULL, 0, 0, "the environment variable that has the password"}, \
-        {"protocol", HF__NUMBER, "0",                                                             \
-         0,          5,          "version of the native protocol: 4, 5, or 0 to find out"},       \
-    {                                                                                             \
-        "node_timeout", HF__DURATION, "2s", 50, 600000,                                           \
-            "how long one node may take before another one is asked"                              \
+#define HF__CQL_OPTIONS                                                                          \
+    {"tls", HF__TEXT,                                                                            \
+     NULL,  0,                                                                                   \
+     0,     "verify (the default, but for loopback), insecure (no check of the server) or off"}, \
+        {"tls_ca", HF__TEXT, NULL,                                                               \
+         0,        0,        "the authority that signed the servers' certificates (PEM)"},       \
+        {"tls_cert", HF__TEXT, NULL, 0, 0, "our own certificate (PEM)"},                         \
+        {"tls_key", HF__TEXT, NULL, 0, 0, "its key, if it is not in the same file"},             \
+        HF__SQL_PASSWORD_OPTIONS,                                                                \
+        {"protocol", HF__NUMBER, "0",                                                            \
+         0,          5,          "version of the native protocol: 4, 5, or 0 to find out"},      \
+    {                                                                                            \
+        "node_timeout", HF__DURATION, "2s", 50, 600000,                                          \
+            "how long one node may take before another one is asked"                             \
     }
 
 /* Reads hosts, account and TLS of a URL whose options were checked against `table`. `set` is zeroed

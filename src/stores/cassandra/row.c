@@ -66,8 +66,6 @@ static void read_rest(struct hf__cql_reader *r, struct hf__entry *e, struct hf__
     hf__cql_get_boolean(hf__cql_take_bytes(r), &e->claimed);
     e->ttl_ms = take_number(r, 0);
     x->skew_ms = take_number(r, 0);
-    if (e->ttl_ms > 0)
-        e->ttl_ms += x->skew_ms;
     e->lock_delay_ms = take_number(r, 0);
     e->retire_ms = take_number(r, 0);
     x->host = hf__cql_take_bytes(r);
@@ -75,6 +73,27 @@ static void read_rest(struct hf__cql_reader *r, struct hf__entry *e, struct hf__
     x->program = hf__cql_take_bytes(r);
     x->pid = take_number(r, 0);
     x->note = hf__cql_take_bytes(r);
+}
+
+#define NUMBER_MAX \
+    (INT64_C(1) << 53) /* ms: beyond all that is ever written, and far from overflow */
+
+static bool is_number(int64_t value)
+{
+    return value >= 0 && value <= NUMBER_MAX;
+}
+
+static bool is_number_or_never(int64_t value)
+{
+    return is_number(value) || value == HF__NEVER;
+}
+
+/* Somebody may have written here by hand. */
+static bool is_sane(const struct hf__entry *e, const struct hf__cs_extra *x)
+{
+    return is_number_or_never(e->until_ms) && is_number_or_never(e->lease_ms) &&
+           is_number(e->since_ms) && is_number(e->ttl_ms) && is_number(x->skew_ms) &&
+           is_number(e->lock_delay_ms) && is_number(e->retire_ms) && e->generation <= INT64_MAX;
 }
 
 static int read_entry(struct hf__cql_bytes bytes, struct hf__entry *e, struct hf__cs_extra *x,
@@ -92,7 +111,13 @@ static int read_entry(struct hf__cql_bytes bytes, struct hf__entry *e, struct hf
     e->lease_ms = take_number(&r, HF__NEVER);
     if (e->place != HF__RETIRED)
         read_rest(&r, e, x);
-    return r.failed ? corrupt("a bid is too short", err) : 0;
+    if (r.failed)
+        return corrupt("a bid is too short", err);
+    if (!is_sane(e, x))
+        return corrupt("a number of a bid is out of range", err);
+    if (e->ttl_ms > 0)
+        e->ttl_ms += x->skew_ms;
+    return 0;
 }
 
 static int make_room(struct hf__cs_row *row, size_t more, hf_error *err)
