@@ -53,6 +53,9 @@ package:libzookeeper-mt-dev libzookeeper-mt-dev - - -
 package:zookeeper zookeeper            -                     -           -
 package:libcurator-recipes-java libcurator-recipes-java - - -
 package:python3-kazoo python3-kazoo    -                     -           -
+command:mvn       maven                maven                 maven       maven
+package:openjdk-17-jre-headless openjdk-17-jre-headless - -             -
+package:python3-cassandra python3-cassandra -            -           -
 command:javac     default-jdk-headless java-devel            jdk-openjdk openjdk17-jdk
 '
 
