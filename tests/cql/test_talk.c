@@ -291,6 +291,64 @@ static void a_server_that_closed_an_idle_connection_is_met_again(void **state)
     server_stop(s);
 }
 
+/* a long pause ------------------------------------------------------------------------------------
+ */
+static _Atomic int64_t ahead_ns; /* of the system's clock */
+
+static int64_t now_ahead(void *ctx)
+{
+    (void)ctx;
+    return hf__now_ns(&hf__system_env) + atomic_load(&ahead_ns);
+}
+
+static int ask_ahead(struct hf__cql *cql)
+{
+    struct hf__cql_request request = client_request(&swap, NULL, 0, 2000);
+    struct hf__cql_result result;
+
+    request.deadline_ns += atomic_load(&ahead_ns);
+    int code = hf__cql_execute(cql, &request, &result, NULL);
+    hf__cql_result_clear(&result);
+    return code;
+}
+
+static void be_deaf_to_options(const struct question *q, void *arg)
+{
+    (void)arg;
+    if (q->opcode != HF__CQL_OP_OPTIONS)
+        server_answer(q);
+}
+
+/* A firewall may have forgotten an idle connection: what is sent on it is lost without a word, and
+ * a write would be unknown. So it is tried with something harmless first. */
+static void an_idle_connection_is_tried_before_a_write(void **state)
+{
+    server_handler *const handlers[] = {NULL, be_deaf_to_options};
+    struct hf_env env = hf__system_env;
+
+    (void)state;
+    env.now_ns = now_ahead;
+    for (size_t i = 0; i < COUNT(handlers); i++) {
+        struct server *s = server_start(handlers[i], NULL);
+        struct hf__cql_settings settings = {0};
+        struct hf__cql *cql = NULL;
+        char url[100];
+
+        atomic_store(&ahead_ns, 0);
+        snprintf(url, sizeof url, "cassandra://127.0.0.1:%d/?node_timeout=100ms", server_port(s));
+        assert_int_equal(client_settings(url, &settings, NULL), 0);
+        assert_int_equal(hf__cql_open(&settings, &env, &cql, NULL), 0);
+        assert_int_equal(ask_ahead(cql), 0);
+        assert_int_equal(server_count(s, HF__CQL_OP_OPTIONS), 0);
+        atomic_store(&ahead_ns, 31000 * HF__NS_PER_MS);
+        assert_int_equal(ask_ahead(cql), 0);
+        assert_int_equal(server_count(s, HF__CQL_OP_OPTIONS), 1);
+        assert_int_equal(server_connections(s), handlers[i] == NULL ? 1 : 2);
+        hf__cql_close(cql);
+        server_stop(s);
+    }
+}
+
 /* prepared statements -----------------------------------------------------------------------------
  */
 static void forget(const struct question *q, void *arg)
@@ -452,6 +510,7 @@ int main(void)
         cmocka_unit_test(a_write_is_unknown_only_if_it_was_sent),
         cmocka_unit_test(errors_of_the_server_keep_their_meaning),
         cmocka_unit_test(a_server_that_closed_an_idle_connection_is_met_again),
+        cmocka_unit_test(an_idle_connection_is_tried_before_a_write),
         cmocka_unit_test(a_forgotten_statement_is_prepared_again_once),
         cmocka_unit_test(what_was_not_applied_is_asked_of_the_next_node),
         cmocka_unit_test(a_node_that_hangs_costs_its_share_of_the_time),
