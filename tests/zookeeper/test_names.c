@@ -26,7 +26,8 @@ static void c1_names_are_escaped_and_come_back(void **state)
 
 static void c1_foreign_directories_are_not_taken_for_locks(void **state)
 {
-    static const char *const foreign[] = {"%break", "%", "%4", "%61", "a%zz", "%c3", ".", "..", "a b", ""};
+    static const char *const foreign[] = {"%break", "%", "%4", "%61", "a%zz",
+                                          "%c3",    ".", "..", "a b", ""};
     char back[HF_NAME_MAX];
     size_t len;
 
