@@ -49,10 +49,12 @@ int hf__lock_new(hf_client *client, const struct hf__name *name, const hf_option
                  hf_lock **ret_lock, hf_error *err)
 {
     size_t note_len = opt->note != NULL ? strlen(opt->note) : 0;
-    hf_lock *lock = calloc(1, sizeof *lock + name->len + 1 + note_len + 1);
+    size_t size = sizeof(hf_lock) + name->len + 1 + note_len + 1;
+    hf_lock *lock = malloc(size); /* glibc's calloc() goes past the thread's cache */
 
     if (lock == NULL)
         return hf__fail(err, HF_NO_MEMORY, NULL);
+    memset(lock, 0, size);
     memcpy(lock->name, name->bytes, name->len);
     if (note_len > 0)
         memcpy(lock->name + name->len + 1, opt->note, note_len);

@@ -103,12 +103,19 @@ static void *wait_for_it(void *arg)
 
 void wait_in_thread(struct waiter *w, hf_client *client, const char *name, int64_t ttl_ms)
 {
+    wait_with(w, client, name, ttl_ms, NULL);
+}
+
+void wait_with(struct waiter *w, hf_client *client, const char *name, int64_t ttl_ms,
+               hf_cancel *cancel)
+{
     static _Atomic uint64_t owner = 1;
 
     *w = (struct waiter){.client = client, .name = name, .opt = HF_OPTIONS_INIT};
     w->opt.ttl_ms = ttl_ms;
     w->opt.wait_ms = 4 * PATIENCE_MS;
     w->opt.owner = owner++;
+    w->opt.cancel = cancel;
     assert_int_equal(pthread_create(&w->thread, NULL, wait_for_it, w), 0);
 }
 

@@ -35,6 +35,8 @@ struct waiter {
     hf_error err;
 };
 void wait_in_thread(struct waiter *w, hf_client *client, const char *name, int64_t ttl_ms);
+void wait_with(struct waiter *w, hf_client *client, const char *name, int64_t ttl_ms,
+               hf_cancel *cancel);
 int join_waiter(struct waiter *w);
 
 int64_t now_ms(void);

@@ -30,15 +30,6 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* A client behind the proxy whose session for this ttl is there. */
-static hf_client *open_behind(const char *options, int64_t ttl_ms)
-{
-    hf_client *client = open_at(behind, options);
-
-    assert_int_equal(hf_lock_release(take(client, "warm", ttl_ms), NULL), HF_OK);
-    return client;
-}
-
 static int has_children(void *path)
 {
     return child_count(zh, path) > 0;
@@ -49,15 +40,38 @@ static int is_empty(void *path)
     return child_count(zh, path) == 0;
 }
 
+/* A client behind the proxy whose session for this ttl is there, and the directory of the lock, so
+ * that its next request is the create itself: without it, the answer that is lost would be that there
+ * is no directory. */
+static hf_client *open_behind(const char *options, const char *name, int64_t ttl_ms)
+{
+    hf_client *client = open_at(behind, options);
+
+    assert_int_equal(hf_lock_release(take(client, name, ttl_ms), NULL), HF_OK);
+    return client;
+}
+
+/* Bids while what the server sends is lost; returns when the node is there, and the connection is
+ * cut. */
+static void lose_the_reply(struct waiter *w, hf_client *client, const char *name, int64_t ttl_ms)
+{
+    char path[100];
+
+    snprintf(path, sizeof path, "/locks/%s", name);
+    proxy_set(proxy, PROXY_S2C_HOLE, 0);
+    size_t connections = proxy_connections(proxy);
+    wait_in_thread(w, client, name, ttl_ms);
+    await("the node that nobody was told of", has_children, path);
+    assert_int_equal(proxy_connections(proxy), connections); /* by the connection that is deaf */
+}
+
 static void c6_create_whose_reply_is_lost_is_found_by_its_ticket(void **state)
 {
-    hf_client *client = open_behind("op_timeout=4s", 3000);
+    hf_client *client = open_behind("op_timeout=4s", "reply", 3000);
     struct waiter w;
 
     (void)state;
-    proxy_set(proxy, PROXY_S2C_HOLE, 0);
-    wait_in_thread(&w, client, "reply", 3000);
-    await("the node that nobody was told of", has_children, (void *)"/locks/reply");
+    lose_the_reply(&w, client, "reply", 3000);
     proxy_set(proxy, PROXY_RST, 0);
     proxy_set(proxy, PROXY_PASS, 0);
     assert_int_equal(join_waiter(&w), HF_OK);
@@ -68,9 +82,38 @@ static void c6_create_whose_reply_is_lost_is_found_by_its_ticket(void **state)
     hf_close(client);
 }
 
+/* The same, but what is found has the right name in the session of somebody else. */
+static void c6_node_of_another_session_is_not_taken_for_ours(void **state)
+{
+    hf_client *client = open_behind("op_timeout=4s", "owner", 3000);
+    struct String_vector names = {0};
+    char path[300];
+    zoo_op_t ops[2];
+    zoo_op_result_t results[2];
+    struct waiter w;
+
+    (void)state;
+    lose_the_reply(&w, client, "owner", 3000);
+    assert_int_equal(zoo_get_children(zh, "/locks/owner", 0, &names), ZOK);
+    snprintf(path, sizeof path, "/locks/owner/%s", names.data[0]);
+    deallocate_String_vector(&names);
+    zoo_delete_op_init(&ops[0], path, -1);
+    zoo_create_op_init(&ops[1], path, "x", 1, &ZOO_OPEN_ACL_UNSAFE, ZOO_EPHEMERAL, NULL, 0);
+    assert_int_equal(zoo_multi(zh, 2, ops, results), ZOK);
+    proxy_set(proxy, PROXY_RST, 0);
+    proxy_set(proxy, PROXY_PASS, 0);
+    hf_client *other = open_at(servers(), "");
+    await_waiting(other, "owner", 1); /* behind it, with a node of its own */
+    assert_int_equal(zoo_delete(zh, path, -1), ZOK);
+    assert_int_equal(join_waiter(&w), HF_OK);
+    assert_int_equal(hf_lock_release(w.lock, NULL), HF_OK);
+    hf_close(client);
+    hf_close(other);
+}
+
 static void c5_create_that_arrives_late_never_holds(void **state)
 {
-    hf_client *client = open_behind("op_timeout=700ms", 4000);
+    hf_client *client = open_behind("op_timeout=700ms", "late", 4000);
     hf_lock *none = NULL;
 
     (void)state;
@@ -88,7 +131,7 @@ static void c5_create_that_arrives_late_never_holds(void **state)
 
 static void c7_holder_that_is_cut_off_is_lost_before_the_next_enters(void **state)
 {
-    hf_client *client = open_behind("", 1000), *other = open_at(servers(), "");
+    hf_client *client = open_behind("", "cut", 1000), *other = open_at(servers(), "");
     hf_lock *lock = take(client, "cut", 1000);
     struct waiter w;
 
@@ -114,7 +157,7 @@ static void c7_holder_that_is_cut_off_is_lost_before_the_next_enters(void **stat
 
 static void c7_short_break_of_the_connection_loses_nothing(void **state)
 {
-    hf_client *client = open_behind("", 6000);
+    hf_client *client = open_behind("", "short", 6000);
     hf_lock *lock = take(client, "short", 6000);
 
     (void)state;
@@ -133,7 +176,7 @@ static void c7_short_break_of_the_connection_loses_nothing(void **state)
 
 static void c12_waiter_is_woken_after_a_break_of_the_connection(void **state)
 {
-    hf_client *client = open_behind("", 5000), *other = open_at(servers(), "");
+    hf_client *client = open_behind("", "again", 5000), *other = open_at(servers(), "");
     hf_lock *lock = take(other, "again", 5000);
     struct waiter w;
 
@@ -203,6 +246,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(c6_create_whose_reply_is_lost_is_found_by_its_ticket),
+        cmocka_unit_test(c6_node_of_another_session_is_not_taken_for_ours),
         cmocka_unit_test(c5_create_that_arrives_late_never_holds),
         cmocka_unit_test(c7_holder_that_is_cut_off_is_lost_before_the_next_enters),
         cmocka_unit_test(c7_short_break_of_the_connection_loses_nothing),

@@ -87,11 +87,15 @@ static bool is_quick(const redisReply *reply)
     return reply->type == REDIS_REPLY_STRING && reply->str[0] >= '0' && reply->str[0] <= '9';
 }
 
-static void grant_quickly(const struct hf__bid *bid, const char *generation, struct hf__answer *a)
+static void grant_quickly(const struct hf__bid *bid, const char *digits, struct hf__answer *a)
 {
+    uint64_t generation = 0;
+
+    while (*digits >= '0' && *digits <= '9')
+        generation = 10 * generation + (uint64_t)(*digits++ - '0');
     *a =
         (struct hf__answer){.verdict = HF__GRANTED,
-                            .generation = strtoull(generation, NULL, 10),
+                            .generation = generation,
                             .lease_ms = bid->ttl_ms > 0 ? bid->ttl_ms : hf__provisional_lease_ms(0),
                             .claimed = bid->ttl_ms > 0,
                             .sent_ns = a->sent_ns};

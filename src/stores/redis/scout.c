@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 
 #include "stores/redis/redis.h"
 
@@ -63,11 +64,19 @@ static int dial(struct hf__redis *s, int64_t deadline_ns, struct hf__redis_conn 
     return HF_UNAVAILABLE;
 }
 
-/* The connections to the old master are of no use, and all that is held is to be verified. */
+/* The connections to the old master are of no use, and all that is held is to be verified. The keeper closes
+ * that of the listener. */
 static void follow(struct hf__redis *s, const struct hf__redis_place *place)
 {
-    if (hf__redis_note_master(s, place))
-        s->sentinels.switched = true;
+    struct hf__redis_listener *l = &s->listener;
+
+    if (!hf__redis_note_master(s, place))
+        return;
+    s->sentinels.switched = true;
+    pthread_mutex_lock(&l->mutex);
+    l->kicked = true;
+    eventfd_write(l->kick_fd, 1);
+    pthread_mutex_unlock(&l->mutex);
 }
 
 void hf__redis_scout(struct hf__redis *s, int64_t deadline_ns)
@@ -99,8 +108,9 @@ void hf__redis_scout(struct hf__redis *s, int64_t deadline_ns)
         follow(s, &place);
 }
 
-static void hear(struct hf__redis *s, const redisReply *reply)
+static void hear(void *ctx, const redisReply *reply)
 {
+    struct hf__redis *s = ctx;
     struct hf__redis_place place;
     char name[256];
 
@@ -113,11 +123,6 @@ static void hear(struct hf__redis *s, const redisReply *reply)
         follow(s, &place);
 }
 
-static void hear_any(void *ctx, const redisReply *reply)
-{
-    hear(ctx, reply);
-}
-
 bool hf__redis_hear_switch(struct hf__redis *s)
 {
     struct hf__redis_sentinels *w = &s->sentinels;
@@ -128,7 +133,7 @@ bool hf__redis_hear_switch(struct hf__redis *s)
     pthread_mutex_lock(&l->mutex);
     struct hf__redis_conn *c = w->scout;
     pthread_mutex_unlock(&l->mutex);
-    if (c != NULL && !hf__redis_read_messages(s, c, hear_any, s)) {
+    if (c != NULL && !hf__redis_read_messages(s, c, hear, s)) {
         pthread_mutex_lock(&l->mutex);
         w->scout = NULL;
         pthread_mutex_unlock(&l->mutex);

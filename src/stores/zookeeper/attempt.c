@@ -195,8 +195,6 @@ static int become_waiter(struct bidding *b, int64_t deadline_ns, hf_error *err)
         return r;
     int rc = hf__zk_move(b, s, deadline_ns);
     hf__zk_unuse(s);
-    if (rc == ZOK)
-        b->claimed = false;
     if (rc == ZNONODE)
         return 1;
     return rc == ZOK ? 0 : hf__zk_fail(err, rc, "move");
@@ -251,9 +249,11 @@ static int watch(struct bidding *b, const struct standing *at, int64_t deadline_
 static int prove(struct bidding *b, int64_t deadline_ns)
 {
     struct session *s = b->session;
-    int64_t age_ns = hf__now_ns(b->zk->base.host->env) - s->proved_ns;
     zoo_op_t op;
 
+    pthread_mutex_lock(&b->zk->mutex);
+    int64_t age_ns = hf__now_ns(b->zk->base.host->env) - s->proved_ns;
+    pthread_mutex_unlock(&b->zk->mutex);
     if (b->permanent ||
         age_ns < hf__zk_lease_ms(s, hf__provisional_lease_ms(b->ttl_ms)) * HF__NS_PER_MS / 3)
         return ZOK;
@@ -266,6 +266,14 @@ static int prove(struct bidding *b, int64_t deadline_ns)
     return rc;
 }
 
+static bool is_inside(struct bidding *b)
+{
+    pthread_mutex_lock(&b->zk->mutex);
+    bool inside = b->inside;
+    pthread_mutex_unlock(&b->zk->mutex);
+    return inside;
+}
+
 /* Whoever was let in is inside for as long as its node is there. 1: look again. */
 static int look(struct bidding *b, const struct hf__bid *bid, const struct call *list,
                 int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
@@ -275,7 +283,7 @@ static int look(struct bidding *b, const struct hf__bid *bid, const struct call 
 
     if (!at.present)
         return hf__zk_spent(b, ret_answer);
-    if (at.near == NULL || b->inside) {
+    if (at.near == NULL || is_inside(b)) {
         rc = prove(b, deadline_ns);
         if (rc == ZNONODE)
             return hf__zk_spent(b, ret_answer);

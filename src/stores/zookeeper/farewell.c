@@ -51,7 +51,7 @@ static void let_go(struct farewell *f)
     struct call *call = hf__zk_call_new();
 
     zoo_check_op_init(&op, f->delays->path, -1);
-    if (call != NULL && f->s->state == HF__ZK_CONNECTED)
+    if (call != NULL && hf__zk_await(f->s, 0))
         hf__zk_multi(f->s, &op, 1, f->deadline_ns, call);
     hf__zk_call_free(call);
     cut(f->s);

@@ -24,7 +24,7 @@ int hf__zk_remove(struct bidding *b, int64_t deadline_ns)
     if (b->session == NULL)
         return ZNONODE; /* its session is over, and the node with it */
     if (!hf__zk_await(b->session, deadline_ns))
-        return b->session->state == HF__ZK_DEAD && !b->permanent ? ZNONODE : ZOPERATIONTIMEOUT;
+        return hf__zk_is_dead(b->session) && !b->permanent ? ZNONODE : ZOPERATIONTIMEOUT;
     if (b->unsure) {
         int rc = hf__zk_find_node(b, deadline_ns);
         if (rc != ZOK)

@@ -123,6 +123,7 @@ int hf__zk_move(struct bidding *b, struct session *to, int64_t deadline_ns)
     pthread_mutex_lock(&b->zk->mutex);
     if (rc == ZOK && b->session != NULL && by->state != HF__ZK_DEAD) {
         settle(b, by, permanent, data);
+        b->claimed = !waits;
     } else {
         if (rc == ZOK)
             rc = ZSESSIONEXPIRED;
@@ -188,8 +189,9 @@ int hf__zk_find_node(struct bidding *b, int64_t deadline_ns)
         rc = path[0] != '\0' ? hf__zk_get(b->session, path, deadline_ns, node) : ZNONODE;
     if (rc == ZOK)
         rc = adopt(b, path, node);
-    if (rc == ZNONODE)
-        b->unsure = false; /* it was not applied, or is gone again */
+    pthread_mutex_lock(&b->zk->mutex);
+    b->unsure &= rc != ZNONODE; /* it was not applied, or is gone again */
+    pthread_mutex_unlock(&b->zk->mutex);
     hf__zk_call_free(list);
     hf__zk_call_free(node);
     return rc;

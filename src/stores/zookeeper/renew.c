@@ -152,8 +152,9 @@ static int move_to_hold(struct bidding *b, int64_t deadline_ns)
         rc = hf__zk_move(b, s, deadline_ns);
         hf__zk_unuse(s);
     }
-    if (rc == ZOK)
-        b->claimed = true;
+    pthread_mutex_lock(&b->zk->mutex);
+    b->claimed |= rc == ZOK;
+    pthread_mutex_unlock(&b->zk->mutex);
     return rc;
 }
 
@@ -166,7 +167,10 @@ static int claim(struct item *item, int64_t deadline_ns)
         return ZOPERATIONTIMEOUT;
     if (b->unsure)
         rc = hf__zk_find_node(b, deadline_ns);
-    if (rc == ZOK && !b->claimed && b->state == HF__ZK_JOINED)
+    pthread_mutex_lock(&b->zk->mutex);
+    bool moves = rc == ZOK && !b->claimed && b->state == HF__ZK_JOINED && b->session != NULL;
+    pthread_mutex_unlock(&b->zk->mutex);
+    if (moves)
         rc = move_to_hold(b, deadline_ns);
     hf__zk_end(b);
     return rc;
@@ -175,8 +179,10 @@ static int claim(struct item *item, int64_t deadline_ns)
 static void finish_item(struct batch *q, struct item *item, struct session *s)
 {
     struct bidding *b = item->b;
-    bool claims = item->renewal->generation != 0 && !b->claimed && b->inside;
-    int rc = claims || b->unsure ? claim(item, q->deadline_ns) : ZOK;
+    pthread_mutex_lock(&q->zk->mutex);
+    bool claims = (item->renewal->generation != 0 && !b->claimed && b->inside) || b->unsure;
+    pthread_mutex_unlock(&q->zk->mutex);
+    int rc = claims ? claim(item, q->deadline_ns) : ZOK;
 
     if (rc == ZNONODE) {
         answer(item, HF__GONE_LOST);
@@ -237,12 +243,16 @@ static void renew_session(struct batch *q, struct session *s, zoo_op_t *ops, str
 
 static struct session *next_session(const struct batch *q, bool connected)
 {
-    for (size_t i = 0; i < q->count; i++) {
+    struct session *found = NULL;
+
+    pthread_mutex_lock(&q->zk->mutex);
+    for (size_t i = 0; found == NULL && i < q->count; i++) {
         struct session *s = q->items[i].s;
         if (s != NULL && (s->state == HF__ZK_CONNECTED || !connected))
-            return s;
+            found = s;
     }
-    return NULL;
+    pthread_mutex_unlock(&q->zk->mutex);
+    return found;
 }
 
 int hf__zk_renew(struct hf__store *store, struct hf__renewal *items, size_t count,

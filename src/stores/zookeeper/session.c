@@ -210,6 +210,14 @@ bool hf__zk_await(struct session *s, int64_t deadline_ns)
     return ok;
 }
 
+bool hf__zk_is_dead(struct session *s)
+{
+    pthread_mutex_lock(&s->zk->mutex);
+    bool dead = s->state == HF__ZK_DEAD;
+    pthread_mutex_unlock(&s->zk->mutex);
+    return dead;
+}
+
 static int check(struct session *s, int64_t deadline_ns, hf_error *err)
 {
     if (!await_locked(s, deadline_ns)) {

@@ -5,12 +5,15 @@
  * leases.
  *
  *      attempt      create _c_<uuid>-lock- | -read-lock-      (write)
- *                   children of the directory, no watch       (read; same session, so it sees all
- *                                                              that were created before)
+ *                   children of the directory, no watch       (read, sent with it; same session, so
+ *                                                              it sees all that came before)
  *                   nobody before it who conflicts: GRANTED, generation = czxid of the own node
- *                   otherwise get + watch of the last one before it who conflicts: QUEUED
+ *                   otherwise get + watch of itself and of the last two who do: QUEUED (ahead.c)
+ *
  *      renew        multi [check own node]...                 (one write for many: the leader
- * agrees) release      delete own node                           (write)
+ *                                                              agrees)
+ *
+ *      release      delete own node                           (write)
  *
  * A bid that holds lives in a session of ttl + lock-delay, one that waits in a session of its own
  * lease, so that a waiter that died is missed in seconds. The node changes its session in one multi
@@ -253,6 +256,7 @@ int hf__zk_any_session(struct zk *zk, int64_t deadline_ns, struct session **ret_
 int64_t hf__zk_negotiate(struct zk *zk, int64_t asked_ms, int64_t deadline_ns);
 /* Waits until a session that the caller uses is connected. False: dead, or the deadline. */
 bool hf__zk_await(struct session *s, int64_t deadline_ns);
+bool hf__zk_is_dead(struct session *s);
 void hf__zk_unuse(struct session *s);        /* not under the mutex */
 void hf__zk_unuse_locked(struct session *s); /* under the mutex */
 void hf__zk_use_locked(struct session *s);
