@@ -3,8 +3,9 @@
 # ETCD=path runs another server than the one installed.
 etcd_program=${ETCD:-etcd}
 
+# etcd_answers HOST:PORT
 etcd_answers() {
-    curl -fsS --noproxy '*' -m 1 "http://127.0.0.1:$1/health" | grep -q '"true"'
+    curl -fsS --noproxy '*' -m 1 "http://$1/health" | grep -q '"true"'
 }
 
 # etcd_start NAME [OPTION...]: (again) one server that etcd_plan has given ports; sets etcd_pid.
@@ -43,7 +44,7 @@ etcd_plan() {
 # etcd_await NAME: until it answers, or the test cannot run.
 etcd_await() {
     eval "client=\$etcd_client_$1"
-    fleet_until etcd_answers "$client" && return
+    fleet_until etcd_answers "127.0.0.1:$client" && return
     cat "$fleet_dir/$1.log" >&2
     exit 69
 }
