@@ -15,6 +15,11 @@
 #define ASK_AGAIN_MS 1000 /* although the keeper hears */
 #define WAKE_BATCH   64
 
+static struct hf__hold *hold_of(struct hf__store *store)
+{
+    return &((struct hf__holding *)store)->hold;
+}
+
 int hf__hold_init(struct hf__hold *hold, const struct hf__hold_type *type, void *owner,
                   const struct hf_env *env, hf_error *err)
 {
@@ -115,21 +120,21 @@ static int end_bid(struct hf__hold *hold, const struct hf__bid *bid, int64_t ret
     return end(hold, h, deadline_ns) ? r : not_proved(hold, err);
 }
 
-int hf__hold_withdraw(struct hf__hold *hold, const struct hf__bid *bid, int64_t retire_ms,
+int hf__hold_withdraw(struct hf__store *store, const struct hf__bid *bid, int64_t retire_ms,
                       int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
 {
     enum hf__held_state was;
-    int r = end_bid(hold, bid, retire_ms, deadline_ns, &was, err);
+    int r = end_bid(hold_of(store), bid, retire_ms, deadline_ns, &was, err);
 
     ret_answer->verdict = was == HF__HELD_INSIDE || was == HF__HELD_WAITING ? HF__DONE : HF__STALE;
     return r;
 }
 
-int hf__hold_release(struct hf__hold *hold, const struct hf__bid *bid, int64_t retire_ms,
+int hf__hold_release(struct hf__store *store, const struct hf__bid *bid, int64_t retire_ms,
                      int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
 {
     enum hf__held_state was;
-    int r = end_bid(hold, bid, retire_ms, deadline_ns, &was, err);
+    int r = end_bid(hold_of(store), bid, retire_ms, deadline_ns, &was, err);
 
     ret_answer->verdict = was == HF__HELD_INSIDE ? HF__DONE : HF__STALE;
     return r;
@@ -232,9 +237,10 @@ static int begin(struct hf__hold *hold, struct hf__held *h, const struct hf__bid
     return settle(hold, h, bid, deadline_ns, ret_answer, err);
 }
 
-int hf__hold_attempt(struct hf__hold *hold, const struct hf__bid *bid, int64_t deadline_ns,
+int hf__hold_attempt(struct hf__store *store, const struct hf__bid *bid, int64_t deadline_ns,
                      struct hf__answer *ret_answer, hf_error *err)
 {
+    struct hf__hold *hold = hold_of(store);
     struct hf__held *h = NULL;
     bool fresh = false, retired = false;
     int r = 0;
@@ -301,9 +307,12 @@ static struct hf__answer sign_of_life(struct hf__hold *hold, const struct hf__re
     return lost;
 }
 
-int hf__hold_renew(struct hf__hold *hold, struct hf__renewal *items, size_t count,
-                   int64_t deadline_ns)
+int hf__hold_renew(struct hf__store *store, struct hf__renewal *items, size_t count,
+                   int64_t deadline_ns, hf_error *err)
 {
+    struct hf__hold *hold = hold_of(store);
+
+    (void)err;
     for (size_t i = 0; i < count; i++) {
         struct hf__held *lost = NULL;
         pthread_mutex_lock(&hold->mutex);
@@ -319,8 +328,9 @@ int hf__hold_renew(struct hf__hold *hold, struct hf__renewal *items, size_t coun
 
 /* Whoever is no longer what it was is told to ask. The sink takes the client's mutex, and whoever
  * has that never waits for ours. */
-void hf__hold_wake(struct hf__hold *hold, hf__wake_sink *sink, void *ctx)
+void hf__hold_wake(struct hf__store *store, hf__wake_sink *sink, void *ctx)
 {
+    struct hf__hold *hold = hold_of(store);
     struct epoll_event events[WAKE_BATCH];
 
     pthread_mutex_lock(&hold->mutex);
@@ -336,4 +346,9 @@ void hf__hold_wake(struct hf__hold *hold, hf__wake_sink *sink, void *ctx)
         sink(ctx, &h->ticket, 0);
     }
     pthread_mutex_unlock(&hold->mutex);
+}
+
+int hf__hold_wake_fd(struct hf__store *store)
+{
+    return hold_of(store)->epoll_fd;
 }

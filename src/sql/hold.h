@@ -95,16 +95,28 @@ int hf__hold_init(struct hf__hold *hold, const struct hf__hold_type *type, void 
                   const struct hf_env *env, hf_error *err);
 void hf__hold_clear(struct hf__hold *hold);
 
+/* The store of such locks begins with these two, so that the functions below can be its own. */
+struct hf__holding {
+    struct hf__store base;
+    struct hf__hold hold;
+};
+#define HF__IS_HOLDING(type) \
+    _Static_assert(offsetof(type, hold) == offsetof(struct hf__holding, hold), "begins otherwise")
+
 /* The functions of a store; see store.h. */
-int hf__hold_attempt(struct hf__hold *hold, const struct hf__bid *bid, int64_t deadline_ns,
+int hf__hold_attempt(struct hf__store *store, const struct hf__bid *bid, int64_t deadline_ns,
                      struct hf__answer *ret_answer, hf_error *err);
-int hf__hold_withdraw(struct hf__hold *hold, const struct hf__bid *bid, int64_t retire_ms,
+int hf__hold_withdraw(struct hf__store *store, const struct hf__bid *bid, int64_t retire_ms,
                       int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err);
-int hf__hold_release(struct hf__hold *hold, const struct hf__bid *bid, int64_t retire_ms,
+int hf__hold_release(struct hf__store *store, const struct hf__bid *bid, int64_t retire_ms,
                      int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err);
-int hf__hold_renew(struct hf__hold *hold, struct hf__renewal *items, size_t count,
-                   int64_t deadline_ns);
-void hf__hold_wake(struct hf__hold *hold, hf__wake_sink *sink, void *ctx);
+int hf__hold_renew(struct hf__store *store, struct hf__renewal *items, size_t count,
+                   int64_t deadline_ns, hf_error *err);
+int hf__hold_wake_fd(struct hf__store *store);
+void hf__hold_wake(struct hf__store *store, hf__wake_sink *sink, void *ctx);
+
+#define HF__HOLD_CAPABILITIES \
+    (HF_CAN_SHARE | HF_CAN_QUEUE | HF_CAN_PUSH | HF_CAN_TOKEN | HF_CAN_PROCESS)
 
 /* Who asks, as a comment at the head of a statement, which is what others see of it in the server's
  * list of sessions; and how it is read there. */

@@ -1,5 +1,5 @@
 /* hold=session and hold=advisory: what sql/hold.c needs to know of PostgreSQL. The statements are in
- * hold_text.c, the table of functions in hold_type.c.
+ * hold_text.c.
  *
  * Whoever waits in the server is not granted after its death: client_connection_check_interval
  * makes the server look, once a second, whether there is still somebody, and the keepalives end a
@@ -285,3 +285,28 @@ int hf__pg_hold_init(struct hf__pg *s, hf_error *err)
     s->hold.max_held = s->set.max_held;
     return r;
 }
+
+HF__IS_HOLDING(struct hf__pg);
+
+static const char *const schemes[] = {"postgres", "postgresql", NULL};
+
+const struct hf__store_type hf__pg_hold_type = {
+    .abi = HF__STORE_ABI,
+    .name = "postgres",
+    .schemes = schemes,
+    .summary = "locks of a PostgreSQL server that live as long as a connection",
+    .capabilities = HF__HOLD_CAPABILITIES,
+    .options = hf__pg_options,
+    .ddl = hf__pg_ddl,
+    .open = hf__pg_open,
+    .close = hf__pg_close,
+    .attempt = hf__hold_attempt,
+    .withdraw = hf__hold_withdraw,
+    .release = hf__hold_release,
+    .renew = hf__hold_renew,
+    .inspect = hf__pg_hold_inspect,
+    .upkeep = hf__pg_upkeep,
+    .diagnose = hf__pg_diagnose,
+    .wake_fd = hf__hold_wake_fd,
+    .wake = hf__hold_wake,
+};

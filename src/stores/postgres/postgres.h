@@ -59,12 +59,12 @@ struct hf__pg_listener {
 
 struct hf__pg {
     struct hf__store base;
+    struct hf__hold hold; /* hold.c */
     struct hf__pg_settings set;
     struct hf__pool pool;
     struct hf__pg_listener listener;
     _Atomic(enum hf__pg_way) way;
     atomic_bool begin_first; /* the server's default is not READ COMMITTED */
-    struct hf__hold hold;    /* hold.c, with the names that are in holdfast_name for sure */
     _Atomic uint64_t registered[HF__PG_REGISTERED];
 };
 
