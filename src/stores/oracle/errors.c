@@ -41,6 +41,7 @@ const struct hf__ora_meaning hf__ora_meanings[] = {
     {1536, HF_FULL, HF__ORA_OTHER, "the tablespace's quota is used up"},
     {1653, HF_FULL, HF__ORA_OTHER, "the tablespace is full"},
     {2049, HF_UNAVAILABLE, HF__ORA_AGAIN, "a distributed transaction keeps the row; try again"},
+    {2091, HF_UNAVAILABLE, HF__ORA_AGAIN, "the transaction was rolled back; try again"},
     {3113, HF_UNKNOWN, HF__ORA_LOST, "the connection was lost"},
     {3114, HF_UNAVAILABLE, HF__ORA_LOST, "not connected any more; nothing was sent"},
     {3135, HF_UNKNOWN, HF__ORA_LOST, "the connection was lost"},

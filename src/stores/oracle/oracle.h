@@ -129,6 +129,7 @@ struct hf__ora_link {
     SQLHDBC dbc;
     bool connected;
     char dbms[64], version[64], driver[128];
+    bool forgets; /* what is prepared ends with the transaction */
     struct hf__ora_prepared {
         const char *sql;
         SQLHSTMT handle;
