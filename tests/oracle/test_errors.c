@@ -153,9 +153,9 @@ static void write_fault(char *to, size_t size, int times, const struct row *row)
                         : strcmp(row->when, "attempt") == 0 ? "rules.attempt"
                                                             : "*";
 
-    snprintf(to, size, "%d %s %s %s %d ORA-%05d: as the server says", times,
+    snprintf(to, size, "%d %s %s %s %d %s%05d: as the server says", times,
              strcmp(row->when, "connect") == 0 ? "connect" : "execute", match, row->state,
-             row->native, row->native);
+             row->native, row->native != 0 ? "ORA-" : "", row->native);
 }
 
 static void c6_every_error_has_one_meaning(void **state)

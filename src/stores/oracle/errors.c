@@ -134,12 +134,15 @@ static const struct hf__ora_meaning *find_state(const char *state)
     return NULL;
 }
 
+/* A login fails before it is known whose numbers they are; Oracle says so in its texts. */
 static const struct hf__ora_meaning *find(const struct hf__ora_dialect *dialect,
                                           const struct hf__ora_trouble *t)
 {
-    const struct hf__ora_meaning *m = dialect != NULL ? dialect->meanings : hf__ora_meanings;
+    const struct hf__ora_meaning *m = dialect != NULL                    ? dialect->meanings
+                                      : strncmp(t->text, "ORA-", 4) == 0 ? hf__ora_meanings
+                                                                         : NULL;
 
-    for (; m->native != 0; m++) {
+    for (; m != NULL && m->native != 0; m++) {
         if (m->native == t->native)
             return m;
     }
