@@ -13,6 +13,7 @@
 #include <sql.h>
 #include <sqlext.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,7 +39,7 @@ struct handle {
     char *params[PARAMS_MAX];
     const char *row;
     bool fetched;
-    volatile bool cancelled;
+    atomic_bool cancelled;
 };
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -301,7 +302,7 @@ static void take_time(struct handle *h, int ms)
 {
     const struct timespec tick = {.tv_nsec = 5000000};
 
-    for (; ms > 0 && !h->cancelled; ms -= 5)
+    for (; ms > 0 && !atomic_load(&h->cancelled); ms -= 5)
         nanosleep(&tick, NULL);
 }
 
@@ -335,7 +336,7 @@ EXPORT SQLRETURN SQLCancel(SQLHSTMT stmt)
     struct handle *h = stmt;
 
     note("cancel");
-    h->cancelled = true;
+    atomic_store(&h->cancelled, true);
     return SQL_SUCCESS;
 }
 
