@@ -33,6 +33,11 @@ command:curl      curl                 curl                  curl        curl
 library:hiredis   libhiredis-dev       hiredis-devel         hiredis     hiredis-dev
 library:openssl   libssl-dev           openssl-devel         openssl     openssl-dev
 library:libpq     libpq-dev            libpq-devel           postgresql-libs libpq-dev
+library:odbc      unixodbc-dev         unixODBC-devel        unixodbc    unixodbc-dev
+command:odbcinst  unixodbc             unixODBC              unixodbc    unixodbc
+package:odbc-mariadb odbc-mariadb      -                     -           -
+package:odbc-postgresql odbc-postgresql - - -
+package:libhsqldb-java libhsqldb-java  -                     -           -
 command:psql      postgresql           postgresql-server     postgresql  postgresql
 command:pgbouncer pgbouncer            pgbouncer             pgbouncer   pgbouncer
 command:redis-server redis-server      redis                 redis       redis

@@ -191,7 +191,10 @@ int hf__ora_commit(struct hf__ora *s, struct hf__ora_conn *c, int64_t deadline_n
         c->dirty = false;
     else
         c->broken = true;
-    return r;
+    /* Only a conflict is known to have undone it all. */
+    return r != 0 && r != HF_UNKNOWN && c->kind != HF__ORA_AGAIN
+               ? hf__wrap(err, HF_UNKNOWN, "commit")
+               : r;
 }
 
 void hf__ora_rollback(struct hf__ora *s, struct hf__ora_conn *c, int64_t deadline_ns)

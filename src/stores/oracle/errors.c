@@ -41,6 +41,7 @@ const struct hf__ora_meaning hf__ora_meanings[] = {
     {1536, HF_FULL, HF__ORA_OTHER, "the tablespace's quota is used up"},
     {1653, HF_FULL, HF__ORA_OTHER, "the tablespace is full"},
     {2049, HF_UNAVAILABLE, HF__ORA_AGAIN, "a distributed transaction keeps the row; try again"},
+    {2091, HF_UNAVAILABLE, HF__ORA_AGAIN, "the transaction was rolled back; try again"},
     {3113, HF_UNKNOWN, HF__ORA_LOST, "the connection was lost"},
     {3114, HF_UNAVAILABLE, HF__ORA_LOST, "not connected any more; nothing was sent"},
     {3135, HF_UNKNOWN, HF__ORA_LOST, "the connection was lost"},
@@ -133,12 +134,15 @@ static const struct hf__ora_meaning *find_state(const char *state)
     return NULL;
 }
 
+/* A login fails before it is known whose numbers they are; Oracle says so in its texts. */
 static const struct hf__ora_meaning *find(const struct hf__ora_dialect *dialect,
                                           const struct hf__ora_trouble *t)
 {
-    const struct hf__ora_meaning *m = dialect != NULL ? dialect->meanings : hf__ora_meanings;
+    const struct hf__ora_meaning *m = dialect != NULL                    ? dialect->meanings
+                                      : strncmp(t->text, "ORA-", 4) == 0 ? hf__ora_meanings
+                                                                         : NULL;
 
-    for (; m->native != 0; m++) {
+    for (; m != NULL && m->native != 0; m++) {
         if (m->native == t->native)
             return m;
     }

@@ -78,6 +78,16 @@ static SQLRETURN log_in(struct hf__ora_conn *c)
                       c->password != NULL ? SQL_NTS : 0);
 }
 
+/* Some drivers forget what was prepared when a transaction ends. */
+static bool forgets(struct hf__ora_link *link)
+{
+    SQLUSMALLINT commit = SQL_CB_DELETE, rollback = SQL_CB_DELETE;
+
+    SQLGetInfo(link->dbc, SQL_CURSOR_COMMIT_BEHAVIOR, &commit, sizeof commit, NULL);
+    SQLGetInfo(link->dbc, SQL_CURSOR_ROLLBACK_BEHAVIOR, &rollback, sizeof rollback, NULL);
+    return commit == SQL_CB_DELETE || rollback == SQL_CB_DELETE;
+}
+
 /* An environment for each connection: whatever a driver manager guards by it stays apart. */
 static void open_session(struct hf__ora_conn *c)
 {
@@ -99,18 +109,24 @@ static void open_session(struct hf__ora_conn *c)
     read_info(link, SQL_DBMS_NAME, link->dbms, sizeof link->dbms);
     read_info(link, SQL_DBMS_VER, link->version, sizeof link->version);
     read_info(link, SQL_DRIVER_NAME, link->driver, sizeof link->driver);
+    link->forgets = forgets(link);
     went_well(job,
               SQLSetConnectAttr(link->dbc, SQL_ATTR_AUTOCOMMIT, as_pointer(SQL_AUTOCOMMIT_OFF),
                                 SQL_IS_UINTEGER),
               SQL_HANDLE_DBC, link->dbc);
 }
 
-/* Rolled back first: Oracle commits what is open when a session logs off. */
-static void close_session(struct hf__ora_link *link)
+static void forget_all(struct hf__ora_link *link)
 {
     for (size_t i = 0; i < link->prepared_count; i++)
         SQLFreeHandle(SQL_HANDLE_STMT, link->prepared[i].handle);
     link->prepared_count = 0;
+}
+
+/* Rolled back first: Oracle commits what is open when a session logs off. */
+static void close_session(struct hf__ora_link *link)
+{
+    forget_all(link);
     if (link->connected) {
         SQLEndTran(SQL_HANDLE_DBC, link->dbc, SQL_ROLLBACK);
         SQLDisconnect(link->dbc);
@@ -312,6 +328,8 @@ static void run_once(struct hf__ora_conn *c)
 static void end_transaction(struct hf__ora_conn *c, SQLSMALLINT how)
 {
     went_well(&c->job, SQLEndTran(SQL_HANDLE_DBC, c->link.dbc, how), SQL_HANDLE_DBC, c->link.dbc);
+    if (c->link.forgets)
+        forget_all(&c->link);
 }
 
 void hf__ora_work(struct hf__ora_conn *c)

@@ -15,7 +15,8 @@
 
 #include "util/banned.h"
 
-#define RETRY_MS 2 /* the pause after a conflict, and its growth: up to 32 times as long */
+#define RETRY_MS 2  /* the pause after a conflict, and its growth: up to 32 times as long */
+#define LEAST_MS 50 /* less time is too little for another try: it would only end as unknown */
 
 static int check_version(struct hf__ora *s, struct hf__ora_conn *c, int64_t deadline_ns,
                          hf_error *err)
@@ -111,6 +112,11 @@ static bool worth_another(struct hf__ora *s, enum hf__ora_kind kind, unsigned tr
     return tries == 0;
 }
 
+static bool has_time(struct hf__ora *s, int64_t ms, int64_t deadline_ns)
+{
+    return hf__now_ns(s->base.host->env) + ms * HF__NS_PER_MS < deadline_ns;
+}
+
 static int operate(struct hf__store *store, const struct hf__sql_operation *op, int64_t deadline_ns,
                    struct hf__answer *ret_answer, hf_error *err)
 {
@@ -120,11 +126,12 @@ static int operate(struct hf__store *store, const struct hf__sql_operation *op, 
     int r;
 
     for (unsigned tries = 0;; tries++) {
+        int64_t pause_ms = RETRY_MS << (tries < 5 ? tries : 5);
         r = operate_once(s, op, deadline_ns, ret_answer, &kind, &why);
         if (r == 0 || r == HF_UNKNOWN || !worth_another(s, kind, tries) ||
-            hf__now_ns(s->base.host->env) >= deadline_ns)
+            !has_time(s, 2 * pause_ms + LEAST_MS, deadline_ns))
             break;
-        hf__pool_sleep(&s->pool, RETRY_MS << (tries < 5 ? tries : 5));
+        hf__pool_sleep(&s->pool, pause_ms);
         why = (hf_error){0};
     }
     if (r != 0 && err != NULL)

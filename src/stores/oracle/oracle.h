@@ -88,7 +88,7 @@ struct hf__ora_trouble {
 };
 
 /* "oracle: <what>; <what to do>". `reads`: it changes nothing, so there is nothing to be unknown.
- * `dialect` NULL: not known yet, Oracle's numbers. */
+ * `dialect` NULL: not known yet. */
 int hf__ora_fail(const struct hf__ora_dialect *dialect, const struct hf__ora_trouble *t, bool reads,
                  enum hf__ora_kind *ret_kind, hf_error *err);
 
@@ -129,6 +129,7 @@ struct hf__ora_link {
     SQLHDBC dbc;
     bool connected;
     char dbms[64], version[64], driver[128];
+    bool forgets; /* what is prepared ends with the transaction */
     struct hf__ora_prepared {
         const char *sql;
         SQLHSTMT handle;

@@ -16,6 +16,7 @@ const struct hf__option hf__ora_options[] = {
     {"dsn", HF__TEXT, NULL, 0, 0, "the data source, a section of odbc.ini"},
     {"connect", HF__TEXT, NULL, 0, 0,
      "a driver string instead of a dsn: DRIVER={...};DBQ=//host:1521/service"},
+    {"hold", HF__TEXT, "lease", 0, 0, "lease; there is nothing else on Oracle"},
     {"dialect", HF__TEXT, NULL, 0, 0, "oracle, mariadb or hsqldb; as the driver says by default"},
     HF__SQL_PASSWORD_OPTIONS,
     {"poll", HF__DURATION, "50ms", 1, 60000,
@@ -111,6 +112,15 @@ static int read_dialect(const struct hf__sql_url *from, struct hf__ora_settings 
                : hf__fail(err, HF_INVALID, "dialect is one of oracle, mariadb, hsqldb");
 }
 
+/* There is no FOR SHARE on Oracle, its server does not look whether somebody who waits for a row is
+ * still there, and ODBC does not say that a connection was lost until it is used. */
+static int read_hold(const struct hf__sql_url *from, hf_error *err)
+{
+    if (strcmp(hf__sql_text(from, "hold"), "lease") == 0)
+        return 0;
+    return hf__fail(err, HF_UNSUPPORTED, "hold=session and the like are not there on Oracle");
+}
+
 int hf__ora_read_url(const struct hf__url *url, struct hf__ora_settings *set, hf_error *err)
 {
     const struct hf__sql_url from = {.url = url, .options = hf__ora_options};
@@ -124,6 +134,8 @@ int hf__ora_read_url(const struct hf__url *url, struct hf__ora_settings *set, hf
         r = read_schema(&from, set, err);
     if (r == 0)
         r = read_dialect(&from, set, err);
+    if (r == 0)
+        r = read_hold(&from, err);
     set->routines = hf__url_switch(url, hf__ora_options, "routines");
     set->limits =
         (struct hf__pool_limits){.max_active = hf__sql_number(&from, "max_active"),
