@@ -45,6 +45,6 @@ check "a wrong password is refused" says 69 'password' "$holdfast" run -u "cassa
 check "no account is refused" says 69 '' "$holdfast" run -u "cassandra://$node/locks?$tls" a -- true
 check "a certificate nobody vouches for is refused" says 69 '' "$holdfast" run -u "cassandra://cassandra:cassandra@$node/locks?tls=verify" a -- true
 check "a name that is not text is shown" sh -c "\"$holdfast\" lock -u '$url' --ttl 60 \"\$(printf 'b\\377c')\" && \"$holdfast\" ls -u '$url' | grep -q 'b%FFc'"
-check "gc removes what is idle" sh -c "sleep 1.2; \"$holdfast\" gc -u '$url' --retain 1s | grep -q '^[1-9]'"
+check "gc removes what is idle" sh -c "sleep 1.2; \"$holdfast\" gc -u '$url' --retain 1s | grep -q 'removed [1-9]'"
 check "and nothing else" sh -c "\"$holdfast\" ls -u '$url' | grep -q 'b%FFc'"
 exit "$failed"

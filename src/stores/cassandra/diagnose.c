@@ -184,7 +184,9 @@ static int read_serially(void *ctx)
     static const char name[] = "holdfast doctor";
     struct report *r = ctx;
 
-    return hf__cs_read(r->s, name, sizeof name - 1, 0, r->deadline_ns, &r->row, &r->err);
+    struct hf__cs_lock lock = {r->s, name, sizeof name - 1, r->deadline_ns, &r->err};
+
+    return hf__cs_read(&lock, 0, &r->row);
 }
 
 static void look_at_serial(struct report *r)
