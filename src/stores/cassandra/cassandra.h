@@ -7,7 +7,7 @@
  *   row.c         a row of the table `locks` as the doorman's record, and back
  *   signs.c       signs of life
  *   inspect.c, upkeep.c, diagnose.c
- *   simple.c      layout=simple: the published recipe, in a table of its own
+ *   simple.c, simple_look.c   layout=simple: the published recipe, in a table of its own
  *
  * The mutex guards `dice` and `signs` only and is never kept during a request. */
 #ifndef HF_STORES_CASSANDRA_CASSANDRA_H
