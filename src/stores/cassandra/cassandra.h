@@ -19,7 +19,7 @@
 #include "stores/postgres/text.h"
 #include "stores/store.h"
 
-#define HF__CS_SIGNS    512  /* waiters of one client whose last sign is remembered */
+#define HF__CS_SIGNS    1024 /* waiters of one client whose last sign is remembered */
 #define HF__CS_SKEW_MAX 4000 /* ms; the shortest provisional lease that counts on it is 5 s */
 #define HF__CS_WAITERS  1000 /* per lock: the queue is one cell, rewritten whenever it changes */
 #define HF__CS_ROW_MAX  (4 << 20) /* bytes in one collection */
@@ -64,6 +64,11 @@ struct hf__cs {
         struct hf__ticket ticket;
         int64_t due_ns;
     } signs[HF__CS_SIGNS]; /* by the ticket's first bits; whoever is pushed out signs once more */
+    struct hf__cs_note {
+        struct hf__ticket ticket;
+        int64_t until_ns; /* what it was told to have; INT64_MAX */
+        bool retired;
+    } notes[HF__CS_SIGNS]; /* layout=simple: tickets that were let in or withdrawn here */
 };
 
 enum hf__cs_proof { HF__CS_ASSUMED, HF__CS_ALIVE, HF__CS_DEAD };

@@ -120,8 +120,7 @@ static int read_url(struct hf__cs *s, const struct hf__url *url, hf_error *err)
 }
 
 /* What the recipe of leases(name, owner, value) can do: no queue, no token, no delay. */
-#define SIMPLE \
-    (HF_CAN_LEASE | HF_CAN_NEVER | HF_CAN_BREAK | HF_CAN_DETACH | HF_CAN_PROCESS | HF_CAN_PERSIST)
+#define SIMPLE (HF_CAN_LEASE | HF_CAN_NEVER | HF_CAN_DETACH | HF_CAN_PROCESS | HF_CAN_PERSIST)
 
 int hf__cs_open(const struct hf__url *url, const struct hf__host *host,
                 struct hf__store **ret_store, hf_error *err)

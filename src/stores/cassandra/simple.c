@@ -165,6 +165,38 @@ static int swap_surely(struct hf__cs *s, enum hf__cs_query query, const struct a
     return code;
 }
 
+/* notes -------------------------------------------------------------------------------------------
+ */
+
+/* The table has no room for what is over: a ticket is let in at most once, and not after it was
+ * withdrawn, as far as this process remembers (the last thousand or so). */
+static struct hf__cs_note *slot(struct hf__cs *s, const struct hf__ticket *ticket)
+{
+    return &s->notes[(ticket->bits[0] << 8 | ticket->bits[1]) % HF__CS_SIGNS];
+}
+
+static void note(struct hf__cs *s, const struct hf__ticket *ticket, int64_t until_ns, bool retired)
+{
+    pthread_mutex_lock(&s->mutex);
+    *slot(s, ticket) = (struct hf__cs_note){*ticket, until_ns, retired};
+    pthread_mutex_unlock(&s->mutex);
+}
+
+/* What is known of it; false: nothing. */
+static bool look_up(struct hf__cs *s, const struct hf__ticket *ticket, struct hf__cs_note *ret_note)
+{
+    pthread_mutex_lock(&s->mutex);
+    *ret_note = *slot(s, ticket);
+    pthread_mutex_unlock(&s->mutex);
+    return hf__ticket_equal(&ret_note->ticket, ticket);
+}
+
+static void note_grant(struct hf__cs *s, const struct hf__ticket *ticket,
+                       const struct hf__answer *answer)
+{
+    note(s, ticket, hf__moment_after(answer->sent_ns, answer->lease_ms), false);
+}
+
 /* operations --------------------------------------------------------------------------------------
  */
 
@@ -219,21 +251,36 @@ static int attempt(struct hf__cs *s, const struct hf__cs_op *op, struct ask *a,
     a->value = value;
     a->ttl_s = seconds(s, bid.ttl_ms > 0 ? bid.ttl_ms : hf__provisional_lease_ms(0));
     int64_t sent_ns = hf__now_ns(env);
-    int code = swap_surely(s, HF__CS_TAKE_LEASE, a, &applied, &result, &unsure, err);
-    if (code == 0 && !applied && is_owner(&result, a->ticket)) {
+    struct hf__cs_note known;
+    bool seen = look_up(s, &bid.ticket, &known);
+    if (seen && (known.retired || known.until_ns <= sent_ns)) {
+        *ret_answer = (struct hf__answer){.verdict = HF__WITHDRAWN, .sent_ns = sent_ns};
+        return 0;
+    }
+    int code = seen ? 0 : swap_surely(s, HF__CS_TAKE_LEASE, a, &applied, &result, &unsure, err);
+    if (code == 0 && !applied && (seen || is_owner(&result, a->ticket))) {
         sent_ns = hf__now_ns(env);
         code = swap_surely(s, HF__CS_KEEP_LEASE, a, &applied, &result, &unsure, err);
+        seen = true;
     }
     hf__cql_result_clear(&result);
-    if (code == 0)
-        *ret_answer = applied ? granted(&bid, sent_ns) : not_now(s, &bid, sent_ns);
-    return code;
+    if (code != 0)
+        return code;
+    *ret_answer = applied ? granted(&bid, sent_ns) : not_now(s, &bid, sent_ns);
+    if (applied)
+        note_grant(s, &bid.ticket, ret_answer);
+    else if (seen)
+        ret_answer->verdict = HF__WITHDRAWN;
+    return 0;
 }
 
-static int end(struct hf__cs *s, struct ask *a, struct hf__answer *ret_answer, hf_error *err)
+static int end(struct hf__cs *s, const struct hf__cs_op *op, struct ask *a,
+               struct hf__answer *ret_answer, hf_error *err)
 {
     struct hf__cql_result result = {0};
     bool applied = false, unsure;
+
+    note(s, &op->bid->ticket, 0, true);
     int code = swap_surely(s, HF__CS_DROP_LEASE, a, &applied, &result, &unsure, err);
 
     hf__cql_result_clear(&result);
@@ -270,8 +317,13 @@ static int renew(struct hf__cs *s, const struct hf__cs_op *op, struct ask *a,
                : knows        ? 0
                               : seconds(s, hf__provisional_lease_ms(0));
     int64_t sent_ns = hf__now_ns(s->base.host->env);
-    if (bid.ttl_ms >= 0 && (knows || op->generation == 0))
+    struct hf__cs_note known;
+    bool too_late = look_up(s, &bid.ticket, &known) && known.until_ns <= sent_ns;
+    if (too_late) /* its TTL may run on, but what was told is over */
+        code = swap_surely(s, HF__CS_DROP_LEASE, a, &applied, &result, &unsure, err);
+    else if (bid.ttl_ms >= 0 && (knows || op->generation == 0))
         code = swap_surely(s, HF__CS_KEEP_LEASE, a, &applied, &result, &unsure, err);
+    applied = applied && !too_late;
     hf__cql_result_clear(&result);
     if (code != 0)
         return code;
@@ -281,6 +333,8 @@ static int renew(struct hf__cs *s, const struct hf__cs_op *op, struct ask *a,
         ret_answer->lease_ms = HF__NEVER;
         ret_answer->claimed = true;
     }
+    if (applied)
+        note_grant(s, &bid.ticket, ret_answer);
     return 0;
 }
 
@@ -298,45 +352,100 @@ int hf__cs_simple_operate(struct hf__cs *s, const struct hf__cs_op *op, int64_t 
     case HF__CS_RENEW:
         return renew(s, op, &a, ret_answer, err);
     default:
-        return end(s, &a, ret_answer, err);
+        return end(s, op, &a, ret_answer, err);
     }
 }
 
 /* looking -----------------------------------------------------------------------------------------
  */
 
-static int show(struct hf__cs *s, const struct hf__look *look, const struct hf__cql_result *r)
+/* A row put aside until it is its turn: rows come in the order of their hashes. */
+struct kept {
+    struct hf__ticket ticket;
+    struct value value;
+    int64_t left_ms;
+    size_t name_len;
+    char name[HF_NAME_MAX];
+};
+
+struct selection {
+    const struct hf__look *look;
+    struct kept *rows;
+    size_t count, capacity;
+};
+
+static bool read_kept(const struct hf__cql_result *r, struct kept *to)
 {
-    const struct hf_env *env = s->base.host->env;
     struct hf__cql_bytes owner = hf__cql_column(r, 1);
-    struct value v = read_value(hf__cql_column(r, 2));
-    char name[HF_NAME_MAX], ticket[HF_TICKET_SIZE] = "";
-    struct hf__entry e = {.place = HF__INSIDE, .mode = HF_EXCLUSIVE, .claimed = true};
-    size_t len;
+    char ticket[HF_TICKET_SIZE] = "";
     int32_t left_s;
 
-    if (!name_bytes(hf__cql_column(r, 0), name, &len) || owner.len == 0 ||
-        (look->prefix != NULL &&
-         (len < look->prefix_len || memcmp(name, look->prefix, look->prefix_len) != 0)))
-        return 0;
+    if (owner.len == 0 || !name_bytes(hf__cql_column(r, 0), to->name, &to->name_len))
+        return false;
     if (owner.len == sizeof ticket - 1)
         memcpy(ticket, owner.data, owner.len);
-    if (!hf__ticket_parse(ticket, &e.ticket)) /* of somebody else's making: it has no ticket */
-        e.ticket = (struct hf__ticket){0};
-    int64_t now_ms = (int64_t)(env->wall_us(env->ctx) / 1000);
-    e.since_ms = v.since_ms > 0 && v.since_ms < now_ms ? now_ms - v.since_ms : 0;
-    e.until_ms =
+    if (!hf__ticket_parse(ticket, &to->ticket)) /* of somebody else's making: it has no ticket */
+        to->ticket = (struct hf__ticket){0};
+    to->value = read_value(hf__cql_column(r, 2));
+    to->left_ms =
         hf__cql_get_integer(hf__cql_column(r, 3), &left_s) ? left_s * INT64_C(1000) : HF__NEVER;
-    e.ttl_ms = v.ttl_ms > 0 ? v.ttl_ms : 0;
+    return true;
+}
+
+static bool keep(struct selection *all, const struct hf__cql_result *r)
+{
+    const struct hf__look *look = all->look;
+
+    if (all->count == all->capacity) {
+        size_t capacity = all->capacity == 0 ? 16 : 2 * all->capacity;
+        void *grown = realloc(all->rows, capacity * sizeof *all->rows);
+        if (grown == NULL)
+            return false;
+        all->rows = grown;
+        all->capacity = capacity;
+    }
+    struct kept *row = &all->rows[all->count];
+    if (read_kept(r, row) &&
+        (look->prefix == NULL || (row->name_len >= look->prefix_len &&
+                                  memcmp(row->name, look->prefix, look->prefix_len) == 0)))
+        all->count++;
+    return true;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    const struct kept *x = a, *y = b;
+    size_t shorter = x->name_len < y->name_len ? x->name_len : y->name_len;
+    int order = memcmp(x->name, y->name, shorter);
+
+    return order != 0 ? order : (x->name_len > y->name_len) - (x->name_len < y->name_len);
+}
+
+static int show(struct hf__cs *s, const struct hf__look *look, struct kept *row)
+{
+    const struct hf_env *env = s->base.host->env;
+    struct value *v = &row->value;
+    int64_t now_ms = (int64_t)(env->wall_us(env->ctx) / 1000);
+    struct hf__who who = {.host = hf__pg_plain(v->who.host),
+                          .user = hf__pg_plain(v->who.user),
+                          .program = hf__pg_plain(v->who.program),
+                          .note = hf__pg_plain(v->who.note),
+                          .pid = v->pid};
+    struct hf__entry e = {.ticket = row->ticket,
+                          .place = HF__INSIDE,
+                          .mode = HF_EXCLUSIVE,
+                          .claimed = true,
+                          .ttl_ms = v->ttl_ms > 0 ? v->ttl_ms : 0,
+                          .since_ms =
+                              v->since_ms > 0 && v->since_ms < now_ms ? now_ms - v->since_ms : 0,
+                          .until_ms = row->left_ms,
+                          .who = &who};
+
+    if (e.ttl_ms > 0 && e.until_ms > e.ttl_ms)
+        e.until_ms = e.ttl_ms; /* as it was told at most */
     if (look->older_than_ms > 0 && e.since_ms < look->older_than_ms)
         return 0;
-    struct hf__who who = {.host = hf__pg_plain(v.who.host),
-                          .user = hf__pg_plain(v.who.user),
-                          .program = hf__pg_plain(v.who.program),
-                          .note = hf__pg_plain(v.who.note),
-                          .pid = v.pid};
-    e.who = &who;
-    return look->found(look->ctx, name, len, &e);
+    return look->found(look->ctx, row->name, row->name_len, &e);
 }
 
 int hf__cs_simple_inspect(struct hf__cs *s, const struct hf__look *look, int64_t deadline_ns,
@@ -344,6 +453,7 @@ int hf__cs_simple_inspect(struct hf__cs *s, const struct hf__look *look, int64_t
 {
     char text[NAME_TEXT] = "";
     bool one = look->name != NULL;
+    struct selection all = {.look = look};
 
     if (one)
         name_text(look->name, look->name_len, text);
@@ -358,12 +468,19 @@ int hf__cs_simple_inspect(struct hf__cs *s, const struct hf__look *look, int64_t
     int code = hf__cql_execute(s->cql, &request, &result, err);
 
     while (code == 0) {
-        while (code == 0 && hf__cql_next_row(&result))
-            code = show(s, look, &result);
+        while (code == 0 && hf__cql_next_row(&result)) {
+            if (!keep(&all, &result))
+                code = hf__fail(err, HF_NO_MEMORY, NULL);
+        }
         if (code != 0 || !result.has_more)
             break;
         code = hf__cql_next_page(s->cql, &request, &result, err);
     }
     hf__cql_result_clear(&result);
+    if (all.count > 1)
+        qsort(all.rows, all.count, sizeof *all.rows, by_name);
+    for (size_t i = 0; i < all.count && code == 0; i++)
+        code = show(s, look, &all.rows[i]);
+    free(all.rows);
     return code;
 }
