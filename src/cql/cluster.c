@@ -255,11 +255,13 @@ static bool is_alive(struct hf__cql *cql, struct hf__cql_conn *c, int64_t deadli
 
     if (!hf__cql_conn_look(c))
         return false;
-    if (hf__now_ns(cql->env) - hf__cql_conn_heard_ns(c) < IDLE_MS * HF__NS_PER_MS)
+    int64_t now_ns = hf__now_ns(cql->env);
+    if (now_ns - hf__cql_conn_heard_ns(c) < IDLE_MS * HF__NS_PER_MS)
         return true;
+    int64_t half_ns = now_ns + (deadline_ns - now_ns) / 2; /* the rest is for a new connection */
     hf__cql_writer_init(&w, HF__CQL_REQUEST_MAX);
     hf__cql_write_options(&w, hf__cql_conn_version(c));
-    int code = hf__cql_ask(c, &call, &w, deadline_ns, &err);
+    int code = hf__cql_ask(c, &call, &w, half_ns, &err);
     hf__cql_writer_clear(&w);
     if (code == 0)
         free(call.answer.body);

@@ -136,7 +136,7 @@ int hf__cql_column_of(const struct hf__cql_result *result, const char *name);
 
 /* Of the answer to a SWAP, which has one row: whether it was applied. If not, the row that was in
  * its way follows "[applied]" in the same row (nothing if there is none). Moves to that row.
- * HF_CORRUPT if the answer has another form. */
+ * HF_UNKNOWN if the answer does not say. */
 int hf__cql_applied(struct hf__cql_result *result, bool *ret_applied, hf_error *err);
 
 void hf__cql_result_clear(struct hf__cql_result *result);

@@ -217,7 +217,7 @@ int hf__cql_applied(struct hf__cql_result *result, bool *ret_applied, hf_error *
 {
     if (!hf__cql_next_row(result) || hf__cql_column_of(result, "[applied]") != 0 ||
         !hf__cql_get_boolean(hf__cql_column(result, 0), ret_applied))
-        return hf__fail(err, HF_CORRUPT, "the server does not say whether it was applied");
+        return hf__fail(err, HF_UNKNOWN, "the server does not say whether it was applied");
     return 0;
 }
 

@@ -7,10 +7,10 @@
 
 static const struct hf__option client_options[] = {HF__CQL_OPTIONS, {0}};
 
-/* The error of what cannot be opened is in `err`. */
-static inline int client_open(const char *text, struct hf__cql **ret_cql, hf_error *err)
+/* What the URL says; to be cleared in any case. */
+static inline int client_settings(const char *text, struct hf__cql_settings *ret_settings,
+                                  hf_error *err)
 {
-    struct hf__cql_settings settings = {0};
     struct hf__url url;
     int code = hf__url_parse(text, &url, err);
 
@@ -18,13 +18,21 @@ static inline int client_open(const char *text, struct hf__cql **ret_cql, hf_err
         return code;
     code = hf__url_check(&url, client_options, err);
     if (code == 0)
-        code = hf__cql_settings_read(&url, client_options, &settings, err);
+        code = hf__cql_settings_read(&url, client_options, ret_settings, err);
     hf__url_clear(&url);
-    if (code != 0) {
-        hf__cql_settings_clear(&settings);
-        return code;
-    }
-    return hf__cql_open(&settings, &hf__system_env, ret_cql, err);
+    return code;
+}
+
+/* The error of what cannot be opened is in `err`. */
+static inline int client_open(const char *text, struct hf__cql **ret_cql, hf_error *err)
+{
+    struct hf__cql_settings settings = {0};
+    int code = client_settings(text, &settings, err);
+
+    if (code == 0)
+        return hf__cql_open(&settings, &hf__system_env, ret_cql, err);
+    hf__cql_settings_clear(&settings);
+    return code;
 }
 
 static inline int64_t in_ms(int64_t ms)

@@ -51,6 +51,10 @@ static void rows_are_read(void **state)
     hf__cql_result_clear(&r);
 
     r = read_result(tables_apart, 4);
+    assert_int_equal(hf__cql_applied(&r, &applied, NULL), HF_UNKNOWN); /* no such column */
+    hf__cql_result_clear(&r);
+
+    r = read_result(tables_apart, 4);
     assert_int_equal(hf__cql_column_of(&r, "b"), 1);
     assert_true(hf__cql_next_row(&r));
     assert_true(hf__cql_get_integer(hf__cql_column(&r, 1), &number) && number == 1);

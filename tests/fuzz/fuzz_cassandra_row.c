@@ -3,7 +3,12 @@
 #include "fuzz.h"
 #include "stores/cassandra/cassandra.h"
 
-/* Cuts the input at two places that its first two bytes name. */
+static struct hf__cql_bytes part(const uint8_t *from, size_t len)
+{
+    return (struct hf__cql_bytes){len > 0 ? from : NULL, len};
+}
+
+/* Cuts the input at two places that its first two bytes name; a part of no bytes is null. */
 static struct hf__cs_packed split(const uint8_t *data, size_t size)
 {
     size_t a = size > 2 ? data[0] * (size - 2) / 255 : 0;
@@ -12,7 +17,8 @@ static struct hf__cs_packed split(const uint8_t *data, size_t size)
 
     if (size <= 2)
         return (struct hf__cs_packed){0};
-    return (struct hf__cs_packed){{from, a}, {from + a, b - a}, {from + b, size - 2 - b}};
+    return (struct hf__cs_packed){part(from, a), part(from + a, b - a),
+                                  part(from + b, size - 2 - b)};
 }
 
 static bool same(const struct hf__entry *a, const struct hf__entry *b)
@@ -54,6 +60,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     int code = hf__cs_row_take(&row, &packed, &err);
 
     REQUIRE(code == 0 || (code == HF_CORRUPT && is_printable(err.text)));
+    REQUIRE(code != 0 || packed.holders.data == NULL || packed.holders.len >= 4);
+    REQUIRE(code != 0 || packed.waiters.data == NULL || packed.waiters.len >= 4);
     if (code == 0)
         write_back(&row);
     hf__cs_row_clear(&row);

@@ -145,6 +145,9 @@ static int take_list(struct hf__cs_row *row, struct hf__cql_bytes list, hf_error
 {
     struct hf__cql_reader r = hf__cql_reader_of(list);
     size_t count = list.data != NULL ? hf__cql_take_count(&r, 4) : 0;
+
+    if (r.failed)
+        return corrupt("a collection is too short", err);
     int code = make_room(row, count + 1, err); /* the doorman may add one */
 
     for (size_t i = 0; i < count && code == 0; i++) {
