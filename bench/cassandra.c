@@ -165,7 +165,7 @@ static struct peer start_peer(const char *script, const char *hosts)
         dup2(from[1], 1);
         close(to[1]);
         close(from[0]);
-        execl("/usr/bin/python3", "python3", script, hosts, (char *)NULL);
+        execl("/usr/bin/python3", "/usr/bin/python3", script, hosts, (char *)NULL);
         _exit(127);
     }
     close(to[0]);

@@ -34,6 +34,7 @@ static int why_broken(const struct hf__cql_conn *c, hf_error *err)
     return hf__fail(err, c->why.code, "%s", c->why.text);
 }
 
+/* Sends it. */
 static int begin(struct hf__cql_conn *c, struct hf__cql_call *call, struct hf__cql_writer *request,
                  int64_t deadline_ns, hf_error *err)
 {
@@ -54,22 +55,6 @@ static int begin(struct hf__cql_conn *c, struct hf__cql_call *call, struct hf__c
         return 0;
     leave_stream(c, call);
     return why_broken(c, err);
-}
-
-int hf__cql_call_begin(struct hf__cql_conn *c, struct hf__cql_call *call,
-                       struct hf__cql_writer *request, int64_t deadline_ns, hf_error *err)
-{
-    *call = (struct hf__cql_call){.stream = -1};
-    if (request->failed)
-        return hf__fail(err, HF_NO_MEMORY, "the request is longer than %d bytes, or out of memory",
-                        HF__CQL_REQUEST_MAX);
-    pthread_cond_init(&call->wake, NULL);
-    pthread_mutex_lock(&c->mutex);
-    int code = begin(c, call, request, deadline_ns, err);
-    pthread_mutex_unlock(&c->mutex);
-    if (code != 0)
-        pthread_cond_destroy(&call->wake);
-    return code;
 }
 
 /* Somebody else reads: sleeps until the answer is here, or the reader leaves, or the deadline. */
@@ -110,6 +95,7 @@ static void lead(struct hf__cql_conn *c, int64_t deadline_ns)
     c->reading = false;
 }
 
+/* Waits for its answer. */
 static int finish(struct hf__cql_conn *c, struct hf__cql_call *call, int64_t deadline_ns,
                   hf_error *err)
 {
@@ -134,20 +120,19 @@ static int finish(struct hf__cql_conn *c, struct hf__cql_call *call, int64_t dea
     return hf__fail(err, HF_UNAVAILABLE, "no answer in time");
 }
 
-int hf__cql_call_finish(struct hf__cql_conn *c, struct hf__cql_call *call, int64_t deadline_ns,
-                        hf_error *err)
-{
-    pthread_mutex_lock(&c->mutex);
-    int code = finish(c, call, deadline_ns, err);
-    pthread_mutex_unlock(&c->mutex);
-    pthread_cond_destroy(&call->wake);
-    return code;
-}
-
 int hf__cql_ask(struct hf__cql_conn *c, struct hf__cql_call *call, struct hf__cql_writer *request,
                 int64_t deadline_ns, hf_error *err)
 {
-    int code = hf__cql_call_begin(c, call, request, deadline_ns, err);
-
-    return code != 0 ? code : hf__cql_call_finish(c, call, deadline_ns, err);
+    *call = (struct hf__cql_call){.stream = -1};
+    if (request->failed)
+        return hf__fail(err, HF_NO_MEMORY, "the request is longer than %d bytes, or out of memory",
+                        HF__CQL_REQUEST_MAX);
+    pthread_cond_init(&call->wake, NULL);
+    pthread_mutex_lock(&c->mutex);
+    int code = begin(c, call, request, deadline_ns, err);
+    if (code == 0)
+        code = finish(c, call, deadline_ns, err);
+    pthread_mutex_unlock(&c->mutex);
+    pthread_cond_destroy(&call->wake);
+    return code;
 }

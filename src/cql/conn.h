@@ -6,9 +6,9 @@
  * those who wait becomes the reader. What has come of a frame by then stays with the connection, so
  * a reader that leaves loses nothing for the others.
  *
- *     begin ──> asked ──(answer, by whoever reads)──> answered
- *                 └──(deadline)──> abandoned: the stream's number is not given to another call
- *                                  until its answer comes, which is then thrown away
+ *     asked ──(answer, by whoever reads)──> answered
+ *       └──(deadline)──> abandoned: the stream's number is not given to another call until its
+ *                        answer comes, which is then thrown away
  *
  * A connection that has failed is broken for good, for all that wait: drop it and open another. */
 #ifndef HF_CQL_CONN_H
@@ -63,17 +63,8 @@ struct hf__cql_call {
     struct hf__cql_call *next_waiter, **to_waiter;
 };
 
-/* Sends the frame in `request`, which gets its stream's number. On success it must be finished.
- * Errors: HF_UNAVAILABLE (may_have_arrived is false), HF_NO_MEMORY. */
-int hf__cql_call_begin(struct hf__cql_conn *c, struct hf__cql_call *call,
-                       struct hf__cql_writer *request, int64_t deadline_ns, hf_error *err);
-
-/* Waits for its answer. Errors: HF_UNAVAILABLE, HF_CORRUPT, HF_NO_MEMORY; may_have_arrived says
- * more. */
-int hf__cql_call_finish(struct hf__cql_conn *c, struct hf__cql_call *call, int64_t deadline_ns,
-                        hf_error *err);
-
-/* Both. */
+/* Sends the frame in `request`, which gets its stream's number, and waits for the answer. Errors:
+ * HF_UNAVAILABLE, HF_CORRUPT, HF_NO_MEMORY; may_have_arrived says more. */
 int hf__cql_ask(struct hf__cql_conn *c, struct hf__cql_call *call, struct hf__cql_writer *request,
                 int64_t deadline_ns, hf_error *err);
 

@@ -1,44 +1,10 @@
 /* What the client makes of servers that behave badly: each failure has one outcome, and that of a
  * write is "unknown" only if the server may have got it. */
-#include <unistd.h>
+#include "scripted.h"
 
-#include "client.h"
-#include "server.h"
-
-static const struct hf__cql_statement look = {HF__CQL_READ, "SELECT a FROM k.t"};
-static const struct hf__cql_statement swap = {HF__CQL_SWAP, "UPDATE k.t SET a = 1 IF a = 0"};
-
-/* A client of one server or two; `more` are options. */
-static struct hf__cql *client_of(struct server *a, struct server *b, const char *account,
-                                 const char *more)
-{
-    struct hf__cql *cql = NULL;
-    char url[300], second[40] = "";
-    hf_error err;
-
-    if (b != NULL)
-        snprintf(second, sizeof second, ",127.0.0.1:%d", server_port(b));
-    snprintf(url, sizeof url, "cassandra://%s127.0.0.1:%d%s/?%s", account, server_port(a), second,
-             more);
-    if (client_open(url, &cql, &err) != 0)
-        fail_msg("%s", err.text);
-    return cql;
-}
-
-static int ask(struct hf__cql *cql, const struct hf__cql_statement *statement, int64_t ms,
-               hf_error *err)
-{
-    struct hf__cql_request request = client_request(statement, NULL, 0, ms);
-    struct hf__cql_result result;
-    int code = hf__cql_execute(cql, &request, &result, err);
-
-    if (code == 0)
-        hf__cql_result_clear(&result);
-    return code;
-}
-
-/* One server with this handler, a read and a swap of one second: what they give. */
-static void check_outcomes(const char *what, server_handler *handler, int of_read, int of_swap)
+/* One server with this handler, a read and a swap of so many ms: what they give. */
+static void check_outcomes_in(int64_t ms, const char *what, server_handler *handler, int of_read,
+                              int of_swap)
 {
     const struct hf__cql_statement *const statements[] = {&look, &swap};
     const int wanted[] = {of_read, of_swap};
@@ -47,7 +13,7 @@ static void check_outcomes(const char *what, server_handler *handler, int of_rea
         struct server *s = server_start(handler, NULL);
         struct hf__cql *cql = client_of(s, NULL, "u:secret1@", "");
         hf_error err = {0};
-        int code = ask(cql, statements[i], 1000, &err);
+        int code = ask(cql, statements[i], ms, &err);
         check_number(what, code, wanted[i]);
         if (code != 0)
             check_number(what, err.code, code);
@@ -57,9 +23,9 @@ static void check_outcomes(const char *what, server_handler *handler, int of_rea
     }
 }
 
-static bool is_question(const struct question *q)
+static void check_outcomes(const char *what, server_handler *handler, int of_read, int of_swap)
 {
-    return q->opcode == HF__CQL_OP_EXECUTE;
+    check_outcomes_in(AMPLE_MS, what, handler, of_read, of_swap);
 }
 
 /* the handshake -----------------------------------------------------------------------------------
@@ -106,7 +72,7 @@ static void logins_are_accepted_or_refused(void **state)
     check_outcomes("a good password", accept_password, 0, 0);
     check_outcomes("a bad password", refuse_password, HF_DENIED, HF_DENIED);
     check_outcomes("a challenge", challenge, HF_UNSUPPORTED, HF_UNSUPPORTED);
-    assert_int_equal(ask(cql, &look, 1000, &err), HF_DENIED);
+    assert_int_equal(ask(cql, &look, AMPLE_MS, &err), HF_DENIED);
     check_contains("no password", err.text, "password_file=");
     hf__cql_close(cql);
     server_stop(s);
@@ -131,10 +97,10 @@ static void a_server_that_refuses_v4_is_asked_in_v5(void **state)
     hf_error err;
 
     (void)state;
-    assert_int_equal(ask(cql, &swap, 1000, NULL), 0);
-    assert_int_equal(ask(cql, &swap, 1000, NULL), 0);
+    assert_int_equal(ask(cql, &swap, AMPLE_MS, NULL), 0);
+    assert_int_equal(ask(cql, &swap, AMPLE_MS, NULL), 0);
     assert_int_equal(server_connections(s), 2);
-    assert_int_equal(ask(old, &swap, 1000, &err), HF_UNSUPPORTED);
+    assert_int_equal(ask(old, &swap, AMPLE_MS, &err), HF_UNSUPPORTED);
     check_contains("v4", err.text, "version 4");
     hf__cql_close(cql);
     hf__cql_close(old);
@@ -143,12 +109,6 @@ static void a_server_that_refuses_v4_is_asked_in_v5(void **state)
 
 /* nonsense ----------------------------------------------------------------------------------------
  */
-static void talk_http(const struct question *q, void *arg)
-{
-    (void)arg;
-    server_send(q, "HTTP/1.1 400 Bad Request\r\n\r\n", 28);
-}
-
 static void answer_garbage(const struct question *q, void *arg)
 {
     (void)arg;
@@ -208,31 +168,6 @@ static void answer_half(const struct question *q, void *arg)
     server_hang_up(q);
 }
 
-static void hang_up(const struct question *q, void *arg)
-{
-    (void)arg;
-    if (is_question(q))
-        server_hang_up(q);
-    else
-        server_answer(q);
-}
-
-static void hang_up_early(const struct question *q, void *arg)
-{
-    (void)arg;
-    if (q->opcode == HF__CQL_OP_PREPARE)
-        server_hang_up(q);
-    else
-        server_answer(q);
-}
-
-static void say_nothing(const struct question *q, void *arg)
-{
-    (void)arg;
-    if (!is_question(q))
-        server_answer(q);
-}
-
 static void prepare_nothing(const struct question *q, void *arg)
 {
     (void)arg;
@@ -246,17 +181,8 @@ static void a_write_is_unknown_only_if_it_was_sent(void **state)
     check_outcomes("cut in a frame", answer_half, HF_UNAVAILABLE, HF_UNKNOWN);
     check_outcomes("cut after the send", hang_up, HF_UNAVAILABLE, HF_UNKNOWN);
     check_outcomes("cut before the send", hang_up_early, HF_UNAVAILABLE, HF_UNAVAILABLE);
-    check_outcomes("no answer", say_nothing, HF_UNAVAILABLE, HF_UNKNOWN);
-    check_outcomes("never prepared", prepare_nothing, HF_UNAVAILABLE, HF_UNAVAILABLE);
-}
-
-static void time_out_swap(const struct question *q, void *arg)
-{
-    (void)arg;
-    if (is_question(q))
-        server_reply(q, HF__CQL_OP_ERROR, "00001100 0000 0008 00000001 00000002 0003'CAS'");
-    else
-        server_answer(q);
+    check_outcomes_in(500, "no answer", say_nothing, HF_UNAVAILABLE, HF_UNKNOWN);
+    check_outcomes_in(500, "never prepared", prepare_nothing, HF_UNAVAILABLE, HF_UNAVAILABLE);
 }
 
 static void errors_of_the_server_keep_their_meaning(void **state)
@@ -282,71 +208,13 @@ static void a_server_that_closed_an_idle_connection_is_met_again(void **state)
 
     (void)state;
     for (unsigned i = 1; i <= 5; i++) {
-        if (ask(cql, &swap, 5000, &err) != 0)
+        if (ask(cql, &swap, AMPLE_MS, &err) != 0)
             fail_msg("%s", err.text);
         assert_int_equal(server_connections(s), i);
         usleep(20000); /* so that its end has come */
     }
     hf__cql_close(cql);
     server_stop(s);
-}
-
-/* a long pause ------------------------------------------------------------------------------------
- */
-static _Atomic int64_t ahead_ns; /* of the system's clock */
-
-static int64_t now_ahead(void *ctx)
-{
-    (void)ctx;
-    return hf__now_ns(&hf__system_env) + atomic_load(&ahead_ns);
-}
-
-static int ask_ahead(struct hf__cql *cql)
-{
-    struct hf__cql_request request = client_request(&swap, NULL, 0, 2000);
-    struct hf__cql_result result;
-
-    request.deadline_ns += atomic_load(&ahead_ns);
-    int code = hf__cql_execute(cql, &request, &result, NULL);
-    hf__cql_result_clear(&result);
-    return code;
-}
-
-static void be_deaf_to_options(const struct question *q, void *arg)
-{
-    (void)arg;
-    if (q->opcode != HF__CQL_OP_OPTIONS)
-        server_answer(q);
-}
-
-/* A firewall may have forgotten an idle connection: what is sent on it is lost without a word, and
- * a write would be unknown. So it is tried with something harmless first. */
-static void an_idle_connection_is_tried_before_a_write(void **state)
-{
-    server_handler *const handlers[] = {NULL, be_deaf_to_options};
-    struct hf_env env = hf__system_env;
-
-    (void)state;
-    env.now_ns = now_ahead;
-    for (size_t i = 0; i < COUNT(handlers); i++) {
-        struct server *s = server_start(handlers[i], NULL);
-        struct hf__cql_settings settings = {0};
-        struct hf__cql *cql = NULL;
-        char url[100];
-
-        atomic_store(&ahead_ns, 0);
-        snprintf(url, sizeof url, "cassandra://127.0.0.1:%d/?node_timeout=100ms", server_port(s));
-        assert_int_equal(client_settings(url, &settings, NULL), 0);
-        assert_int_equal(hf__cql_open(&settings, &env, &cql, NULL), 0);
-        assert_int_equal(ask_ahead(cql), 0);
-        assert_int_equal(server_count(s, HF__CQL_OP_OPTIONS), 0);
-        atomic_store(&ahead_ns, 31000 * HF__NS_PER_MS);
-        assert_int_equal(ask_ahead(cql), 0);
-        assert_int_equal(server_count(s, HF__CQL_OP_OPTIONS), 1);
-        assert_int_equal(server_connections(s), handlers[i] == NULL ? 1 : 2);
-        hf__cql_close(cql);
-        server_stop(s);
-    }
 }
 
 /* prepared statements -----------------------------------------------------------------------------
@@ -369,136 +237,17 @@ static void a_forgotten_statement_is_prepared_again_once(void **state)
     hf_error err;
 
     (void)state;
-    assert_int_equal(ask(cql, &swap, 1000, &err), 0);
+    assert_int_equal(ask(cql, &swap, AMPLE_MS, &err), 0);
     assert_int_equal(server_count(s, HF__CQL_OP_PREPARE), 2);
-    assert_int_equal(ask(cql, &swap, 1000, &err), 0);
+    assert_int_equal(ask(cql, &swap, AMPLE_MS, &err), 0);
     assert_int_equal(server_count(s, HF__CQL_OP_PREPARE), 2);
 
     atomic_store(&times, 100);
-    assert_int_equal(ask(cql, &swap, 1000, &err), HF_UNAVAILABLE);
+    assert_int_equal(ask(cql, &swap, AMPLE_MS, &err), HF_UNAVAILABLE);
     assert_int_equal(err.store_code, HF__CQL_UNPREPARED);
     assert_int_equal(server_count(s, HF__CQL_OP_PREPARE), 3);
     hf__cql_close(cql);
     server_stop(s);
-}
-
-/* several nodes -----------------------------------------------------------------------------------
- */
-static void lack_replicas(const struct question *q, void *arg)
-{
-    (void)arg;
-    if (is_question(q))
-        server_reply(q, HF__CQL_OP_ERROR, "00001000 0000 0008 00000002 00000001");
-    else
-        server_answer(q);
-}
-
-static void what_was_not_applied_is_asked_of_the_next_node(void **state)
-{
-    server_handler *const handlers[] = {lack_replicas, hang_up_early, talk_http};
-
-    (void)state;
-    for (size_t i = 0; i < COUNT(handlers); i++) {
-        struct server *bad = server_start(handlers[i], NULL), *good = server_start(NULL, NULL);
-        struct hf__cql *cql = client_of(bad, good, "", "");
-        for (unsigned k = 1; k <= 3; k++) {
-            assert_int_equal(ask(cql, &swap, 2000, NULL), 0);
-            assert_int_equal(server_count(good, HF__CQL_OP_EXECUTE), k);
-        }
-        assert_int_equal(server_connections(bad), 1); /* the one that worked is asked first */
-        hf__cql_close(cql);
-        server_stop(bad);
-        server_stop(good);
-    }
-}
-
-static void a_node_that_hangs_costs_its_share_of_the_time(void **state)
-{
-    struct server *bad = server_start(say_nothing, NULL), *good = server_start(NULL, NULL);
-    struct hf__cql *cql = client_of(bad, good, "", "node_timeout=150ms");
-    int64_t begun_ns = hf__now_ns(&hf__system_env);
-
-    (void)state;
-    assert_int_equal(ask(cql, &look, 20000, NULL), 0);
-    assert_int_equal(server_count(good, HF__CQL_OP_EXECUTE), 1);
-    assert_true(hf__now_ns(&hf__system_env) - begun_ns >= 150 * HF__NS_PER_MS);
-    hf__cql_close(cql);
-    server_stop(bad);
-    server_stop(good);
-}
-
-/* Also if the caller had no time for another one itself. */
-static void a_node_that_did_not_answer_is_asked_after_the_others(void **state)
-{
-    struct server *bad = server_start(say_nothing, NULL), *good = server_start(NULL, NULL);
-    struct hf__cql *cql = client_of(bad, good, "", "node_timeout=20s");
-
-    (void)state;
-    assert_int_equal(ask(cql, &look, 200, NULL), HF_UNAVAILABLE);
-    assert_int_equal(ask(cql, &look, 5000, NULL), 0);
-    assert_int_equal(server_count(good, HF__CQL_OP_EXECUTE), 1);
-    hf__cql_close(cql);
-    server_stop(bad);
-    server_stop(good);
-}
-
-/* It may have been applied: nobody but the caller, who knows how to find out, may try again. */
-static void an_unknown_write_is_not_asked_of_the_next_node(void **state)
-{
-    server_handler *const handlers[] = {say_nothing, hang_up, time_out_swap};
-
-    (void)state;
-    for (size_t i = 0; i < COUNT(handlers); i++) {
-        struct server *bad = server_start(handlers[i], NULL), *good = server_start(NULL, NULL);
-        struct hf__cql *cql = client_of(bad, good, "", "node_timeout=150ms");
-        struct hf__cql_request request = client_request(&swap, NULL, 0, 20000);
-        struct hf__cql_result result;
-        assert_int_equal(hf__cql_execute(cql, &request, &result, NULL), HF_UNKNOWN);
-        assert_int_equal(result.node, 1);
-        assert_int_equal(server_count(good, HF__CQL_OP_EXECUTE), 0);
-        hf__cql_close(cql);
-        server_stop(bad);
-        server_stop(good);
-    }
-}
-
-static void the_node_that_is_wanted_is_asked_first(void **state)
-{
-    struct server *a = server_start(NULL, NULL), *b = server_start(NULL, NULL);
-    struct hf__cql *cql = client_of(a, b, "", "");
-    struct hf__cql_request request = client_request(&swap, NULL, 0, 2000);
-    struct hf__cql_result result;
-
-    (void)state;
-    for (int node = 2; node >= 1; node--) {
-        request.node = node;
-        assert_int_equal(hf__cql_execute(cql, &request, &result, NULL), 0);
-        assert_int_equal(result.node, node);
-        hf__cql_result_clear(&result);
-    }
-    assert_int_equal(server_count(a, HF__CQL_OP_EXECUTE), 1);
-    hf__cql_close(cql);
-    server_stop(a);
-    server_stop(b);
-}
-
-static void nobody_there_is_unavailable_and_told_which(void **state)
-{
-    struct server *s = server_start(NULL, NULL);
-    struct hf__cql *cql = client_of(s, NULL, "", "");
-    int port = server_port(s);
-    char name[40];
-    hf_error err;
-
-    (void)state;
-    server_stop(s);
-    snprintf(name, sizeof name, "127.0.0.1:%d: ", port);
-    for (int i = 0; i < 3; i++) {
-        assert_int_equal(ask(cql, &swap, 3000, &err), HF_UNAVAILABLE);
-        check_contains("which", err.text, name);
-    }
-    assert_int_equal(ask(cql, &swap, 1, &err), HF_UNAVAILABLE); /* in its pause */
-    hf__cql_close(cql);
 }
 
 int main(void)
@@ -510,14 +259,7 @@ int main(void)
         cmocka_unit_test(a_write_is_unknown_only_if_it_was_sent),
         cmocka_unit_test(errors_of_the_server_keep_their_meaning),
         cmocka_unit_test(a_server_that_closed_an_idle_connection_is_met_again),
-        cmocka_unit_test(an_idle_connection_is_tried_before_a_write),
         cmocka_unit_test(a_forgotten_statement_is_prepared_again_once),
-        cmocka_unit_test(what_was_not_applied_is_asked_of_the_next_node),
-        cmocka_unit_test(a_node_that_hangs_costs_its_share_of_the_time),
-        cmocka_unit_test(a_node_that_did_not_answer_is_asked_after_the_others),
-        cmocka_unit_test(an_unknown_write_is_not_asked_of_the_next_node),
-        cmocka_unit_test(the_node_that_is_wanted_is_asked_first),
-        cmocka_unit_test(nobody_there_is_unavailable_and_told_which),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -7,7 +7,7 @@
  *   row.c         a row of the table `locks` as the doorman's record, and back
  *   signs.c       signs of life
  *   inspect.c, upkeep.c, diagnose.c
- *   simple.c      layout=simple: the published recipe, in a table of its own
+ *   simple.c, simple_look.c   layout=simple: the published recipe, in a table of its own
  *
  * The mutex guards `dice` and `signs` only and is never kept during a request. */
 #ifndef HF_STORES_CASSANDRA_CASSANDRA_H
@@ -136,25 +136,40 @@ int hf__cs_ask(struct hf__cs *s, const struct hf__cs_call *call, struct hf__cql_
 int hf__cs_operate(struct hf__cs *s, const struct hf__cs_op *op, int64_t deadline_ns,
                    struct hf__answer *ret_answer, hf_error *err);
 
-/* Reads one lock and the clock, at SERIAL. The row is to be cleared, also after a failure. */
-int hf__cs_read(struct hf__cs *s, const char *name, size_t name_len, int prefer,
-                int64_t deadline_ns, struct hf__cs_row *row, hf_error *err);
+/* One lock, until when to work on it, and where to say what went wrong (NULL: nowhere). */
+struct hf__cs_lock {
+    struct hf__cs *s;
+    const char *name;
+    size_t name_len;
+    int64_t deadline_ns;
+    hf_error *err;
+};
+
+/* Reads a lock and the clock, at SERIAL; `prefer` as in hf__cs_call. The row is to be cleared, also
+ * after a failure. */
+int hf__cs_read(const struct hf__cs_lock *lock, int prefer, struct hf__cs_row *row);
 
 /* judge.c -----------------------------------------------------------------------------------------
  */
 
-/* Lets the doorman decide about the row at this time of its clock; signs of life of those who would
- * be let in are looked up. The row's record is then as it should be. */
-int hf__cs_judge(struct hf__cs *s, const struct hf__cs_op *op, struct hf__cs_row *row,
-                 int64_t now_ms, int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err);
+/* An operation on a row, and what came of it. */
+struct hf__cs_case {
+    struct hf__cs_lock lock;
+    const struct hf__cs_op *op;
+    struct hf__cs_row row;
+    int64_t now_ms; /* of the row's clock */
+    struct hf__answer answer;
+};
+
+/* Lets the doorman decide; signs of life of those who would be let in are looked up. The row's
+ * record is then as it should be, and `answer` the doorman's. */
+int hf__cs_judge(struct hf__cs_case *c);
 
 /* Whether the answer is true only once the row is written. */
-bool hf__cs_must_write(const struct hf__cs_op *op, const struct hf__cs_row *row, int64_t now_ms,
-                       const struct hf__answer *answer);
+bool hf__cs_must_write(const struct hf__cs_case *c);
 
-/* The answer as the caller wants it: leases as told, the time to ask again. */
-void hf__cs_finish_answer(struct hf__cs *s, const struct hf__cs_op *op,
-                          const struct hf__cs_row *row, int64_t now_ms, struct hf__answer *answer);
+/* Makes the answer what the caller wants: leases as told, the time to ask again. */
+void hf__cs_finish(struct hf__cs_case *c);
 
 /* row.c -------------------------------------------------------------------------------------------
  */
@@ -178,15 +193,14 @@ void hf__cs_pack(struct hf__cql_writer *w, const struct hf__cs_row *row, unsigne
  */
 
 /* A sign of life of this waiter, if one is due. */
-int hf__cs_sign(struct hf__cs *s, const struct hf__bid *bid, int64_t own_lease_ms,
-                int64_t deadline_ns, hf_error *err);
+int hf__cs_sign(const struct hf__cs_lock *lock, const struct hf__ticket *ticket,
+                int64_t own_lease_ms);
 /* It has just joined: the row itself is the sign. */
 void hf__cs_signed(struct hf__cs *s, const struct hf__ticket *ticket, int64_t own_lease_ms);
 
-/* Looks up the signs of those entries of the row whose `wanted` is set (NULL: of all). */
-int hf__cs_look_for_signs(struct hf__cs *s, const char *name, size_t name_len,
-                          struct hf__cs_row *row, const bool *wanted, int64_t deadline_ns,
-                          hf_error *err);
+/* Looks up the signs of those who wait in the row and whose `wanted` is set (NULL: of all). */
+int hf__cs_look_for_signs(const struct hf__cs_lock *lock, struct hf__cs_row *row,
+                          const bool *wanted);
 
 /* the rest ----------------------------------------------------------------------------------------
  */

@@ -1,42 +1,20 @@
 /* What `holdfast doctor` says about a live cluster. It reads and changes nothing. */
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "sql/report.h"
 #include "stores/cassandra/cassandra.h"
 
 #include "util/banned.h"
 
-enum { FINE, NOTE, WARNING, PROBLEM };
-
-#define LATENCY_ROUNDS 9
-
 struct report {
+    struct hf__report to; /* first: a report is one of these too */
     struct hf__cs *s;
     int64_t deadline_ns;
-    hf_finding_callback *found;
-    void *arg;
+    struct hf__cs_row row;
+    hf_error err;
 };
-
-static void say(const struct report *r, int level, const char *clause, const char *format, ...)
-    HF__PRINTF(4, 5);
-
-static void say(const struct report *r, int level, const char *clause, const char *format, ...)
-{
-    char text[400];
-    va_list args;
-
-    va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    r->found(level, clause, text, r->arg);
-}
-
-static int64_t now_ns(const struct report *r)
-{
-    return hf__now_ns(r->s->base.host->env);
-}
 
 static void as_text(struct hf__cql_bytes bytes, char *to, size_t size)
 {
@@ -57,11 +35,13 @@ static void look_at_version(const struct report *r, const char *node, const char
     int major = version[0] >= '0' && version[0] <= '9' ? version[0] - '0' : 0;
 
     if (major < 4)
-        say(r, PROBLEM, "C1",
+        hf__say(
+            &r->to, HF__PROBLEM, "C1",
             "%s is Cassandra %s: SERIAL reads are not linearizable before 4.0 (CASSANDRA-12126)",
             node, version);
     else
-        say(r, FINE, "C1", "%s is Cassandra %s in data centre %s", node, version, data_center);
+        hf__say(&r->to, HF__FINE, "C1", "%s is Cassandra %s in data centre %s", node, version,
+                data_center);
 }
 
 static bool look_at_node(const struct report *r, size_t index, struct clock *ret_clock)
@@ -77,11 +57,12 @@ static bool look_at_node(const struct report *r, size_t index, struct clock *ret
 
     hf__cs_ask(r->s, &call, &result, &err); /* connects; the next one is timed */
     hf__cql_result_clear(&result);
-    int64_t sent_ns = now_ns(r), wall_ms = (int64_t)(env->wall_us(env->ctx) / 1000);
+    int64_t sent_ns = hf__now_ns(r->to.env), wall_ms = (int64_t)(env->wall_us(env->ctx) / 1000);
     int code = hf__cs_ask(r->s, &call, &result, &err);
-    int64_t took_ms = (now_ns(r) - sent_ns) / HF__NS_PER_MS;
+    int64_t took_ms = (hf__now_ns(r->to.env) - sent_ns) / HF__NS_PER_MS;
     if (code != 0 || result.node != (int)index + 1) {
-        say(r, WARNING, NULL, "%s does not answer%s%s", node, code != 0 ? ": " : "", err.text);
+        hf__say(&r->to, HF__WARNING, NULL, "%s does not answer%s%s", node, code != 0 ? ": " : "",
+                err.text);
         hf__cql_result_clear(&result);
         return false;
     }
@@ -113,20 +94,20 @@ static void look_at_nodes(const struct report *r)
         answered++;
     }
     if (answered < 2)
-        return say(r, NOTE, "C3",
-                   "only one node could be asked: nothing is known of how far apart"
-                   " their clocks are; name more of them in the URL");
+        return hf__say(&r->to, HF__NOTE, "C3",
+                       "only one node could be asked: nothing is known of how far apart"
+                       " their clocks are; name more of them in the URL");
     int64_t apart_ms = last.offset_ms - first.offset_ms, doubt_ms = first.doubt_ms + last.doubt_ms;
     if (apart_ms - doubt_ms > r->s->skew_ms)
-        say(r, PROBLEM, "C3",
-            "the nodes' clocks are %" PRId64 " ms apart, more than clock_skew (%" PRId64
-            " ms): a lease may be given away before its holder gives it up",
-            apart_ms, r->s->skew_ms);
+        hf__say(&r->to, HF__PROBLEM, "C3",
+                "the nodes' clocks are %" PRId64 " ms apart, more than clock_skew (%" PRId64
+                " ms): a lease may be given away before its holder gives it up",
+                apart_ms, r->s->skew_ms);
     else
-        say(r, FINE, "C3",
-            "the nodes' clocks are %" PRId64 " ms apart, give or take %" PRId64
-            "; clock_skew allows for %" PRId64 " ms",
-            apart_ms, doubt_ms, r->s->skew_ms);
+        hf__say(&r->to, HF__FINE, "C3",
+                "the nodes' clocks are %" PRId64 " ms apart, give or take %" PRId64
+                "; clock_skew allows for %" PRId64 " ms",
+                apart_ms, doubt_ms, r->s->skew_ms);
 }
 
 /* settings ----------------------------------------------------------------------------------------
@@ -142,9 +123,10 @@ static void look_at_paxos(const struct report *r)
         as_text(hf__cql_column(&result, 0), variant, sizeof variant);
     hf__cql_result_clear(&result);
     if (strcmp(variant, "v2") == 0)
-        say(r, FINE, "C1", "paxos_variant is v2");
+        hf__say(&r->to, HF__FINE, "C1", "paxos_variant is v2");
     else
-        say(r, WARNING, "C1",
+        hf__say(
+            &r->to, HF__WARNING, "C1",
             "paxos_variant is %s: v2 (since 4.1) stays linearizable while nodes join and leave, and"
             " reads and swaps in fewer round trips; see cassandra.yaml",
             variant[0] != '\0' ? variant : "not known");
@@ -181,56 +163,49 @@ static void look_at_replication(const struct report *r)
         count = replicas(hf__cql_column(&result, 0));
     hf__cql_result_clear(&result);
     if (count < 0)
-        say(r, PROBLEM, NULL, "there is no keyspace '%s'; run `holdfast setup`", r->s->keyspace);
+        hf__say(&r->to, HF__PROBLEM, NULL, "there is no keyspace '%s'; run `holdfast setup`",
+                r->s->keyspace);
     else if (count < 3)
-        say(r, WARNING, "C1",
-            "keyspace '%s' has %" PRId64 " replica%s: no lock can be had while %s down",
-            r->s->keyspace, count, count == 1 ? "" : "s",
-            count == 1 ? "its node is" : "one of their nodes is");
+        hf__say(&r->to, HF__WARNING, "C1",
+                "keyspace '%s' has %" PRId64 " replica%s: no lock can be had while %s down",
+                r->s->keyspace, count, count == 1 ? "" : "s",
+                count == 1 ? "its node is" : "one of their nodes is");
     else
-        say(r, FINE, "C1", "keyspace '%s' has %" PRId64 " replicas: %" PRId64 " may be down",
-            r->s->keyspace, count, (count - 1) / 2);
+        hf__say(&r->to, HF__FINE, "C1",
+                "keyspace '%s' has %" PRId64 " replicas: %" PRId64 " may be down", r->s->keyspace,
+                count, (count - 1) / 2);
 }
 
 /* locks -------------------------------------------------------------------------------------------
  */
 
-static int compare(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-
-    return (x > y) - (x < y);
-}
-
-static void look_at_serial(const struct report *r)
+static int read_serially(void *ctx)
 {
     static const char name[] = "holdfast doctor";
-    struct hf__cs_row row = {0};
-    int64_t took_ns[LATENCY_ROUNDS];
+    struct report *r = ctx;
 
-    for (int i = 0; i < LATENCY_ROUNDS; i++) {
-        hf_error err = {0};
-        int64_t from_ns = now_ns(r);
-        int code = hf__cs_read(r->s, name, sizeof name - 1, 0, r->deadline_ns, &row, &err);
-        took_ns[i] = now_ns(r) - from_ns;
-        if (code == 0)
-            continue;
-        say(r, PROBLEM, "C1", "a linearizable read (SERIAL) fails: %s", err.text);
-        hf__cs_row_clear(&row);
-        return;
+    struct hf__cs_lock lock = {r->s, name, sizeof name - 1, r->deadline_ns, &r->err};
+
+    return hf__cs_read(&lock, 0, &r->row);
+}
+
+static void look_at_serial(struct report *r)
+{
+    if (read_serially(r) != 0) {
+        hf__say(&r->to, HF__PROBLEM, "C1", "a linearizable read (SERIAL) fails: %s", r->err.text);
+    } else {
+        hf__say(&r->to, HF__FINE, "C1", "linearizable reads (SERIAL) work");
+        hf__say_latency(&r->to, read_serially, r);
     }
-    hf__cs_row_clear(&row);
-    qsort(took_ns, LATENCY_ROUNDS, sizeof took_ns[0], compare);
-    int64_t median_us = took_ns[LATENCY_ROUNDS / 2] / 1000;
-    say(r, median_us > 50000 ? WARNING : FINE, "C1",
-        "a linearizable read (SERIAL) works and takes %" PRId64 " us (median)", median_us);
+    hf__cs_row_clear(&r->row);
 }
 
 int hf__cs_diagnose(struct hf__store *store, hf_finding_callback *found, void *arg,
                     int64_t deadline_ns, hf_error *err)
 {
-    struct report r = {
-        .s = (struct hf__cs *)store, .deadline_ns = deadline_ns, .found = found, .arg = arg};
+    struct report r = {.to = {.found = found, .arg = arg, .env = store->host->env},
+                       .s = (struct hf__cs *)store,
+                       .deadline_ns = deadline_ns};
     struct hf__cs_call call = {.query = HF__CS_LOCAL, .deadline_ns = deadline_ns};
     struct hf__cql_result result;
     int code = hf__cs_ask(r.s, &call, &result, err);
@@ -243,6 +218,6 @@ int hf__cs_diagnose(struct hf__store *store, hf_finding_callback *found, void *a
     look_at_replication(&r);
     look_at_serial(&r);
     if (r.s->simple)
-        say(&r, NOTE, "C5", "layout=simple: no queue, no tokens, no lock-delay");
+        hf__say(&r.to, HF__NOTE, "C5", "layout=simple: no queue, no tokens, no lock-delay");
     return 0;
 }

@@ -35,7 +35,7 @@ static char *plain(char *to, size_t size, struct hf__cql_bytes text)
     return hf__pg_plain(to);
 }
 
-static int show(const struct hf__look *look, const char *name, size_t name_len, struct hf__entry e,
+static int show(const struct hf__look *look, const struct hf__cs_lock *lock, struct hf__entry e,
                 int64_t now_ms)
 {
     const struct hf__cs_extra *x = e.who;
@@ -60,7 +60,7 @@ static int show(const struct hf__look *look, const char *name, size_t name_len, 
                           .pid = x->pid};
     e.who = &who;
     e.marks = 0;
-    return look->found(look->ctx, name, name_len, &e);
+    return look->found(look->ctx, lock->name, lock->name_len, &e);
 }
 
 static bool needs_signs(const struct hf__look *look, const struct hf__cs_row *row)
@@ -73,26 +73,27 @@ static bool needs_signs(const struct hf__look *look, const struct hf__cs_row *ro
 }
 
 /* A row's entries are those inside first, then those who wait. */
-static int show_row(struct hf__cs *s, const struct hf__look *look, const char *name,
-                    size_t name_len, struct hf__cs_row *row, int64_t deadline_ns, hf_error *err)
+static int show_row(const struct hf__cs_lock *lock, const struct hf__look *look,
+                    struct hf__cs_row *row)
 {
     int code = 0;
 
     if (needs_signs(look, row))
-        code = hf__cs_look_for_signs(s, name, name_len, row, NULL, deadline_ns, err);
+        code = hf__cs_look_for_signs(lock, row, NULL);
     for (size_t i = 0; i < row->count && code == 0; i++)
-        code = show(look, name, name_len, row->was[i], row->now_ms);
+        code = show(look, lock, row->was[i], row->now_ms);
     return code;
 }
 
 static int inspect_one(struct hf__cs *s, const struct hf__look *look, int64_t deadline_ns,
                        hf_error *err)
 {
+    struct hf__cs_lock lock = {s, look->name, look->name_len, deadline_ns, err};
     struct hf__cs_row row = {0};
-    int code = hf__cs_read(s, look->name, look->name_len, 0, deadline_ns, &row, err);
+    int code = hf__cs_read(&lock, 0, &row);
 
     if (code == 0)
-        code = show_row(s, look, look->name, look->name_len, &row, deadline_ns, err);
+        code = show_row(&lock, look, &row);
     hf__cs_row_clear(&row);
     return code;
 }
@@ -189,6 +190,7 @@ static int scan(struct hf__cs *s, struct selection *all, int64_t deadline_ns, hf
 static int show_kept(struct hf__cs *s, const struct hf__look *look, const struct kept *kept,
                      int64_t deadline_ns, hf_error *err)
 {
+    struct hf__cs_lock lock = {s, (const char *)kept->bytes, kept->name_len, deadline_ns, err};
     const unsigned char *at = kept->bytes + kept->name_len;
     struct hf__cs_row row = {.now_ms = kept->now_ms};
     struct hf__cs_packed packed = {.holders = {at, kept->holders_len},
@@ -196,7 +198,7 @@ static int show_kept(struct hf__cs *s, const struct hf__look *look, const struct
     int code = hf__cs_row_take(&row, &packed, err);
 
     if (code == 0)
-        code = show_row(s, look, (const char *)kept->bytes, kept->name_len, &row, deadline_ns, err);
+        code = show_row(&lock, look, &row);
     hf__cs_row_clear(&row);
     return code;
 }

@@ -46,21 +46,21 @@ static int take_answer(struct hf__cs_row *row, hf_error *err)
     return hf__cs_row_take(row, &packed, err);
 }
 
-int hf__cs_read(struct hf__cs *s, const char *name, size_t name_len, int prefer,
-                int64_t deadline_ns, struct hf__cs_row *row, hf_error *err)
+int hf__cs_read(const struct hf__cs_lock *lock, int prefer, struct hf__cs_row *row)
 {
-    struct hf__cql_value value = hf__cql_blob(name, name_len);
+    const struct hf_env *env = lock->s->base.host->env;
+    struct hf__cql_value value = hf__cql_blob(lock->name, lock->name_len);
     struct hf__cs_call call = {.query = HF__CS_READ,
                                .values = &value,
                                .value_count = 1,
                                .prefer = prefer,
-                               .deadline_ns = deadline_ns};
+                               .deadline_ns = lock->deadline_ns};
 
     hf__cql_result_clear(&row->result);
-    row->sent_ns = hf__now_ns(s->base.host->env);
-    int code = hf__cs_ask(s, &call, &row->result, err);
-    row->received_ns = hf__now_ns(s->base.host->env);
-    return code != 0 ? code : take_answer(row, err);
+    row->sent_ns = hf__now_ns(env);
+    int code = hf__cs_ask(lock->s, &call, &row->result, lock->err);
+    row->received_ns = hf__now_ns(env);
+    return code != 0 ? code : take_answer(row, lock->err);
 }
 
 /* swapping ----------------------------------------------------------------------------------------
@@ -71,8 +71,10 @@ struct swap {
     int64_t version;
 };
 
-static void pack(struct hf__cs *s, struct swap *swap, const struct hf__cs_row *row, int64_t now_ms)
+static void pack(struct swap *swap, const struct hf__cs_case *c)
 {
+    const struct hf__cs_row *row = &c->row;
+
     hf__cql_writer_init(&swap->holders, HF__CS_ROW_MAX);
     hf__cql_writer_init(&swap->waiters, HF__CS_ROW_MAX);
     hf__cql_writer_init(&swap->retired, HF__CS_ROW_MAX);
@@ -81,7 +83,7 @@ static void pack(struct hf__cs *s, struct swap *swap, const struct hf__cs_row *r
     hf__cs_pack(&swap->retired, row, HF__CS_IN(HF__RETIRED));
     /* Like a generation above all before it, and by its last digits like no other, also after the
      * row was purged and made anew. */
-    swap->version = now_ms * 1000 + (int64_t)hf__cs_dice(s, 1000);
+    swap->version = c->now_ms * 1000 + (int64_t)hf__cs_dice(c->lock.s, 1000);
     if (swap->version <= row->version)
         swap->version = row->version + 1;
 }
@@ -93,34 +95,32 @@ static void swap_clear(struct swap *swap)
     hf__cql_writer_clear(&swap->retired);
 }
 
-static int send_swap(struct hf__cs *s, const struct hf__cs_op *op, const struct hf__cs_row *row,
-                     const struct swap *swap, int64_t now_ms, int64_t deadline_ns,
-                     struct hf__cql_result *ret_result, hf_error *err)
+static int send_swap(const struct hf__cs_case *c, const struct swap *swap,
+                     struct hf__cql_result *ret_result)
 {
     char label[4 * 64];
-    struct hf__cql_value name = hf__cql_blob(op->bid->name, op->bid->name_len);
-    struct hf__cql_value version = hf__cql_bigint(swap->version),
-                         generation = hf__cql_bigint((int64_t)row->record.generation),
+    const struct hf__cs_lock *lock = &c->lock;
+    bool exists = c->row.exists;
+    struct hf__cql_value name = hf__cql_blob(lock->name, lock->name_len),
+                         version = hf__cql_bigint(swap->version),
+                         generation = hf__cql_bigint((int64_t)c->row.record.generation),
                          holders = hf__cql_packed(&swap->holders),
                          waiters = hf__cql_packed(&swap->waiters),
                          retired = hf__cql_packed(&swap->retired),
-                         touched = hf__cql_timestamp(now_ms);
+                         touched = hf__cql_timestamp(c->now_ms);
+
+    hf__printable(lock->name, lock->name_len, label, sizeof label);
     struct hf__cql_value create[] = {
         name, hf__cql_text(label), version, generation, holders, waiters, retired, touched};
     struct hf__cql_value change[] = {version, generation, holders, waiters,
-                                     retired, touched,    name,    hf__cql_bigint(row->version)};
-    struct hf__cs_call call = {.query = row->exists ? HF__CS_SWAP : HF__CS_CREATE,
-                               .values = row->exists ? change : create,
+                                     retired, touched,    name,    hf__cql_bigint(c->row.version)};
+    struct hf__cs_call call = {.query = exists ? HF__CS_SWAP : HF__CS_CREATE,
+                               .values = exists ? change : create,
                                .value_count = 8,
-                               .prefer = row->result.node,
-                               .deadline_ns = deadline_ns};
-
-    if (swap->holders.failed || swap->waiters.failed || swap->retired.failed)
-        return hf__fail(err, HF_FULL, "cassandra: this lock's row is too large");
-    hf__printable(op->bid->name, op->bid->name_len, label, sizeof label);
-    create[1] = hf__cql_text(label);
-    atomic_fetch_add(&s->swaps, 1);
-    return hf__cs_ask(s, &call, ret_result, err);
+                               .prefer = c->row.result.node,
+                               .deadline_ns = lock->deadline_ns};
+    atomic_fetch_add(&lock->s->swaps, 1);
+    return hf__cs_ask(lock->s, &call, ret_result, lock->err);
 }
 
 static struct hf__cql_bytes named(const struct hf__cql_result *result, const char *name)
@@ -150,19 +150,22 @@ static int take_other(struct hf__cs_row *row, struct hf__cql_result *result, hf_
 }
 
 /* 0 and whether it was applied; if not, the row is what is there now. */
-static int swap_row(struct hf__cs *s, const struct hf__cs_op *op, struct hf__cs_row *row,
-                    int64_t now_ms, int64_t deadline_ns, bool *ret_applied, hf_error *err)
+static int swap_row(struct hf__cs_case *c, bool *ret_applied)
 {
     struct hf__cql_result result = {0};
     struct swap swap;
+    int code;
 
-    pack(s, &swap, row, now_ms);
-    int code = send_swap(s, op, row, &swap, now_ms, deadline_ns, &result, err);
+    pack(&swap, c);
+    if (swap.holders.failed || swap.waiters.failed || swap.retired.failed)
+        code = hf__fail(c->lock.err, HF_FULL, "cassandra: this lock's row is too large");
+    else
+        code = send_swap(c, &swap, &result);
     swap_clear(&swap);
     if (code == 0)
-        code = hf__cql_applied(&result, ret_applied, err);
+        code = hf__cql_applied(&result, ret_applied, c->lock.err);
     if (code == 0 && !*ret_applied)
-        code = take_other(row, &result, err);
+        code = take_other(&c->row, &result, c->lock.err);
     hf__cql_result_clear(&result);
     return code;
 }
@@ -196,49 +199,61 @@ static void back_off(struct hf__cs *s, unsigned tries, int64_t deadline_ns)
     nanosleep(&pause, NULL);
 }
 
-static int64_t clock_of(const struct hf__cs *s, const struct hf__cs_row *row)
+/* The time of the row's clock, as far as it has surely come. */
+static int64_t clock_of(const struct hf__cs_case *c)
 {
-    return row->now_ms + (hf__now_ns(s->base.host->env) - row->received_ns) / HF__NS_PER_MS;
+    int64_t now_ns = hf__now_ns(c->lock.s->base.host->env);
+
+    return c->row.now_ms + (now_ns - c->row.received_ns) / HF__NS_PER_MS;
 }
 
 /* Reads if need be, decides and, if need be, swaps. 1: again. */
-static int try_once(struct hf__cs *s, const struct hf__cs_op *op, struct hf__cs_row *row,
-                    struct doubt *doubt, int64_t deadline_ns, struct hf__answer *ret_answer,
-                    hf_error *err)
+static int try_once(struct hf__cs_case *c, struct doubt *doubt)
 {
     bool applied = false;
     int code = 0;
 
-    if (row->received_ns == 0 || clock_of(s, row) - row->now_ms > CLOCK_GOOD_MS)
-        code = hf__cs_read(s, op->bid->name, op->bid->name_len, row->result.node, deadline_ns, row,
-                           err);
+    if (c->row.received_ns == 0 || clock_of(c) - c->row.now_ms > CLOCK_GOOD_MS)
+        code = hf__cs_read(&c->lock, c->row.result.node, &c->row);
     if (code != 0)
         return code;
-    int64_t now_ms = clock_of(s, row);
-    code = hf__cs_judge(s, op, row, now_ms, deadline_ns, ret_answer, err);
+    c->now_ms = clock_of(c);
+    code = hf__cs_judge(c);
     if (code != 0)
         return code;
-    ret_answer->sent_ns = row->sent_ns;
-    bool write = hf__cs_must_write(op, row, now_ms, ret_answer);
-    hf__cs_finish_answer(s, op, row, now_ms, ret_answer);
-    believe(doubt, ret_answer);
+    c->answer.sent_ns = c->row.sent_ns;
+    bool write = hf__cs_must_write(c);
+    hf__cs_finish(c);
+    believe(doubt, &c->answer);
     if (!write)
         return 0;
-    code = swap_row(s, op, row, now_ms, deadline_ns, &applied, err);
+    code = swap_row(c, &applied);
     if (code == HF_UNKNOWN) {
-        *doubt = (struct doubt){.any = true, .verdict = ret_answer->verdict};
-        row->received_ns = 0; /* read it */
+        *doubt = (struct doubt){.any = true, .verdict = c->answer.verdict};
+        c->row.received_ns = 0; /* read it */
         return 1;
     }
     return code != 0 ? code : !applied;
 }
 
+/* One who waits has asked, and says that it lives. Who has just joined said so by that. */
+static int give_sign(const struct hf__cs_case *c)
+{
+    const struct hf__ticket *ticket = &c->op->bid->ticket;
+    const struct hf__entry *was = hf__cs_row_was(&c->row, ticket);
+
+    if (was != NULL && was->place == HF__WAITING)
+        return hf__cs_sign(&c->lock, ticket, was->lease_ms);
+    hf__cs_signed(c->lock.s, ticket, hf__own_lease_ms(c->op->bid->ttl_ms));
+    return 0;
+}
+
 int hf__cs_operate(struct hf__cs *s, const struct hf__cs_op *op, int64_t deadline_ns,
                    struct hf__answer *ret_answer, hf_error *err)
 {
-    struct hf__cs_row row = {0};
+    struct hf__cs_case c = {.lock = {s, op->bid->name, op->bid->name_len, deadline_ns, err},
+                            .op = op};
     struct doubt doubt = {0};
-    struct hf__answer answer = {0};
     int code = 1;
 
     for (unsigned tries = 0; code == 1; tries++) {
@@ -246,19 +261,14 @@ int hf__cs_operate(struct hf__cs *s, const struct hf__cs_op *op, int64_t deadlin
         if (hf__now_ns(s->base.host->env) >= deadline_ns)
             code = hf__fail(err, HF_UNAVAILABLE, "cassandra: others were faster, again and again");
         else
-            code = try_once(s, op, &row, &doubt, deadline_ns, &answer, err);
+            code = try_once(&c, &doubt);
     }
-    if (code == 0 && answer.verdict == HF__QUEUED) {
-        const struct hf__entry *was = hf__cs_row_was(&row, &op->bid->ticket);
-        if (was != NULL && was->place == HF__WAITING)
-            code = hf__cs_sign(s, op->bid, was->lease_ms, deadline_ns, err);
-        else
-            hf__cs_signed(s, &op->bid->ticket, hf__own_lease_ms(op->bid->ttl_ms));
-    }
-    hf__cs_row_clear(&row);
+    if (code == 0 && c.answer.verdict == HF__QUEUED)
+        code = give_sign(&c);
     if (code == 0)
-        *ret_answer = answer;
+        *ret_answer = c.answer;
     else if (doubt.any)
         code = hf__wrap(err, HF_UNKNOWN, "not known whether it was applied");
+    hf__cs_row_clear(&c.row);
     return code;
 }

@@ -41,24 +41,24 @@ static bool is_due(struct hf__cs *s, const struct hf__ticket *ticket)
     return due;
 }
 
-int hf__cs_sign(struct hf__cs *s, const struct hf__bid *bid, int64_t own_lease_ms,
-                int64_t deadline_ns, hf_error *err)
+int hf__cs_sign(const struct hf__cs_lock *lock, const struct hf__ticket *ticket,
+                int64_t own_lease_ms)
 {
-    char ticket[HF_TICKET_SIZE];
+    char text[HF_TICKET_SIZE];
     struct hf__cql_result result;
 
-    if (!is_due(s, &bid->ticket))
+    if (!is_due(lock->s, ticket))
         return 0;
-    hf__ticket_format(&bid->ticket, ticket);
-    struct hf__cql_value values[] = {hf__cql_blob(bid->name, bid->name_len), hf__cql_text(ticket),
+    hf__ticket_format(ticket, text);
+    struct hf__cql_value values[] = {hf__cql_blob(lock->name, lock->name_len), hf__cql_text(text),
                                      hf__cql_integer((int32_t)(own_lease_ms / 1000 + 2))};
     struct hf__cs_call call = {
-        .query = HF__CS_SIGN, .values = values, .value_count = 3, .deadline_ns = deadline_ns};
-    int code = hf__cs_ask(s, &call, &result, err);
+        .query = HF__CS_SIGN, .values = values, .value_count = 3, .deadline_ns = lock->deadline_ns};
+    int code = hf__cs_ask(lock->s, &call, &result, lock->err);
     if (code != 0)
         return code == HF_UNAVAILABLE || code == HF_UNKNOWN ? 0 : code; /* it stays due */
     hf__cql_result_clear(&result);
-    hf__cs_signed(s, &bid->ticket, own_lease_ms);
+    hf__cs_signed(lock->s, ticket, own_lease_ms);
     return 0;
 }
 
@@ -86,17 +86,20 @@ static void take_signs(struct hf__cs_row *row, struct hf__cql_result *result)
     }
 }
 
-static int ask_for_some(struct hf__cs *s, const char *name, size_t name_len, struct hf__cs_row *row,
-                        const struct hf__cql_writer *tickets, int64_t deadline_ns, hf_error *err)
+static int ask_for_some(const struct hf__cs_lock *lock, struct hf__cs_row *row,
+                        const struct hf__cql_writer *tickets)
 {
     struct hf__cql_result result;
-    struct hf__cql_value values[] = {hf__cql_blob(name, name_len), hf__cql_packed(tickets)};
-    struct hf__cs_call call = {
-        .query = HF__CS_SIGNS_OF, .values = values, .value_count = 2, .deadline_ns = deadline_ns};
+    struct hf__cql_value values[] = {hf__cql_blob(lock->name, lock->name_len),
+                                     hf__cql_packed(tickets)};
+    struct hf__cs_call call = {.query = HF__CS_SIGNS_OF,
+                               .values = values,
+                               .value_count = 2,
+                               .deadline_ns = lock->deadline_ns};
 
     if (tickets->failed)
-        return hf__fail(err, HF_NO_MEMORY, NULL);
-    int code = hf__cs_ask(s, &call, &result, err);
+        return hf__fail(lock->err, HF_NO_MEMORY, NULL);
+    int code = hf__cs_ask(lock->s, &call, &result, lock->err);
     if (code != 0)
         return code;
     take_signs(row, &result);
@@ -104,30 +107,37 @@ static int ask_for_some(struct hf__cs *s, const char *name, size_t name_len, str
     return 0;
 }
 
-int hf__cs_look_for_signs(struct hf__cs *s, const char *name, size_t name_len,
-                          struct hf__cs_row *row, const bool *wanted, int64_t deadline_ns,
-                          hf_error *err)
+/* The next few tickets from *at on, as a list to ask for; how many. */
+static int32_t pack_some(struct hf__cs_row *row, const bool *wanted, size_t *at,
+                         struct hf__cql_writer *tickets)
+{
+    size_t place = hf__cql_reserve_int(tickets);
+    int32_t count = 0;
+
+    for (; *at < row->count && count < SOME; ++*at) {
+        char text[HF_TICKET_SIZE];
+        if (row->was[*at].place != HF__WAITING || (wanted != NULL && !wanted[*at]))
+            continue;
+        hf__ticket_format(&row->was[*at].ticket, text);
+        struct hf__cql_value ticket = hf__cql_text(text);
+        hf__cql_put_value(tickets, &ticket);
+        row->extras[*at].proof = HF__CS_DEAD; /* until a sign says otherwise */
+        count++;
+    }
+    hf__cql_fill_int(tickets, place, count);
+    return count;
+}
+
+int hf__cs_look_for_signs(const struct hf__cs_lock *lock, struct hf__cs_row *row,
+                          const bool *wanted)
 {
     int code = 0;
 
     for (size_t i = 0; i < row->count && code == 0;) {
         struct hf__cql_writer tickets;
-        int32_t count = 0;
         hf__cql_writer_init(&tickets, 4096);
-        size_t place = hf__cql_reserve_int(&tickets);
-        for (; i < row->count && count < SOME; i++) {
-            char ticket[HF_TICKET_SIZE];
-            if (row->was[i].place != HF__WAITING || (wanted != NULL && !wanted[i]))
-                continue;
-            hf__ticket_format(&row->was[i].ticket, ticket);
-            hf__cql_put_bytes(&tickets,
-                              (struct hf__cql_bytes){(unsigned char *)ticket, HF_TICKET_SIZE - 1});
-            row->extras[i].proof = HF__CS_DEAD; /* until a sign says otherwise */
-            count++;
-        }
-        hf__cql_fill_int(&tickets, place, count);
-        if (count > 0)
-            code = ask_for_some(s, name, name_len, row, &tickets, deadline_ns, err);
+        if (pack_some(row, wanted, &i, &tickets) > 0)
+            code = ask_for_some(lock, row, &tickets);
         hf__cql_writer_clear(&tickets);
     }
     return code;

@@ -222,12 +222,9 @@ static bool is_over(struct hf__entry *e, int64_t now_ms)
 }
 
 /* Nobody inside, nobody who waits, nobody to be remembered, and for long. */
-static bool is_idle(struct hf__cs *s, struct hf__cql_bytes name, struct hf__cs_row *row,
-                    int64_t retain_ms, int64_t deadline_ns)
+static bool is_idle(const struct hf__cs_lock *lock, struct hf__cs_row *row, int64_t retain_ms)
 {
-    if (row->touched_ms > row->now_ms - retain_ms ||
-        hf__cs_look_for_signs(s, (const char *)name.data, name.len, row, NULL, deadline_ns, NULL) !=
-            0)
+    if (row->touched_ms > row->now_ms - retain_ms || hf__cs_look_for_signs(lock, row, NULL) != 0)
         return false;
     for (size_t i = 0; i < row->count; i++) {
         if (!is_over(&row->was[i], row->now_ms))
@@ -238,32 +235,37 @@ static bool is_idle(struct hf__cs *s, struct hf__cql_bytes name, struct hf__cs_r
 
 /* Only if it is still what was read. Whoever was faster has a use for it, and so has whoever keeps
  * us from knowing: the next purge finds what is left. */
-static int purge_one(struct hf__cs *s, struct hf__cql_bytes name, int64_t version,
-                     int64_t deadline_ns, uint64_t *count, hf_error *err)
+static int purge_one(const struct hf__cs_lock *lock, int64_t version, uint64_t *count)
 {
-    struct hf__cql_value values[] = {hf__cql_blob(name.data, name.len), hf__cql_bigint(version)};
-    struct hf__cs_call call = {
-        .query = HF__CS_PURGE, .values = values, .value_count = 2, .deadline_ns = deadline_ns};
+    struct hf__cql_value values[] = {hf__cql_blob(lock->name, lock->name_len),
+                                     hf__cql_bigint(version)};
+    struct hf__cs_call call = {.query = HF__CS_PURGE,
+                               .values = values,
+                               .value_count = 2,
+                               .deadline_ns = lock->deadline_ns};
     struct hf__cql_result result;
     bool applied = false;
-    int code = hf__cs_ask(s, &call, &result, err);
+    int code = hf__cs_ask(lock->s, &call, &result, lock->err);
 
     if (code == 0)
-        code = hf__cql_applied(&result, &applied, err);
+        code = hf__cql_applied(&result, &applied, lock->err);
     hf__cql_result_clear(&result);
     *count += code == 0 && applied;
     return code == HF_UNKNOWN ? 0 : code;
 }
 
-static int purge_row(struct hf__cs *s, const struct hf__cql_result *result, int64_t retain_ms,
-                     int64_t deadline_ns, uint64_t *count, hf_error *err)
+static int purge_row(const struct hf__cs_lock *all, const struct hf__cql_result *result,
+                     int64_t retain_ms, uint64_t *count)
 {
     struct hf__cql_bytes name = hf__cql_column(result, NAME);
+    struct hf__cs_lock lock = *all;
     struct hf__cs_row row = {0};
     int code = 0;
 
-    if (reads(result, &row) && is_idle(s, name, &row, retain_ms, deadline_ns))
-        code = purge_one(s, name, row.version, deadline_ns, count, err);
+    lock.name = (const char *)name.data;
+    lock.name_len = name.len;
+    if (reads(result, &row) && is_idle(&lock, &row, retain_ms))
+        code = purge_one(&lock, row.version, count);
     hf__cs_row_clear(&row);
     return code;
 }
@@ -273,6 +275,7 @@ static int purge(struct hf__cs *s, int64_t retain_ms, int64_t deadline_ns, uint6
 {
     struct hf__cs_call call = {.query = HF__CS_SCAN, .page_size = PAGE, .deadline_ns = deadline_ns};
     struct hf__cql_request request = hf__cs_request(s, &call);
+    struct hf__cs_lock all = {.s = s, .deadline_ns = deadline_ns, .err = err};
     struct hf__cql_result result = {0};
     int64_t now_ns = hf__now_ns(s->base.host->env);
     int64_t enough_ns = now_ns + (deadline_ns - now_ns) / 2; /* the next purge does the rest */
@@ -280,7 +283,7 @@ static int purge(struct hf__cs *s, int64_t retain_ms, int64_t deadline_ns, uint6
 
     while (code == 0) {
         while (code == 0 && hf__now_ns(s->base.host->env) < enough_ns && hf__cql_next_row(&result))
-            code = purge_row(s, &result, retain_ms, deadline_ns, count, err);
+            code = purge_row(&all, &result, retain_ms, count);
         if (code != 0 || !result.has_more || hf__now_ns(s->base.host->env) >= enough_ns)
             break;
         code = hf__cql_next_page(s->cql, &request, &result, err);
