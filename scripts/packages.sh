@@ -51,6 +51,7 @@ fuzzer            libclang-rt-dev      compiler-rt           compiler-rt compile
 command:clang-format clang-format      clang-tools-extra     clang       clang-extra-tools
 command:shellcheck shellcheck          ShellCheck            shellcheck  shellcheck
 command:jq        jq                   jq                    jq          jq
+command:ip        iproute2             iproute               iproute2    iproute2
 command:ps        procps               procps-ng             procps-ng   procps
 command:mandoc    mandoc               mandoc                mandoc      mandoc
 command:zsh       zsh                  zsh                   zsh         zsh
