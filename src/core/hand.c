@@ -97,17 +97,6 @@ static int64_t call_deadline(const hf_client *client, hf_lock *const *locks, siz
     return now_ns + (span_ns < 20 * HF__NS_PER_MS ? 20 * HF__NS_PER_MS : span_ns);
 }
 
-/* Short holders need no listener; whoever is renewed may stay long enough to be broken. */
-static void listen_for_breaks(hf_client *client, const struct hf__renewal *items, size_t count)
-{
-    bool holds = false;
-
-    for (size_t i = 0; i < count; i++)
-        holds |= items[i].generation != 0 && items[i].answer.verdict == HF__GRANTED;
-    if (holds && client->store->calls_holders && !client->closing)
-        hf__keeper_listen(client, INT64_MAX);
-}
-
 static void renew(hf_client *client, hf_lock **locks, size_t count)
 {
     struct hf__renewal items[BATCH];
@@ -140,8 +129,6 @@ static void renew(hf_client *client, hf_lock **locks, size_t count)
         }
         hf__lock_unref(lock);
     }
-    if (r == 0)
-        listen_for_breaks(client, items, count);
     hf__after_call(client);
 }
 

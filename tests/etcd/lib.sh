@@ -65,6 +65,7 @@ start_server() {
         --initial-advertise-peer-urls "http://127.0.0.1:$peer" \
         --initial-cluster "t=http://127.0.0.1:$peer" --log-level error --unsafe-no-fsync "$@" \
         </dev/null >server.log 2>&1 &
+    # shellcheck disable=SC2034 # for those who source this
     server_pid=$!
     eventually nc_listens "$port"
 }
