@@ -18,6 +18,7 @@ struct bid {
     const hf_options *opt;
     hf_error *err;
     int64_t until_ns;         /* the end of the wait; INT64_MAX */
+    int64_t asked_ns;         /* before the last attempt; an answer may count from earlier */
     int64_t failing_since_ns; /* the store does not answer; 0: it does */
     unsigned failures;
 };
@@ -28,7 +29,8 @@ static int ask(struct bid *bid, struct hf__answer *ret_answer, enum hf__advice *
     hf_client *client = bid->client;
     struct hf__bidder *b = &bid->lock->bidder;
 
-    *ret_answer = (struct hf__answer){.sent_ns = hf__now_ns(client->env)};
+    bid->asked_ns = hf__now_ns(client->env);
+    *ret_answer = (struct hf__answer){.sent_ns = bid->asked_ns};
     int r = client->store->type->attempt(client->store, &bid->lock->bid, hf__op_deadline(client),
                                          ret_answer, bid->err);
     hf__lock_client(client);
@@ -95,7 +97,7 @@ static int wait_in_queue(struct bid *bid, const struct hf__answer *answer)
 
     hf__lock_client(client);
     int r = begin_waiting(bid);
-    if (r == 0 && hf__keeper_listen(client, answer->sent_ns)) {
+    if (r == 0 && hf__keeper_listen(client, bid->asked_ns)) {
         hf__unlock_client(client);
         return 0; /* now that somebody listens, tell the store where to call */
     }
@@ -172,8 +174,8 @@ static int confirm(struct bid *bid)
             return r;
     }
     hf__lock_client(client);
-    if (!(client->store->capabilities & HF_CAN_LEASE) || client->store->tells_loss)
-        hf__keeper_listen(client, INT64_MAX); /* how else to hear that its connection is lost? */
+    if (client->store->calls_holders || !(client->store->capabilities & HF_CAN_LEASE))
+        hf__keeper_listen(client, INT64_MAX); /* or it would not hear of an early end */
     hf__wait_end(lock);
     bool held = hf__bidder_holds(&lock->bidder, hf__now_ns(client->env));
     if (held) {
