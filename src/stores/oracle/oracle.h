@@ -67,6 +67,7 @@ struct hf__ora_dialect {
     bool has_routines;          /* it takes rules.sql */
     const char *introduce[2];   /* around a name that a DBA may look for; NULL: no such thing */
     const char *self;           /* asks for one row: user, schema, PRIMARY or something else */
+    bool no_timeout;            /* SQL_ATTR_QUERY_TIMEOUT does harm */
     const struct hf__ora_meaning *meanings; /* ends with native 0 */
 };
 
