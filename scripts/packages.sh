@@ -51,6 +51,7 @@ fuzzer            libclang-rt-dev      compiler-rt           compiler-rt compile
 command:clang-format clang-format      clang-tools-extra     clang       clang-extra-tools
 command:shellcheck shellcheck          ShellCheck            shellcheck  shellcheck
 command:jq        jq                   jq                    jq          jq
+command:ip        iproute2             iproute               iproute2    iproute2
 command:ps        procps               procps-ng             procps-ng   procps
 command:mandoc    mandoc               mandoc                mandoc      mandoc
 command:zsh       zsh                  zsh                   zsh         zsh
@@ -58,6 +59,9 @@ package:libzookeeper-mt-dev libzookeeper-mt-dev - - -
 package:zookeeper zookeeper            -                     -           -
 package:libcurator-recipes-java libcurator-recipes-java - - -
 package:python3-kazoo python3-kazoo    -                     -           -
+command:mvn       maven                maven                 maven       maven
+package:openjdk-17-jre-headless openjdk-17-jre-headless - -             -
+package:python3-cassandra python3-cassandra -            -           -
 command:javac     default-jdk-headless java-devel            jdk-openjdk openjdk17-jdk
 '
 

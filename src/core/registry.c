@@ -45,6 +45,7 @@ static const struct module {
     {"mysql", "mysql", "libmariadb3", false},
     {"mariadb", "mysql", "libmariadb3", false},
     {"oracle", "oracle", "libodbc2", false},
+    {"cassandra", "cassandra", "libssl3", false},
 };
 #define MODULE_COUNT (sizeof modules / sizeof modules[0])
 
