@@ -1,5 +1,5 @@
-/* What is asked of the driver. Everything here runs on a thread of its own, and may block for as
- * long as the driver likes: see conn.c.
+/* What is asked of the driver. Everything here runs on the connection's own thread, and may block
+ * for as long as the driver likes: see conn.c.
  *
  * Statements are prepared once per connection, with parameters: Oracle would parse every new text
  * anew. All parameters go as text, bytes as hex digits and numbers as decimals, and all answers
