@@ -20,6 +20,7 @@ struct attempt {
     size_t node;
     struct hf__cql_conn *conn;
     int64_t begun_ns, asked_ns, deadline_ns; /* asked: the last frame was sent */
+    enum hf__cql_kind doing;                 /* the statement's kind; READ while preparing it */
     bool elsewhere;                          /* after a failure: another node may be asked */
 };
 
@@ -48,7 +49,7 @@ static int unanswered(struct attempt *a, const struct hf__cql_call *call, int co
     if (hf__now_ns(a->cql->env) - since_ns >= patience_ns / 2)
         hf__cql_conn_break(a->conn, "the node does not answer");
     hf__cql_failed(a->cql, a->node, a->conn, heard_ns < a->asked_ns);
-    bool unknown = call->may_have_arrived && kind_of(a) != HF__CQL_READ;
+    bool unknown = call->may_have_arrived && a->doing != HF__CQL_READ;
     a->elsewhere = !unknown && code != HF_NO_MEMORY;
     return unknown ? doubt(err) : code;
 }
@@ -73,8 +74,8 @@ static int ask(struct attempt *a, struct hf__cql_writer *frame, struct hf__cql_f
     code = hf__cql_read_failure(ret_answer, ret_failure, err);
     if (code != 0)
         return code;
-    a->elsewhere = hf__cql_is_local(ret_failure, kind_of(a));
-    return hf__cql_report(ret_failure, kind_of(a), err);
+    a->elsewhere = hf__cql_is_local(ret_failure, a->doing);
+    return hf__cql_report(ret_failure, a->doing, err);
 }
 
 static int prepare(struct attempt *a, struct hf__cql_prepared *ret_prepared, hf_error *err)
@@ -84,6 +85,7 @@ static int prepare(struct attempt *a, struct hf__cql_prepared *ret_prepared, hf_
     struct hf__cql_failure failure;
     struct hf__cql_writer w;
 
+    a->doing = HF__CQL_READ;
     hf__cql_writer_init(&w, HF__CQL_REQUEST_MAX);
     hf__cql_write_prepare(&w, hf__cql_conn_version(a->conn), statement->text);
     int code = ask(a, &w, &answer, &failure, err);
@@ -93,10 +95,6 @@ static int prepare(struct attempt *a, struct hf__cql_prepared *ret_prepared, hf_
     if (code == 0)
         code = hf__cql_remember(a->cql, a->node, statement, ret_prepared, err);
     free(answer.body);
-    if (code == HF_UNKNOWN) { /* nothing is applied by preparing it */
-        a->elsewhere = true;
-        code = hf__fail(err, HF_UNAVAILABLE, "the statement could not be prepared");
-    }
     return code;
 }
 
@@ -129,6 +127,7 @@ static int run(struct attempt *a, const struct hf__cql_prepared *prepared,
     struct hf__cql_failure failure;
     struct hf__cql_writer w;
 
+    a->doing = kind_of(a);
     hf__cql_writer_init(&w, HF__CQL_REQUEST_MAX);
     write_request(a, prepared, &w);
     int code = ask(a, &w, &answer, &failure, err);

@@ -185,9 +185,20 @@ static void a_write_is_unknown_only_if_it_was_sent(void **state)
     check_outcomes_in(500, "never prepared", prepare_nothing, HF_UNAVAILABLE, HF_UNAVAILABLE);
 }
 
+static void fail_to_prepare(const struct question *q, void *arg)
+{
+    (void)arg;
+    if (q->opcode == HF__CQL_OP_PREPARE)
+        server_reply(q, HF__CQL_OP_ERROR, "00000000 0003'bug'");
+    else
+        server_answer(q);
+}
+
 static void errors_of_the_server_keep_their_meaning(void **state)
 {
     (void)state;
+    check_outcomes("nothing is applied by preparing it", fail_to_prepare, HF_UNAVAILABLE,
+                   HF_UNAVAILABLE);
     check_outcomes("a CAS write timeout", time_out_swap, HF_UNAVAILABLE, HF_UNKNOWN);
 }
 
