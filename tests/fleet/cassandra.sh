@@ -36,7 +36,7 @@ cassandra_fetch() {
 <dependencies><dependency><groupId>org.apache.cassandra</groupId><artifactId>cassandra-all</artifactId>
 <version>$cassandra_version</version></dependency></dependencies></project>
 END
-        mvn -B -q -f "$fleet_dir/pom.xml" dependency:copy-dependencies -DincludeScope=runtime \
+        mvn -B -q -Dstyle.color=never -f "$fleet_dir/pom.xml" dependency:copy-dependencies -DincludeScope=runtime \
             "-DoutputDirectory=$cassandra_home" >"$fleet_dir/fetch.log" 2>&1 && : >"$cassandra_home/complete"
     ) 9>"$cassandra_home.lock" || cassandra_fail "Cassandra $cassandra_version could not be fetched from Maven Central: $(grep -m1 ERROR "$fleet_dir/fetch.log")"
 }
