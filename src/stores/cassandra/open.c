@@ -26,8 +26,8 @@ static const struct {
     const char *before, *after;
 } templates[HF__CS_QUERIES] = {
     [HF__CS_READ] = {HF__CQL_READ,
-                     "SELECT count(*), currentTimestamp(), version, generation, touched, holders,"
-                     " waiters, retired FROM ",
+                     "SELECT count(*), currentTimestamp(), version, generation, holders, waiters,"
+                     " retired FROM ",
                      ".locks WHERE name = ?"},
     [HF__CS_CREATE] = {HF__CQL_SWAP, "INSERT INTO ",
                        ".locks (name, label, version, generation, holders, waiters, retired,"
