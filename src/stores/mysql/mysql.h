@@ -7,6 +7,7 @@
  *   call.c      operations through the procedures of rules.sql and operations.sql
  *   record.c, save.c   the same by plain statements around the doorman itself
  *   listen.c    how wake-ups come
+ *   hold.c, hold_look.c   hold=session
  *   inspect.c, upkeep.c, diagnose.c
  *
  * Mutexes: the pool's and the listener's; none is kept during a system call
@@ -17,6 +18,7 @@
 #include <mysql.h>
 #include <pthread.h>
 
+#include "sql/hold.h"
 #include "sql/record.h"
 #include "sql/url.h"
 
@@ -36,17 +38,24 @@ struct hf__my_settings {
     struct hf__sql_hosts hosts;
     char *user, *password, *option_file, *database, *program;
     char *tls_ca, *tls_cert, *tls_key;
-    bool push, routines;
+    bool push, routines, session; /* session: hold=session */
     struct hf__pool_limits limits;
-    int64_t poll_ms, recheck_ms, retain_ms;
+    int64_t max_held, poll_ms, recheck_ms, retain_ms;
+};
+
+/* How the server calls a connection in its process list. */
+struct hf__my_session {
+    uint64_t number;
+    char host[80];
 };
 
 struct hf__my_conn {
     struct hf__pooled pooled;
     MYSQL *my;
-    uint64_t id;  /* as the server itself calls this connection */
-    bool proxied; /* somebody in between calls it otherwise */
-    bool broken;  /* of no more use: a reply is missing, or a transaction may be open */
+    uint64_t id;                   /* as the server itself calls this connection */
+    struct hf__my_session session; /* number 0: it was not set up for hold.c */
+    bool proxied;                  /* somebody in between calls it otherwise */
+    bool broken; /* of no more use: a reply is missing, or a transaction may be open */
 };
 
 /* How operations are done: learnt from the first answer. */
@@ -73,6 +82,7 @@ struct hf__my_listener {
 
 struct hf__my {
     struct hf__store base;
+    struct hf__hold hold; /* hold.c */
     struct hf__my_settings set;
     struct hf__pool pool;
     struct hf__my_listener listener;

@@ -1,11 +1,9 @@
 /* From the URL to a store. A server that cannot be reached is no error yet: it may come. */
 #include <stdlib.h>
 
-#include "stores/mysql/mysql.h"
+#include "stores/mysql/hold.h"
 
 #include "util/banned.h"
-
-extern const struct hf__store_type hf_store_type_v1;
 
 int hf__my_open(const struct hf__url *url, const struct hf__host *host,
                 struct hf__store **ret_store, hf_error *err)
@@ -25,14 +23,18 @@ int hf__my_open(const struct hf__url *url, const struct hf__host *host,
         r = listener;
     if (r == 0)
         r = hf__my_read_url(url, &s->set, host, err);
+    s->pool.limits = s->set.limits;
+    s->pool.host_count = s->set.hosts.count;
+    if (r == 0 && s->set.session)
+        r = hf__my_hold_init(s, err);
     if (r != 0) {
         hf__my_close(&s->base);
         return r;
     }
-    s->pool.limits = s->set.limits;
-    s->pool.host_count = s->set.hosts.count;
+    if (s->set.session)
+        s->base.type = &hf__my_hold_type;
     s->base.capabilities = s->base.type->capabilities;
-    if (!s->set.push)
+    if (!s->set.session && !s->set.push)
         s->base.capabilities &= ~(uint32_t)HF_CAN_PUSH;
     *ret_store = &s->base;
     return 0;
@@ -42,6 +44,7 @@ void hf__my_close(struct hf__store *store)
 {
     struct hf__my *s = (struct hf__my *)store;
 
+    hf__hold_clear(&s->hold);
     hf__my_listener_clear(s);
     hf__pool_clear(&s->pool);
     hf__my_settings_clear(&s->set);

@@ -88,6 +88,21 @@ CREATE TABLE IF NOT EXISTS holdfast_retired (
     KEY holdfast_retired_until (name, until)
 ) ENGINE = InnoDB;
 
+-- For hold=session only: the row that is locked, and who has it. Rows of the second table are never
+-- committed: they are there as long as the connection, for whoever looks with READ UNCOMMITTED.
+CREATE TABLE IF NOT EXISTS holdfast_session (
+    name VARBINARY(512) NOT NULL PRIMARY KEY
+) ENGINE = InnoDB;
+CREATE TABLE IF NOT EXISTS holdfast_session_holder (
+    id         BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY,
+    name       VARBINARY(512) NOT NULL,
+    generation BIGINT NOT NULL DEFAULT 0,
+    connection BIGINT UNSIGNED NOT NULL,            -- CONNECTION_ID() of the holder
+    since      DATETIME(6) NOT NULL,
+    about      VARCHAR(1200) CHARACTER SET ascii NOT NULL, -- ticket, mode, ttl, pid, host, user, program, note
+    KEY holdfast_session_holder_connection (connection)
+) ENGINE = InnoDB;
+
 -- For people. Times are UTC.
 CREATE OR REPLACE SQL SECURITY INVOKER VIEW holdfast_now AS
     SELECT CONVERT(name USING utf8mb4) AS name, IF(lingering, 'closed', 'holds') AS state,

@@ -15,6 +15,9 @@
 #define SOCKET "/run/mysqld/mysqld.sock"
 
 const struct hf__option hf__my_options[] = {
+    {"hold", HF__TEXT, "lease", 0, 0,
+     "lease: rows with a lease; session: a row lock of the server that lives as long as a "
+     "connection"},
     {"socket", HF__TEXT, NULL, 0, 0, "the server's socket, instead of a host"},
     HF__SQL_PASSWORD_OPTIONS,
     {"option_file", HF__TEXT, NULL, 0, 0,
@@ -30,6 +33,8 @@ const struct hf__option hf__my_options[] = {
     {"recheck", HF__DURATION, "1s", 10, 60000,
      "how often the first in the queue asks although it will be called"},
     {"routines", HF__SWITCH, "yes", 0, 0, "no: plain statements even if the procedures are there"},
+    {"max_held", HF__NUMBER, "64", 1, 10000,
+     "hold=session: connections that hold or wait, one a lock"},
     HF__SQL_POOL_OPTIONS,
     {0},
 };
@@ -60,6 +65,7 @@ static void read_numbers(const struct hf__sql_url *from, struct hf__my_settings 
     set->limits.max_idle = hf__sql_number(from, "max_idle");
     set->limits.idle_timeout_ms = hf__sql_number(from, "idle_timeout");
     set->recheck_ms = hf__sql_number(from, "recheck");
+    set->max_held = hf__sql_number(from, "max_held");
     set->poll_ms = hf__sql_number(from, "poll");
     set->retain_ms = hf__sql_number(from, "retain");
 }
@@ -67,12 +73,15 @@ static void read_numbers(const struct hf__sql_url *from, struct hf__my_settings 
 int hf__my_read_url(const struct hf__url *url, struct hf__my_settings *set,
                     const struct hf__host *host, hf_error *err)
 {
+    static const struct hf__sql_choice holds[] = {{"lease", 0}, {"session", 1}, {0}};
     static const struct hf__sql_choice modes[] = {{"push", 1}, {"poll", 0}, {0}};
     static const struct hf__sql_defaults preset = {.preset_socket = SOCKET, .port = "3306"};
     struct hf__sql_url whole = {.url = url, .options = hf__my_options}, *from = &whole;
     const char *database = url->path + (url->path[0] == '/');
-    int push = 1, r = hf__sql_choose(from, "mode", modes, &push, err);
+    int push = 1, session = 0, r = hf__sql_choose(from, "mode", modes, &push, err);
 
+    if (r == 0)
+        r = hf__sql_choose(from, "hold", holds, &session, err);
     if (r == 0 && database[0] == '\0')
         r = hf__fail(err, HF_INVALID, "name a database: mysql://user@host/locks");
     if (r == 0)
@@ -94,6 +103,7 @@ int hf__my_read_url(const struct hf__url *url, struct hf__my_settings *set,
     if (r == 0)
         r = name_program(from, set, host, err);
     set->push = push;
+    set->session = session;
     set->routines = hf__url_switch(url, hf__my_options, "routines");
     read_numbers(from, set);
     return r;

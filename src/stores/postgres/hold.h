@@ -7,7 +7,6 @@
 extern const struct hf__store_type hf_store_type_v1, hf__pg_hold_type;
 
 int hf__pg_hold_init(struct hf__pg *s, hf_error *err);
-void hf__pg_hold_clear(struct hf__pg *s);
 
 /* hold_text.c: what is asked. The statements name the lock by a literal, and begin with a comment
  * that says who asks, which is what others see in pg_stat_activity. For the caller to free; NULL:

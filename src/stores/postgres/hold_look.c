@@ -22,83 +22,26 @@
     " GROUP BY n.name, l.pid ORDER BY 1, 2 DESC, min(CASE WHEN NOT l.granted THEN"                 \
     " cardinality(pg_blocking_pids(l.pid)) END) NULLS FIRST, min(l.waitstart), min(a.query_start)"
 
-struct about {
-    char ticket[HF_TICKET_SIZE], mode;
-    long long ttl_ms, pid;
-    char text[4][HF_NOTE_MAX + 1]; /* host, user, program, note */
-};
-
-static int digit(char c)
-{
-    return c >= '0' && c <= '9' ? c - '0' : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
-/* One %XX-escaped word up to a comma or the comment's end; gives back what follows it. */
-static const char *read_word(const char *at, char *out, size_t size)
-{
-    size_t used = 0;
-
-    while (*at != '\0' && *at != ',' && *at != '*') {
-        char c = *at++;
-        if (c == '%' && digit(at[0]) >= 0 && digit(at[1]) >= 0) {
-            c = (char)(digit(at[0]) * 16 + digit(at[1]));
-            at += 2;
-        }
-        if (used + 1 < size)
-            out[used++] = c;
-    }
-    out[used] = '\0';
-    return at + (*at == ',');
-}
-
-static bool read_about(const char *query, struct about *about)
-{
-    int used = 0;
-
-    *about = (struct about){0};
-    if (sscanf(query, "/*holdfast %32[0-9a-f] %c %lld %lld %n", about->ticket, &about->mode,
-               &about->ttl_ms, &about->pid, &used) < 4 ||
-        used == 0)
-        return false;
-    query += used;
-    for (size_t i = 0; i < 4; i++)
-        query = read_word(query, about->text[i], sizeof about->text[i]);
-    return true;
-}
-
-static bool is_asked_for(const struct hf__look *look, const char *name, size_t len)
-{
-    if (look->name != NULL)
-        return len == look->name_len && memcmp(name, look->name, len) == 0;
-    return look->prefix == NULL ||
-           (len >= look->prefix_len && memcmp(name, look->prefix, look->prefix_len) == 0);
-}
-
 static int show(const PGresult *q, int row, const struct hf__look *look, const char *name,
                 size_t len)
 {
-    struct about about;
+    struct hf__about about;
     struct hf__entry e = {.place = hf__pg_cell_flag(q, row, 1) ? HF__INSIDE : HF__WAITING,
                           .since_ms = hf__pg_cell(q, row, 3, 0),
                           .until_ms = HF__NEVER,
                           .lease_ms = HF__NEVER};
 
-    if (!is_asked_for(look, name, len) || !read_about(PQgetvalue(q, row, 2), &about) ||
-        !hf__ticket_parse(about.ticket, &e.ticket))
+    if (!hf__look_wants(look, name, len) || !hf__about_parse(PQgetvalue(q, row, 2), &about))
         return 0;
     if (look->older_than_ms > 0 && (e.place != HF__INSIDE || e.since_ms < look->older_than_ms))
         return 0;
-    struct hf__who who = {.host = about.text[0],
-                          .user = about.text[1],
-                          .program = about.text[2],
-                          .note = about.text[3],
-                          .pid = about.pid};
-    e.mode = about.mode == 's' ? HF_SHARED : HF_EXCLUSIVE;
+    e.ticket = about.ticket;
+    e.mode = about.mode;
     e.ttl_ms = about.ttl_ms;
-    if (e.place == HF__INSIDE)
-        e.generation = (uint64_t)hf__pg_cell(q, row, 4, 0);
     e.claimed = e.place == HF__INSIDE;
-    e.who = &who;
+    if (e.claimed)
+        e.generation = (uint64_t)hf__pg_cell(q, row, 4, 0);
+    e.who = &about.who;
     return look->found(look->ctx, name, len, &e);
 }
 

@@ -34,21 +34,6 @@ static void put_hex(const char *bytes, size_t len, char *out)
     out[2 * len] = '\0';
 }
 
-/* Letters and digits as they are, everything else as %XX, so that nothing ends the comment. */
-static const char *put_word(const char *text, char *out, size_t size)
-{
-    size_t used = 0;
-
-    for (; *text != '\0' && used + 4 < size; text++) {
-        unsigned char c = (unsigned char)*text;
-        bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                     c == '.' || c == '-' || c == '_';
-        used += (size_t)snprintf(out + used, size - used, plain ? "%c" : "%%%02X", c);
-    }
-    out[used] = '\0';
-    return out;
-}
-
 /* Literals are written with standard_conforming_strings, the server's default and ours. */
 static int print_statements(char **ret_sql, const struct hf__pg *s, const struct hf__bid *bid,
                             const char *about, const char *hex)
@@ -71,18 +56,11 @@ static int print_statements(char **ret_sql, const struct hf__pg *s, const struct
 
 char *hf__pg_hold_sql(const struct hf__pg *s, const struct hf__bid *bid)
 {
-    const struct hf__who *who = bid->who != NULL ? bid->who : s->base.host->self;
-    char ticket[HF_TICKET_SIZE], host[100], user[100], program[100], note[3 * HF_NOTE_MAX + 4];
-    char hex[2 * HF_NAME_MAX + 1], about[1200];
+    char hex[2 * HF_NAME_MAX + 1], about[HF__ABOUT_MAX];
     char *sql = NULL;
 
-    hf__ticket_format(&bid->ticket, ticket);
     put_hex(bid->name, bid->name_len, hex);
-    snprintf(about, sizeof about, "/*holdfast %s %c %" PRId64 " %" PRId64 " %s,%s,%s,%s*/", ticket,
-             bid->mode == HF_SHARED ? 's' : 'x', bid->ttl_ms, who->pid,
-             put_word(who->host, host, sizeof host), put_word(who->user, user, sizeof user),
-             put_word(who->program, program, sizeof program),
-             put_word(who->note, note, sizeof note));
+    hf__about_format(bid, bid->who != NULL ? bid->who : s->base.host->self, about);
     return print_statements(&sql, s, bid, about, hex) < 0 ? NULL : sql;
 }
 

@@ -41,7 +41,7 @@ void hf__pg_close(struct hf__store *store)
 {
     struct hf__pg *s = (struct hf__pg *)store;
 
-    hf__pg_hold_clear(s);
+    hf__hold_clear(&s->hold);
     hf__pg_listener_clear(s);
     hf__pool_clear(&s->pool);
     hf__pg_settings_clear(&s->set);

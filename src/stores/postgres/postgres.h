@@ -7,12 +7,14 @@
 #include <libpq-fe.h>
 #include <pthread.h>
 
+#include "sql/hold.h"
 #include "sql/record.h"
 #include "sql/url.h"
 
-#define HF__PG_SCHEMA  1  /* the version this code speaks */
-#define HF__PG_VALUES  24 /* parameters of a question */
-#define HF__PG_CHANNEL 48
+#define HF__PG_SCHEMA     1  /* the version this code speaks */
+#define HF__PG_VALUES     24 /* parameters of a question */
+#define HF__PG_CHANNEL    48
+#define HF__PG_REGISTERED 64
 
 extern const char hf__pg_ddl[]; /* schema.sql, rules.sql, operations.sql */
 extern const char hf__pg_schema_sql[], hf__pg_routines_sql[];
@@ -30,10 +32,16 @@ struct hf__pg_settings {
     int64_t max_held, poll_ms, retain_ms;
 };
 
+/* What the server calls a connection. Numbers come again, but in sessions that began later. */
+struct hf__pg_session {
+    int64_t pid;
+    char seen[48]; /* by the server's clock, when it had this number */
+};
+
 struct hf__pg_conn {
     struct hf__pooled pooled;
     PGconn *pg;
-    bool ready_to_hold; /* its session was set up for hold.c */
+    struct hf__pg_session session; /* pid 0: it was not set up for hold.c */
 };
 
 /* How operations are done: learnt from the first answer. */
@@ -49,22 +57,15 @@ struct hf__pg_listener {
     char channel[HF__PG_CHANNEL];
 };
 
-struct hf__pg_held;
-
 struct hf__pg {
     struct hf__store base;
+    struct hf__hold hold; /* hold.c */
     struct hf__pg_settings set;
     struct hf__pool pool;
     struct hf__pg_listener listener;
     _Atomic(enum hf__pg_way) way;
     atomic_bool begin_first; /* the server's default is not READ COMMITTED */
-    struct {
-        pthread_mutex_t mutex;
-        struct hf__pg_held *first;
-        int64_t count; /* connections that hold, wait, or are about to */
-        int epoll_fd;
-        uint64_t registered[64]; /* hashes of names that are in holdfast_name for sure */
-    } held;                      /* hold.c */
+    _Atomic uint64_t registered[HF__PG_REGISTERED];
 };
 
 /* open.c ------------------------------------------------------------------- */

@@ -10,6 +10,7 @@
 
 /* Rows that somebody works on are passed over: they are not idle. What has run out but was never
  * swept must not keep an idle lock alive. */
+#define PURGE_BATCH 200 /* as in PURGE */
 #define PURGE                                                                                  \
     "WITH idle AS (SELECT name FROM holdfast_lock l WHERE touched <= clock_timestamp() - $1"   \
     " * interval '1 millisecond' AND NOT EXISTS (SELECT FROM holdfast_holder h WHERE"          \
@@ -51,7 +52,7 @@ static int purge(struct hf__pg *s, struct hf__pg_conn *c, int64_t retain_ms, int
                        err);
         if (r == 0)
             *ret_count += count;
-    } while (r == 0 && count > 0);
+    } while (r == 0 && count == PURGE_BATCH); /* others come while we go: do not chase them */
     return r;
 }
 

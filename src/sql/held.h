@@ -1,0 +1,28 @@
+/* The inside of sql/hold: the list. Every function wants the mutex held. */
+#ifndef HF_SQL_HELD_H
+#define HF_SQL_HELD_H
+
+#include "sql/hold.h"
+
+struct hf__held *hf__held_find(struct hf__hold *hold, const struct hf__ticket *ticket);
+void hf__held_put_in(struct hf__hold *hold, struct hf__held *h);
+void hf__held_take_out(struct hf__hold *hold, struct hf__held *h);
+
+/* The keeper does not hear from it any more. */
+void hf__held_stop_hearing(struct hf__hold *hold, struct hf__held *h);
+
+/* The bid, for the caller to work on without the mutex; NULL if there is none. False: somebody else
+ * works on it, and the deadline has come. */
+bool hf__held_claim(struct hf__hold *hold, const struct hf__ticket *ticket, int64_t deadline_ns,
+                    struct hf__held **ret_held);
+
+/* The other way round; from now on the keeper hears from it. */
+void hf__held_unclaim(struct hf__hold *hold, struct hf__held *h);
+
+/* Tickets that were given up. HF_NO_MEMORY, or HF_FULL: no tombstone that is still needed is
+ * dropped for a new one. */
+bool hf__held_is_retired(const struct hf__hold *hold, const struct hf__ticket *ticket);
+int hf__held_retire(struct hf__hold *hold, const struct hf__ticket *ticket, int64_t retire_ms,
+                    hf_error *err);
+
+#endif

@@ -1,0 +1,26 @@
+/* A real SQL server under test: what an administrator can ask of it, and what the same question is
+ * called there. One of server_postgres.c and server_mysql.c is linked. */
+#ifndef TESTS_SQL_SERVER_H
+#define TESTS_SQL_SERVER_H
+
+#include <stdint.h>
+
+#define AWAIT_MS 15000
+
+struct server; /* an administrator's connection */
+
+struct server *server_open(void);
+void server_close(struct server *s);
+void server_run(struct server *s, const char *sql);
+int64_t server_number(struct server *s, const char *sql); /* the first cell */
+void server_await(struct server *s, const char *sql, int64_t wanted);
+
+/* URLs are "<head>?...", of the account that locks. */
+extern const char *const server_scheme, *const server_account, *const server_database;
+const char *server_address(void); /* host:port */
+
+/* hold=session, hold=advisory. */
+extern const char *const server_waiters;    /* SQL: how many wait */
+void server_end_sessions(struct server *s); /* of those who hold or wait */
+
+#endif

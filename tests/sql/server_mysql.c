@@ -1,0 +1,67 @@
+/* See server.h. */
+#include <mysql.h>
+#include <stdlib.h>
+
+#include "lib/check.h"
+#include "sql/server.h"
+
+struct server {
+    MYSQL *my;
+};
+
+const char *const server_scheme = "mysql", *const server_account = "app:secret",
+                  *const server_database = "locks";
+const char *const server_waiters =
+    "SELECT COUNT(*) FROM information_schema.processlist WHERE info LIKE '/*holdfast%'";
+
+const char *server_address(void)
+{
+    return getenv("HOLDFAST_TEST_MARIADB");
+}
+
+struct server *server_open(void)
+{
+    struct server *s = calloc(1, sizeof *s);
+
+    assert_non_null(s);
+    s->my = mysql_init(NULL);
+    if (mysql_real_connect(s->my, NULL, "root", NULL, "locks", 0,
+                           getenv("HOLDFAST_TEST_MARIADB_SOCKET"), 0) == NULL)
+        fail_msg("%s", mysql_error(s->my));
+    return s;
+}
+
+void server_close(struct server *s)
+{
+    mysql_close(s->my);
+    free(s);
+}
+
+void server_run(struct server *s, const char *sql)
+{
+    if (mysql_query(s->my, sql) != 0)
+        fail_msg("%.200s: %s", sql, mysql_error(s->my));
+}
+
+int64_t server_number(struct server *s, const char *sql)
+{
+    server_run(s, sql);
+    MYSQL_RES *result = mysql_store_result(s->my);
+    assert_non_null(result);
+    MYSQL_ROW row = mysql_fetch_row(result);
+    int64_t n = row != NULL && row[0] != NULL ? strtoll(row[0], NULL, 10) : 0;
+    mysql_free_result(result);
+    return n;
+}
+
+/* KILL takes no list. */
+void server_end_sessions(struct server *s)
+{
+    server_run(s, "SELECT CONCAT('KILL CONNECTION ', id) FROM information_schema.processlist WHERE"
+                  " user = 'app'");
+    MYSQL_RES *result = mysql_store_result(s->my);
+    assert_true(mysql_num_rows(result) > 0);
+    for (MYSQL_ROW row; (row = mysql_fetch_row(result)) != NULL;)
+        mysql_query(s->my, row[0]);
+    mysql_free_result(result);
+}

@@ -1,0 +1,70 @@
+/* See server.h. */
+#include <libpq-fe.h>
+#include <stdlib.h>
+
+#include "lib/check.h"
+#include "sql/server.h"
+
+struct server {
+    PGconn *pg;
+};
+
+const char *const server_scheme = "postgres", *const server_account = "postgres",
+                  *const server_database = "postgres";
+const char *const server_waiters =
+    "SELECT count(*) FROM pg_locks l JOIN pg_stat_activity a USING (pid) WHERE NOT l.granted"
+    " AND a.query LIKE '/*holdfast%'";
+
+const char *server_address(void)
+{
+    return getenv("HOLDFAST_TEST_POSTGRES");
+}
+
+struct server *server_open(void)
+{
+    const char *keywords[] = {"host", "port", "user", "dbname", NULL};
+    const char *values[] = {getenv("HOLDFAST_TEST_POSTGRES_DIR"), strchr(server_address(), ':') + 1,
+                            "postgres", "postgres", NULL};
+    struct server *s = calloc(1, sizeof *s);
+
+    assert_non_null(s);
+    s->pg = PQconnectdbParams(keywords, values, 0);
+    assert_int_equal(PQstatus(s->pg), CONNECTION_OK);
+    return s;
+}
+
+void server_close(struct server *s)
+{
+    PQfinish(s->pg);
+    free(s);
+}
+
+static PGresult *ask(struct server *s, const char *sql)
+{
+    PGresult *result = PQexec(s->pg, sql);
+    ExecStatusType status = PQresultStatus(result);
+
+    if (status != PGRES_TUPLES_OK && status != PGRES_COMMAND_OK)
+        fail_msg("%.200s: %s", sql, PQerrorMessage(s->pg));
+    return result;
+}
+
+void server_run(struct server *s, const char *sql)
+{
+    PQclear(ask(s, sql));
+}
+
+int64_t server_number(struct server *s, const char *sql)
+{
+    PGresult *result = ask(s, sql);
+    int64_t n = strtoll(PQgetvalue(result, 0, 0), NULL, 10);
+
+    PQclear(result);
+    return n;
+}
+
+void server_end_sessions(struct server *s)
+{
+    assert_true(server_number(s, "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity"
+                                 " WHERE query LIKE '/*holdfast%'") > 0);
+}
