@@ -67,7 +67,7 @@ static void c6_release_goes_on_in_the_background(struct ctx *ctx)
         CHECK(ctx->err.may_hold_ms > 0 && ctx->err.may_hold_ms <= LONG_MS + 1);
     else
         CHECK(ctx->err.may_hold_ms == HF_NEVER); /* until the connection ends */
-    await_free(plain, name); /* long before the lease would have ended */
+    await_free(plain, name);                     /* long before the lease would have ended */
 }
 
 static void c6_store_that_stays_away_is_told_so(struct ctx *ctx)
