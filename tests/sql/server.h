@@ -9,7 +9,7 @@
 
 struct server; /* an administrator's connection */
 
-struct server *server_open(void);
+struct server *server_open(const char *database);
 void server_close(struct server *s);
 void server_run(struct server *s, const char *sql);
 int64_t server_number(struct server *s, const char *sql); /* the first cell */
@@ -18,6 +18,8 @@ void server_await(struct server *s, const char *sql, int64_t wanted);
 /* URLs are "<head>?...", of the account that locks. */
 extern const char *const server_scheme, *const server_account, *const server_database;
 const char *server_address(void); /* host:port */
+extern const char
+    *const server_create_clock; /* SQL: the table of one instant, for tests of the rules */
 
 /* hold=session, hold=advisory. */
 extern const char *const server_waiters;    /* SQL: how many wait */

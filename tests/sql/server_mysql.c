@@ -14,18 +14,20 @@ const char *const server_scheme = "mysql", *const server_account = "app:secret",
 const char *const server_waiters =
     "SELECT COUNT(*) FROM information_schema.processlist WHERE info LIKE '/*holdfast%'";
 
+const char *const server_create_clock = "CREATE TABLE holdfast_test_clock (at DATETIME(6))";
+
 const char *server_address(void)
 {
     return getenv("HOLDFAST_TEST_MARIADB");
 }
 
-struct server *server_open(void)
+struct server *server_open(const char *database)
 {
     struct server *s = calloc(1, sizeof *s);
 
     assert_non_null(s);
     s->my = mysql_init(NULL);
-    if (mysql_real_connect(s->my, NULL, "root", NULL, "locks", 0,
+    if (mysql_real_connect(s->my, NULL, "root", NULL, database, 0,
                            getenv("HOLDFAST_TEST_MARIADB_SOCKET"), 0) == NULL)
         fail_msg("%s", mysql_error(s->my));
     return s;

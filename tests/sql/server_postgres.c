@@ -15,16 +15,22 @@ const char *const server_waiters =
     "SELECT count(*) FROM pg_locks l JOIN pg_stat_activity a USING (pid) WHERE NOT l.granted"
     " AND a.query LIKE '/*holdfast%'";
 
+const char *const server_create_clock = "CREATE TABLE holdfast_test_clock (at timestamptz)";
+
 const char *server_address(void)
 {
     return getenv("HOLDFAST_TEST_POSTGRES");
 }
 
-struct server *server_open(void)
+struct server *server_open(const char *database)
 {
-    const char *keywords[] = {"host", "port", "user", "dbname", NULL};
-    const char *values[] = {getenv("HOLDFAST_TEST_POSTGRES_DIR"), strchr(server_address(), ':') + 1,
-                            "postgres", "postgres", NULL};
+    const char *keywords[] = {"host", "port", "user", "dbname", "options", NULL};
+    const char *values[] = {getenv("HOLDFAST_TEST_POSTGRES_DIR"),
+                            strchr(server_address(), ':') + 1,
+                            "postgres",
+                            database,
+                            "-c client_min_messages=error",
+                            NULL};
     struct server *s = calloc(1, sizeof *s);
 
     assert_non_null(s);

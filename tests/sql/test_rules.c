@@ -1,7 +1,7 @@
 /* The store against the doorman: random operations go through both, on the same made-up clock, and
  * every answer and, now and then, every entry must be the same.
  *
- * The store here is the real one with one replacement made at build: SYSDATE(6) is a row of a
+ * The store here is the real one with one replacement made at build: the clock is a row of a
  * table. First all operations go through the procedures, then each goes through the procedures or
  * through plain statements, on the same locks. */
 #include <inttypes.h>
@@ -10,7 +10,8 @@
 #include "core/url.h"
 #include "lib/check.h"
 #include "lib/random.h"
-#include "stores/mysql/mysql.h"
+#include "sql/rules.h"
+#include "sql/server.h"
 
 #define TICKETS  14
 #define PER_LOCK 200
@@ -21,7 +22,7 @@ extern const struct hf__store_type hf_store_type_v1;
 enum kind { ATTEMPT, RELEASE, WITHDRAW, RENEW, BREAK };
 
 struct world {
-    MYSQL *my;
+    struct server *server;
     struct hf__host host;
     struct hf__who who;
     struct hf__store *routines, *plain;
@@ -44,12 +45,6 @@ struct request {
     int64_t number;
     uint64_t generation;
 };
-
-static void run(struct world *w, const char *sql)
-{
-    if (mysql_query(w->my, sql) != 0)
-        fail_msg("%.200s: %s", sql, mysql_error(w->my));
-}
 
 static int64_t pick(struct world *w, const int64_t *from, size_t count)
 {
@@ -213,10 +208,8 @@ static void pass_time(struct world *w)
         w->now_us -= (int64_t)random_below(&w->random, 20000000);
         w->went_back++;
     }
-    snprintf(sql, sizeof sql,
-             "UPDATE holdfast_test_clock SET at = '1970-01-01' + INTERVAL %" PRId64 " MICROSECOND",
-             w->now_us);
-    run(w, sql);
+    rules_write_clock(w->now_us, sql, sizeof sql);
+    server_run(w->server, sql);
 }
 
 static void step(struct world *w, struct hf__store *s, unsigned i)
@@ -249,21 +242,23 @@ static void walk(struct world *w, unsigned operations, bool mixed)
                   mixed ? " of both kinds" : "", w->let_in, w->queued, w->went_back);
 }
 
-static void procedures_answer_like_the_doorman(void **state)
+static void routines_answer_like_the_doorman(void **state)
 {
     struct world *w = *state;
 
-    walk(w, 22000, false);
-    assert_true(w->let_in > 1000 && w->queued > 1000 && w->went_back > 100);
-    check_number("way", ((struct hf__my *)w->routines)->way, HF__MY_ROUTINES);
+    walk(w, rules_by_routines, false);
+    assert_true(w->let_in > rules_by_routines / 20 && w->queued > rules_by_routines / 20);
+    assert_true(rules_uses_routines(w->routines));
 }
 
-static void plain_statements_and_procedures_share_locks(void **state)
+static void plain_statements_and_routines_share_locks(void **state)
 {
     struct world *w = *state;
 
-    walk(w, 4000, true);
-    check_number("way", ((struct hf__my *)w->plain)->way, HF__MY_PLAIN);
+    w->went_back = 0;
+    walk(w, 10000, true); /* half of them by plain statements */
+    assert_true(w->went_back > 50);
+    assert_false(rules_uses_routines(w->plain));
 }
 
 static struct hf__store *open_store(struct world *w, const char *options)
@@ -272,8 +267,8 @@ static struct hf__store *open_store(struct world *w, const char *options)
     struct hf__url url;
     char text[200];
 
-    snprintf(text, sizeof text, "mysql://root@%s/empty?mode=poll&poll=60s%s",
-             getenv("HOLDFAST_TEST_MARIADB"), options);
+    snprintf(text, sizeof text, "%s://%s@%s/empty?mode=poll&poll=60s%s", server_scheme,
+             rules_account, server_address(), options);
     assert_int_equal(hf__url_parse(text, &url, &w->err), 0);
     if (hf__url_check(&url, hf_store_type_v1.options, &w->err) != 0 ||
         hf_store_type_v1.open(&url, &w->host, &store, &w->err) != 0)
@@ -285,6 +280,7 @@ static struct hf__store *open_store(struct world *w, const char *options)
 static int setup(void **state)
 {
     struct world *w = calloc(1, sizeof *w);
+    char sql[160];
 
     assert_non_null(w);
     w->random.state = 4;
@@ -293,12 +289,11 @@ static int setup(void **state)
     w->host = (struct hf__host){.env = &hf__system_env, .self = &w->who, .op_timeout_ms = 5000};
     for (size_t i = 0; i < TICKETS; i++)
         new_ticket(w, i);
-    w->my = mysql_init(NULL);
-    if (mysql_real_connect(w->my, NULL, "root", NULL, "empty", 0,
-                           getenv("HOLDFAST_TEST_MARIADB_SOCKET"), 0) == NULL)
-        fail_msg("%s", mysql_error(w->my));
-    run(w, "CREATE TABLE holdfast_test_clock (at DATETIME(6) NOT NULL)");
-    run(w, "INSERT INTO holdfast_test_clock VALUES ('2024-01-01')");
+    w->server = server_open("empty");
+    server_run(w->server, server_create_clock);
+    rules_write_clock(w->now_us, sql, sizeof sql);
+    server_run(w->server, "INSERT INTO holdfast_test_clock VALUES (NULL)");
+    server_run(w->server, sql);
     w->routines = open_store(w, "");
     w->plain = open_store(w, "&routines=no");
     if (hf_store_type_v1.upkeep(w->routines, HF__SETUP, 0, soon(), NULL, &w->err) != 0)
@@ -313,7 +308,7 @@ static int teardown(void **state)
 
     hf_store_type_v1.close(w->routines);
     hf_store_type_v1.close(w->plain);
-    mysql_close(w->my);
+    server_close(w->server);
     free(w);
     return 0;
 }
@@ -321,9 +316,9 @@ static int teardown(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(procedures_answer_like_the_doorman),
-        cmocka_unit_test(plain_statements_and_procedures_share_locks),
+        cmocka_unit_test(routines_answer_like_the_doorman),
+        cmocka_unit_test(plain_statements_and_routines_share_locks),
     };
 
-    return cmocka_run_group_tests_name("mysql_rules", tests, setup, teardown);
+    return cmocka_run_group_tests_name("sql_rules", tests, setup, teardown);
 }
