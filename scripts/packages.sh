@@ -34,6 +34,8 @@ library:hiredis   libhiredis-dev       hiredis-devel         hiredis     hiredis
 library:openssl   libssl-dev           openssl-devel         openssl     openssl-dev
 library:libpq     libpq-dev            libpq-devel           postgresql-libs libpq-dev
 command:psql      postgresql           postgresql-server     postgresql  postgresql
+package:galera-4  galera-4             -                     -           -
+package:python3-tooz python3-tooz,python3-pymysql,python3-psycopg2 - - -
 command:pgbouncer pgbouncer            pgbouncer             pgbouncer   pgbouncer
 command:redis-server redis-server      redis                 redis       redis
 command:openssl   openssl              openssl               openssl     openssl
