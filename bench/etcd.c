@@ -1,18 +1,23 @@
 /* The etcd store against the bare calls of its recipe, in turns.
  *
- *     etcd HOST:PORT ROUNDS PAIRS HANDOVERS
+ *     etcd HOST:PORT ROUNDS PAIRS HANDOVERS HOLDFAST
  *
  * pair: acquire and release, against lease/grant, a transaction that creates a key, one that deletes
  * it, and lease/revoke, which is what the recipe needs of anybody; and against the server's own
  * lock/lock and lock/unlock between the same two lease calls.
  * hand-over: from just before a release to the return of the acquire that waited, with 2 and
- * with 100 waiting, against a delete and the arrival of its event at a watch. */
+ * with 500 waiting, against a delete and the arrival of its event at a watch; and against the same
+ * with the transaction after it, in which the recipe makes sure that its own key is still there.
+ * run: HOLDFAST run NAME -- true, against etcdctl lock NAME true. */
 #include <curl/curl.h>
 #include <holdfast.h>
 #include <pthread.h>
+#include <semaphore.h>
+#include <spawn.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "bench.h"
@@ -157,8 +162,18 @@ static void start_taker(struct taker *t, hf_client *client, const char *name)
         usleep(100);
 }
 
+/* A machine that has slept answers late: both sides are measured awake. */
+static void warm_up(CURL *curl)
+{
+    char answer[4096];
+
+    for (int i = 0; i < 20; i++)
+        call(curl, "kv/put", "{\"key\":\"" KEY "\"}", answer);
+}
+
 /* A queue of `crowd` takers, who release one after the other. */
-static void measure_handover(hf_client *holder, hf_client *waiter, int handovers, int crowd)
+static void measure_handover(hf_client *holder, hf_client *waiter, CURL *curl, int handovers,
+                             int crowd)
 {
     struct taker *all = calloc((size_t)crowd, sizeof *all);
     char figure[60];
@@ -173,6 +188,7 @@ static void measure_handover(hf_client *holder, hf_client *waiter, int handovers
         for (int i = 0; i < crowd; i++)
             start_taker(&all[i], waiter, "hand");
         usleep(300000); /* every watch is under way */
+        warm_up(curl);
         for (int i = 0; i < crowd; i++) {
             int64_t start = bench_now_ns();
             BENCH_MUST(hf_lock_release(lock, &err) == HF_OK, "%s", err.text);
@@ -189,10 +205,23 @@ static void measure_handover(hf_client *holder, hf_client *waiter, int handovers
 }
 
 struct bare_watch {
-    _Atomic int64_t event_ns;
+    int64_t event_ns, checked_ns;
+    sem_t told;
+    CURL *check;
     atomic_bool created, stop;
     pthread_t thread;
 };
+
+/* What holds while it is so: nobody was before. */
+static void check_own_key(CURL *curl)
+{
+    char answer[4096];
+
+    call(curl, "kv/txn",
+         "{\"compare\":[{\"target\":\"CREATE\",\"key\":\"" KEY "\",\"create_revision\":\"0\"}],"
+         "\"success\":[{\"request_put\":{\"key\":\"YmVuY2gvb3duCg==\"}}]}",
+         answer);
+}
 
 static size_t on_event(char *from, size_t size, size_t count, void *ctx)
 {
@@ -201,8 +230,12 @@ static size_t on_event(char *from, size_t size, size_t count, void *ctx)
     size_t len = size * count;
 
     memcpy(text, from, len < sizeof text - 1 ? len : sizeof text - 1);
-    if (strstr(text, "\"DELETE\"") != NULL)
+    if (strstr(text, "\"DELETE\"") != NULL) {
         w->event_ns = bench_now_ns();
+        check_own_key(w->check);
+        w->checked_ns = bench_now_ns();
+        sem_post(&w->told);
+    }
     if (strstr(text, "created") != NULL)
         w->created = true;
     return w->stop ? 0 : len;
@@ -227,27 +260,61 @@ static void *watch(void *arg)
 
 static void measure_bare_handover(CURL *curl, int handovers)
 {
-    struct bare_watch w = {0};
+    struct bare_watch w = {.check = curl_easy_init()};
     char answer[4096];
-    int64_t sum_ns = 0;
+    int64_t sum_ns = 0, checked_ns = 0;
 
+    sem_init(&w.told, 0, 0);
     BENCH_MUST(pthread_create(&w.thread, NULL, watch, &w) == 0, "no thread");
     while (!w.created)
         usleep(100);
     for (int i = 0; i < handovers; i++) {
         call(curl, "kv/put", "{\"key\":\"" KEY "\"}", answer);
-        w.event_ns = 0;
         int64_t start = bench_now_ns();
         call(curl, "kv/deleterange", "{\"key\":\"" KEY "\"}", answer);
-        while (w.event_ns == 0)
-            usleep(10);
+        sem_wait(&w.told); /* asleep, as a waiter is */
         sum_ns += w.event_ns - start;
+        checked_ns += w.checked_ns - start;
     }
     w.stop = true;
     call(curl, "kv/put", "{\"key\":\"" KEY "\"}", answer);
     call(curl, "kv/deleterange", "{\"key\":\"" KEY "\"}", answer);
     pthread_join(w.thread, NULL);
+    sem_destroy(&w.told);
+    curl_easy_cleanup(w.check);
     bench_print("etcd hand-over: floor", (double)sum_ns / handovers / 1e3, "us");
+    bench_print("etcd hand-over: floor with its own key checked",
+                (double)checked_ns / handovers / 1e3, "us");
+}
+
+/* Commands. ------------------------------------------------------------------------------------ */
+static void measure_command(const char *figure, const char *const *argv)
+{
+    enum { RUNS = 20 };
+    int64_t start = bench_now_ns();
+    extern char **environ;
+
+    for (int i = 0; i < RUNS; i++) {
+        pid_t pid;
+        int status;
+        BENCH_MUST(posix_spawnp(&pid, argv[0], NULL, NULL, (char *const *)argv, environ) == 0,
+                   "no %s", argv[0]);
+        BENCH_MUST(waitpid(pid, &status, 0) == pid && status == 0, "%s failed", argv[0]);
+    }
+    bench_print(figure, (double)(bench_now_ns() - start) / RUNS / 1e3, "us");
+}
+
+static void measure_commands(const char *holdfast, const char *url)
+{
+    const char *ours[] = {holdfast, "run", "-u", url, "run", "--", "true", NULL};
+    char endpoint[220];
+    const char *theirs[] = {"etcdctl", "--endpoints", endpoint, "lock", "run-theirs", "true", NULL};
+
+    snprintf(endpoint, sizeof endpoint, "%s", host);
+    setenv("ETCDCTL_API", "3", 1);
+    measure_command("etcd run: ours", ours);
+    if (access("/usr/bin/etcdctl", X_OK) == 0)
+        measure_command("etcd run: etcdctl lock", theirs);
 }
 
 int main(int argc, char **argv)
@@ -256,7 +323,7 @@ int main(int argc, char **argv)
     hf_error err;
     char url[200];
 
-    BENCH_MUST(argc == 5, "usage: etcd HOST:PORT ROUNDS PAIRS HANDOVERS");
+    BENCH_MUST(argc == 6, "usage: etcd HOST:PORT ROUNDS PAIRS HANDOVERS HOLDFAST");
     host = argv[1];
     curl_global_init(CURL_GLOBAL_DEFAULT);
     CURL *curl = curl_easy_init();
@@ -266,8 +333,9 @@ int main(int argc, char **argv)
     for (long i = 0; i < strtol(argv[2], NULL, 10); i++) {
         measure_pairs(one, curl, (int)strtol(argv[3], NULL, 10));
         measure_bare_handover(curl, (int)strtol(argv[4], NULL, 10));
-        measure_handover(one, other, (int)strtol(argv[4], NULL, 10) / 4, 2);
-        measure_handover(one, other, (int)strtol(argv[4], NULL, 10), 100);
+        measure_handover(one, other, curl, (int)strtol(argv[4], NULL, 10) / 10, 2);
+        measure_handover(one, other, curl, (int)strtol(argv[4], NULL, 10), 500);
+        measure_commands(argv[5], url);
     }
     hf_close(one);
     hf_close(other);

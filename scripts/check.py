@@ -107,9 +107,7 @@ def leg_stores(leg):
     leg.dir = os.path.join(OUT, "gcc")
     leg.test_log = os.path.join(leg.dir, "meson-logs", "testlog.json")
     leg.build(**GCC)
-    leg.test(without=(*LOCAL, "unstable"))
-    leg.tally.skipped += 2
-    leg.tally.skips.append("conformance on etcd and an etcd cluster: a case fails now and then (meson test --suite unstable)")
+    leg.test(without=LOCAL)
     logs = [log for log in (leg.test_log, leg.test_log + ".local") if os.path.exists(log)]
     leg.checks("capabilities", [sys.executable, "scripts/capabilities.py", *logs])
 

@@ -33,6 +33,11 @@ command:curl      curl                 curl                  curl        curl
 library:hiredis   libhiredis-dev       hiredis-devel         hiredis     hiredis-dev
 library:openssl   libssl-dev           openssl-devel         openssl     openssl-dev
 library:libpq     libpq-dev            libpq-devel           postgresql-libs libpq-dev
+library:odbc      unixodbc-dev         unixODBC-devel        unixodbc    unixodbc-dev
+command:odbcinst  unixodbc             unixODBC              unixodbc    unixodbc
+package:odbc-mariadb odbc-mariadb      -                     -           -
+package:odbc-postgresql odbc-postgresql - - -
+package:libhsqldb-java libhsqldb-java  -                     -           -
 command:psql      postgresql           postgresql-server     postgresql  postgresql
 package:galera-4  galera-4             -                     -           -
 package:python3-tooz python3-tooz,python3-pymysql,python3-psycopg2 - - -
@@ -48,6 +53,7 @@ fuzzer            libclang-rt-dev      compiler-rt           compiler-rt compile
 command:clang-format clang-format      clang-tools-extra     clang       clang-extra-tools
 command:shellcheck shellcheck          ShellCheck            shellcheck  shellcheck
 command:jq        jq                   jq                    jq          jq
+command:ip        iproute2             iproute               iproute2    iproute2
 command:ps        procps               procps-ng             procps-ng   procps
 command:mandoc    mandoc               mandoc                mandoc      mandoc
 command:zsh       zsh                  zsh                   zsh         zsh
@@ -55,6 +61,9 @@ package:libzookeeper-mt-dev libzookeeper-mt-dev - - -
 package:zookeeper zookeeper            -                     -           -
 package:libcurator-recipes-java libcurator-recipes-java - - -
 package:python3-kazoo python3-kazoo    -                     -           -
+command:mvn       maven                maven                 maven       maven
+package:openjdk-17-jre-headless openjdk-17-jre-headless - -             -
+package:python3-cassandra python3-cassandra -            -           -
 command:javac     default-jdk-headless java-devel            jdk-openjdk openjdk17-jdk
 '
 

@@ -17,7 +17,8 @@ struct bid {
     hf_client *client;
     const hf_options *opt;
     hf_error *err;
-    struct hf__waiter waiter;
+    int64_t until_ns;         /* the end of the wait; INT64_MAX */
+    int64_t asked_ns;         /* before the last attempt; an answer may count from earlier */
     int64_t failing_since_ns; /* the store does not answer; 0: it does */
     unsigned failures;
 };
@@ -28,7 +29,8 @@ static int ask(struct bid *bid, struct hf__answer *ret_answer, enum hf__advice *
     hf_client *client = bid->client;
     struct hf__bidder *b = &bid->lock->bidder;
 
-    *ret_answer = (struct hf__answer){.sent_ns = hf__now_ns(client->env)};
+    bid->asked_ns = hf__now_ns(client->env);
+    *ret_answer = (struct hf__answer){.sent_ns = bid->asked_ns};
     int r = client->store->type->attempt(client->store, &bid->lock->bid, hf__op_deadline(client),
                                          ret_answer, bid->err);
     hf__lock_client(client);
@@ -48,7 +50,7 @@ static int begin_waiting(struct bid *bid)
 {
     if (bid->lock->waiter != NULL)
         return 0;
-    return hf__wait_begin(bid->lock, &bid->waiter, bid->err);
+    return hf__wait_begin(bid->lock, bid->until_ns, bid->opt->cancel, bid->err);
 }
 
 /* The store may call as soon as it knows the bid, before its answer is here: whoever may wait in a
@@ -89,18 +91,18 @@ static int sleep_until_news(struct bid *bid)
 static int wait_in_queue(struct bid *bid, const struct hf__answer *answer)
 {
     hf_client *client = bid->client;
-    struct hf__waiter *w = &bid->waiter;
 
     if (bid->opt->on_wait != NULL)
         bid->opt->on_wait(answer->position, bid->opt->arg);
 
     hf__lock_client(client);
     int r = begin_waiting(bid);
-    if (r == 0 && hf__keeper_listen(client, answer->sent_ns)) {
+    if (r == 0 && hf__keeper_listen(client, bid->asked_ns)) {
         hf__unlock_client(client);
         return 0; /* now that somebody listens, tell the store where to call */
     }
     if (r == 0) {
+        struct hf__waiter *w = bid->lock->waiter;
         w->ask_ns = hf__moment_after(hf__now_ns(client->env), answer->ask_again_ms);
         w->sign_ns =
             hf__lease_renew_ns(answer->sent_ns, hf__provisional_lease_ms(bid->lock->bid.ttl_ms));
@@ -128,8 +130,8 @@ static int wait_for_store(struct bid *bid, int code)
     hf__lock_client(client);
     int r = begin_waiting(bid);
     if (r == 0) {
-        bid->waiter.ask_ns = now_ns + hf__backoff_ns(client, bid->failures++);
-        bid->waiter.sign_ns = INT64_MAX;
+        bid->lock->waiter->ask_ns = now_ns + hf__backoff_ns(client, bid->failures++);
+        bid->lock->waiter->sign_ns = INT64_MAX;
         r = sleep_until_news(bid);
         if (r == HF_TIMEOUT) /* that the store is away tells more */
             r = code;
@@ -172,8 +174,8 @@ static int confirm(struct bid *bid)
             return r;
     }
     hf__lock_client(client);
-    if (!(client->store->capabilities & HF_CAN_LEASE))
-        hf__keeper_listen(client, INT64_MAX); /* how else to hear that its connection is lost? */
+    if (client->store->calls_holders || !(client->store->capabilities & HF_CAN_LEASE))
+        hf__keeper_listen(client, INT64_MAX); /* or it would not hear of an early end */
     hf__wait_end(lock);
     bool held = hf__bidder_holds(&lock->bidder, hf__now_ns(client->env));
     if (held) {
@@ -273,17 +275,10 @@ int hf__bid(hf_lock *lock, const hf_options *opt, hf_error *err)
                       .client = client,
                       .opt = opt,
                       .err = err,
-                      .waiter = {.until_ns = opt->wait_ms > 0
-                                                 ? hf__moment_after(now_ns, opt->wait_ms)
-                                                 : INT64_MAX,
-                                 .ask_ns = INT64_MAX,
-                                 .sign_ns = INT64_MAX,
-                                 .cancel = opt->cancel}};
+                      .until_ns =
+                          opt->wait_ms > 0 ? hf__moment_after(now_ns, opt->wait_ms) : INT64_MAX};
 
     if (opt->cancel != NULL && hf__cancel_fired(opt->cancel))
         return hf__fail(err, HF_CANCELLED, NULL);
-    pthread_cond_init(&bid.waiter.woken, NULL);
-    int r = run(&bid);
-    pthread_cond_destroy(&bid.waiter.woken);
-    return r;
+    return run(&bid);
 }

@@ -53,6 +53,7 @@ static void free_client(hf_client *client)
     pthread_cond_destroy(&client->has_call);
     pthread_mutex_destroy(&client->mutex);
     free(client->self_text);
+    hf__own_clear(client);
     free(client);
 }
 
@@ -63,7 +64,7 @@ static hf_client *new_client(const struct hf_env *env)
     if (client == NULL)
         return NULL;
     client->env = env != NULL ? env : &hf__system_env;
-    client->pid = getpid();
+    hf__own_init(client);
     client->refs = 1;
     client->epoll_fd = client->timer_fd = client->kick_fd = -1;
     client->armed_ns = INT64_MAX;
@@ -135,7 +136,7 @@ int hf__enter(hf_client *client, struct hf__visit *visit, hf_error *err)
 {
     if (client == NULL)
         return hf__fail(err, HF_INVALID, "there is no client");
-    if (client->pid != getpid())
+    if (hf__is_forked(client))
         return hf__fail(err, HF_FORKED, NULL);
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &visit->cancel_state);
     hf__lock_client(client);
@@ -249,7 +250,7 @@ static void forget_undone(hf_client *client)
 
 void hf_close(hf_client *client)
 {
-    if (client == NULL || client->pid != getpid())
+    if (client == NULL || hf__is_forked(client))
         return; /* in a forked child everything belongs to the parent */
 
     hf__lock_client(client);

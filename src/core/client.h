@@ -41,9 +41,10 @@ enum hf__news {
     HF__NEWS_CLOSED = 16,
 };
 
-/* A caller that waits, on its own stack. */
+/* A caller that waits. */
 struct hf__waiter {
     pthread_cond_t woken;
+    unsigned refs; /* the caller's, and the keeper's while it wakes */
     unsigned news;
     int64_t until_ns; /* the end of the wait; INT64_MAX */
     int64_t ask_ns;   /* when to ask again although nobody called */
@@ -95,6 +96,7 @@ struct hf_client {
     struct hf__who self;
     char *self_text; /* storage of `self` */
     pid_t pid;
+    struct hf__own *own; /* see own.c; NULL: the system has no such memory */
     int64_t op_timeout_ms, retain_ms, retire_ms;
     uint64_t seed;
 
@@ -168,6 +170,16 @@ void hf__after_call(hf_client *client);
 /* The name's length, HF_NTS resolved; HF_INVALID with a sentence. */
 int hf__name_len(const char *name, size_t given, size_t *ret_len, hf_error *err);
 
+/* own.c ---------------------------------------------------------------------------------------- */
+void hf__own_init(hf_client *client);
+void hf__own_clear(hf_client *client);
+
+/* This is a child of the process that opened the client. */
+bool hf__is_forked(const hf_client *client);
+
+/* A ticket that nobody had before. 0 or HF_SYSTEM. Mutex not held. */
+int hf__draw_ticket(hf_client *client, struct hf__ticket *ret_ticket);
+
 /* lock.c --------------------------------------------------------------------------------------- */
 
 struct hf__name {
@@ -229,8 +241,9 @@ bool hf__herald_is_me(const hf_client *client); /* a callback runs on this threa
 
 /* wait.c --------------------------------------------------------------------------------------- */
 
-/* Mutex held. Puts the lock in the keeper's care while its caller sleeps. */
-int hf__wait_begin(hf_lock *lock, struct hf__waiter *waiter, hf_error *err);
+/* Mutex held. Puts the lock in the keeper's care while its caller sleeps, until `until_ns` at most;
+ * `cancel` may be NULL. HF_NO_MEMORY, HF_SYSTEM. */
+int hf__wait_begin(hf_lock *lock, int64_t until_ns, hf_cancel *cancel, hf_error *err);
 void hf__wait_end(hf_lock *lock);
 
 /* Mutex held, released while it sleeps. Gives the news and clears them. */
@@ -238,6 +251,11 @@ unsigned hf__wait_for_news(hf_lock *lock);
 
 /* Mutex held. */
 void hf__wait_tell(hf_lock *lock, enum hf__news news);
+
+/* The same in two steps: what is left to do when the mutex is given back, or the caller would wake up only to
+ * wait for it. */
+struct hf__waiter *hf__wait_note(hf_lock *lock, enum hf__news news); /* mutex held */
+void hf__wait_wake(hf_client *client, struct hf__waiter *noted);     /* not held; NULL is fine */
 
 /* reentry.c ------------------------------------------------------------------------------------ */
 

@@ -136,8 +136,7 @@ const char *hf__printable(const char *bytes, size_t len, char *buf, size_t size)
 
     for (size_t i = 0; i < len; i++) {
         char c = bytes[i];
-        bool inner_blank = c == ' ' && i > 0 && i + 1 < len;
-        bool plain = inner_blank || (c > 0x20 && c < 0x7f && c != '%');
+        bool plain = c > 0x20 && c < 0x7f && c != '%';
         size_t put = hf__percent_put(buf + out, size - out - sizeof "...", c, plain);
         if (put == 0) {
             memcpy(buf + out, "...", sizeof "...");

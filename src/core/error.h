@@ -24,7 +24,7 @@ int hf__wrap(hf_error *err, int code, const char *format, ...) HF__PRINTF(3, 4);
 void hf__set_store_code(hf_error *err, long store_code);
 
 /* Writes `bytes` in a form that is safe in a message or on a terminal: printable ASCII as it is,
- * everything else, '%' and blanks at the edges as %XX, cut with "..." to fit. Gives back `buf`. */
+ * everything else, '%' and blanks as %XX, cut with "..." to fit. Gives back `buf`. */
 const char *hf__printable(const char *bytes, size_t len, char *buf, size_t size);
 
 #endif

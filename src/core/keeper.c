@@ -141,19 +141,23 @@ static void tick(hf_client *client)
             hf__hand_push(lock);
         hf__keeper_schedule(lock);
     }
-    client->armed_ns = timer != NULL ? timer->when_ns : INT64_MAX;
-    client->env->timer_set(client->env->ctx, client->timer_fd, client->armed_ns);
+    /* What is set already, and comes first, stays. */
+    int64_t next_ns = timer != NULL ? timer->when_ns : INT64_MAX;
+    if (client->armed_ns > now_ns && client->armed_ns <= next_ns)
+        return;
+    client->armed_ns = next_ns;
+    client->env->timer_set(client->env->ctx, client->timer_fd, next_ns);
 }
 
-static void deliver(hf_lock *lock, uint64_t generation)
+/* Mutex held; gives what hf__wait_wake() needs. */
+static struct hf__waiter *deliver(hf_lock *lock, uint64_t generation)
 {
     enum hf__advice advice =
         hf__bidder_woken(&lock->bidder, generation, hf__now_ns(lock->client->env));
 
     if (advice == HF__HOLD)
-        hf__wait_tell(lock, HF__NEWS_GRANT);
-    else if (advice == HF__ASK)
-        hf__wait_tell(lock, HF__NEWS_ASK);
+        return hf__wait_note(lock, HF__NEWS_GRANT);
+    return advice == HF__ASK ? hf__wait_note(lock, HF__NEWS_ASK) : NULL;
 }
 
 static void ask_all(struct hf__link *link, void *ctx)
@@ -175,6 +179,7 @@ static void doubt(hf_client *client, const struct hf__ticket *ticket)
 static void wake_sink(void *ctx, const struct hf__ticket *ticket, uint64_t generation)
 {
     hf_client *client = ctx;
+    struct hf__waiter *noted = NULL;
 
     hf__lock_client(client);
     if (ticket == NULL) {
@@ -186,11 +191,12 @@ static void wake_sink(void *ctx, const struct hf__ticket *ticket, uint64_t gener
             doubt(client, ticket);
         for (; link != NULL; link = hf__table_next(link)) {
             hf_lock *lock = (hf_lock *)((char *)link - offsetof(hf_lock, by_ticket));
-            if (hf__ticket_equal(&lock->bid.ticket, ticket))
-                deliver(lock, generation);
+            if (noted == NULL && hf__ticket_equal(&lock->bid.ticket, ticket))
+                noted = deliver(lock, generation);
         }
     }
     hf__unlock_client(client);
+    hf__wait_wake(client, noted);
 }
 
 static void tell_if_cancelled(struct hf__link *link, void *ctx)
@@ -218,6 +224,9 @@ static void handle(hf_client *client, enum tag tag)
         drain(client->kick_fd);
     } else if (tag == TAG_WAKE) {
         client->store->type->wake(client->store, wake_sink, client);
+        hf__lock_client(client);
+        hf__after_call(client);
+        hf__unlock_client(client);
     } else {
         hf__lock_client(client);
         hf__table_each(&client->waiting, tell_if_cancelled, NULL);

@@ -22,9 +22,7 @@ int hf__name_len(const char *name, size_t given, size_t *ret_len, hf_error *err)
 
 int hf__lock_new_ticket(hf_lock *lock, hf_error *err)
 {
-    const struct hf_env *env = lock->client->env;
-
-    if (env->random(env->ctx, &lock->bid.ticket, sizeof lock->bid.ticket) < 0)
+    if (hf__draw_ticket(lock->client, &lock->bid.ticket) < 0)
         return hf__fail(err, HF_SYSTEM, "there is no randomness to be had");
     hf__ticket_format(&lock->bid.ticket, lock->ticket);
     hf__bidder_init(&lock->bidder);
@@ -51,10 +49,12 @@ int hf__lock_new(hf_client *client, const struct hf__name *name, const hf_option
                  hf_lock **ret_lock, hf_error *err)
 {
     size_t note_len = opt->note != NULL ? strlen(opt->note) : 0;
-    hf_lock *lock = calloc(1, sizeof *lock + name->len + 1 + note_len + 1);
+    size_t size = sizeof(hf_lock) + name->len + 1 + note_len + 1;
+    hf_lock *lock = malloc(size); /* glibc's calloc() goes past the thread's cache */
 
     if (lock == NULL)
         return hf__fail(err, HF_NO_MEMORY, NULL);
+    memset(lock, 0, size);
     memcpy(lock->name, name->bytes, name->len);
     if (note_len > 0)
         memcpy(lock->name + name->len + 1, opt->note, note_len);

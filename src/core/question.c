@@ -10,7 +10,7 @@
 
 static bool is_forked(const hf_lock *lock)
 {
-    return lock->client->pid != getpid();
+    return hf__is_forked(lock->client);
 }
 
 /* Takes the mutex; the caller gives it back. */

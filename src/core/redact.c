@@ -21,7 +21,7 @@ static char lower(char c)
 
 bool hf__option_is_secret(const char *name)
 {
-    static const char *const words[] = {"pass", "secret", "token", "credential"};
+    static const char *const words[] = {"pass", "pwd", "secret", "token", "credential"};
     char plain[NAME_MAX_SHOWN + 1];
     size_t len = strlen(name);
 
@@ -57,13 +57,14 @@ static bool sounds_secret(const char *name, size_t len)
 }
 
 /* Where the value of the first secret option begins; the end of the text if there is none. At each
- * '=' all since the last '&' counts as the name, so that "a=b;password=c" is seen too. */
+ * '=' all since the last '&' or ';' counts as the name, so that the pairs of a driver string are seen
+ * too ("connect=UID=a;PWD=b"). */
 static const char *find_secret_value(const char *text)
 {
     const char *at = strchr(text, '?'), *name = at != NULL ? at + 1 : NULL;
 
     for (; at != NULL && *at != '\0'; at++) {
-        if (*at == '&')
+        if (*at == '&' || *at == ';')
             name = at + 1;
         if (*at == '=' && sounds_secret(name, (size_t)(at - name)))
             return at + 1;

@@ -44,6 +44,8 @@ static const struct module {
     {"redlock", "redlock", "libhiredis0.14 and libssl3", false},
     {"mysql", "mysql", "libmariadb3", false},
     {"mariadb", "mysql", "libmariadb3", false},
+    {"oracle", "oracle", "libodbc2", false},
+    {"cassandra", "cassandra", "libssl3", false},
 };
 #define MODULE_COUNT (sizeof modules / sizeof modules[0])
 

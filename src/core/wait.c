@@ -3,15 +3,34 @@
  * It sleeps on its own condition, without a time of its own: the keeper wakes it when the store
  * calls, when it is worth asking again, when its time is up or when it is cancelled. So there is
  * one clock to own in a test, and a suspended machine wakes everybody at the right moment. */
+#include <stdlib.h>
+
 #include "core/client.h"
 #include "util/banned.h"
 
-int hf__wait_begin(hf_lock *lock, struct hf__waiter *waiter, hf_error *err)
+static void unref(struct hf__waiter *w)
+{
+    if (--w->refs > 0)
+        return;
+    pthread_cond_destroy(&w->woken);
+    free(w);
+}
+
+int hf__wait_begin(hf_lock *lock, int64_t until_ns, hf_cancel *cancel, hf_error *err)
 {
     hf_client *client = lock->client;
 
-    if (waiter->cancel != NULL && hf__keeper_watch(client, waiter->cancel) < 0)
+    if (cancel != NULL && hf__keeper_watch(client, cancel) < 0)
         return hf__fail_errno(err, HF_SYSTEM, "the cancel object cannot be watched");
+    struct hf__waiter *waiter = malloc(sizeof *waiter);
+    if (waiter == NULL)
+        return hf__fail(err, HF_NO_MEMORY, NULL);
+    *waiter = (struct hf__waiter){.refs = 1,
+                                  .until_ns = until_ns,
+                                  .ask_ns = INT64_MAX,
+                                  .sign_ns = INT64_MAX,
+                                  .cancel = cancel};
+    pthread_cond_init(&waiter->woken, NULL);
     lock->waiter = waiter;
     lock->duty = HF__HELP_WAITING;
     hf__table_add(&client->waiting, &lock->by_ticket,
@@ -29,6 +48,7 @@ void hf__wait_end(hf_lock *lock)
         return;
     hf__table_remove(&lock->client->waiting, &lock->by_ticket);
     hf__keeper_forget(lock);
+    unref(lock->waiter);
     lock->waiter = NULL;
 }
 
@@ -45,6 +65,25 @@ unsigned hf__wait_for_news(hf_lock *lock)
      */
     w->news &= ~(unsigned)(HF__NEWS_ASK | HF__NEWS_GRANT);
     return news;
+}
+
+struct hf__waiter *hf__wait_note(hf_lock *lock, enum hf__news news)
+{
+    if (lock->waiter == NULL)
+        return NULL;
+    lock->waiter->news |= news;
+    lock->waiter->refs++;
+    return lock->waiter;
+}
+
+void hf__wait_wake(hf_client *client, struct hf__waiter *noted)
+{
+    if (noted == NULL)
+        return;
+    pthread_cond_signal(&noted->woken);
+    hf__lock_client(client);
+    unref(noted);
+    hf__unlock_client(client);
 }
 
 void hf__wait_tell(hf_lock *lock, enum hf__news news)

@@ -2,7 +2,10 @@
  *
  * The descriptor of a plain stream is in blocking mode with a receive timeout of PATIENCE_MS: the
  * usual reply then costs one system call (recv) instead of three (recv, poll, recv). What takes
- * longer, or has less time left, goes through poll() with the exact time. */
+ * longer, or has less time left, goes through poll() with the exact time.
+ *
+ * Not so a unix socket: whoever sleeps in recv() there is also woken when the other side takes what was
+ * sent, only to sleep again. poll() is not, and two system calls cost less than two changes of task. */
 #include "net/stream.h"
 
 #include <errno.h>
@@ -50,8 +53,11 @@ static const struct hf__layer plain = {
 void hf__stream_init(struct hf__stream *s, int fd, const struct hf_env *env)
 {
     struct timeval patience = {.tv_usec = PATIENCE_MS * 1000};
+    int domain = AF_UNSPEC;
+    socklen_t size = sizeof domain;
 
-    *s = (struct hf__stream){.layer = &plain, .env = env, .fd = fd};
+    getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size);
+    *s = (struct hf__stream){.layer = &plain, .env = env, .fd = fd, .local = domain == AF_UNIX};
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
 }
 
@@ -113,7 +119,10 @@ int hf__stream_read(struct hf__stream *s, void *buf, size_t size, int64_t deadli
 {
     for (;;) {
         short events = 0;
-        s->patient = deadline_ns - hf__now_ns(s->env) > PATIENCE_MS * HF__NS_PER_MS;
+        if (s->local && s->layer == &plain)
+            hf__wait_fd(s->fd, POLLIN, s->env, deadline_ns);
+        else
+            s->patient = deadline_ns - hf__now_ns(s->env) > PATIENCE_MS * HF__NS_PER_MS;
         ssize_t n = s->layer->read(s, buf, size, &events);
         s->patient = false;
         if (n > 0) {

@@ -36,6 +36,7 @@ struct hf__stream {
     const struct hf_env *env;
     int fd;
     bool patient; /* a plain read may wait in the kernel for a moment: saves a system call */
+    bool local;   /* a unix socket */
     void *tls;    /* the layer's own */
 };
 

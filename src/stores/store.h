@@ -53,10 +53,13 @@ struct hf__store {
     const struct hf__store_type *type;
     const struct hf__host *host;
     uint32_t capabilities; /* of this instance: the type's, or fewer */
+    bool calls_holders;    /* set at opening: wake-ups also tell of locks that are held (broken,
+                       deleted), so it is asked for its wake_fd with the first of them */
     atomic_bool data_lost; /* set by the store, never cleared: its data was replaced or deleted
                        under us, nothing that was held is held (the core asks after each call) */
-    atomic_bool moved; /* set by the store, cleared by the core: it speaks to another server than
-                   before, which may not know all that was held. The core renews it all at once */
+    atomic_bool moved; /* set by the store, cleared by the core after each call and each wake: it
+                   speaks to another server than before, which may not know all that was held. The
+                   core renews it all at once */
 };
 
 /* One lock of a batch renewal: in, and its answer. */
@@ -153,7 +156,7 @@ struct hf__store_type {
                     int64_t deadline_ns, hf_error *err);
 
     /* A descriptor that is readable when wake-ups have come. Asked once, after the first answer
-     * QUEUED, so that a client that never waits needs no listener; the core then attempts again
+     * QUEUED (see also calls_holders), so that a client that never waits needs no listener; the core then attempts again
      * with the same ticket, and the store notes where that waiter can be called. Negative: there is
      * no push, waiters poll. NULL unless HF_CAN_PUSH. */
     int (*wake_fd)(struct hf__store *store);

@@ -55,6 +55,7 @@ int hf__wrapper_open(struct hf__wrapper *w, const struct hf__store_type *type,
     w->base.type = type;
     w->base.host = host;
     w->base.capabilities = w->inner->capabilities;
+    w->base.calls_holders = w->inner->calls_holders;
     hf__wrapper_sync(w);
     return 0;
 }

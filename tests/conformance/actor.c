@@ -68,6 +68,7 @@ bool bid_is_done(struct bid *bid)
 int bid_join(struct bid *bid)
 {
     CHECK(pthread_join(bid->thread, NULL) == 0);
+    bid->joined = true;
     return bid->code;
 }
 

@@ -19,6 +19,21 @@ static void c4_generation_rises_with_every_grant(struct ctx *ctx)
     }
 }
 
+/* The one that has got it, whoever it is: a store without a queue has an order of its own. */
+static struct bid *next_done(struct bid *bids, size_t count)
+{
+    int64_t began_ms = now_ms();
+
+    for (;;) {
+        for (size_t i = 0; i < count; i++) {
+            if (!bids[i].joined && bid_is_done(&bids[i]))
+                return &bids[i];
+        }
+        CHECK(now_ms() - began_ms < AWAIT_MS);
+        await_age(now_ms(), 1);
+    }
+}
+
 static void c4_generation_rises_on_hand_over(struct ctx *ctx)
 {
     hf_client *client = open_client(ctx);
@@ -31,7 +46,7 @@ static void c4_generation_rises_on_hand_over(struct ctx *ctx)
         bid_queue(&bids[i], client, name, options(LONG_MS, HF_FOREVER), i + 1);
     for (size_t i = 0; i < 3; i++) {
         EXPECT(HF_OK, hf_lock_release(lock, &ctx->err));
-        lock = bid_join_lock(&bids[i]);
+        lock = bid_join_lock(next_done(bids, 3));
         CHECK(generation_of(lock) > last);
         last = generation_of(lock);
     }

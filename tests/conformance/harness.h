@@ -139,7 +139,8 @@ struct bid {
     int64_t at_ms;  /* when it returned */
     uint64_t order; /* counts the bids of a case that have got their lock, from 1 */
     bool done;      /* use bid_is_done() */
-    bool waits;     /* it has been told to wait, on a store that shows no queue */
+    bool joined;
+    bool waits; /* it has been told to wait, on a store that shows no queue */
 };
 
 /* Starts a thread that acquires. `bid` must stay where it is until bid_join(). */

@@ -61,11 +61,14 @@ void report_table_head(void)
 
 void report_row(const char *url, uint32_t can, uint32_t broken)
 {
-    const char *hold = strstr(url, "hold="); /* a way of its own to use the same server */
+    static const char *const ways[] = {"hold=", "fair="}; /* of their own to use the same server */
 
     printf("| %.*s", (int)strcspn(url, ":"), url);
-    if (hold != NULL)
-        printf(" %.*s", (int)strcspn(hold, "&"), hold);
+    for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
+        const char *way = strstr(url, ways[i]);
+        if (way != NULL)
+            printf(" %.*s", (int)strcspn(way, "&"), way);
+    }
     printf(" |");
     for (size_t i = 0; i < CAPABILITY_COUNT; i++) {
         uint32_t bit = capabilities[i].bit;

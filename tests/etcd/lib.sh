@@ -48,3 +48,28 @@ let_go() {
     code=0
     wait "$held_pid" || code=$?
 }
+
+free_port() {
+    python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
+}
+
+# start_server SCHEME OPTION...: a server of this test's own; $address, $server_pid.
+start_server() {
+    scheme=$1
+    shift
+    port=$(free_port)
+    peer=$(free_port)
+    address=127.0.0.1:$port
+    "${ETCD:-etcd}" --name t --data-dir "$PWD/data" --listen-client-urls "$scheme://$address" \
+        --advertise-client-urls "$scheme://$address" --listen-peer-urls "http://127.0.0.1:$peer" \
+        --initial-advertise-peer-urls "http://127.0.0.1:$peer" \
+        --initial-cluster "t=http://127.0.0.1:$peer" --log-level error --unsafe-no-fsync "$@" \
+        </dev/null >server.log 2>&1 &
+    # shellcheck disable=SC2034 # for those who source this
+    server_pid=$!
+    eventually nc_listens "$port"
+}
+
+nc_listens() {
+    python3 -c "import socket; socket.create_connection(('127.0.0.1', $1), 1)" 2>/dev/null
+}

@@ -185,14 +185,30 @@ double metric(const char *prefix)
     return sum;
 }
 
+static int watchers(void)
+{
+    return (int)(metric("etcd_debugging_mvcc_watcher_total") -
+                 metric("etcd_debugging_mvcc_watch_stream_total"));
+}
+
 void await_watchers(int wanted)
 {
     int64_t until_ms = now_ms() + AWAIT_MS;
 
-    while ((int)metric("etcd_debugging_mvcc_watcher_total") != wanted) {
+    while (watchers() != wanted) {
         if (now_ms() > until_ms)
-            fail_msg("there are %d watchers, not %d",
-                     (int)metric("etcd_debugging_mvcc_watcher_total"), wanted);
+            fail_msg("there are %d watchers, not %d", watchers(), wanted);
+        usleep(5000);
+    }
+}
+
+void await_streams(int wanted)
+{
+    int64_t until_ms = now_ms() + AWAIT_MS;
+
+    while ((int)metric("etcd_debugging_mvcc_watch_stream_total") != wanted) {
+        if (now_ms() > until_ms)
+            fail_msg("there are not %d streams", wanted);
         usleep(5000);
     }
 }

@@ -3,29 +3,6 @@
 # shellcheck disable=SC1091,SC2154
 . "$(dirname "$0")/lib.sh"
 
-free_port() {
-    python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
-}
-
-# A server of this test's own: with_server OPTION... ; $address.
-start_server() {
-    scheme=$1
-    shift
-    port=$(free_port)
-    peer=$(free_port)
-    address=127.0.0.1:$port
-    etcd --name t --data-dir "$PWD/data" --listen-client-urls "$scheme://$address" \
-        --advertise-client-urls "$scheme://$address" --listen-peer-urls "http://127.0.0.1:$peer" \
-        --initial-advertise-peer-urls "http://127.0.0.1:$peer" \
-        --initial-cluster "t=http://127.0.0.1:$peer" --log-level error --unsafe-no-fsync "$@" \
-        </dev/null >server.log 2>&1 &
-    eventually nc_listens "$port"
-}
-
-nc_listens() {
-    python3 -c "import socket; socket.create_connection(('127.0.0.1', $1), 1)" 2>/dev/null
-}
-
 certificates() {
     openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=authority -keyout ca.key -out ca.pem \
         -addext keyUsage=keyCertSign,digitalSignature 2>/dev/null

@@ -193,6 +193,70 @@ static void c12_watch_survives_a_broken_stream_and_a_compaction(void **state)
     proxy_stop(proxy);
 }
 
+/* Renewals are twenty seconds apart. The client listens since it has renewed something. */
+static void c7_holder_of_a_broken_lock_is_called(void **state)
+{
+    hf_client *client = open_at(url_of(0, "")), *plain = open_at(url_of(0, ""));
+    hf_lock *renewed = NULL, *lock = NULL;
+    hf_error err;
+    (void)state;
+
+    assert_int_equal(try_lock(client, "renewed", 1000, &renewed, &err), HF_OK);
+    await_streams(1);
+    for (int now = 0; now < 2; now++) {
+        char ticket[HF_TICKET_SIZE];
+        assert_int_equal(try_lock(client, "broken", 60000, &lock, &err), HF_OK);
+        snprintf(ticket, sizeof ticket, "%s", hf_lock_ticket(lock));
+        int64_t broken_ms = now_ms();
+        assert_int_equal(hf_break(plain, "broken", HF_NTS, ticket, now, &err), HF_OK);
+        while (hf_lock_state(lock) != HF_STATE_LOST && now_ms() < broken_ms + 10000)
+            usleep(1000);
+        assert_int_equal(hf_lock_state(lock), HF_STATE_LOST);
+        hf_lock_release(lock, NULL);
+        if (!now) /* it stays closed until the lease is over; --now opens it */
+            assert_int_equal(hf_break(plain, "broken", HF_NTS, ticket, 1, &err), HF_OK);
+    }
+    assert_int_equal(hf_lock_release(renewed, &err), HF_OK);
+    assert_int_equal(count_entries(plain, "broken"), 0);
+    hf_close(client);
+    hf_close(plain);
+}
+
+#define LOCKS 20
+
+/* The server begins to answer the first watch long before it has read the last. */
+static void c12_no_watch_is_lost_on_a_slow_way(void **state)
+{
+    struct proxy *proxy = start();
+    hf_client *client = open_at(url_of(proxy_port(proxy), ""));
+    hf_client *plain = open_at(url_of(0, ""));
+    struct waiter all[LOCKS] = {0};
+    hf_lock *locks[LOCKS];
+    char names[LOCKS][16];
+    hf_error err;
+    (void)state;
+
+    for (int i = 0; i < LOCKS; i++) {
+        snprintf(names[i], sizeof names[i], "slow %d", i);
+        assert_int_equal(try_lock(plain, names[i], 60000, &locks[i], &err), HF_OK);
+        wait_in_thread(&all[i], client, names[i]);
+    }
+    await_watchers(LOCKS);
+    proxy_set(proxy, PROXY_RST, 0); /* all at once, from here */
+    proxy_set(proxy, PROXY_SPLIT, 0);
+    await_watchers(0);
+    await_watchers(LOCKS);
+    proxy_set(proxy, PROXY_PASS, 0);
+    for (int i = 0; i < LOCKS; i++) {
+        assert_int_equal(hf_lock_release(locks[i], &err), HF_OK);
+        assert_int_equal(join_waiter(&all[i]), HF_OK);
+        assert_int_equal(hf_lock_release(all[i].lock, &err), HF_OK);
+    }
+    hf_close(client);
+    hf_close(plain);
+    proxy_stop(proxy);
+}
+
 #define CROWD 200
 
 /* One watch a waiter on one connection, and a few requests a hand-over, however many wait. */
@@ -212,7 +276,7 @@ static void c12_two_hundred_waiters_are_no_herd(void **state)
     }
     await_waiting(plain, "herd", CROWD);
     await_watchers(CROWD);
-    assert_int_equal(metric("etcd_debugging_mvcc_watch_stream_total"), 1);
+    assert_int_equal(metric("etcd_debugging_mvcc_watch_stream_total"), 2); /* one a client */
     double events = metric("etcd_debugging_mvcc_events_total");
     double txns = metric(TXNS);
     assert_int_equal(hf_lock_release(lock, &err), HF_OK);
@@ -237,6 +301,8 @@ int main(void)
         cmocka_unit_test(c7_holder_that_hears_nothing_is_lost_before_the_next_enters),
         cmocka_unit_test(c5_requests_that_arrive_late_hold_nothing),
         cmocka_unit_test(c12_watch_survives_a_broken_stream_and_a_compaction),
+        cmocka_unit_test(c7_holder_of_a_broken_lock_is_called),
+        cmocka_unit_test(c12_no_watch_is_lost_on_a_slow_way),
         cmocka_unit_test(c12_two_hundred_waiters_are_no_herd),
     };
 

@@ -1,8 +1,11 @@
 # shellcheck shell=sh
 # etcd servers for tests; sourced after fleet.sh. The data is thrown away, so nothing is synced.
+# ETCD=path runs another server than the one installed.
+etcd_program=${ETCD:-etcd}
 
+# etcd_answers HOST:PORT
 etcd_answers() {
-    curl -fsS --noproxy '*' -m 1 "http://127.0.0.1:$1/health" | grep -q '"true"'
+    curl -fsS --noproxy '*' -m 1 "http://$1/health" | grep -q '"true"'
 }
 
 # etcd_start NAME [OPTION...]: (again) one server that etcd_plan has given ports; sets etcd_pid.
@@ -11,7 +14,7 @@ etcd_start() {
     shift
     eval "client=\$etcd_client_$name peer=\$etcd_peer_$name"
     # shellcheck disable=SC2154 # set by eval
-    etcd --name "$name" --data-dir "$fleet_dir/$name" \
+    "$etcd_program" --name "$name" --data-dir "$fleet_dir/$name" \
         --listen-client-urls "http://127.0.0.1:$client" \
         --advertise-client-urls "http://127.0.0.1:$client" \
         --listen-peer-urls "http://127.0.0.1:$peer" \
@@ -25,7 +28,7 @@ etcd_start() {
 
 # etcd_plan ELECTION-MS NAME...: ports for the members of a cluster.
 etcd_plan() {
-    command -v etcd >/dev/null 2>&1 || fleet_skip "etcd is not installed"
+    command -v "$etcd_program" >/dev/null 2>&1 || fleet_skip "$etcd_program is not installed"
     command -v curl >/dev/null 2>&1 || fleet_skip "curl is not installed"
     etcd_election=$1
     etcd_cluster=
@@ -41,7 +44,7 @@ etcd_plan() {
 # etcd_await NAME: until it answers, or the test cannot run.
 etcd_await() {
     eval "client=\$etcd_client_$1"
-    fleet_until etcd_answers "$client" && return
+    fleet_until etcd_answers "127.0.0.1:$client" && return
     cat "$fleet_dir/$1.log" >&2
     exit 69
 }

@@ -13,12 +13,13 @@ zk_need() {
     command -v java >/dev/null 2>&1 || fleet_skip "java is not installed"
 }
 
-# zk_configure DIR PORT [LINE...]: writes a configuration.
+# zk_configure DIR PORT [LINE...]: writes a configuration, for clients of zk_address.
+zk_address=127.0.0.1
 zk_configure() {
     mkdir -p "$1/data"
     {
-        echo tickTime=100 initLimit=100 syncLimit=50 minSessionTimeout=200 "maxSessionTimeout=${HOLDFAST_TEST_ZOOKEEPER_LONGEST:-900000000}" \
-            "dataDir=$1/data" "clientPort=$2" clientPortAddress=127.0.0.1 maxClientCnxns=0 \
+        echo tickTime=100 initLimit=100 "syncLimit=${zk_sync:-50}" minSessionTimeout=200 "maxSessionTimeout=${HOLDFAST_TEST_ZOOKEEPER_LONGEST:-900000000}" \
+            "dataDir=$1/data" "clientPort=$2" "clientPortAddress=$zk_address" maxClientCnxns=0 \
             '4lw.commands.whitelist=*' admin.enableServer=false | tr ' ' '\n'
         echo
         shift 2
@@ -26,20 +27,22 @@ zk_configure() {
     } >"$dir/zoo.cfg"
 }
 
-# zk_start DIR: starts the server of a configuration; sets zk_pid.
+# zk_start DIR [COMMAND...]: starts the server of a configuration, by the command; sets zk_pid.
 zk_start() {
+    zk_conf=$1
+    shift
     # shellcheck disable=SC2086 # options are words
-    java $zk_java -cp "$zk_path" org.apache.zookeeper.server.quorum.QuorumPeerMain "$1/zoo.cfg" \
-        </dev/null >>"$1/log" 2>&1 &
+    "$@" java $zk_java -cp "$zk_path" org.apache.zookeeper.server.quorum.QuorumPeerMain "$zk_conf/zoo.cfg" \
+        </dev/null >>"$zk_conf/log" 2>&1 &
     zk_pid=$!
     fleet_pids="$fleet_pids $zk_pid"
 }
 
-# zk_mode PORT: leader, follower or standalone; fails while it is none of them.
+# zk_mode PORT [HOST]: leader, follower or standalone; fails while it is none of them.
 zk_mode() {
-    python3 - "$1" <<'END'
+    python3 - "$1" "${2:-127.0.0.1}" <<'END'
 import socket, sys
-s = socket.create_connection(("127.0.0.1", int(sys.argv[1])), 1)
+s = socket.create_connection((sys.argv[2], int(sys.argv[1])), 1)
 s.sendall(b"srvr")
 text = b""
 while True:

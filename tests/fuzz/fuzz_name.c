@@ -13,8 +13,7 @@ static void check_printable(const char *name, size_t len)
 
     REQUIRE(whole != NULL);
     hf__printable(name, len, whole, 3 * len + 4);
-    REQUIRE(is_printable(whole) && whole[0] != ' ');
-    REQUIRE(whole[0] == '\0' || whole[strlen(whole) - 1] != ' ');
+    REQUIRE(is_printable(whole) && strchr(whole, ' ') == NULL);
     for (size_t room = 4; room <= sizeof shown; room++) {
         hf__printable(name, len, shown, room);
         REQUIRE(strnlen(shown, room) < room);

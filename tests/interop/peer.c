@@ -11,21 +11,27 @@
 
 #include "lib/check.h"
 
-#define ANSWER_MS 20000
+#define ANSWER_MS   20000
+#define SERVERS_MAX 5
 
-/* The child: the command of HOLDFAST_TEST_PEER, "PROGRAM SCRIPT", and the server's address. */
+/* The child: the command of HOLDFAST_TEST_PEER, "PROGRAM SCRIPT", and host and port of the server, or of each
+ * server if there are several. */
 static void become_peer(int in, int out)
 {
+    const char *several = getenv("HOLDFAST_TEST_REDLOCK");
     char *words = strdup(getenv("HOLDFAST_TEST_PEER")),
-         *server = strdup(getenv("HOLDFAST_TEST_REDIS"));
-    char *script = strchr(words, ' '), *port = strrchr(server, ':');
+         *servers = strdup(several != NULL ? several : getenv("HOLDFAST_TEST_REDIS"));
+    char *argv[2 + 2 * SERVERS_MAX + 1] = {words, strchr(words, ' ')};
+    size_t argc = 2;
 
-    *script++ = '\0';
-    *port++ = '\0';
+    *argv[1]++ = '\0';
+    for (char *at = strtok(servers, ":,"); at != NULL && argc < 2 + 2 * SERVERS_MAX;
+         at = strtok(NULL, ":,"))
+        argv[argc++] = at;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     dup2(in, STDIN_FILENO);
     dup2(out, STDOUT_FILENO);
-    execlp(words, words, script, server, port, (char *)NULL);
+    execvp(words, argv);
     _exit(127);
 }
 

@@ -6,32 +6,8 @@ here=$(cd -P -- "$(dirname -- "$0")" && pwd) || exit 69
 . "$here/../fleet/fleet.sh"
 # shellcheck source=tests/fleet/mariadb.sh
 . "$here/../fleet/mariadb.sh"
-failed=0
-
-check() {
-    rule=$1
-    shift
-    if "$@" >"$fleet_dir/out" 2>&1; then
-        echo "ok    $rule"
-    else
-        echo "FAIL  $rule: $*"
-        cat "$fleet_dir/out"
-        failed=1
-    fi
-}
-
-# says TEXT COMMAND...: fails, and says the text.
-says() {
-    text=$1
-    shift
-    "$@" >"$fleet_dir/said" 2>&1 && return 1
-    cat "$fleet_dir/said"
-    grep -q -e "$text" "$fleet_dir/said"
-}
-
-hf() {
-    "$HOLDFAST" "$@"
-}
+# shellcheck source=tests/fleet/rules.sh
+. "$here/../fleet/rules.sh"
 
 command -v openssl >/dev/null 2>&1 || fleet_skip "openssl is not installed"
 chmod 755 "$fleet_dir"

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "lib/proxy.h"
 #include "redis/live.h"
 
 static redisContext *redis;
@@ -187,67 +186,6 @@ static void server_that_is_away_can_be_opened(void **state)
     server_clear(&server);
 }
 
-static void few_connections_serve_many_threads(void **state)
-{
-    struct proxy *proxy = proxy_start(getenv("HOLDFAST_TEST_REDIS"));
-    hf_client *client = open_at(url_of(proxy_port(proxy), "max_active=2&max_idle=1&mode=poll"));
-    struct waiter w[30];
-    char names[COUNT(w)][8];
-
-    (void)state;
-    memset(w, 0, sizeof w);
-    for (size_t i = 0; i < COUNT(w); i++) {
-        snprintf(names[i], sizeof names[i], "n%zu", i);
-        wait_in_thread(&w[i], client, names[i]);
-    }
-    for (size_t i = 0; i < COUNT(w); i++) {
-        assert_int_equal(join_waiter(&w[i]), HF_OK);
-        hf_lock_release(w[i].lock, NULL);
-    }
-    char *list = ask_text(redis, "CLIENT LIST TYPE normal");
-    size_t count = 0;
-    for (const char *at = list; (at = strstr(at, "name=holdfast")) != NULL; at++)
-        count++;
-    assert_true(count <= 2);
-    free(list);
-    hf_close(client);
-    proxy_stop(proxy);
-}
-
-struct flow {
-    struct proxy *proxy;
-    size_t before;
-};
-
-static int has_flowed(void *ctx)
-{
-    const struct flow *flow = ctx;
-
-    return proxy_sent(flow->proxy) > flow->before;
-}
-
-static void pool_without_waiting_fails_at_once(void **state)
-{
-    struct flow flow = {.proxy = proxy_start(getenv("HOLDFAST_TEST_REDIS"))};
-    hf_client *client = open_at(url_of(proxy_port(flow.proxy), "max_active=1&pool_wait=no"));
-    struct waiter w = {0};
-    hf_view *view = NULL;
-    hf_error err;
-
-    (void)state;
-    proxy_set(flow.proxy, PROXY_DELAY, 500);
-    flow.before = proxy_sent(flow.proxy);
-    wait_in_thread(&w, client, "a");
-    await("the request to be on its way", has_flowed, &flow);
-    assert_int_equal(hf_inspect(client, NULL, &view, &err), HF_UNAVAILABLE);
-    check_contains("text", err.text, "in use");
-    assert_int_equal(join_waiter(&w), HF_OK);
-    proxy_set(flow.proxy, PROXY_PASS, 0);
-    assert_int_equal(hf_lock_release(w.lock, NULL), HF_OK);
-    hf_close(client);
-    proxy_stop(flow.proxy);
-}
-
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -260,8 +198,6 @@ int main(void)
         TEST(cluster_node_is_refused),
         TEST(database_of_the_url_is_used),
         TEST(server_that_is_away_can_be_opened),
-        TEST(few_connections_serve_many_threads),
-        TEST(pool_without_waiting_fails_at_once),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

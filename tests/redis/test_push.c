@@ -132,6 +132,34 @@ static void c12_lost_subscriber_is_replaced_and_nobody_waits_for_ever(void **sta
     hf_close(holder);
 }
 
+static int is_watched(void *ctx)
+{
+    (void)ctx;
+    return info("stats", "tracking_total_keys:") == 1;
+}
+
+/* What the server was asked to tell dies with the connection it was to be told on. */
+static void c12_new_subscriber_is_told_of_a_strangers_release(void **state)
+{
+    hf_client *client = open_live("recheck=60s");
+    struct waiter w = {0};
+
+    (void)state;
+    freeReplyObject(ask(redis, "SET holdfast:a stranger PX 100000"));
+    wait_in_thread(&w, client, "a");
+    await("the key to be watched", is_watched, NULL);
+    assert_int_equal(ask_number(redis, "CLIENT KILL TYPE pubsub"), 1);
+    await_listening(1);
+    freeReplyObject(ask(redis, "CONFIG RESETSTAT"));
+    await("the key to be watched again", is_watched, NULL);
+    int64_t from_ms = now_ms();
+    freeReplyObject(ask(redis, "DEL holdfast:a"));
+    assert_int_equal(join_waiter(&w), HF_OK);
+    assert_true(w.got_ms - from_ms < 20000); /* by the message, not by the next look */
+    hf_lock_release(w.lock, NULL);
+    hf_close(client);
+}
+
 static void c5_poll_mode_needs_no_subscriber(void **state)
 {
     hf_client *holder = open_live(""), *client = open_live("mode=poll&poll=20ms");
@@ -188,6 +216,7 @@ int main(void)
         TEST(c12_one_message_a_hand_over_among_a_hundred_clients),
         TEST(c12_one_subscriber_for_many_waiters_and_none_without),
         TEST(c12_lost_subscriber_is_replaced_and_nobody_waits_for_ever),
+        TEST(c12_new_subscriber_is_told_of_a_strangers_release),
         TEST(c5_poll_mode_needs_no_subscriber),
         TEST(c12_message_of_a_stranger_is_not_believed),
     };

@@ -219,6 +219,69 @@ static void c5_waiter_is_served_by_the_new_master(void **state)
     hf_close(other);
 }
 
+/* Long before its renewal is due, and although this client does nothing: a sentinel tells of the switch. */
+static void check_told(hf_lock *lock)
+{
+    struct pollfd told = {.fd = hf_lock_fd(lock), .events = POLLIN};
+    int64_t since_ms = now_ms();
+
+    assert_int_equal(poll(&told, 1, 5000), 1);
+    printf("lost: told %lld ms after the switch was seen\n", (long long)(now_ms() - since_ms));
+    assert_int_equal(hf_lock_cause(lock), HF_CAUSE_GONE);
+    assert_int_equal(hf_lock_release(lock, NULL), HF_STALE);
+}
+
+static void c7_switch_is_heard_by_a_client_that_does_nothing(void **state)
+{
+    hf_client *client = open_at(url_with(""));
+    redisContext *replica = server_stranger(&now.replica);
+    hf_lock *lock;
+
+    (void)state;
+    assert_int_equal(try_lock(client, "kept", 60000, &lock), 0);
+    await("the replica has the key", has_key, replica);
+    freeReplyObject(ask(replica, "CONFIG SET replica-read-only no"));
+    assert_int_equal(ask_number(replica, "DEL holdfast:kept"), 1);
+    redisFree(replica);
+    fail_over(false);
+    check_told(lock);
+    hf_close(client);
+}
+
+static int is_taken_over(void *ctx)
+{
+    return is_switched(ctx);
+}
+
+/* A crash, and Sentinel's own decision: one lock that the replica had stays held and is handed over by the new
+ * master, one that it had not is lost. The dead server is not replaced: this is the last test. */
+static void c7_killed_master_is_replaced_and_locks_follow(void **state)
+{
+    hf_client *client = open_at(url_with("")), *other = open_at(url_with(""));
+    redisContext *replica = server_stranger(&now.replica), *watcher = sentinel();
+    struct waiter waiter = {0};
+    hf_lock *kept, *lost;
+
+    (void)state;
+    assert_int_equal(try_lock(client, "lost", 60000, &lost), 0);
+    assert_int_equal(try_lock(client, "kept", 60000, &kept), 0);
+    await("the replica has the key", has_key, replica);
+    freeReplyObject(ask(replica, "CONFIG SET replica-read-only no"));
+    assert_int_equal(ask_number(replica, "DEL holdfast:lost"), 1); /* as if it had never come */
+    redisFree(replica);
+    wait_in_thread(&waiter, other, "kept");
+    kill(now.master.pid, SIGKILL);
+    await("a new master", is_taken_over, watcher);
+    check_told(lost);
+    assert_int_equal(hf_lock_state(kept), HF_STATE_HELD);
+    assert_int_equal(hf_lock_release(kept, NULL), 0);
+    assert_int_equal(join_waiter(&waiter), 0);
+    assert_int_equal(hf_lock_release(waiter.lock, NULL), 0);
+    redisFree(watcher);
+    hf_close(client);
+    hf_close(other);
+}
+
 static void check_wait_replicas(const char *url)
 {
     redisContext *master = server_stranger(&now.master);
@@ -265,6 +328,8 @@ int main(void)
         cmocka_unit_test_setup(c7_lock_that_the_new_master_knows_stays_held, settle),
         cmocka_unit_test_setup(c7_lock_that_the_new_master_does_not_know_is_lost, settle),
         cmocka_unit_test_setup(c5_waiter_is_served_by_the_new_master, settle),
+        cmocka_unit_test_setup(c7_switch_is_heard_by_a_client_that_does_nothing, settle),
+        cmocka_unit_test_setup(c7_killed_master_is_replaced_and_locks_follow, settle),
     };
 
     sentinels = getenv("HOLDFAST_TEST_SENTINELS");

@@ -28,6 +28,13 @@ static void secrets_are_hidden_and_the_rest_is_shown(void **state)
         {"x:/?client_secret=p", "x:/?client_secret=***"},
         {"x:/?auth_token=p", "x:/?auth_token=***"},
         {"x:/?sslpassphrase=p", "x:/?sslpassphrase=***"},
+        {"oracle://u@/?connect=UID=a;PWD=p", "oracle://u@/?connect=UID=a;PWD=***"},
+        {"oracle://u@/?connect=UID=a%3Bpwd=p", "oracle://u@/?connect=UID=a%3Bpwd=***"},
+        {"oracle:/?connect=DRIVER={A quite long name of a driver that nobody "
+         "has};DBQ=//host:1521/service;A=b",
+         "oracle:/"
+         "?connect=DRIVER={A%20quite%20long%20name%20of%20a%20driver%20that%20nobody%20has};DBQ=//"
+         "host:1521/service;A=b"},
         {"x:/a b\n", "x:/a%20b%0A"},
         {"x:/\xc3\xa4\x7f", "x:/%C3%A4%7F"},
         {"x:/a%20b", "x:/a%20b"},

@@ -1,52 +1,21 @@
 #!/usr/bin/python3
 """The same lock in the hands of holdfast and of another client, both ways, with crash and expiry.
 
-    interop.py HOLDFAST curator|kazoo
+    interop.py HOLDFAST curator|kazoo|recipe
 
 Beside the server of tests/fleet/with-zookeeper. Exit status 77: the other client is not installed."""
 
-import glob
 import os
 import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-HOSTS = os.environ["HOLDFAST_TEST_ZOOKEEPER"]
+import peers
+from peers import HOSTS, PATIENCE
+
 URL = "zookeeper://" + HOSTS + "/interop"
-PATIENCE = 60
-JARS = "/usr/share/java/"
-
-
-class Peer:
-    """The other client, or holdfast, behind two pipes."""
-
-    def __init__(self, command):
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
-        self.hear("ready")
-
-    def hear(self, word):
-        line = self.process.stdout.readline().strip()
-        assert line == word, "expected %r, heard %r" % (word, line)
-
-    def say(self, word):
-        self.process.stdin.write(word + "\n")
-        self.process.stdin.flush()
-
-    def ask(self, word, answer):
-        self.say(word)
-        self.hear(answer)
-
-    def end(self):
-        self.process.stdin.close()
-        self.process.wait(PATIENCE)
-
-    def kill(self):
-        self.process.kill()
-        self.process.wait()
 
 
 class Holdfast:
@@ -82,27 +51,6 @@ class Holdfast:
             if out.count('"waiting"') >= count:
                 return
         raise AssertionError("nobody waits for " + name)
-
-
-def curator():
-    names = ["curator-recipes", "curator-framework", "curator-client", "zookeeper", "zookeeper-jute", "guava", "failureaccess",
-             "slf4j-api", "slf4j-nop"]
-    names += [os.path.basename(p)[:-4] for p in glob.glob(JARS + "netty*.jar")]
-    path = ":".join(JARS + n + ".jar" for n in names if os.path.exists(JARS + n + ".jar"))
-    if not os.path.exists(JARS + "curator-recipes.jar") or shutil.which("javac") is None:
-        print("SKIPPED: libcurator-recipes-java or a JDK is not installed")
-        sys.exit(77)
-    folder = tempfile.mkdtemp(prefix="holdfast-curator-")
-    subprocess.run(["javac", "-cp", path, "-d", folder, HERE + "/Peer.java"], check=True)
-    return folder, lambda name, ms: Peer(["java", "-XX:TieredStopAtLevel=1", "-Xmx96m", "-cp", folder + ":" + path, "Peer", HOSTS,
-                                          "/interop/" + name, str(ms)])
-
-
-def kazoo():
-    if subprocess.run([sys.executable, "-c", "import kazoo"], stderr=subprocess.DEVNULL).returncode != 0:
-        print("SKIPPED: python3-kazoo is not installed")
-        sys.exit(77)
-    return None, lambda name, ms: Peer([sys.executable, HERE + "/peer_kazoo.py", HOSTS, "/interop/" + name, str(ms)])
 
 
 def we_hold(ours, peer):
@@ -180,7 +128,7 @@ def we_expire(ours, peer):
 
 def main():
     ours = Holdfast(sys.argv[1])
-    folder, peer = {"curator": curator, "kazoo": kazoo}[sys.argv[2]]()
+    folder, peer = {"curator": peers.curator, "kazoo": peers.kazoo, "recipe": peers.recipe}[sys.argv[2]]()
     try:
         for test in [we_hold, they_hold, we_crash, they_crash, we_expire]:
             began = time.monotonic()

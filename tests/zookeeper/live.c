@@ -103,12 +103,19 @@ static void *wait_for_it(void *arg)
 
 void wait_in_thread(struct waiter *w, hf_client *client, const char *name, int64_t ttl_ms)
 {
+    wait_with(w, client, name, ttl_ms, NULL);
+}
+
+void wait_with(struct waiter *w, hf_client *client, const char *name, int64_t ttl_ms,
+               hf_cancel *cancel)
+{
     static _Atomic uint64_t owner = 1;
 
     *w = (struct waiter){.client = client, .name = name, .opt = HF_OPTIONS_INIT};
     w->opt.ttl_ms = ttl_ms;
     w->opt.wait_ms = 4 * PATIENCE_MS;
     w->opt.owner = owner++;
+    w->opt.cancel = cancel;
     assert_int_equal(pthread_create(&w->thread, NULL, wait_for_it, w), 0);
 }
 
@@ -166,22 +173,35 @@ void await_lost(hf_lock *lock)
     assert_int_equal(hf_lock_state(lock), HF_STATE_LOST);
 }
 
-void ask_server(int port, const char *word, char *buf, size_t size)
+void ask_server_at(const char *address, const char *word, char *buf, size_t size)
 {
-    struct sockaddr_in to = {.sin_family = AF_INET,
-                             .sin_port = htons((uint16_t)port),
-                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct timeval patience = {.tv_sec = 1};
+    struct sockaddr_in to = {.sin_family = AF_INET};
+    const char *colon = strrchr(address, ':');
+    char host[40];
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     size_t used = 0;
     ssize_t n = 1;
 
-    buf[0] = '\0';
+    snprintf(host, sizeof host, "%.*s", (int)(colon - address), address);
+    to.sin_port = htons((uint16_t)strtol(colon + 1, NULL, 10));
+    assert_int_equal(inet_pton(AF_INET, host, &to.sin_addr), 1);
+    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience); /* of connect(), too */
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     if (connect(fd, (struct sockaddr *)&to, sizeof to) == 0 && send(fd, word, 4, 0) == 4) {
         while (n > 0 && used + 1 < size) {
             n = recv(fd, buf + used, size - 1 - used, 0);
             used += n > 0 ? (size_t)n : 0;
         }
-        buf[used] = '\0';
     }
+    buf[used] = '\0';
     close(fd);
+}
+
+void ask_server(int port, const char *word, char *buf, size_t size)
+{
+    char address[40];
+
+    snprintf(address, sizeof address, "127.0.0.1:%d", port);
+    ask_server_at(address, word, buf, size);
 }

@@ -35,6 +35,8 @@ struct waiter {
     hf_error err;
 };
 void wait_in_thread(struct waiter *w, hf_client *client, const char *name, int64_t ttl_ms);
+void wait_with(struct waiter *w, hf_client *client, const char *name, int64_t ttl_ms,
+               hf_cancel *cancel);
 int join_waiter(struct waiter *w);
 
 int64_t now_ms(void);
@@ -42,7 +44,8 @@ void await(const char *what, int (*is_true)(void *), void *ctx);
 void await_waiting(hf_client *client, const char *name, size_t count);
 void await_lost(hf_lock *lock);
 
-/* What a server answers to a four-letter word. */
-void ask_server(int port, const char *word, char *buf, size_t size);
+/* What a server ("127.0.0.1:2181") answers to a four-letter word; "" if it does not within 1 s. */
+void ask_server_at(const char *address, const char *word, char *buf, size_t size);
+void ask_server(int port, const char *word, char *buf, size_t size); /* on loopback */
 
 #endif

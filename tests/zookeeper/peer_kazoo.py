@@ -1,10 +1,14 @@
 """A lock of kazoo that is told what to do by its standard input: one word a line.
 
-    peer_kazoo.py HOSTS PATH SESSION_MS"""
+    peer_kazoo.py HOSTS PATH SESSION_MS
+
+For bench/zookeeper-peers it tells the time, in ns of the monotonic clock: of a pair, when it got the lock, before it
+let go of it."""
 
 import logging
 import os
 import sys
+import time
 
 from kazoo.client import KazooClient
 
@@ -24,6 +28,20 @@ for word in sys.stdin:
     elif word == "release":
         lock.release()
         print("done", flush=True)
+    elif word.startswith("pairs "):
+        count = int(word[6:])
+        began = time.monotonic_ns()
+        for _ in range(count):
+            lock.acquire()
+            lock.release()
+        print((time.monotonic_ns() - began) // count, flush=True)
+    elif word == "get":
+        lock.acquire()
+        print(time.monotonic_ns(), flush=True)
+    elif word == "pass":
+        began = time.monotonic_ns()
+        lock.release()
+        print(began, flush=True)
     elif word == "crash":
         os._exit(9)
 client.stop()

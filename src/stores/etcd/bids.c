@@ -129,6 +129,40 @@ void hf__etcd_bid_retire(struct hf__etcd *e, const struct hf__bid *bid, int64_t 
     hf__etcd_unwatch(e, &bid->ticket);
 }
 
+struct search {
+    int64_t lease;
+    const struct hf__etcd_bid *found;
+};
+
+static void match_lease(struct hf__link *link, void *ctx)
+{
+    struct search *search = ctx;
+    const struct hf__etcd_bid *b = (struct hf__etcd_bid *)link;
+
+    if (hf__etcd_lease_of(&b->ticket) == search->lease)
+        search->found = b;
+}
+
+/* All are looked through: locks are rarely broken. */
+bool hf__etcd_bid_of_mark(struct hf__etcd *e, const struct hf__etcd_key *key,
+                          struct hf__ticket *ret_ticket)
+{
+    char lease[17] = "";
+    const char *slash = memrchr(key->bytes, '/', key->len);
+    size_t len = slash != NULL ? (size_t)(key->bytes + key->len - slash) - 1 : 0;
+
+    if (len == 0 || len >= sizeof lease)
+        return false;
+    memcpy(lease, slash + 1, len);
+    struct search search = {.lease = (int64_t)strtoull(lease, NULL, 16)};
+    pthread_mutex_lock(&e->mutex);
+    hf__table_each(&e->bids, match_lease, &search);
+    if (search.found != NULL)
+        *ret_ticket = search.found->ticket;
+    pthread_mutex_unlock(&e->mutex);
+    return search.found != NULL;
+}
+
 void hf__etcd_bids_clear(struct hf__etcd *e)
 {
     struct hf__link *link;

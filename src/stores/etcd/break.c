@@ -6,12 +6,16 @@
  *   --now, without a lock-delay    deleted
  *   --now, with one                put again on a lease as long as the delay, and put broken
  *   lingers, --now                 deleted
- *   a stranger                     its key is deleted, with or without --now: it knows no marks */
+ *   a stranger                     its key is deleted, with or without --now: it knows no marks
+ *
+ * Whatever it is, a mark is put: the client that is concerned watches for marks, and asks. */
 #include <stdlib.h>
 
 #include "stores/etcd/etcd.h"
 
 #include "util/banned.h"
+
+#define CALL_S 5 /* a mark that only calls */
 
 struct breach {
     struct hf__etcd *e;
@@ -38,13 +42,32 @@ static int apply(struct breach *b, json_t *success, bool *ret_done)
     return r;
 }
 
+static int new_lease(struct breach *b, int64_t seconds, int64_t *ret_lease)
+{
+    json_t *answer = NULL;
+    struct hf__etcd_request q = {.path = "lease/grant",
+                                 .body = json_pack("{s:o}", "TTL", hf__etcd_int_json(seconds)),
+                                 .deadline_ns = b->deadline_ns};
+    int r = hf__etcd_call(b->e, q, &answer, b->err);
+
+    if (r == 0)
+        *ret_lease = hf__etcd_int(answer, "ID");
+    json_decref(answer);
+    return r;
+}
+
+/* The mark is put for its client, which watches for it, and goes with the lease; where there is
+ * none any more, on one of its own. */
 static int delete_it(struct breach *b, bool *ret_done)
 {
     json_t *success = json_array();
+    int64_t lease = b->found.lease;
+    int r = b->found.ours && lease == 0 ? new_lease(b, CALL_S, &lease) : 0;
 
     json_array_append_new(success, hf__etcd_delete(&b->found.place));
     json_array_append_new(success, hf__etcd_delete(&b->inside));
-    json_array_append_new(success, hf__etcd_delete(&b->broken));
+    if (b->found.ours && r == 0)
+        json_array_append_new(success, hf__etcd_put(&b->broken, json_string(""), lease));
     b->deleted = true;
     return apply(b, success, ret_done);
 }
@@ -70,24 +93,18 @@ static json_t *put_again(const struct hf__etcd_key *key, int64_t lease)
 /* The mark holds the delay's lease too, by which inspect and a second --now know it. */
 static int close_for_delay(struct breach *b, bool *ret_done)
 {
-    json_t *answer = NULL, *success = json_array();
-    int64_t seconds = (b->found.delay_ms + 999) / 1000;
-    struct hf__etcd_request q = {.path = "lease/grant",
-                                 .body = json_pack("{s:o}", "TTL", hf__etcd_int_json(seconds)),
-                                 .deadline_ns = b->deadline_ns};
-    int r = hf__etcd_call(b->e, q, &answer, b->err);
+    json_t *success = json_array();
+    int64_t lease = 0;
+    int r = new_lease(b, (b->found.delay_ms + 999) / 1000, &lease);
 
-    if (r == 0) {
-        int64_t lease = hf__etcd_int(answer, "ID");
-        json_array_append_new(success, put_again(&b->found.place, lease));
-        json_array_append_new(success, put_again(&b->inside, lease));
-        json_array_append_new(success, hf__etcd_put(&b->broken, json_string(""), lease));
-        r = apply(b, success, ret_done);
-    } else {
+    if (r < 0) {
         json_decref(success);
+        return r;
     }
-    json_decref(answer);
-    return r;
+    json_array_append_new(success, put_again(&b->found.place, lease));
+    json_array_append_new(success, put_again(&b->inside, lease));
+    json_array_append_new(success, hf__etcd_put(&b->broken, json_string(""), lease));
+    return apply(b, success, ret_done);
 }
 
 static int decide(struct breach *b, bool now, bool *ret_done)
@@ -138,6 +155,8 @@ int hf__etcd_break(struct hf__store *store, const struct hf__bid *bid, bool now,
     int r = look_up(b, bid);
     if (r == 0 && b->found.there)
         r = decide(b, now, &done);
+    if (r == HF_NOT_FOUND) /* its lease ended meanwhile, and it with it */
+        r = 0;
     /* Its lease goes with it: a late transaction of this ticket must find none. A stranger may have
      * other keys on its own. */
     if (r == 0 && b->deleted && b->found.ours && b->found.lease != 0)

@@ -17,9 +17,10 @@ struct report {
     struct hf__etcd *e;
     hf_finding_callback *found;
     void *arg;
-    int64_t deadline_ns;
+    int64_t deadline_ns; /* of the present question */
     size_t up;
-    uint64_t leader; /* by the first server that answered */
+    uint64_t leader;           /* by the first server that answered */
+    struct hf__etcd_key probe; /* one that is ours and never there */
 };
 
 static void say(const struct report *r, int level, const char *clause, const char *format, ...)
@@ -92,7 +93,8 @@ static int64_t latency_us(const struct report *r, size_t endpoint)
         json_t *answer = NULL;
         int64_t before_ns = hf__now_ns(r->e->base.host->env);
         struct hf__etcd_request q = {.path = "kv/range",
-                                     .body = json_pack("{s:s}", "key", "LmhvbGRmYXN0"),
+                                     .body =
+                                         json_pack("{s:o}", "key", hf__etcd_key_json(&r->probe)),
                                      .deadline_ns = r->deadline_ns};
         int code = hf__etcd_call_at(r->e, endpoint, q, &answer, NULL);
         int64_t took_ns = hf__now_ns(r->e->base.host->env) - before_ns;
@@ -213,6 +215,24 @@ static void look_at_leases(const struct report *r)
     json_decref(answer);
 }
 
+/* A transaction that writes under a condition that is never true: rights are looked at before. */
+static void look_at_rights(const struct report *r)
+{
+    json_t *compare = json_array(), *success = json_array(), *answer = NULL;
+    hf_error err;
+
+    json_array_append_new(compare, hf__etcd_compare(&r->probe, NULL, "GREATER", INT64_MAX));
+    json_array_append_new(success, hf__etcd_put(&r->probe, json_string(""), 0));
+    struct hf__etcd_request q = {.path = "kv/txn",
+                                 .body = hf__etcd_txn(compare, success, json_array()),
+                                 .deadline_ns = r->deadline_ns};
+    if (hf__etcd_call(r->e, q, &answer, &err) == 0)
+        say(r, FINE, NULL, "this user may read and write below the prefix");
+    else
+        say(r, PROBLEM, "C1", "this user may not write below the prefix: %s", err.text);
+    json_decref(answer);
+}
+
 static void look_at_security(const struct report *r)
 {
     const struct hf__etcd_settings *set = &r->e->set;
@@ -231,13 +251,20 @@ int hf__etcd_diagnose(struct hf__store *store, hf_finding_callback *found, void 
     struct report r = {
         .e = (struct hf__etcd *)store, .found = found, .arg = arg, .deadline_ns = deadline_ns};
 
-    for (size_t i = 0; i < r.e->set.endpoint_count; i++)
+    hf__etcd_mark_key(r.e, HF__ETCD_INSIDE, (struct hf__etcd_name){"", 0}, 0, &r.probe);
+    /* One that hangs leaves time for the others, and for what comes after them. */
+    for (size_t i = 0, left = r.e->set.endpoint_count; left > 0; i++, left--) {
+        int64_t now_ns = hf__now_ns(r.e->base.host->env);
+        r.deadline_ns = now_ns + (deadline_ns - now_ns) / (int64_t)(left + 1);
         look_at_server(&r, i);
+    }
+    r.deadline_ns = deadline_ns;
     int code = look_at_members(&r, err);
     if (code < 0)
         return code;
     look_at_alarms(&r);
     look_at_leases(&r);
+    look_at_rights(&r);
     look_at_security(&r);
     say(&r, NOTE, "C1",
         "limits are not supported; a lock-delay and a ttl are rounded up to whole seconds");

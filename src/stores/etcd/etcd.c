@@ -37,9 +37,13 @@ static int open_etcd(const struct hf__url *url, const struct hf__host *host,
         return hf__fail(err, HF_NO_MEMORY, NULL);
     }
     e->base = (struct hf__store){
-        .type = &hf_store_type_v1, .host = host, .capabilities = hf_store_type_v1.capabilities};
+        .type = &hf_store_type_v1,
+        .host = host,
+        .capabilities = hf_store_type_v1.capabilities,
+        .calls_holders = true,
+    };
     e->stream.epoll_fd = e->stream.bell_fd = e->stream.timer_fd = e->stream.pause_fd = -1;
-    e->stream.retry_ns = INT64_MAX;
+    e->stream.retry_ns = e->stream.confirm_ns = INT64_MAX;
     pthread_mutex_init(&e->mutex, NULL);
     int r = host->env->random(host->env->ctx, &e->seed, sizeof e->seed);
     if (r < 0)

@@ -5,7 +5,8 @@
  *
  *   <prefix><name>/write/<lease>              a writer's place in the queue (read/ for a reader)
  *   <prefix>.holdfast/inside/<name>/<lease>   it was let in; its create revision is the generation
- *   <prefix>.holdfast/broken/<name>/<lease>   somebody broke it: it is not renewed any more
+ *   <prefix>.holdfast/broken/<name>/<lease>   somebody broke it: it is not renewed any more. Every
+ *                                             client watches for these
  *   <prefix>.holdfast/retired/<ticket>        a tombstone: this ticket is never let in again
  *
  * <lease> is in hex without leading zeros, as the Go client writes it, so that every contender of
@@ -58,31 +59,36 @@ struct hf__etcd_bid {
     int64_t forget_ns;   /* INT64_MAX while it is of use */
 };
 
-struct hf__etcd_watch {
-    struct hf__etcd_watch *next;
-    struct hf__ticket ticket;
-    struct hf__etcd_key key;
-    uint64_t from; /* revision */
-    bool told;
+/* Bytes that grow; see stream.c. */
+struct hf__etcd_bytes {
+    char *at;
+    size_t len, size;
 };
 
-/* See watch.c. All but `first` and `changed` belongs to the keeper's thread. */
+/* See stream.c and watch.c. */
 struct hf__etcd_stream {
-    int epoll_fd, bell_fd;        /* -1 until somebody listens */
-    int timer_fd, pause_fd;       /* curl's, and until the next request */
-    struct hf__etcd_watch *first; /* under the store's mutex */
-    bool changed;                 /* there is one the stream does not carry; likewise */
+    /* Under the store's mutex. */
+    struct hf__table watches; /* by ticket */
+    struct hf__table ids;     /* the same, by the number the server knows them by */
+    int64_t last_id;
+    struct hf__etcd_bytes out; /* messages that the server has not got yet */
+    bool urgent;               /* a new watch is among them */
+    bool doubted;              /* something was missed: dial again */
+    size_t asked, confirmed;   /* watches of the present request */
+
+    /* The keeper's thread only. */
+    int epoll_fd, bell_fd;  /* -1 until somebody listens */
+    int timer_fd, pause_fd; /* curl's, and ours */
     CURLM *multi;
     CURL *curl;
     struct curl_slist *headers;
-    char *body;
-    char *text; /* what has come of the present message */
-    size_t text_len, text_size;
+    struct hf__etcd_bytes in; /* what has come of the present message */
+    bool rests;               /* the request waits for more to send */
     unsigned failures;
     size_t endpoint;
-    size_t carried; /* watches in the present request */
-    int64_t dialed_ns;
-    int64_t retry_ns; /* when to dial again; INT64_MAX: no need */
+    size_t open;        /* watches that were not confirmed when we last looked */
+    int64_t retry_ns;   /* when to dial again; INT64_MAX: no need */
+    int64_t confirm_ns; /* until when the server must have confirmed a watch; likewise */
     hf__wake_sink *sink;
     void *sink_ctx;
 };
@@ -97,9 +103,10 @@ struct hf__etcd {
     size_t sweep_at;       /* see bids.c */
     CURL *idle[HF__ETCD_IDLE];
     size_t idle_count;
-    CURLM *multi;    /* of batches; NULL while one runs */
-    size_t endpoint; /* the one that answered last */
-    char *token;     /* NULL: none yet */
+    CURLM *multi;                       /* of batches; NULL while one runs */
+    struct hf__etcd_partings *partings; /* see batch.c */
+    size_t endpoint;                    /* the one that answered last */
+    char *token;                        /* NULL: none yet */
     struct hf__etcd_alive {
         int64_t lease, until_ns;
     } alive[HF__ETCD_ALIVE]; /* see inspect.c */
@@ -186,7 +193,7 @@ json_t *hf__etcd_details_json(const struct hf__etcd *e, const struct hf__bid *bi
 bool hf__etcd_details_read(const json_t *kv, struct hf__etcd_details *ret);
 void hf__etcd_details_clear(struct hf__etcd_details *d);
 
-/* http.c --------------------------------------------------------------------------------------- */
+/* http.c, flight.c, outcome.c, batch.c --------------------------------------------------------------------------------------- */
 struct hf__etcd_request {
     const char *path; /* "kv/txn" */
     json_t *body;     /* stolen */
@@ -210,6 +217,9 @@ struct hf__etcd_many {
     int code;
 };
 void hf__etcd_call_many(struct hf__etcd *e, struct hf__etcd_many *all, size_t count, hf_error *err);
+/* Sends it, and does not wait for the answer: for what need not be known. */
+void hf__etcd_send_off(struct hf__etcd *e, struct hf__etcd_request q);
+void hf__etcd_partings_clear(struct hf__etcd *e);
 /* What every connection is set to. `curl` gets the address of `path` on this server. */
 int hf__etcd_prepare(struct hf__etcd *e, CURL *curl, size_t endpoint, const char *path);
 struct curl_slist *hf__etcd_headers(struct hf__etcd *e);
@@ -247,6 +257,9 @@ bool hf__etcd_bid_get(struct hf__etcd *e, const struct hf__ticket *ticket,
 void hf__etcd_bid_learn(struct hf__etcd *e, const struct hf__etcd_bid *copy);
 /* It is over. Remembered for so long, so that a late attempt finds it; 0: none is on the way. */
 void hf__etcd_bid_retire(struct hf__etcd *e, const struct hf__bid *bid, int64_t remember_ms);
+/* Whose key below inside/ or broken/ this is. False: nobody's here. */
+bool hf__etcd_bid_of_mark(struct hf__etcd *e, const struct hf__etcd_key *key,
+                          struct hf__ticket *ret_ticket);
 void hf__etcd_bids_clear(struct hf__etcd *e);
 
 /* attempt.c, end.c, renew.c, inspect.c, diagnose.c: the operations of store.h.
@@ -285,14 +298,26 @@ int hf__etcd_find(struct hf__etcd *e, struct hf__etcd_name name, const struct hf
 /* The ticket under which a stranger's place is shown. */
 void hf__etcd_stranger(int64_t lease, uint64_t joined, struct hf__ticket *ret_ticket);
 
-/* watch.c -------------------------------------------------------------------------------------- */
+/* stream.c: the one request for all wake-ups. -------------------------------------------------- */
 int hf__etcd_wake_fd(struct hf__store *store);
 void hf__etcd_wake(struct hf__store *store, hf__wake_sink *sink, void *ctx);
+void hf__etcd_stream_clear(struct hf__etcd *e);
+/* False: out of memory. */
+bool hf__etcd_bytes_add(struct hf__etcd_bytes *b, const char *from, size_t len);
+
+/* watch.c: what is watched, and for whom. ------------------------------------------------------ */
 /* Calls `ticket` when `key` is deleted at or after this revision; one key a ticket. */
 void hf__etcd_watch(struct hf__etcd *e, const struct hf__ticket *ticket,
                     const struct hf__etcd_key *key, uint64_t from);
-bool hf__etcd_was_told(struct hf__etcd *e, const struct hf__ticket *ticket);
 void hf__etcd_unwatch(struct hf__etcd *e, const struct hf__ticket *ticket);
-void hf__etcd_stream_clear(struct hf__etcd *e);
+/* Whether it was called since. */
+bool hf__etcd_was_told(struct hf__etcd *e, const struct hf__ticket *ticket);
+/* What it watches for has happened, by another account. If no call has come, none may come. */
+void hf__etcd_missed(struct hf__etcd *e, const struct hf__ticket *ticket);
+/* For the stream: all that is watched becomes what there is to send. */
+void hf__etcd_watches_renew(struct hf__etcd *e);
+/* For the stream: one message of the server. */
+void hf__etcd_watches_hear(struct hf__etcd *e, const json_t *message);
+void hf__etcd_watches_clear(struct hf__etcd *e);
 
 #endif

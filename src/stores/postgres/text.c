@@ -26,6 +26,18 @@ static size_t character(const unsigned char *at)
     return len;
 }
 
+bool hf__pg_is_text(const char *bytes, size_t len)
+{
+    for (size_t i = 0, n; i < len; i += n) {
+        unsigned char at[5] = {0}; /* a character that is cut off ends in NUL */
+        memcpy(at, bytes + i, len - i < 4 ? len - i : 4);
+        n = character(at);
+        if (n == 0 || at[0] == '\0')
+            return false;
+    }
+    return true;
+}
+
 /* How one character is written: itself, or an escape. */
 static size_t escape(const unsigned char *at, size_t len, char out[5])
 {

@@ -12,6 +12,9 @@ struct hf__pg_who {
 /* A backslash is doubled and a byte that is not UTF-8 written as \ooo; what is too long is cut. */
 void hf__pg_who_init(struct hf__pg_who *who, const struct hf__who *from);
 
+/* Whether these bytes are UTF-8 without a NUL. */
+bool hf__pg_is_text(const char *bytes, size_t len);
+
 /* And back, in place. Gives back `text`. */
 char *hf__pg_plain(char *text);
 

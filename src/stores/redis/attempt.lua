@@ -1,8 +1,8 @@
 -- attempt: somebody bids.
 -- KEYS  key book
--- ARGV  ticket span lease terms        terms: claimed ticket ttl delay retire mode limit queue yield\0who
+-- ARGV  ticket span terms        terms: letter ttl delay retire mode limit queue yield\0who
 local ttl, delay, retire, mode, limit, queue, yield, who =
-    string.match(ARGV[4], '^%u %x+ (%d+) (%d+) (%d+) (%u) (%d+) (%d) (%d+:%d+)%z(.*)$')
+    string.match(ARGV[3], '^%a(%d+) (%d+) (%d+) (%u) (%d+) (%d) (%d+:%d+)%z(.*)$')
 local lock = open(KEYS[1], KEYS[2])
 if find(lock, ARGV[1]) then
     redis.call('DEL', 'holdfast.n' .. lock.tail) -- only new bids need memory; see release.lua
@@ -18,15 +18,14 @@ if is_new then
     end
     e = {ticket = ARGV[1], place = 'W', mode = mode, claimed = false, since = now, till = 0, gen = 0,
          ttl = tonumber(ttl), delay = tonumber(delay), retire = tonumber(retire),
-         limit = tonumber(limit), span = 0}
+         limit = tonumber(limit), span = 0, who = who}
 elseif e.place == 'W' or e.place == 'I' then
-    note(lock, '@' .. e.ticket, who)
+    e.who = who
     give(lock, e, lease_of(e))
 end
 
 local nobody_waits = let_in(lock, ARGV[1])
 if is_new and nobody_waits and fits(lock, e) then
-    note(lock, '@' .. e.ticket, who)
     enter(lock, e, true)
     lock.streak, is_new = 0, false
 end
@@ -46,7 +45,6 @@ end
 if is_new then
     lock.seq = lock.seq + 1
     redis.call('ZADD', set_of(lock, 'q'), lock.seq, e.ticket)
-    note(lock, '@' .. e.ticket, who)
     give(lock, e, own_lease(e.ttl))
     lock.yield = yield ~= '0:0' and yield or lock.yield
 end

@@ -3,40 +3,27 @@
 -- Gives the time and, for each, what the key says, what it must say, its PTTL, and for each ticket the
 -- ticket, its line and who bid: holders first, then the queue in its order.
 local function look(key, book)
-    local tail = string.sub(book, 11)
-    local value, text = redis.pcall('GET', key), redis.call('GET', book) or ''
+    local lock, value = open(key, book), redis.pcall('GET', key)
     if type(value) == 'table' then
         value = '(' .. redis.call('TYPE', key).ok .. ')'
     end
-    local found = {value, false, redis.call('PTTL', key)}
-    local function add(ticket, line, who)
-        found[#found + 1], found[#found + 2], found[#found + 3] = ticket, line, who
+    local found = {value, lock.noted, redis.call('PTTL', key)}
+    local function add(e)
+        found[#found + 1], found[#found + 2], found[#found + 3] = e.ticket, line_of(e), e.who
     end
 
-    local letter = string.sub(text, 1, 1)
-    if letter == 'H' or letter == 'd' then
-        local gen, since, till, claimed, ticket, terms, who =
-            string.match(text, '^.(%d+) (%d+) (%d+) (%u) (%x+) (%d+ %d+ %d+)[^%z]*%z(.*)$')
-        found[2] = ticket
-        add(ticket, string.format('IX%s %s %s %s %s', claimed, since, till, gen, terms), who)
-    elseif letter == 'b' then
-        found[2] = string.match(text, '^b%d+ %d+ %d+ (%S+)')
-        local notes, lines = redis.call('HGETALL', 'holdfast.t' .. tail), {}
-        for i = 1, #notes, 2 do
-            lines[notes[i]] = notes[i + 1]
+    if lock.holder then
+        add(lock.holder)
+    end
+    local notes = lock.busy and redis.call('HGETALL', set_of(lock, 't')) or {}
+    for i = 1, #notes, 2 do
+        lock.entries[notes[i]] = parse(notes[i], notes[i + 1])
+        if lock.entries[notes[i]].place ~= 'W' then
+            add(lock.entries[notes[i]])
         end
-        local queue, waits = redis.call('ZRANGE', 'holdfast.q' .. tail, 0, -1), {}
-        for _, ticket in ipairs(queue) do
-            waits[ticket] = true
-        end
-        for ticket, line in pairs(lines) do
-            if #ticket == 32 and not waits[ticket] then
-                add(ticket, line, lines['@' .. ticket] or '')
-            end
-        end
-        for _, ticket in ipairs(queue) do
-            add(ticket, lines[ticket] or '', lines['@' .. ticket] or '')
-        end
+    end
+    for _, ticket in ipairs(lock.busy and redis.call('ZRANGE', set_of(lock, 'q'), 0, -1) or {}) do
+        add(find(lock, ticket))
     end
     return found
 end

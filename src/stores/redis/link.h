@@ -58,6 +58,7 @@ struct hf__redis_conn {
     struct hf__redis_facts facts;
     int64_t idle_since_ns;
     int64_t redirect; /* CLIENT TRACKING tells this client id; 0: not on */
+    unsigned epoch;   /* of the pool, when it was dialled */
     bool broken;      /* of no more use */
     bool demoted;     /* because the server is a replica now */
 };
@@ -73,7 +74,11 @@ void hf__redis_begin(struct hf__redis_conn *c, size_t argc);
 void hf__redis_add(struct hf__redis_conn *c, const void *bytes, size_t len);
 void hf__redis_add_raw(struct hf__redis_conn *c, const void *bytes, size_t len); /* as it is */
 void hf__redis_add_text(struct hf__redis_conn *c, const char *text);
-void hf__redis_add_number(struct hf__redis_conn *c, int64_t number);
+void hf__redis_add_number(struct hf__redis_conn *c, uint64_t number);
+
+/* Writes the digits of a number; the place behind them. */
+#define HF__REDIS_DIGITS 20
+char *hf__redis_put_number(char *at, uint64_t number);
 
 /* A command of plain words, ended by NULL. */
 void hf__redis_command(struct hf__redis_conn *c, const char *word, ...);

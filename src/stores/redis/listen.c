@@ -46,6 +46,7 @@ void hf__redis_listener_clear(struct hf__redis *s)
     struct hf__redis_listener *l = &s->listener;
 
     hf__redis_hang_up(l->conn);
+    hf__redis_hang_up(s->sentinels.scout);
     if (l->epoll_fd >= 0)
         close(l->epoll_fd);
     if (l->kick_fd >= 0)
@@ -124,6 +125,7 @@ static void connect_again(struct hf__redis *s, int64_t deadline_ns)
     l->conn = c;
     l->id = id;
     l->missed = true; /* what was published meanwhile */
+    l->kicked = true;
     eventfd_write(l->kick_fd, 1);
 }
 
@@ -134,20 +136,24 @@ int hf__redis_wake_fd(struct hf__store *store)
     const struct hf_env *env = s->base.host->env;
     struct epoll_event event = {.events = EPOLLIN};
 
-    if (s->set.poll)
+    int64_t deadline_ns = hf__now_ns(env) + s->base.host->op_timeout_ms * HF__NS_PER_MS;
+    bool works = false;
+
+    if (s->set.poll && s->sentinels.count == 0)
         return -1;
     pthread_mutex_lock(&l->mutex);
     l->kick_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     l->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-    if (l->kick_fd >= 0 && l->epoll_fd >= 0 &&
-        epoll_ctl(l->epoll_fd, EPOLL_CTL_ADD, l->kick_fd, &event) == 0) {
-        connect_again(s, hf__now_ns(env) + s->base.host->op_timeout_ms * HF__NS_PER_MS);
+    works = l->kick_fd >= 0 && l->epoll_fd >= 0 &&
+            epoll_ctl(l->epoll_fd, EPOLL_CTL_ADD, l->kick_fd, &event) == 0;
+    if (works && !s->set.poll) {
+        connect_again(s, deadline_ns);
         l->missed = false; /* nobody could have been called before */
         l->wanted = true;
     }
-    int fd = l->wanted ? l->epoll_fd : -1;
     pthread_mutex_unlock(&l->mutex);
-    return fd;
+    hf__redis_scout(s, deadline_ns);
+    return works ? l->epoll_fd : -1;
 }
 
 const char *hf__redis_listen_again(struct hf__redis *s, int64_t deadline_ns)
@@ -155,6 +161,7 @@ const char *hf__redis_listen_again(struct hf__redis *s, int64_t deadline_ns)
     struct hf__redis_listener *l = &s->listener;
     int64_t now_ns = hf__now_ns(s->base.host->env);
 
+    hf__redis_scout(s, deadline_ns);
     if (!l->wanted)
         return NULL;
     pthread_mutex_lock(&l->mutex);
@@ -232,8 +239,10 @@ static void hear_change(const struct ear *ear, const redisReply *keys)
     }
 }
 
-static void hear(const struct ear *ear, const redisReply *reply)
+static void hear(void *ctx, const redisReply *reply)
 {
+    const struct ear *ear = ctx;
+
     if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 3 ||
         reply->element[1]->type != REDIS_REPLY_STRING || reply->element[0]->str == NULL ||
         strcmp(reply->element[0]->str, "message") != 0)
@@ -244,14 +253,15 @@ static void hear(const struct ear *ear, const redisReply *reply)
         hear_call(ear, reply->element[2]);
 }
 
-/* False: the connection is lost. */
-static bool read_messages(const struct ear *ear, struct hf__redis_conn *c)
+bool hf__redis_read_messages(struct hf__redis *s, struct hf__redis_conn *c, hf__redis_hear *heard,
+                             void *ctx)
 {
     char buf[4096];
-    size_t count = 1;
+    size_t count = sizeof buf;
     void *reply = NULL;
 
-    while (count > 0) {
+    /* Less than it could be was all there is; but not of TLS, which gives one record at a time. */
+    while (count == sizeof buf || (count > 0 && s->set.tls != NULL)) {
         if (hf__stream_poll(&c->stream, buf, sizeof buf, &count, NULL) != 0 ||
             redisReaderFeed(c->reader, buf, count) != REDIS_OK)
             return false;
@@ -259,7 +269,7 @@ static bool read_messages(const struct ear *ear, struct hf__redis_conn *c)
             if (redisReaderGetReply(c->reader, &reply) != REDIS_OK)
                 return false;
             if (reply != NULL)
-                hear(ear, reply);
+                heard(ctx, reply);
             freeReplyObject(reply);
         } while (reply != NULL);
     }
@@ -273,13 +283,15 @@ void hf__redis_wake(struct hf__store *store, hf__wake_sink *sink, void *ctx)
     eventfd_t kicks;
 
     pthread_mutex_lock(&l->mutex);
-    eventfd_read(l->kick_fd, &kicks);
+    if (l->kicked)
+        eventfd_read(l->kick_fd, &kicks);
     struct hf__redis_conn *c = l->conn;
     bool missed = l->missed;
-    l->missed = false;
+    l->missed = l->kicked = false;
     pthread_mutex_unlock(&l->mutex);
 
-    if (c != NULL && !read_messages(&ear, c)) {
+    bool switched = hf__redis_hear_switch(ear.s);
+    if (c != NULL && (switched || !hf__redis_read_messages(ear.s, c, hear, &ear))) {
         pthread_mutex_lock(&l->mutex);
         l->conn = NULL;
         l->id = 0;
@@ -287,6 +299,6 @@ void hf__redis_wake(struct hf__store *store, hf__wake_sink *sink, void *ctx)
         hf__redis_hang_up(c);
         missed = true;
     }
-    if (missed)
+    if (missed || switched)
         sink(ctx, NULL, 0);
 }

@@ -1,12 +1,14 @@
 -- What is kept of a lock. `X` stands for {key}, see names.c:
 --
 --   key               the record everybody sees: a ticket, or a marker while readers are inside
---   holdfast.b:X      the book, a string whose first letter says what it is:
---                       h gen ...                             free
---                       H gen since till terms                held by one, exclusively; see terms_of
---                       d gen since till terms                likewise, with a lock-delay
---                       b gen time due key seq streak gap yield      busy: the rest is in the sets
---   holdfast.t:X      busy: for each ticket its line, and who bid under @ticket
+--   holdfast.b:X      the book: the last generation given, in 16 digits; a letter; and by that
+--                       h                                     free
+--                       H line\0who ticket                    held by one, exclusively, and no more to say
+--                       d line\0who ticket                    likewise, with a lock-delay
+--                       b time due seq streak gap yield key   busy: the rest is in the sets. If somebody is
+--                                                             inside exclusively: key is its ticket, and
+--                                                             " line\0who" follows
+--   holdfast.t:X      busy: for each other ticket its "line\0who"
 --   holdfast.q:X      who waits, by the order of joining
 --   holdfast.w:X      who waits, by when a sign of life is due
 --   holdfast.i:X      shared holders, by the end of their lease or linger
@@ -14,14 +16,16 @@
 --   holdfast.e:X      those of them with a lock-delay, by its end
 --   holdfast.r:X      tickets that are retired, by when they are forgotten
 --
--- Of a busy book: gen is the last generation given, time when a span was last given, due the moment
--- before which nothing in the sets is over (0: they are empty), key what the key must say (0: nothing),
--- seq the number of who joined last; for the others see may_enter in rules.lua.
+-- Of a busy book: time is when a span was last given, due the moment before which nothing in the sets is
+-- over (0: they are empty), key what the key must say (0: nothing), seq the number of who joined last; for
+-- the others see may_enter in rules.lua.
 --
 -- The key is the truth, the rest are notes: holders that the key does not vouch for are no holders.
 --
 -- A line is: place mode claimed, since, till, generation, ttl, delay, retire [, limit, span].
--- Places: W waiting, I inside, L lingering, R retired; modes X and S; claimed Y or N.
+-- Places: W waiting, I inside, L lingering, R retired; modes X and S; claimed Y or N. attempt_quick writes the
+-- terms of the bid instead ("ttl delay retire ..."): then since is the generation's millisecond, and the rest
+-- as in `enter` of rules.lua.
 local NEVER = 9007199254740991
 local QUEUE_MAX, RETIRED_MAX = 10000, 10000
 
@@ -33,22 +37,26 @@ local function provisional_lease(ttl)
     return ttl == 0 and 5000 or math.min(ttl, own_lease(ttl))
 end
 
-local function parse(ticket, line)
-    local place, mode, claimed, since, till, gen, ttl, delay, retire, limit, span =
-        string.match(line, '^(%u)(%u)(%u) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) ?(%d*) ?(%d*)$')
+local function parse(ticket, text)
+    local place, mode, claimed, since, till, gen, ttl, delay, retire, limit, span, who =
+        string.match(text, '^(%u)(%u)(%u) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) ?(%d*) ?(%d*)%z(.*)$')
     return {ticket = ticket, place = place, mode = mode, claimed = claimed == 'Y',
             since = tonumber(since), till = tonumber(till), gen = tonumber(gen), ttl = tonumber(ttl),
             delay = tonumber(delay), retire = tonumber(retire), limit = tonumber(limit) or 0,
-            span = tonumber(span) or 0}
+            span = tonumber(span) or 0, who = who}
 end
 
-local function format(e)
+local function line_of(e)
     local line = string.format('%s%s%s %d %d %d %d %d %d', e.place, e.mode, e.claimed and 'Y' or 'N',
                                e.since, e.till, e.gen, e.ttl, e.delay, e.retire)
     if e.place == 'L' or e.place == 'R' then
         return string.format('%s %d %d', line, e.limit, e.span)
     end
     return e.limit > 0 and string.format('%s %d', line, e.limit) or line
+end
+
+local function format(e)
+    return line_of(e) .. '\0' .. (e.place == 'R' and '' or e.who)
 end
 
 -- The span that was last given: `till` is not further away than this, or the clock went back.
@@ -67,30 +75,30 @@ local function set_of(lock, kind)
     return 'holdfast.' .. kind .. lock.tail
 end
 
--- What a book of one exclusive holder says after its times: "claimed ticket ttl delay retire\0who". More
--- before the NUL does no harm: the quick way puts the terms there as they were bid.
-local function terms_of(e, who)
-    return string.format('%s %s %d %d %d', e.claimed and 'Y' or 'N', e.ticket, e.ttl, e.delay,
-                         e.retire) .. '\0' .. who
+local function read_quiet(lock, text, from)
+    local ticket, rest = string.sub(text, -32), string.sub(text, from, -33)
+    local ttl, delay, retire, who = string.match(rest, '^(%d+) (%d+) (%d+)[^%z]*%z(.*)$')
+    if ttl then
+        local e = {ticket = ticket, place = 'I', mode = 'X', claimed = ttl ~= '0', gen = lock.gen,
+                   since = math.floor(lock.gen / 1000), ttl = tonumber(ttl), delay = tonumber(delay),
+                   retire = tonumber(retire), limit = 0, span = 0, who = who}
+        e.till = e.since + lease_of(e)
+        lock.holder = e
+    else
+        lock.holder = parse(ticket, rest)
+    end
+    lock.noted = ticket
+    lock.time = lock.holder.till == NEVER and lock.holder.since or lock.holder.till - lease_of(lock.holder)
 end
 
-local function read_quiet(lock, book)
-    local gen, since, till, claimed, ticket, ttl, delay, retire, who =
-        string.match(book, '^.(%d+) (%d+) (%d+) (%u) (%x+) (%d+) (%d+) (%d+)[^%z]*%z(.*)$')
-    local e = parse(ticket, string.format('IX%s %s %s %s %s %s %s', claimed, since, till, gen, ttl, delay,
-                                          retire))
-    lock.holder, lock.noted, lock.alone, lock.who = e, ticket, ticket, who
-    lock.entries[ticket] = e
-    lock.time = e.till == NEVER and e.since or e.till - lease_of(e)
-end
-
-local function read_busy(lock, book)
-    local time, due, noted, seq, streak, gap, yield =
-        string.match(book, '^b%d+ (%d+) (%d+) (%S+) (%d+) (%d+) (%d+) (%S+)$')
+local function read_busy(lock, text)
+    local time, due, seq, streak, gap, yield, noted, line =
+        string.match(text, '^%d+b(%d+) (%d+) (%d+) (%d+) (%d+) (%S+) ([^ ]+) ?(.*)$')
     lock.time, lock.seq, lock.streak, lock.gap = tonumber(time), tonumber(seq), tonumber(streak),
         tonumber(gap)
     lock.due = due ~= '0' and tonumber(due) or nil
     lock.noted = noted ~= '0' and noted
+    lock.holder = line ~= '' and parse(noted, line) or nil
     lock.yield = yield
     lock.busy = true
 end
@@ -98,13 +106,16 @@ end
 local function open(key, book)
     local lock = {key = key, book = book, tail = string.sub(book, 11), gen = 0, time = 0, seq = 0,
                   streak = 0, gap = 0, yield = '0:0', noted = false, entries = {}, fields = {}, crowd = 0}
-    local text = redis.call('GET', book)
-    local letter = text and string.sub(text, 1, 1)
-    lock.gen = text and tonumber(string.match(text, '^%a(%d+)')) or 0
+    local text = redis.call('GET', book) or ''
+    local gen, letter, from = string.match(text, '^(%d+)(%a)()')
+    lock.gen = tonumber(gen) or 0
     if letter == 'H' or letter == 'd' then
-        read_quiet(lock, text)
+        read_quiet(lock, text, from)
     elseif letter == 'b' then
         read_busy(lock, text)
+    end
+    if lock.holder then
+        lock.entries[lock.holder.ticket] = lock.holder
     end
     return lock
 end
@@ -129,20 +140,12 @@ local function erase(lock, field)
     note(lock, field, false)
 end
 
-local function who_of(lock, e)
-    if lock.fields['@' .. e.ticket] then
-        return lock.fields['@' .. e.ticket]
-    elseif lock.alone == e.ticket then
-        return lock.who
-    end
-    return lock.busy and redis.call('HGET', set_of(lock, 't'), '@' .. e.ticket) or '-'
-end
-
 -- Out of the sets its place keeps it in.
 local function lift(lock, e)
     if e.place == 'W' then
         redis.call('ZREM', set_of(lock, 'q'), e.ticket)
         redis.call('ZREM', set_of(lock, 'w'), e.ticket)
+        erase(lock, e.ticket)
     elseif e.place == 'R' then
         redis.call('ZREM', set_of(lock, 'r'), e.ticket)
     elseif e.mode == 'X' then
@@ -165,20 +168,19 @@ local function lay(lock, e)
     if e.place == 'gone' then
         lock.entries[e.ticket] = false
         erase(lock, e.ticket)
-        erase(lock, '@' .. e.ticket)
         return
     end
     lock.entries[e.ticket] = e
+    if (e.place == 'I' or e.place == 'L') and e.mode == 'X' then
+        lock.holder = e
+        lock.moved, lock.touched = true, true
+        return
+    end
     note(lock, e.ticket, format(e))
     if e.place == 'R' then
         redis.call('ZADD', set_of(lock, 'r'), e.till, e.ticket)
-        erase(lock, '@' .. e.ticket)
     elseif e.place == 'W' then
         redis.call('ZADD', set_of(lock, 'w'), e.till, e.ticket)
-    elseif e.mode == 'X' then
-        lock.holder = e
-        lock.moved = true
-        return
     else
         lock.crowd = lock.crowd + redis.call('ZADD', set_of(lock, 'i'), e.till, e.ticket)
         lock.moved = true
@@ -244,15 +246,14 @@ local function write_tickets(lock)
 end
 
 local function book_of(lock)
-    local e = lock.holder
+    local e, gen = lock.holder, string.format('%016d', lock.gen)
     if lock.due or lock.gap > 0 or (e and e.place ~= 'I') then
-        return string.format('b%016d %d %d %s %d %d %d %s', lock.gen, now, lock.due or 0,
-                             lock.noted or '0', lock.seq, lock.streak, lock.gap, lock.yield), true
+        return string.format('%sb%d %d %d %d %d %s %s', gen, now, lock.due or 0, lock.seq, lock.streak,
+                             lock.gap, lock.yield, lock.noted or '0') .. (e and ' ' .. format(e) or ''), true
     elseif e then
-        return string.format('%s%016d %d %d ', e.delay > 0 and 'd' or 'H', e.gen, e.since, e.till) ..
-                   terms_of(e, who_of(lock, e)), false
+        return gen .. (e.delay > 0 and 'd' or 'H') .. format(e) .. e.ticket, false
     end
-    return string.format('h%016d', lock.gen), false
+    return gen .. 'h', false
 end
 
 -- Writes what has changed, and passes the answer on.
@@ -265,10 +266,6 @@ local function close(lock, answer)
     end
     local book, busy = book_of(lock)
     if busy then
-        if lock.holder and lock.holder.ticket == lock.alone then -- it was in the book only
-            lock.fields[lock.alone] = format(lock.holder)
-            lock.fields['@' .. lock.alone] = who_of(lock, lock.holder)
-        end
         write_tickets(lock)
     elseif lock.busy then
         redis.call('DEL', set_of(lock, 't'))

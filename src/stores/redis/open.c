@@ -145,6 +145,7 @@ int hf__redis_open(const struct hf__url *url, const struct hf__host *host,
     if (r == 0)
         r = read_settings(url, s, err);
     if (r == 0) {
+        s->base.calls_holders = s->sentinels.count > 0;
         if (s->set.poll)
             s->base.capabilities &= ~(uint32_t)HF_CAN_PUSH;
         describe_self(s);

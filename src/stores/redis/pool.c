@@ -46,6 +46,8 @@ void hf__redis_pool_flush(struct hf__redis *s)
 {
     pthread_mutex_lock(&s->pool.mutex);
     struct hf__redis_conn *old = s->pool.idle;
+    s->pool.epoch++;
+    s->pool.failures = 0; /* what comes next may be dialled at once */
     s->pool.idle = NULL;
     s->pool.idle_count = 0;
     pthread_mutex_unlock(&s->pool.mutex);
@@ -205,7 +207,7 @@ void hf__redis_give(struct hf__redis *s, struct hf__redis_conn *c)
         s->sentinels.demoted = true;
         hf__redis_pool_flush(s);
     }
-    if (c->broken) {
+    if (c->broken || c->epoch != s->pool.epoch) {
         hf__redis_hang_up(c); /* before anything else is sent for the same ticket */
         c = NULL;
     } else {

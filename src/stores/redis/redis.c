@@ -9,8 +9,6 @@
  * The key is the plain record that other clients use as well, SET key ticket NX PX; the book and
  * its sets beside it are notes (notes.lua says what they hold). A request is never repeated
  * silently: if its reply is lost the connection is closed, and the core asks again by ticket. */
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,50 +28,74 @@ static struct hf__redis *redis_of(struct hf__store *store)
     return (struct hf__redis *)store;
 }
 
-/* The terms of a bid, "claimed ticket ttl delay retire mode limit queue yield", and behind a NUL
- * who bids, "channel\0pid\0host\0user\0program\0note"; the channel is '-' if nobody listens. */
+static char *put_field(char *at, int64_t number, char behind)
+{
+    at = hf__redis_put_number(at, (uint64_t)number);
+    *at++ = behind;
+    return at;
+}
+
+static char *put_bytes(char *at, const char *bytes, size_t len)
+{
+    memcpy(at, bytes, len);
+    return at + len;
+}
+
+/* The terms of a bid, "letter ttl delay retire mode limit queue yield", and behind a NUL who bids,
+ * "channel\0pid\0host\0user\0program\0note"; the channel is '-' if nobody listens. */
 static void add_terms(struct hf__redis *s, struct hf__redis_conn *c, const struct hf__bid *bid,
                       const char *channel)
 {
-    char terms[HF__REDIS_WHO_MAX + 256], ticket[HF_TICKET_SIZE];
-    size_t note_len = strnlen(bid->who->note, HF_NOTE_MAX);
+    char terms[HF__REDIS_WHO_MAX + 256], *at = terms;
 
-    hf__ticket_format(&bid->ticket, ticket);
-    size_t at = (size_t)snprintf(
-        terms, sizeof terms,
-        "%c %s %" PRId64 " %" PRId64 " %" PRId64 " %c %u %d %" PRId64 ":%" PRId64 "%c%s%c",
-        bid->ttl_ms > 0 ? 'Y' : 'N', ticket, bid->ttl_ms, bid->lock_delay_ms, bid->retire_ms,
-        bid->mode == HF_SHARED ? 'S' : 'X', bid->limit, bid->queue, s->set.yield,
-        s->set.yield > 0 ? s->set.yield_for_ms : 0, 0, channel != NULL ? channel : "-", 0);
-    memcpy(terms + at, s->self, s->self_len);
-    memcpy(terms + at + s->self_len, bid->who->note, note_len);
-    hf__redis_add(c, terms, at + s->self_len + note_len);
+    *at++ = bid->lock_delay_ms > 0 ? 'd' : 'H';
+    at = put_field(at, bid->ttl_ms, ' ');
+    at = put_field(at, bid->lock_delay_ms, ' ');
+    at = put_field(at, bid->retire_ms, ' ');
+    at = put_bytes(at, bid->mode == HF_SHARED ? "S " : "X ", 2);
+    at = put_field(at, bid->limit, ' ');
+    at = put_field(at, bid->queue, ' ');
+    at = put_field(at, s->set.yield, ':');
+    at = put_field(at, s->set.yield > 0 ? s->set.yield_for_ms : 0, '\0');
+    at = channel != NULL ? put_bytes(at, channel, HF__REDIS_CHANNEL) : put_bytes(at, "-", 2);
+    at = put_bytes(at, s->self, s->self_len);
+    at = put_bytes(at, bid->who->note, strnlen(bid->who->note, HF_NOTE_MAX));
+    hf__redis_add(c, terms, (size_t)(at - terms));
 }
 
-/* Only an exclusive bid can be quick, and only where PEXPIRETIME is known. */
-static void add_bid(struct hf__redis *s, struct hf__redis_conn *c, struct operation *op,
+/* Only an exclusive bid can be quick. */
+static void add_bid(struct hf__redis *s, struct hf__redis_conn *c, const struct operation *op,
                     const char *channel)
 {
     const struct hf__bid *bid = op->bid;
-    bool quick = bid->mode == HF_EXCLUSIVE && c->facts.major >= 7;
     int64_t lease_ms = bid->ttl_ms > 0 ? bid->ttl_ms : hf__provisional_lease_ms(0);
     int64_t delay_ms = bid->ttl_ms > 0 ? bid->lock_delay_ms : 0;
 
-    op->script = quick ? HF__REDIS_ATTEMPT_QUICK : HF__REDIS_ATTEMPT;
-    hf__redis_script(c, op->script, 2, 4);
+    hf__redis_script(c, op->script, 2, 3);
     hf__redis_add_names(c, &op->names);
     hf__redis_add_ticket(c, &bid->ticket);
-    hf__redis_add_number(c, lease_ms + delay_ms);
-    hf__redis_add_number(c, lease_ms);
+    if (bid->mode == HF_EXCLUSIVE)
+        hf__redis_add_number(c, (uint64_t)(lease_ms + delay_ms));
+    else
+        hf__redis_add(c, "", 0);
     add_terms(s, c, bid, channel);
 }
 
 /* The quick way answers with the generation only: the rest is as it was bid. */
-static void grant_quickly(const struct hf__bid *bid, int64_t generation, struct hf__answer *a)
+static bool is_quick(const redisReply *reply)
 {
+    return reply->type == REDIS_REPLY_STRING && reply->str[0] >= '0' && reply->str[0] <= '9';
+}
+
+static void grant_quickly(const struct hf__bid *bid, const char *digits, struct hf__answer *a)
+{
+    uint64_t generation = 0;
+
+    while (*digits >= '0' && *digits <= '9')
+        generation = 10 * generation + (uint64_t)(*digits++ - '0');
     *a =
         (struct hf__answer){.verdict = HF__GRANTED,
-                            .generation = (uint64_t)generation,
+                            .generation = generation,
                             .lease_ms = bid->ttl_ms > 0 ? bid->ttl_ms : hf__provisional_lease_ms(0),
                             .claimed = bid->ttl_ms > 0,
                             .sent_ns = a->sent_ns};
@@ -84,7 +106,7 @@ static void add_change(struct hf__redis_conn *c, const struct operation *op)
     hf__redis_script(c, op->script, 2, 2);
     hf__redis_add_names(c, &op->names);
     hf__redis_add_ticket(c, &op->bid->ticket);
-    hf__redis_add_number(c, op->number);
+    hf__redis_add_number(c, (uint64_t)op->number);
 }
 
 static int run(struct hf__redis_conn *c, const struct operation *op, int64_t deadline_ns,
@@ -93,8 +115,8 @@ static int run(struct hf__redis_conn *c, const struct operation *op, int64_t dea
     redisReply *reply = NULL;
     int r = hf__redis_run(c, op->script, deadline_ns, &reply, err);
 
-    if (r == 0 && reply->type == REDIS_REPLY_INTEGER)
-        grant_quickly(op->bid, reply->integer, ret_answer);
+    if (r == 0 && is_quick(reply))
+        grant_quickly(op->bid, reply->str, ret_answer);
     else if (r == 0)
         r = hf__redis_answer(reply, ret_answer, ret_foreign, err);
     freeReplyObject(reply);
@@ -251,7 +273,7 @@ static int add_renewals(struct hf__redis *s, struct hf__redis_conn *c,
     }
     for (size_t i = 0; i < count; i++) {
         hf__redis_add_ticket(c, &items[i].ticket);
-        hf__redis_add_number(c, (int64_t)items[i].generation);
+        hf__redis_add_number(c, items[i].generation);
     }
     return 0;
 }
@@ -274,8 +296,9 @@ static int renew_once(struct hf__store *store, struct hf__renewal *items, size_t
     struct hf__redis *s = redis_of(store);
     struct hf__redis_conn *c = NULL;
     redisReply *reply = NULL;
-    int r = hf__redis_take(s, deadline_ns, &c, err);
 
+    hf__redis_scout(s, deadline_ns);
+    int r = hf__redis_take(s, deadline_ns, &c, err);
     if (r != 0)
         return r;
     r = add_renewals(s, c, items, count, err);

@@ -9,6 +9,7 @@
  *   wire.c, login.c, settings.c    what all stores on Redis share (link.h)
  *   listen.c    the one connection on which wake-ups come
  *   watch.c     being told when a stranger lets go
+ *   sentinel.c, scout.c, replicas.c    a master that may change, and its replicas
  *   inspect.c, upkeep.c, diagnose.c
  *
  * Mutexes: pool->mutex and listener->mutex; neither is held during a system call that may block,
@@ -26,14 +27,13 @@
 #define HF__REDIS_SENTINELS_MAX 16
 
 /* The scripts, as files beside this one. */
-#define HF__REDIS_SCRIPTS(X)        \
-    X(ATTEMPT, attempt)             \
-    X(ATTEMPT_QUICK, attempt_quick) \
-    X(RELEASE, release)             \
-    X(WITHDRAW, withdraw)           \
-    X(RENEW, renew)                 \
-    X(BREAK, break)                 \
-    X(INSPECT, inspect)             \
+#define HF__REDIS_SCRIPTS(X) \
+    X(ATTEMPT, attempt)      \
+    X(RELEASE, release)      \
+    X(WITHDRAW, withdraw)    \
+    X(RENEW, renew)          \
+    X(BREAK, break)          \
+    X(INSPECT, inspect)      \
     X(PURGE, purge)
 
 enum hf__redis_script {
@@ -47,7 +47,8 @@ struct hf__redis_pool {
     pthread_cond_t free_one;
     struct hf__redis_conn *idle; /* the last used first */
     int64_t idle_count, active;
-    int64_t retry_ns; /* nobody dials before then */
+    _Atomic unsigned epoch; /* rises when all connections have become useless */
+    int64_t retry_ns;       /* nobody dials before then */
     unsigned failures;
     int failure_code;
     char failure[200]; /* why the last dial failed */
@@ -70,6 +71,7 @@ struct hf__redis_listener {
     _Atomic bool wanted;         /* somebody has asked to listen, and can */
     bool dialling;
     bool missed; /* calls may have been lost: everybody ask */
+    bool kicked; /* kick_fd is readable */
     int64_t retry_ns;
     unsigned failures;
     struct hf__redis_watch *watches;
@@ -80,7 +82,7 @@ struct hf__redis_place {
     char host[256], port[16];
 };
 
-/* For redis+sentinel. All but `last` and `master` is set at opening, then only read. */
+/* For redis+sentinel. What is above `demoted` is set at opening, then only read. */
 struct hf__redis_sentinels {
     size_t count; /* 0: the URL names the server itself */
     char *hosts[HF__REDIS_SENTINELS_MAX], *ports[HF__REDIS_SENTINELS_MAX];
@@ -89,6 +91,13 @@ struct hf__redis_sentinels {
     _Atomic bool demoted;          /* an operation has met a master that is none any more */
     _Atomic size_t last;           /* the one that answered last */
     struct hf__redis_place master; /* the server last used; pool->mutex */
+
+    /* scout.c; listener->mutex */
+    struct hf__redis_conn *scout; /* subscribed at a sentinel; NULL: not connected */
+    bool scouting;                /* somebody dials */
+    int64_t scout_retry_ns;
+    unsigned scout_failures;
+    _Atomic bool switched; /* heard, and not yet told */
 };
 
 struct hf__redis {
@@ -142,8 +151,25 @@ int hf__redis_find_master(struct hf__redis *s, int64_t deadline_ns,
 /* HF_UNAVAILABLE: this server is not a master. */
 int hf__redis_check_role(struct hf__redis_conn *c, int64_t deadline_ns, hf_error *err);
 
-/* This is the master now; if it is another one than before, everything held is to be verified. */
-void hf__redis_note_master(struct hf__redis *s, const struct hf__redis_place *place);
+/* This is the master now. True: it is another one than before, and everything held is to be verified. */
+bool hf__redis_note_master(struct hf__redis *s, const struct hf__redis_place *place);
+
+/* A connection to the i-th sentinel, logged in. */
+int hf__redis_dial_sentinel(struct hf__redis *s, size_t i, int64_t deadline_ns,
+                            struct hf__redis_conn **ret_conn, hf_error *err);
+
+/* Asks a sentinel where the master is, and takes its answer. */
+void hf__redis_ask_place(struct hf__redis *s, struct hf__redis_conn *c);
+int hf__redis_take_place(struct hf__redis_conn *c, int64_t deadline_ns,
+                         struct hf__redis_place *ret_place, hf_error *err);
+
+/* scout.c ---------------------------------------------------------------------------------------- */
+
+/* Subscribes at a sentinel again, if it is due and somebody can listen. Failing costs time only. */
+void hf__redis_scout(struct hf__redis *s, int64_t deadline_ns);
+
+/* On the keeper's thread, without blocking. True: the master was switched. */
+bool hf__redis_hear_switch(struct hf__redis *s);
 
 /* replicas.c --------------------------------------------------------------------------------------
  */
@@ -156,7 +182,8 @@ int hf__redis_wait_replicas(struct hf__redis *s, struct hf__redis_conn *c, int64
 /* pool.c --------------------------------------------------------------------------------------- */
 void hf__redis_pool_init(struct hf__redis_pool *pool);
 void hf__redis_pool_clear(struct hf__redis_pool *pool);
-void hf__redis_pool_flush(struct hf__redis *s); /* closes those that are not lent */
+void hf__redis_pool_flush(
+    struct hf__redis *s); /* closes those that are not lent, and those when given */
 
 /* Lends a connection; give it back, broken or not. HF_UNAVAILABLE also if all are lent and none
  * comes back in time. */
@@ -195,6 +222,11 @@ void hf__redis_wake(struct hf__store *store, hf__wake_sink *sink, void *ctx);
 const char *hf__redis_listen_again(struct hf__redis *s, int64_t deadline_ns);
 
 bool hf__redis_listens(struct hf__redis *s);
+
+/* Reads what has come, without blocking. False: the connection is lost. */
+typedef void hf__redis_hear(void *ctx, const redisReply *reply);
+bool hf__redis_read_messages(struct hf__redis *s, struct hf__redis_conn *c, hf__redis_hear *hear,
+                             void *ctx);
 
 /* watch.c -------------------------------------------------------------------------------------- */
 

@@ -43,7 +43,6 @@ local function forget(lock, kind)
         for _, ticket in ipairs(tickets) do
             lock.entries[ticket] = false
             erase(lock, ticket)
-            erase(lock, '@' .. ticket)
         end
         redis.call('ZREM', set_of(lock, kind), unpack(tickets))
         if kind == 'w' then
@@ -67,13 +66,11 @@ end
 -- The server's clock went back: nothing lasts longer from now than it was given.
 local function cut(lock)
     local tickets = redis.call('HKEYS', set_of(lock, 't'))
-    tickets[#tickets + 1] = lock.alone
+    tickets[#tickets + 1] = lock.holder and lock.holder.ticket
     for _, ticket in ipairs(tickets) do
-        if #ticket == 32 then
-            local e = find(lock, ticket)
-            if e.till ~= NEVER and e.till - now > lease_of(e) then
-                give(lock, e, lease_of(e))
-            end
+        local e = find(lock, ticket)
+        if e.till ~= NEVER and e.till - now > lease_of(e) then
+            give(lock, e, lease_of(e))
         end
     end
     lock.due = first_due(lock)
@@ -93,7 +90,6 @@ end
 
 -- What is over goes, by the clock; then the key has the last word.
 local function sweep(lock)
-    lock.holder = lock.holder or (lock.noted and #lock.noted == 32 and find(lock, lock.noted)) or nil
     lock.crowd = lock.due and redis.call('ZCARD', set_of(lock, 'i')) or 0
     local vouched = (lock.holder or lock.crowd > 0) and lock.noted
     if now < lock.time then
@@ -139,7 +135,7 @@ local function fits(lock, e)
 end
 
 local function tell(lock, e, gen)
-    local channel = string.match(who_of(lock, e), '^(%x+)%z')
+    local channel = string.match(e.who, '^(%x+)%z')
     if channel then
         redis.call('PUBLISH', 'holdfast.wake:' .. channel, string.format('%s %d', e.ticket, gen))
     end
@@ -166,7 +162,7 @@ end
 
 -- A bidder that is let in by its own attempt knows of it from the answer; anybody else may be dead.
 local function enter(lock, e, knows)
-    lock.gen = math.max(lock.gen + 1, now * 1000)
+    lock.gen = math.max(lock.gen + 1, stamp)
     e.place, e.gen, e.since = 'I', lock.gen, now
     e.claimed = knows and e.ttl > 0
     give(lock, e, lease_of(e))
@@ -180,6 +176,9 @@ local function let_in(lock, asker)
     while lock.due do
         local head = redis.call('ZRANGE', set_of(lock, 'q'), 0, 0)[1]
         if not head then
+            if not lock.holder and lock.crowd == 0 then
+                lock.due = first_due(lock) -- perhaps there is nothing left to keep
+            end
             return true
         end
         local e = find(lock, head)
@@ -241,7 +240,7 @@ local function end_bid(lock, ticket, retire)
         if retire > 0 then -- its attempt may still be on the way
             lay(lock, {ticket = ticket, place = 'R', mode = 'X', claimed = false, since = now,
                        till = now + retire, gen = 0, ttl = 0, delay = 0, retire = retire, limit = 0,
-                       span = retire})
+                       span = retire, who = ''})
         end
         return was
     end

@@ -21,11 +21,16 @@ static const struct {
 void hf__redis_script(struct hf__redis_conn *c, enum hf__redis_script script, size_t keys,
                       size_t args)
 {
-    hf__redis_begin(c, 3 + keys + args);
-    hf__redis_add(c, "EVALSHA", 7);
-    hf__redis_add(c, scripts[script].sha1, 40);
+    static const char word[] = "\r\n$7\r\nEVALSHA\r\n$40\r\n";
+    char head[HF__REDIS_DIGITS + sizeof word + 40 + 3] = "*";
+    char *at = hf__redis_put_number(head + 1, 3 + keys + args);
+
+    memcpy(at, word, sizeof word - 1);
+    memcpy(at + sizeof word - 1, scripts[script].sha1, 40);
+    memcpy(at + sizeof word - 1 + 40, "\r\n", 2);
+    hf__redis_add_raw(c, head, (size_t)(at - head) + sizeof word - 1 + 40 + 2);
     c->out.body = c->out.len;
-    hf__redis_add_number(c, (int64_t)keys);
+    hf__redis_add_number(c, keys);
 }
 
 void hf__redis_add_names(struct hf__redis_conn *c, const struct hf__redis_names *names)

@@ -6,7 +6,8 @@
  *
  * and then the server itself (ROLE), since a sentinel may speak of a master that is not one any
  * more. If it is another server than before, what was held may be unknown there: the core is told
- * to ask about all of it at once. The connections to the old one are closed. */
+ * to ask about all of it at once. The connections to the old one are closed. That there was a switch is
+ * told by a sentinel (scout.c). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -87,20 +88,35 @@ static bool is_place(const redisReply *reply)
            reply->element[1]->len < sizeof((struct hf__redis_place *)0)->port;
 }
 
-static int ask_one(struct hf__redis *s, size_t i, int64_t deadline_ns,
-                   struct hf__redis_place *ret_place, hf_error *err)
+int hf__redis_dial_sentinel(struct hf__redis *s, size_t i, int64_t deadline_ns,
+                            struct hf__redis_conn **ret_conn, hf_error *err)
 {
     struct hf__redis_conn *c = hf__redis_conn_new();
-    redisReply *reply = NULL;
 
     if (c == NULL)
         return hf__fail(err, HF_NO_MEMORY, NULL);
     int r = connect_to(s, c, i, deadline_ns, err);
-    if (r == 0) {
-        hf__redis_command(c, "SENTINEL", "get-master-addr-by-name", s->sentinels.name,
-                          (char *)NULL);
-        r = hf__redis_ask(c, deadline_ns, &reply, err);
+    if (r != 0) {
+        hf__redis_hang_up(c);
+        return r;
     }
+    *ret_conn = c;
+    return 0;
+}
+
+void hf__redis_ask_place(struct hf__redis *s, struct hf__redis_conn *c)
+{
+    hf__redis_command(c, "SENTINEL", "get-master-addr-by-name", s->sentinels.name, (char *)NULL);
+}
+
+int hf__redis_take_place(struct hf__redis_conn *c, int64_t deadline_ns,
+                         struct hf__redis_place *ret_place, hf_error *err)
+{
+    redisReply *reply = NULL;
+    int r = hf__redis_receive(c, deadline_ns, &reply, err);
+
+    if (r == 0)
+        r = hf__redis_judge(c, reply, err);
     if (r == 0 && !is_place(reply))
         r = hf__fail(err, HF_UNAVAILABLE, "the sentinel knows no such master");
     if (r == 0) {
@@ -108,6 +124,21 @@ static int ask_one(struct hf__redis *s, size_t i, int64_t deadline_ns,
         snprintf(ret_place->port, sizeof ret_place->port, "%s", reply->element[1]->str);
     }
     freeReplyObject(reply);
+    return r;
+}
+
+static int ask_one(struct hf__redis *s, size_t i, int64_t deadline_ns,
+                   struct hf__redis_place *ret_place, hf_error *err)
+{
+    struct hf__redis_conn *c = NULL;
+    int r = hf__redis_dial_sentinel(s, i, deadline_ns, &c, err);
+
+    if (r == 0) {
+        hf__redis_ask_place(s, c);
+        r = hf__redis_send(c, deadline_ns, err);
+    }
+    if (r == 0)
+        r = hf__redis_take_place(c, deadline_ns, ret_place, err);
     hf__redis_hang_up(c);
     char shown[100];
     if (r != 0)
@@ -154,7 +185,7 @@ int hf__redis_check_role(struct hf__redis_conn *c, int64_t deadline_ns, hf_error
     return r == HF_UNKNOWN ? hf__wrap(err, HF_UNAVAILABLE, "ROLE") : r;
 }
 
-void hf__redis_note_master(struct hf__redis *s, const struct hf__redis_place *place)
+bool hf__redis_note_master(struct hf__redis *s, const struct hf__redis_place *place)
 {
     struct hf__redis_place *known = &s->sentinels.master;
 
@@ -164,7 +195,8 @@ void hf__redis_note_master(struct hf__redis *s, const struct hf__redis_place *pl
     *known = *place;
     pthread_mutex_unlock(&s->pool.mutex);
     if (first || same)
-        return;
+        return false;
     hf__redis_pool_flush(s);
     s->base.moved = true;
+    return true;
 }

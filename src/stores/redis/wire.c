@@ -37,10 +37,13 @@ void hf__redis_hang_up(struct hf__redis_conn *c)
     free(c);
 }
 
+/* Room for so many bytes more; NULL: there is none. */
 static char *reserve(struct hf__redis_out *out, size_t size)
 {
     size_t capacity = out->capacity == 0 ? 1024 : out->capacity;
 
+    if (out->capacity - out->len >= size && !out->failed)
+        return out->data + out->len;
     if (out->failed || size > OUT_MAX || out->len > OUT_MAX)
         out->failed = true;
     while (!out->failed && capacity - out->len < size)
@@ -66,30 +69,47 @@ void hf__redis_add_raw(struct hf__redis_conn *c, const void *bytes, size_t len)
     c->out.len += len;
 }
 
-/* "<mark><number>\r\n" */
-static void put_number(struct hf__redis_conn *c, char mark, size_t number)
+char *hf__redis_put_number(char *at, uint64_t number)
 {
-    char digits[24], *at = digits + sizeof digits;
+    char digits[HF__REDIS_DIGITS], *first = digits + sizeof digits;
 
-    *--at = '\n';
-    *--at = '\r';
     do {
-        *--at = (char)('0' + number % 10);
+        *--first = (char)('0' + number % 10);
     } while ((number /= 10) > 0);
-    *--at = mark;
-    hf__redis_add_raw(c, at, (size_t)(digits + sizeof digits - at));
+    size_t len = (size_t)(digits + sizeof digits - first);
+    memcpy(at, first, len);
+    return at + len;
+}
+
+/* "<mark><number>\r\n" */
+static char *put_head(char *at, char mark, size_t number)
+{
+    *at++ = mark;
+    at = hf__redis_put_number(at, number);
+    *at++ = '\r';
+    *at++ = '\n';
+    return at;
 }
 
 void hf__redis_begin(struct hf__redis_conn *c, size_t argc)
 {
-    put_number(c, '*', argc);
+    char head[HF__REDIS_DIGITS + 3];
+
+    hf__redis_add_raw(c, head, (size_t)(put_head(head, '*', argc) - head));
 }
 
 void hf__redis_add(struct hf__redis_conn *c, const void *bytes, size_t len)
 {
-    put_number(c, '$', len);
-    hf__redis_add_raw(c, bytes, len);
-    hf__redis_add_raw(c, "\r\n", 2);
+    char *start = reserve(&c->out, len + HF__REDIS_DIGITS + 5), *at = start;
+
+    if (start == NULL)
+        return;
+    at = put_head(at, '$', len);
+    memcpy(at, bytes, len);
+    at += len;
+    *at++ = '\r';
+    *at++ = '\n';
+    c->out.len += (size_t)(at - start);
 }
 
 void hf__redis_add_text(struct hf__redis_conn *c, const char *text)
@@ -97,12 +117,11 @@ void hf__redis_add_text(struct hf__redis_conn *c, const char *text)
     hf__redis_add(c, text, strlen(text));
 }
 
-void hf__redis_add_number(struct hf__redis_conn *c, int64_t number)
+void hf__redis_add_number(struct hf__redis_conn *c, uint64_t number)
 {
-    char text[24];
-    int len = snprintf(text, sizeof text, "%lld", (long long)number);
+    char text[HF__REDIS_DIGITS];
 
-    hf__redis_add(c, text, (size_t)len);
+    hf__redis_add(c, text, (size_t)(hf__redis_put_number(text, number) - text));
 }
 
 void hf__redis_command(struct hf__redis_conn *c, const char *word, ...)

@@ -28,40 +28,49 @@ static bool is_over(struct bidding *b)
     return over;
 }
 
-/* Its node is not there: the ticket is spent. */
-static int spent(struct bidding *b, struct hf__answer *ret_answer)
+/* Its node is not there, or is the warden's now: the ticket is over. */
+int hf__zk_spent(struct bidding *b, struct hf__answer *ret_answer)
 {
     pthread_mutex_lock(&b->zk->mutex);
-    hf__zk_spend(b, b->retire_ms);
+    if (b->state == HF__ZK_JOINING || b->state == HF__ZK_JOINED)
+        hf__zk_spend(b, b->retire_ms);
     pthread_mutex_unlock(&b->zk->mutex);
     answer(ret_answer, HF__WITHDRAWN);
     return 0;
 }
 
-static int make_node(struct bidding *b, int64_t deadline_ns, struct call *call)
+/* `ret_listed` gives the code of the list of children that was read behind it. */
+static int make_node(struct bidding *b, int64_t deadline_ns, struct call *made, struct call *list,
+                     int *ret_listed)
 {
-    char node[64], path[HF__ZK_PATH_MAX + 64];
+    char node[64], path[HF__ZK_PATH_MAX];
 
     hf__zk_node_name(&b->ticket, b->mode, node);
-    snprintf(path, sizeof path, "%s/%s", b->directory, node);
-    int rc = hf__zk_make(b->session, path, b->data, ZOO_EPHEMERAL_SEQUENTIAL, deadline_ns, call);
+    if (!hf__zk_child_path(b, node, path))
+        return ZBADARGUMENTS;
+    int rc = hf__zk_make_and_list(b, path, deadline_ns, made, list, ret_listed);
     for (int i = 0; rc == ZNONODE && i < 3; i++) {
-        call->done = false;
+        made->done = list->done = false;
         rc = hf__zk_make_directory(b->session, b->directory, deadline_ns);
         if (rc == ZOK)
-            rc =
-                hf__zk_make(b->session, path, b->data, ZOO_EPHEMERAL_SEQUENTIAL, deadline_ns, call);
+            rc = hf__zk_make_and_list(b, path, deadline_ns, made, list, ret_listed);
     }
     return rc;
 }
 
-static int join(struct bidding *b, int64_t deadline_ns, hf_error *err)
+/* In `ret_list` the children as they were then, if they came. */
+static int join(struct bidding *b, int64_t deadline_ns, struct call **ret_list, hf_error *err)
 {
-    struct call *call = hf__zk_call_new();
+    struct call *call = hf__zk_call_new(), *list = hf__zk_call_new();
+    int listed = ZSYSTEMERROR;
+    int rc = call != NULL && list != NULL ? make_node(b, deadline_ns, call, list, &listed)
+                                          : ZSYSTEMERROR;
 
-    if (call == NULL)
+    if (call == NULL || list == NULL) {
+        hf__zk_call_free(call);
+        hf__zk_call_free(list);
         return hf__fail(err, HF_NO_MEMORY, NULL);
-    int rc = make_node(b, deadline_ns, call);
+    }
     pthread_mutex_lock(&b->zk->mutex);
     if (rc == ZOK) {
         b->path = call->text;
@@ -76,18 +85,22 @@ static int join(struct bidding *b, int64_t deadline_ns, hf_error *err)
     b->unsure = hf__zk_may_be_applied(rc);
     pthread_mutex_unlock(&b->zk->mutex);
     hf__zk_call_free(call);
+    if (rc == ZOK && listed == ZOK)
+        *ret_list = list;
+    else
+        hf__zk_call_free(list);
     return rc == ZOK ? 0 : hf__zk_fail(err, rc, "create");
 }
 
 /* Whether somebody is there already, as far as this server knows. */
 static bool looks_busy(struct bidding *b, struct session *s, int64_t deadline_ns)
 {
-    struct call *list = hf__zk_call_new();
+    struct call *seen = hf__zk_call_new();
     bool busy = false;
 
-    if (list != NULL && hf__zk_children(s, b->directory, false, deadline_ns, list) == ZOK)
-        busy = list->name_count > 0;
-    hf__zk_call_free(list);
+    if (seen != NULL && hf__zk_exists(s, b->directory, deadline_ns, seen) == ZOK)
+        busy = seen->stat.numChildren > 0;
+    hf__zk_call_free(seen);
     return busy;
 }
 
@@ -131,7 +144,8 @@ static int enter_session(struct bidding *b, bool queue, int64_t deadline_ns, hf_
 }
 
 /* Settled in the store, wherever: 0, or 1 if the ticket is spent. */
-static int settle(struct bidding *b, bool queue, int64_t deadline_ns, hf_error *err)
+static int settle(struct bidding *b, bool queue, int64_t deadline_ns, struct call **ret_list,
+                  hf_error *err)
 {
     int r = enter_session(b, queue, deadline_ns, err);
 
@@ -149,7 +163,7 @@ static int settle(struct bidding *b, bool queue, int64_t deadline_ns, hf_error *
         pthread_mutex_unlock(&b->zk->mutex);
     }
     if (b->path == NULL)
-        return join(b, deadline_ns, err);
+        return join(b, deadline_ns, ret_list, err);
     return 0;
 }
 
@@ -181,37 +195,65 @@ static int become_waiter(struct bidding *b, int64_t deadline_ns, hf_error *err)
         return r;
     int rc = hf__zk_move(b, s, deadline_ns);
     hf__zk_unuse(s);
-    if (rc == ZOK)
-        b->claimed = false;
     if (rc == ZNONODE)
         return 1;
     return rc == ZOK ? 0 : hf__zk_fail(err, rc, "move");
 }
 
+/* The lease counts from here if it is let in by an event: so from the last write of the session, as
+ * in hf__zk_granted(). */
 static void queued(struct bidding *b, const struct standing *at, struct hf__answer *ret)
 {
     struct zk *zk = b->zk;
 
     pthread_mutex_lock(&zk->mutex);
-    int64_t own_ms = hf__own_lease_ms(b->ttl_ms);
+    if (b->inside || b->session == NULL) { /* meanwhile */
+        pthread_mutex_unlock(&zk->mutex);
+        hf__zk_granted(b, ret);
+        return;
+    }
+    int64_t own_ms = hf__own_lease_ms(b->ttl_ms), proved_ns = b->session->proved_ns;
     *ret = (struct hf__answer){.verdict = HF__QUEUED,
-                               .lease_ms = hf__provisional_lease_ms(b->ttl_ms),
+                               .lease_ms =
+                                   hf__zk_lease_ms(b->session, hf__provisional_lease_ms(b->ttl_ms)),
                                .position = at->position,
                                .ask_again_ms = 5000 + 10 * (int64_t)at->position,
-                               .sent_ns = ret->sent_ns};
-    b->inside = b->claimed = false;
+                               .sent_ns = proved_ns < ret->sent_ns ? proved_ns : ret->sent_ns};
     b->until_ns = hf__now_ns(zk->base.host->env) + own_ms * HF__NS_PER_MS;
     hf__zk_set_timer(b, b->until_ns);
     pthread_mutex_unlock(&zk->mutex);
+}
+
+/* Looks at itself and at the last two that keep it out. ZNONODE: one of them is gone already. */
+static int watch(struct bidding *b, const struct standing *at, int64_t deadline_ns)
+{
+    char near[HF__ZK_PATH_MAX], far[HF__ZK_PATH_MAX];
+    const char *const paths[HF__ZK_SIGHTS] = {
+        [HF__ZK_OWN] = b->path, [HF__ZK_FAR] = at->far != NULL ? far : NULL, [HF__ZK_NEAR] = near};
+
+    if (!hf__zk_child_path(b, at->near, near) ||
+        (at->far != NULL && !hf__zk_child_path(b, at->far, far)))
+        return ZBADARGUMENTS;
+    pthread_mutex_lock(&b->zk->mutex);
+    bool inside = b->inside; /* by an event, since the list was read */
+    if (!inside) {
+        b->claimed = false;
+        b->ahead = at->blockers;
+        b->connection = b->session != NULL ? b->session->connection : 0;
+    }
+    pthread_mutex_unlock(&b->zk->mutex);
+    return inside ? ZNONODE : hf__zk_watch(b, paths, deadline_ns);
 }
 
 /* What was read may be old news; a write within the last third of the lease is proof enough. */
 static int prove(struct bidding *b, int64_t deadline_ns)
 {
     struct session *s = b->session;
-    int64_t age_ns = hf__now_ns(b->zk->base.host->env) - s->proved_ns;
     zoo_op_t op;
 
+    pthread_mutex_lock(&b->zk->mutex);
+    int64_t age_ns = hf__now_ns(b->zk->base.host->env) - s->proved_ns;
+    pthread_mutex_unlock(&b->zk->mutex);
     if (b->permanent ||
         age_ns < hf__zk_lease_ms(s, hf__provisional_lease_ms(b->ttl_ms)) * HF__NS_PER_MS / 3)
         return ZOK;
@@ -224,21 +266,27 @@ static int prove(struct bidding *b, int64_t deadline_ns)
     return rc;
 }
 
-/* 1: look again. */
-static int look(struct bidding *b, const struct hf__bid *bid, int64_t deadline_ns,
-                struct hf__answer *ret_answer, hf_error *err)
+static bool is_inside(struct bidding *b)
 {
-    struct standing at;
-    int rc = hf__zk_stand(b, deadline_ns, &at);
+    pthread_mutex_lock(&b->zk->mutex);
+    bool inside = b->inside;
+    pthread_mutex_unlock(&b->zk->mutex);
+    return inside;
+}
 
-    if (rc != ZOK)
-        return hf__zk_fail(err, rc, "children");
+/* Whoever was let in is inside for as long as its node is there. 1: look again. */
+static int look(struct bidding *b, const struct hf__bid *bid, const struct call *list,
+                int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
+{
+    struct standing at = hf__zk_judge(b, list->names, list->name_count);
+    int rc;
+
     if (!at.present)
-        return spent(b, ret_answer);
-    if (at.blocker[0] == '\0') {
+        return hf__zk_spent(b, ret_answer);
+    if (at.near == NULL || is_inside(b)) {
         rc = prove(b, deadline_ns);
         if (rc == ZNONODE)
-            return spent(b, ret_answer);
+            return hf__zk_spent(b, ret_answer);
         if (rc != ZOK)
             return hf__zk_fail(err, rc, "check");
         hf__zk_granted(b, ret_answer);
@@ -248,8 +296,8 @@ static int look(struct bidding *b, const struct hf__bid *bid, int64_t deadline_n
         return turn_away(b, bid->queue ? HF__FULL : HF__BUSY, deadline_ns, ret_answer, err);
     int r = become_waiter(b, deadline_ns, err);
     if (r != 0)
-        return r == 1 ? spent(b, ret_answer) : r;
-    rc = hf__zk_watch(b, at.blocker, deadline_ns);
+        return r == 1 ? hf__zk_spent(b, ret_answer) : r;
+    rc = watch(b, &at, deadline_ns);
     if (rc == ZNONODE)
         return 1;
     if (rc != ZOK)
@@ -258,23 +306,46 @@ static int look(struct bidding *b, const struct hf__bid *bid, int64_t deadline_n
     return 0;
 }
 
+static int read_children(struct bidding *b, int64_t deadline_ns, struct call **ret_list,
+                         hf_error *err)
+{
+    struct call *list = hf__zk_call_new();
+
+    if (list == NULL)
+        return hf__fail(err, HF_NO_MEMORY, NULL);
+    int rc = hf__zk_children(b->session, b->directory, false, deadline_ns, list);
+    if (rc != ZOK && rc != ZNONODE) { /* no directory: an empty list */
+        hf__zk_call_free(list);
+        return hf__zk_fail(err, rc, "children");
+    }
+    *ret_list = list;
+    return 0;
+}
+
 static int ask(struct bidding *b, const struct hf__bid *bid, int64_t deadline_ns,
                struct hf__answer *ret_answer, hf_error *err)
 {
-    int r = is_over(b) ? 1 : settle(b, bid->queue, deadline_ns, err);
+    struct call *list = NULL;
+    int r = is_over(b) ? 1 : settle(b, bid->queue, deadline_ns, &list, err);
 
     if (r == 1)
-        return spent(b, ret_answer);
+        return hf__zk_spent(b, ret_answer);
     if (r != 0)
         return r;
-    for (int i = 0; i < LOOKS; i++) {
-        r = look(b, bid, deadline_ns, ret_answer, err);
-        if (r != 1)
-            break;
+    r = 1;
+    for (int i = 0; r == 1 && i < LOOKS; i++) {
+        if (list == NULL)
+            r = read_children(b, deadline_ns, &list, err);
+        else
+            r = 0;
+        if (r == 0)
+            r = look(b, bid, list, deadline_ns, ret_answer, err);
+        hf__zk_call_free(list);
+        list = NULL;
     }
     if (r == 1)
         return hf__fail(err, HF_UNKNOWN, "those before it change too fast");
-    return r != 0 && is_over(b) ? spent(b, ret_answer) : r;
+    return r != 0 && is_over(b) ? hf__zk_spent(b, ret_answer) : r;
 }
 
 /* A bid that has left nothing behind is not remembered. */
@@ -304,6 +375,8 @@ int hf__zk_attempt(struct hf__store *store, const struct hf__bid *bid, int64_t d
         r = zk->fair ? ask(b, bid, deadline_ns, ret_answer, err)
                      : hf__zk_simple_ask(b, bid, deadline_ns, ret_answer, err);
         forget_if_nothing(b, r);
+        if (r == 0 && (ret_answer->verdict == HF__GRANTED || ret_answer->verdict == HF__QUEUED))
+            hf__zk_heed_marks(zk, b->session, deadline_ns);
         hf__zk_end(b);
     } else {
         r = hf__fail(err, HF_UNKNOWN, "another request of this ticket is under way");

@@ -47,8 +47,9 @@ static void unref_locked(struct bidding *b)
 {
     if (--b->refs > 0)
         return;
+    for (int i = 0; i < HF__ZK_SIGHTS; i++)
+        hf__zk_look_away(&b->sights[i]);
     hf__zk_leave_session(b);
-    free(b->watched);
     free(b->directory);
     free(b->path);
     free(b->data);
@@ -174,6 +175,8 @@ static void forget(struct bidding *b)
 
 void hf__zk_spend(struct bidding *b, int64_t retire_ms)
 {
+    for (int i = 0; i < HF__ZK_SIGHTS; i++)
+        hf__zk_look_away(&b->sights[i]);
     hf__zk_leave_session(b);
     b->state = HF__ZK_SPENT;
     b->inside = false;

@@ -1,38 +1,15 @@
 /* Breaking a lock.
  *
  * A waiter's node is deleted, and so is a holder's that never expires or is to go now. A leased
- * holder may be alive, so it is asked to leave: a mark beside the locks, <prefix>/%break/<uuid>,
- * which every renewal looks at. Its client then counts its last lease to the end, and its
- * lock-delay, and deletes the node. If that client is dead, its session ends the same way. A mark
- * is never a child of the lock: other clients would take it for a bid. */
+ * holder may be alive, so it is asked to leave by a mark (marks.c): its client then counts its last
+ * lease to the end, and its lock-delay, and deletes the node. If that client is dead, its session
+ * ends the same way. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "stores/zookeeper/zk.h"
 #include "util/banned.h"
-
-void hf__zk_mark_path(const struct zk *zk, const struct hf__ticket *ticket, bool now, char *buf,
-                      size_t size)
-{
-    char uuid[37];
-
-    hf__zk_uuid(ticket, uuid);
-    snprintf(buf, size, "%s/%s/%s%s", zk->prefix, HF__ZK_MARKS, uuid, now ? "-now" : "");
-}
-
-void hf__zk_apply_break(struct bidding *b, bool now)
-{
-    int64_t now_ns = hf__now_ns(b->zk->base.host->env);
-
-    b->marked = true;
-    if (b->state != HF__ZK_JOINED)
-        return;
-    int64_t end_ns = now || b->until_ns == INT64_MAX ? now_ns : b->until_ns;
-    b->state = HF__ZK_LINGERING;
-    b->until_ns = end_ns + (b->claimed ? b->lock_delay_ms : 0) * HF__NS_PER_MS;
-    hf__zk_set_timer(b, b->until_ns);
-}
 
 struct breaking {
     struct session *s;
@@ -53,9 +30,9 @@ static int find(struct breaking *q, const struct hf__ticket *ticket)
         return ZSYSTEMERROR;
     int rc = hf__zk_children(q->s, q->directory, true, q->deadline_ns, list);
     for (int i = 0; rc == ZOK && i < list->name_count; i++) {
-        struct child c = hf__zk_child(list->names[i]);
-        if (c.has_ticket && hf__ticket_equal(&c.ticket, ticket))
-            mine = c;
+        struct hf__ticket of;
+        if (hf__zk_ticket_of(list->names[i], &of) && hf__ticket_equal(&of, ticket))
+            mine = hf__zk_child(list->names[i]);
     }
     for (int i = 0; rc == ZOK && mine.name != NULL && i < list->name_count; i++) {
         struct child c = hf__zk_child(list->names[i]);
@@ -111,25 +88,30 @@ static int read_details(struct breaking *q, const struct zk *zk, const struct hf
     return rc;
 }
 
-static int put_mark(struct breaking *q, const struct zk *zk, const struct hf__ticket *ticket,
-                    bool now)
+/* With a mark that comes and goes in the same step: whoever watches the marks hears of it. */
+static int delete_aloud(struct breaking *q, struct zk *zk, const struct hf__ticket *ticket)
 {
-    char path[HF__ZK_PATH_MAX], above[HF__ZK_PATH_MAX];
-    struct call *call = hf__zk_call_new();
+    char mark[HF__ZK_PATH_MAX];
+    zoo_op_t ops[3];
+    int rc = ZNONODE;
+    bool directory_missing = true;
 
-    if (call == NULL)
-        return ZSYSTEMERROR;
-    hf__zk_mark_path(zk, ticket, now, path, sizeof path);
-    snprintf(above, sizeof above, "%s/%s", zk->prefix, HF__ZK_MARKS);
-    int rc = hf__zk_make(q->s, path, "broken", ZOO_PERSISTENT, q->deadline_ns, call);
-    if (rc == ZNONODE) {
-        call->done = false;
-        rc = hf__zk_make_directory(q->s, above, q->deadline_ns);
+    hf__zk_mark_path(zk, ticket, true, mark, sizeof mark);
+    zoo_create_op_init(&ops[0], mark, NULL, -1, zk->acl, ZOO_PERSISTENT, NULL, 0);
+    zoo_delete_op_init(&ops[1], mark, -1);
+    zoo_delete_op_init(&ops[2], q->path, -1);
+    for (int i = 0; i < 2 && rc == ZNONODE && directory_missing; i++) {
+        struct call *call = hf__zk_call_new();
+        if (call == NULL)
+            return ZSYSTEMERROR;
+        rc = i == 0 ? ZOK : hf__zk_make_marks(zk, q->s, q->deadline_ns);
         if (rc == ZOK)
-            rc = hf__zk_make(q->s, path, "broken", ZOO_PERSISTENT, q->deadline_ns, call);
+            rc = hf__zk_multi(q->s, ops, 3, q->deadline_ns, call);
+        directory_missing = rc == ZNONODE && call->results[0].err == ZNONODE;
+        hf__zk_call_free(call);
     }
-    hf__zk_call_free(call);
-    return rc == ZNODEEXISTS ? ZOK : rc;
+    /* It is marked already: its client knows. */
+    return rc == ZNODEEXISTS ? hf__zk_delete(q->s, q->path, q->deadline_ns) : rc;
 }
 
 static void tell_own(struct zk *zk, const struct hf__ticket *ticket, bool deleted, bool now)
@@ -139,7 +121,7 @@ static void tell_own(struct zk *zk, const struct hf__ticket *ticket, bool delete
     if (b != NULL && deleted) {
         b->state = HF__ZK_LEAVING;
         hf__zk_set_timer(b, 0);
-        hf__zk_call_ticket(zk, ticket);
+        hf__zk_call_ticket(zk, ticket, 0);
     } else if (b != NULL) {
         hf__zk_apply_break(b, now);
     }
@@ -156,12 +138,14 @@ static int break_node(struct breaking *q, struct zk *zk, const struct hf__ticket
     bool delays = q->details.lock_delay_ms > 0 && !q->details.waits;
     bool gentle = !now && !foreign && !q->permanent && q->details.ttl_ms > 0;
     if (!q->waits && (gentle || (now && delays && !q->marked))) {
-        rc = put_mark(q, zk, ticket, now);
+        struct mark mark = {.now = now, .mode = ZOO_PERSISTENT, .why = "broken"};
+        rc = hf__zk_put_mark(q->s, ticket, &mark, q->deadline_ns);
         if (rc == ZOK)
             tell_own(zk, ticket, false, now);
         return rc;
     }
-    rc = hf__zk_delete(q->s, q->path, q->deadline_ns);
+    rc = q->waits || foreign ? hf__zk_delete(q->s, q->path, q->deadline_ns)
+                             : delete_aloud(q, zk, ticket);
     if (rc != ZOK)
         return rc;
     tell_own(zk, ticket, true, now);

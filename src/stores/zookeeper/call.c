@@ -230,6 +230,46 @@ int hf__zk_get(struct session *s, const char *path, int64_t deadline_ns, struct 
     return hf__zk_wait(s->zk, call, zoo_aget(s->zh, path, 0, hf__zk_on_data, call), deadline_ns);
 }
 
+static void on_acl(int rc, struct ACL_vector *acl, struct Stat *stat, const void *data)
+{
+    struct call *call = (struct call *)data;
+
+    (void)stat;
+    for (int i = 0; rc == ZOK && i < acl->count; i++) {
+        if (strcmp(acl->data[i].id.scheme, "world") == 0)
+            call->world |= acl->data[i].perms;
+    }
+    finish(call, rc);
+}
+
+int hf__zk_get_acl(struct session *s, const char *path, int64_t deadline_ns, struct call *call)
+{
+    hf__zk_call_ref(call);
+    return hf__zk_wait(s->zk, call, zoo_aget_acl(s->zh, path, on_acl, call), deadline_ns);
+}
+
+int hf__zk_exists(struct session *s, const char *path, int64_t deadline_ns, struct call *call)
+{
+    hf__zk_call_ref(call);
+    return hf__zk_wait(s->zk, call, zoo_aexists(s->zh, path, 0, hf__zk_on_stat, call), deadline_ns);
+}
+
+int hf__zk_make_and_list(struct bidding *b, const char *path, int64_t deadline_ns,
+                         struct call *made, struct call *list, int *ret_listed)
+{
+    struct session *s = b->session;
+    int64_t sent_ns = hf__now_ns(s->zk->base.host->env);
+
+    hf__zk_call_ref(made);
+    int sent = zoo_acreate2(s->zh, path, b->data, (int)strlen(b->data), s->zk->acl,
+                            ZOO_EPHEMERAL_SEQUENTIAL, hf__zk_on_path, made);
+    hf__zk_call_ref(list);
+    int asked = zoo_aget_children(s->zh, b->directory, 0, hf__zk_on_children, list);
+    int rc = note_write(s, sent_ns, hf__zk_wait(s->zk, made, sent, deadline_ns));
+    *ret_listed = hf__zk_wait(s->zk, list, asked, deadline_ns);
+    return rc;
+}
+
 int hf__zk_children(struct session *s, const char *path, bool sync, int64_t deadline_ns,
                     struct call *call)
 {

@@ -13,17 +13,16 @@
 
 #include "stores/zookeeper/zk.h"
 #include "util/banned.h"
+#include "util/percent.h"
 
 static void put_escaped(char *buf, size_t size, const char *text)
 {
     size_t used = 0;
 
-    for (; *text != '\0' && used + 4 < size; text++) {
-        unsigned char c = (unsigned char)*text;
-        if (c > ' ' && c < 0x7f && c != '%' && c != '=')
-            buf[used++] = (char)c;
-        else
-            used += (size_t)snprintf(buf + used, size - used, "%%%02X", c);
+    for (size_t n = 1; *text != '\0' && n > 0; text++) {
+        bool plain = *text > ' ' && *text < 0x7f && *text != '%' && *text != '=';
+        n = hf__percent_put(buf + used, size - 1 - used, *text, plain);
+        used += n;
     }
     buf[used] = '\0';
 }
@@ -55,24 +54,14 @@ char *hf__zk_redescribe(const char *data, uint64_t generation, bool waits)
     return r < 0 ? NULL : line;
 }
 
-static int hex(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 static void take_text(const char *value, char *buf, size_t size)
 {
     size_t used = 0;
 
     for (; *value != '\0' && used + 1 < size; value++) {
-        if (*value == '%' && hex(value[1]) >= 0 && hex(value[2]) >= 0) {
-            buf[used++] = (char)(hex(value[1]) * 16 + hex(value[2]));
-            value += 2;
-        } else {
-            buf[used++] = *value;
-        }
+        int byte = hf__percent_get(value, strlen(value));
+        buf[used++] = byte >= 0 ? (char)byte : *value;
+        value += byte >= 0 ? 2 : 0;
     }
     buf[used] = '\0';
 }

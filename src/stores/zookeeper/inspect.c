@@ -92,7 +92,7 @@ static void fill(const struct view *v, const struct seen *seen, const struct det
     int64_t wall_ms = (int64_t)(env->wall_us(env->ctx) / 1000);
     bool never = d->ttl_ms == 0 || (d->ttl_ms < 0 && stat->ephemeralOwner == 0);
 
-    *e = (struct hf__entry){.ticket = d->has_ticket ? d->ticket : seen->child.ticket,
+    *e = (struct hf__entry){.ticket = d->ticket,
                             .place = seen->waits ? HF__WAITING : HF__INSIDE,
                             .mode = seen->child.mode,
                             .ttl_ms = d->ttl_ms > 0 ? d->ttl_ms : 0,
@@ -100,6 +100,8 @@ static void fill(const struct view *v, const struct seen *seen, const struct det
                             .since_ms = wall_ms > stat->ctime ? wall_ms - stat->ctime : 0,
                             .until_ms =
                                 never && !seen->waits ? HF__NEVER : hf__own_lease_ms(d->ttl_ms)};
+    if (!d->has_ticket)
+        hf__zk_ticket_of(seen->child.name, &e->ticket);
     if (!seen->waits) {
         e->generation = d->generation != 0 ? d->generation : (uint64_t)stat->czxid;
         e->claimed = !d->waits && (d->ttl_ms != 0 || stat->ephemeralOwner == 0);

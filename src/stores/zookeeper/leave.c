@@ -24,7 +24,7 @@ int hf__zk_remove(struct bidding *b, int64_t deadline_ns)
     if (b->session == NULL)
         return ZNONODE; /* its session is over, and the node with it */
     if (!hf__zk_await(b->session, deadline_ns))
-        return b->session->state == HF__ZK_DEAD && !b->permanent ? ZNONODE : ZOPERATIONTIMEOUT;
+        return hf__zk_is_dead(b->session) && !b->permanent ? ZNONODE : ZOPERATIONTIMEOUT;
     if (b->unsure) {
         int rc = hf__zk_find_node(b, deadline_ns);
         if (rc != ZOK)
@@ -32,7 +32,12 @@ int hf__zk_remove(struct bidding *b, int64_t deadline_ns)
     }
     if (b->path == NULL)
         return ZNONODE;
-    int rc = hf__zk_delete(b->session, b->path, deadline_ns);
+    pthread_mutex_lock(&b->zk->mutex);
+    hf__zk_look_away(&b->sights[HF__ZK_OWN]); /* that it goes is no news */
+    pthread_mutex_unlock(&b->zk->mutex);
+    int rc = b->zk->fair ? ZOK : hf__zk_simple_is_ours(b, deadline_ns);
+    if (rc == ZOK)
+        rc = hf__zk_delete(b->session, b->path, deadline_ns);
     if (b->marked && (rc == ZOK || rc == ZNONODE))
         remove_mark(b, deadline_ns);
     if (rc == ZSESSIONEXPIRED || rc == ZINVALIDSTATE)

@@ -14,6 +14,7 @@
 
 #include "stores/zookeeper/zk.h"
 #include "util/banned.h"
+#include "util/percent.h"
 
 static bool is_plain(unsigned char c, bool first)
 {
@@ -25,24 +26,17 @@ bool hf__zk_directory(const struct zk *zk, const char *name, size_t len, char *b
 {
     size_t used = (size_t)snprintf(buf, size, "%s/", zk->prefix);
 
-    for (size_t i = 0; i < len; i++) {
-        unsigned char c = (unsigned char)name[i];
-        if (used + 4 > size)
+    for (size_t i = 0; i < len && used < size; i++) {
+        bool plain = is_plain((unsigned char)name[i], i == 0);
+        size_t n = hf__percent_put(buf + used, size - 1 - used, name[i], plain);
+        if (n == 0)
             return false;
-        if (is_plain(c, i == 0))
-            buf[used++] = (char)c;
-        else
-            used += (size_t)snprintf(buf + used, size - used, "%%%02X", c);
+        used += n;
     }
+    if (used >= size)
+        return false;
     buf[used] = '\0';
     return true;
-}
-
-static int hex(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
 bool hf__zk_unescape(const char *text, char *buf, size_t *ret_len)
@@ -56,11 +50,10 @@ bool hf__zk_unescape(const char *text, char *buf, size_t *ret_len)
             buf[used++] = *c;
             continue;
         }
-        if (*c != '%' || hex(c[1]) < 0 || hex(c[2]) < 0)
-            return false;
-        unsigned char byte = (unsigned char)(hex(c[1]) * 16 + hex(c[2]));
-        if (is_plain(byte, used == 0))
-            return false; /* we would not have escaped it */
+        int byte = hf__percent_get(c, strlen(c));
+        bool small = byte >= 0 && (c[1] >= 'a' || c[2] >= 'a');
+        if (byte < 0 || small || is_plain((unsigned char)byte, used == 0))
+            return false; /* we would not have written it so */
         buf[used++] = (char)byte;
         c += 2;
     }
@@ -84,22 +77,28 @@ void hf__zk_node_name(const struct hf__ticket *ticket, hf_mode mode, char buf[64
     snprintf(buf, 64, "_c_%s-%slock-", uuid, mode == HF_SHARED ? "read-" : "");
 }
 
+/* All of the text is a number of the server's. */
+static bool number_in(const char *at, int32_t *ret)
+{
+    char *end;
+    long long value = strtoll(at, &end, 10);
+
+    if (end - at < 10 || *end != '\0' || value < INT32_MIN || value > INT32_MAX)
+        return false;
+    *ret = (int32_t)value;
+    return true;
+}
+
 /* The number behind the last occurrence of `mark`, to the end of the name. */
 static bool number_after(const char *name, const char *mark, int32_t *ret)
 {
     const char *at = NULL, *next = name;
-    char *end;
 
     while ((next = strstr(next, mark)) != NULL)
         at = next++;
     if (at == NULL)
         return false;
-    at += strlen(mark);
-    long long value = strtoll(at, &end, 10);
-    if (end - at < 10 || *end != '\0' || value < INT32_MIN || value > INT32_MAX)
-        return false;
-    *ret = (int32_t)value;
-    return true;
+    return number_in(at + strlen(mark), ret);
 }
 
 /* Of a client we do not know: ten characters at the end, or eleven with a sign of their own. */
@@ -123,8 +122,7 @@ static bool number_at_end(const char *name, int32_t *ret)
     return true;
 }
 
-/* The ticket behind "_c_<uuid>-" or 32 hex digits in front, as Curator and kazoo write them. */
-static bool ticket_of(const char *name, struct hf__ticket *ret)
+bool hf__zk_ticket_of(const char *name, struct hf__ticket *ret)
 {
     char text[HF_TICKET_SIZE];
     size_t used = 0;
@@ -139,11 +137,29 @@ static bool ticket_of(const char *name, struct hf__ticket *ret)
     return hf__ticket_parse(text, ret);
 }
 
+/* "_c_<uuid>-lock-<number>" and "-read-lock-", as Curator and we write them. In a long queue this is
+ * what there is, so it is not searched for but looked at where it must be. */
+static bool is_ours(const char *name, struct child *ret)
+{
+    if (strncmp(name, "_c_", 3) != 0 || strnlen(name, 40) < 40 || name[39] != '-')
+        return false;
+    const char *rest = name + 40;
+    bool read = strncmp(rest, "read-", 5) == 0;
+    rest += read ? 5 : 0;
+    if (strncmp(rest, "lock-", 5) != 0 || !number_in(rest + 5, &ret->sequence))
+        return false;
+    ret->sequential = true;
+    ret->mode = read ? HF_SHARED : HF_EXCLUSIVE;
+    return true;
+}
+
 struct child hf__zk_child(const char *name)
 {
     static const char *const marks[] = {"__rlock__", "__lock__", "__READ__", "__WRIT__", "lock-"};
     struct child c = {.name = name, .simple = strcmp(name, HF__ZK_SIMPLE) == 0};
 
+    if (is_ours(name, &c))
+        return c;
     for (size_t i = 0; !c.sequential && i < sizeof marks / sizeof marks[0]; i++)
         c.sequential = number_after(name, marks[i], &c.sequence);
     if (!c.sequential)
@@ -151,7 +167,6 @@ struct child hf__zk_child(const char *name)
     if (strstr(name, "-read-lock-") != NULL || strstr(name, "__READ__") != NULL ||
         strstr(name, "__rlock__") != NULL || strstr(name, "_r__lock__") != NULL)
         c.mode = HF_SHARED;
-    c.has_ticket = ticket_of(name, &c.ticket);
     return c;
 }
 

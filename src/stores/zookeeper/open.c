@@ -161,6 +161,7 @@ static int open_zk(const struct hf__url *url, const struct hf__host *host,
     bool creator = acl != NULL ? strcmp(acl, "creator") == 0 : url->user != NULL;
     zk->base = (struct hf__store){
         .type = &hf_store_type_v1, .host = host, .capabilities = hf_store_type_v1.capabilities};
+    zk->base.calls_holders = true; /* of locks that were broken */
     zk->wake_fd = -1;
     zk->last_wake = &zk->first_wake;
     zk->acl = creator ? &ZOO_CREATOR_ALL_ACL : &ZOO_OPEN_ACL_UNSAFE;
@@ -187,38 +188,13 @@ static int open_zk(const struct hf__url *url, const struct hf__host *host,
     return 0;
 }
 
-static void *finish(void *arg)
-{
-    struct zk *zk = arg;
-
-    pthread_mutex_lock(&zk->mutex);
-    while (hf__zk_has_delay(zk))
-        pthread_cond_wait(&zk->changed, &zk->mutex);
-    pthread_mutex_unlock(&zk->mutex);
-    hf__zk_stop_warden(zk);
-    pthread_mutex_lock(&zk->mutex);
-    hf__zk_close_idle(zk, 0, true);
-    pthread_mutex_unlock(&zk->mutex);
-    free_store(zk);
-    return NULL;
-}
-
-/* The end of a session is the end of the lock-delays in it. So if one runs, the store stays behind
- * until it is over; if the process ends before, the server counts to the end of the session. */
 static void close_zk(struct hf__store *store)
 {
     struct zk *zk = (struct zk *)store;
-    pthread_t thread;
 
-    pthread_mutex_lock(&zk->mutex);
-    bool delays = hf__zk_has_delay(zk);
-    zk->host = *store->host;
-    store->host = &zk->host;
-    pthread_mutex_unlock(&zk->mutex);
-    if (delays && pthread_create(&thread, NULL, finish, zk) == 0)
-        pthread_detach(thread);
-    else
-        finish(zk);
+    hf__zk_stop_warden(zk);
+    hf__zk_close_all(zk);
+    free_store(zk);
 }
 
 static const char *const schemes[] = {"zookeeper", NULL};

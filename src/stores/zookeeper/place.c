@@ -20,42 +20,60 @@ int64_t hf__zk_wait_ms(int64_t ttl_ms, int64_t lock_delay_ms)
     return own_ms < hold_ms ? own_ms : hold_ms;
 }
 
-static void judge(const struct bidding *b, const struct call *list, struct standing *ret)
+/* A bid moves once into the session of a waiter and once, with its claim, into that of a holder, if
+ * these differ. Other clients make a node once. */
+bool hf__zk_is_settled(const char *data, int len)
 {
-    const char *mine_name = b->path + strlen(b->directory) + 1;
-    struct child mine = hf__zk_child(mine_name), last = {0};
+    struct details d;
 
-    for (int i = 0; i < list->name_count; i++) {
-        struct child c = hf__zk_child(list->names[i]);
-        if (strcmp(c.name, mine_name) == 0) {
-            ret->present = true;
-            continue;
-        }
-        ret->position += c.simple || (c.sequential && hf__zk_before(c.sequence, mine.sequence));
-        if (!hf__zk_blocks(&c, &mine))
-            continue;
-        /* The simple lock's node has no place of its own: it is watched if nobody else is. */
-        if (last.name == NULL || last.simple ||
-            (c.sequential && hf__zk_before(last.sequence, c.sequence)))
-            last = c;
-    }
-    ret->crowd = (size_t)list->name_count;
-    if (last.name != NULL)
-        snprintf(ret->blocker, sizeof ret->blocker, "%s/%s", b->directory, last.name);
+    hf__zk_parse(data, len, &d);
+    if (d.ttl_ms < 0)
+        return true;
+    if (d.generation != 0 && !d.waits)
+        return true;
+    return d.ttl_ms > 0 &&
+           hf__zk_hold_ms(d.ttl_ms, d.lock_delay_ms) == hf__zk_wait_ms(d.ttl_ms, d.lock_delay_ms);
 }
 
-int hf__zk_stand(struct bidding *b, int64_t deadline_ns, struct standing *ret)
+/* The simple lock's node has no place of its own: it counts as the first. */
+static bool is_later(const struct child *c, const struct child *than)
 {
-    struct call *list = hf__zk_call_new();
+    if (than->name == NULL || c->simple || than->simple)
+        return than->name == NULL || !c->simple;
+    return hf__zk_before(than->sequence, c->sequence);
+}
 
-    *ret = (struct standing){0};
-    if (list == NULL)
-        return ZSYSTEMERROR;
-    int rc = hf__zk_children(b->session, b->directory, false, deadline_ns, list);
-    if (rc == ZOK)
-        judge(b, list, ret);
-    hf__zk_call_free(list);
-    return rc == ZNONODE ? ZOK : rc; /* no directory: it is not present */
+struct standing hf__zk_judge(const struct bidding *b, char *const *names, int count)
+{
+    const char *mine_name = b->path + strlen(b->directory) + 1;
+    struct child mine = hf__zk_child(mine_name), near = {0}, far = {0};
+    struct standing at = {.crowd = (size_t)count};
+
+    for (int i = 0; i < count; i++) {
+        struct child c = hf__zk_child(names[i]);
+        if (strcmp(c.name, mine_name) == 0) {
+            at.present = true;
+            continue;
+        }
+        at.position += c.simple || (c.sequential && hf__zk_before(c.sequence, mine.sequence));
+        if (!hf__zk_blocks(&c, &mine))
+            continue;
+        at.blockers++;
+        if (is_later(&c, &near)) {
+            far = near;
+            near = c;
+        } else if (is_later(&c, &far)) {
+            far = c;
+        }
+    }
+    at.near = near.name;
+    at.far = far.name;
+    return at;
+}
+
+bool hf__zk_child_path(const struct bidding *b, const char *name, char buf[HF__ZK_PATH_MAX])
+{
+    return snprintf(buf, HF__ZK_PATH_MAX, "%s/%s", b->directory, name) < HF__ZK_PATH_MAX;
 }
 
 static int move_node(struct bidding *b, struct session *by, const char *data, int mode,
@@ -85,8 +103,6 @@ static void settle(struct bidding *b, struct session *in, bool permanent, char *
     b->unsure = false;
     free(b->data);
     b->data = data;
-    free(b->watched);
-    b->watched = NULL;
 }
 
 int hf__zk_move(struct bidding *b, struct session *to, int64_t deadline_ns)
@@ -95,6 +111,11 @@ int hf__zk_move(struct bidding *b, struct session *to, int64_t deadline_ns)
     struct session *by = permanent ? b->session : to;
     bool waits = !permanent && to->asked_ms < hf__zk_hold_ms(b->ttl_ms, b->lock_delay_ms);
     char *data = hf__zk_redescribe(b->data, b->generation, waits || (!permanent && b->ttl_ms == 0));
+
+    pthread_mutex_lock(&b->zk->mutex);
+    for (int i = 0; i < HF__ZK_SIGHTS; i++)
+        hf__zk_look_away(&b->sights[i]); /* they were of the old session, and of the old node */
+    pthread_mutex_unlock(&b->zk->mutex);
     int rc = data != NULL
                  ? move_node(b, by, data, permanent ? ZOO_PERSISTENT : ZOO_EPHEMERAL, deadline_ns)
                  : ZSYSTEMERROR;
@@ -102,6 +123,7 @@ int hf__zk_move(struct bidding *b, struct session *to, int64_t deadline_ns)
     pthread_mutex_lock(&b->zk->mutex);
     if (rc == ZOK && b->session != NULL && by->state != HF__ZK_DEAD) {
         settle(b, by, permanent, data);
+        b->claimed = !waits;
     } else {
         if (rc == ZOK)
             rc = ZSESSIONEXPIRED;
@@ -167,8 +189,9 @@ int hf__zk_find_node(struct bidding *b, int64_t deadline_ns)
         rc = path[0] != '\0' ? hf__zk_get(b->session, path, deadline_ns, node) : ZNONODE;
     if (rc == ZOK)
         rc = adopt(b, path, node);
-    if (rc == ZNONODE)
-        b->unsure = false; /* it was not applied, or is gone again */
+    pthread_mutex_lock(&b->zk->mutex);
+    b->unsure &= rc != ZNONODE; /* it was not applied, or is gone again */
+    pthread_mutex_unlock(&b->zk->mutex);
     hf__zk_call_free(list);
     hf__zk_call_free(node);
     return rc;

@@ -2,8 +2,8 @@
  *
  * A check is a write as far as the ensemble is concerned: it goes through the leader, so an answer
  * proves that the session lives and that the node is there, which a read from a follower that has
- * lost its leader would not. The marks of broken locks are listed beside it. A renewal that knows
- * of a grant claims it: the node moves into the holder's session, or becomes permanent. */
+ * lost its leader would not. A renewal that knows of a grant claims it: the node moves into the
+ * holder's session, or becomes permanent. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -152,8 +152,9 @@ static int move_to_hold(struct bidding *b, int64_t deadline_ns)
         rc = hf__zk_move(b, s, deadline_ns);
         hf__zk_unuse(s);
     }
-    if (rc == ZOK)
-        b->claimed = true;
+    pthread_mutex_lock(&b->zk->mutex);
+    b->claimed |= rc == ZOK;
+    pthread_mutex_unlock(&b->zk->mutex);
     return rc;
 }
 
@@ -166,7 +167,10 @@ static int claim(struct item *item, int64_t deadline_ns)
         return ZOPERATIONTIMEOUT;
     if (b->unsure)
         rc = hf__zk_find_node(b, deadline_ns);
-    if (rc == ZOK && !b->claimed && b->state == HF__ZK_JOINED)
+    pthread_mutex_lock(&b->zk->mutex);
+    bool moves = rc == ZOK && !b->claimed && b->state == HF__ZK_JOINED && b->session != NULL;
+    pthread_mutex_unlock(&b->zk->mutex);
+    if (moves)
         rc = move_to_hold(b, deadline_ns);
     hf__zk_end(b);
     return rc;
@@ -175,8 +179,10 @@ static int claim(struct item *item, int64_t deadline_ns)
 static void finish_item(struct batch *q, struct item *item, struct session *s)
 {
     struct bidding *b = item->b;
-    bool claims = item->renewal->generation != 0 && !b->claimed && b->inside;
-    int rc = claims || b->unsure ? claim(item, q->deadline_ns) : ZOK;
+    pthread_mutex_lock(&q->zk->mutex);
+    bool claims = (item->renewal->generation != 0 && !b->claimed && b->inside) || b->unsure;
+    pthread_mutex_unlock(&q->zk->mutex);
+    int rc = claims ? claim(item, q->deadline_ns) : ZOK;
 
     if (rc == ZNONODE) {
         answer(item, HF__GONE_LOST);
@@ -235,37 +241,18 @@ static void renew_session(struct batch *q, struct session *s, zoo_op_t *ops, str
     }
 }
 
-/* Those whose mark is there were broken. */
-static void heed_marks(struct batch *q, struct session *s)
-{
-    char path[HF__ZK_PATH_MAX];
-    struct call *list = hf__zk_call_new();
-
-    snprintf(path, sizeof path, "%s/%s", q->zk->prefix, HF__ZK_MARKS);
-    int rc = list != NULL ? hf__zk_children(s, path, false, q->deadline_ns, list) : ZSYSTEMERROR;
-    for (int i = 0; rc == ZOK && i < list->name_count; i++) {
-        for (size_t k = 0; k < q->count; k++) {
-            char uuid[37];
-            struct bidding *b = q->items[k].b;
-            hf__zk_uuid(&q->items[k].renewal->ticket, uuid);
-            if (b == NULL || strncmp(list->names[i], uuid, 36) != 0)
-                continue;
-            pthread_mutex_lock(&q->zk->mutex);
-            hf__zk_apply_break(b, list->names[i][36] != '\0');
-            pthread_mutex_unlock(&q->zk->mutex);
-        }
-    }
-    hf__zk_call_free(list);
-}
-
 static struct session *next_session(const struct batch *q, bool connected)
 {
-    for (size_t i = 0; i < q->count; i++) {
+    struct session *found = NULL;
+
+    pthread_mutex_lock(&q->zk->mutex);
+    for (size_t i = 0; found == NULL && i < q->count; i++) {
         struct session *s = q->items[i].s;
         if (s != NULL && (s->state == HF__ZK_CONNECTED || !connected))
-            return s;
+            found = s;
     }
-    return NULL;
+    pthread_mutex_unlock(&q->zk->mutex);
+    return found;
 }
 
 int hf__zk_renew(struct hf__store *store, struct hf__renewal *items, size_t count,
@@ -283,8 +270,7 @@ int hf__zk_renew(struct hf__store *store, struct hf__renewal *items, size_t coun
     } else {
         collect(&q, items);
         s = next_session(&q, true);
-        if (s != NULL)
-            heed_marks(&q, s);
+        hf__zk_heed_marks(q.zk, s, deadline_ns);
         while ((s = next_session(&q, true)) != NULL || (s = next_session(&q, false)) != NULL)
             renew_session(&q, s, ops, asked);
         if (q.failed > 0 && q.reached == 0)

@@ -4,8 +4,9 @@
  * session there is, whether it is connected, and when it is over. A session that has expired is
  * never used again, and nothing that lived in it is taken over by another: its nodes are gone.
  *
- * A session with bids that linger is not closed politely, since that would end their lock-delay:
- * its connection is dropped, and the server counts to its end. */
+ * The end of a session is the end of the lock-delays in it. So one in which a lock-delay runs when
+ * the client is closed is not closed, only let go of: the server counts to its end, as it would if
+ * the process had died. */
 #include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -35,7 +36,7 @@ static void bury(struct hf__link *link, void *ctx)
 
     if (b->session != ctx)
         return;
-    hf__zk_call_ticket(b->zk, &b->ticket);
+    hf__zk_call_ticket(b->zk, &b->ticket, 0);
     if (!b->permanent && b->state != HF__ZK_SPENT) {
         b->state = HF__ZK_LEAVING; /* the warden forgets it in its turn */
         hf__zk_set_timer(b, 0);
@@ -46,6 +47,7 @@ static void note_state(struct session *s, zhandle_t *zh, int state)
 {
     if (s->state == HF__ZK_DEAD)
         return;
+    s->connection++;
     if (state == ZOO_CONNECTED_STATE) {
         s->id = zoo_client_id(zh)->client_id;
         s->timeout_ms = zoo_recv_timeout(zh);
@@ -101,11 +103,13 @@ static void unlink_session(struct session *s)
 }
 
 /* Under the mutex, which is let go meanwhile: the library joins its threads. */
-static void close_session(struct session *s)
+void hf__zk_close_session(struct session *s)
 {
     struct zk *zk = s->zk;
 
     unlink_session(s);
+    if (zk->marks_session == s)
+        zk->marks_session = NULL;
     pthread_mutex_unlock(&zk->mutex);
     if (s->zh != NULL)
         zookeeper_close(s->zh);
@@ -114,14 +118,14 @@ static void close_session(struct session *s)
     free(s);
 }
 
-void hf__zk_close_idle(struct zk *zk, int64_t now, bool all)
+void hf__zk_close_idle(struct zk *zk, int64_t now)
 {
     struct session *s = zk->sessions;
 
     while (s != NULL) {
         bool over = s->state == HF__ZK_DEAD || now - s->idle_ns > HF__ZK_IDLE_MS * HF__NS_PER_MS;
-        if (all || (s->users == 0 && over)) {
-            close_session(s);
+        if (s->users == 0 && over) {
+            hf__zk_close_session(s);
             s = zk->sessions; /* the list may have changed */
         } else {
             s = s->next;
@@ -142,7 +146,7 @@ static void make_room(struct zk *zk)
 {
     for (struct session *s = zk->sessions; s != NULL; s = s->next) {
         if (s->users == 0) {
-            close_session(s);
+            hf__zk_close_session(s);
             return;
         }
     }
@@ -204,6 +208,14 @@ bool hf__zk_await(struct session *s, int64_t deadline_ns)
     bool ok = await_locked(s, deadline_ns);
     pthread_mutex_unlock(&s->zk->mutex);
     return ok;
+}
+
+bool hf__zk_is_dead(struct session *s)
+{
+    pthread_mutex_lock(&s->zk->mutex);
+    bool dead = s->state == HF__ZK_DEAD;
+    pthread_mutex_unlock(&s->zk->mutex);
+    return dead;
 }
 
 static int check(struct session *s, int64_t deadline_ns, hf_error *err)
@@ -270,7 +282,7 @@ int64_t hf__zk_negotiate(struct zk *zk, int64_t asked_ms, int64_t deadline_ns)
             given_ms = s->timeout_ms;
         hf__zk_unuse_locked(s);
         if (s->users == 0)
-            close_session(s);
+            hf__zk_close_session(s);
     }
     pthread_mutex_unlock(&zk->mutex);
     return given_ms;
@@ -321,7 +333,7 @@ void hf__zk_unuse(struct session *s)
     pthread_mutex_lock(&zk->mutex);
     hf__zk_unuse_locked(s);
     if (!zk->warden_runs && s->users == 0)
-        close_session(s);
+        hf__zk_close_session(s);
     pthread_mutex_unlock(&zk->mutex);
 }
 

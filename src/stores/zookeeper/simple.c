@@ -34,6 +34,25 @@ static int recognise(struct bidding *b, const char *path, int64_t deadline_ns, s
     return rc;
 }
 
+/* All holders have the same path: one that was broken must not delete the node of the next. What is
+ * broken and taken again between this look and the deletion is deleted all the same: a deletion can
+ * name a version only, and that of every new node is 0. */
+int hf__zk_simple_is_ours(struct bidding *b, int64_t deadline_ns)
+{
+    struct call *call = hf__zk_call_new();
+    struct details d = {0};
+
+    if (call == NULL)
+        return ZSYSTEMERROR;
+    int rc = hf__zk_get(b->session, b->path, deadline_ns, call);
+    if (rc == ZOK)
+        hf__zk_parse(call->text, call->text_len, &d);
+    if (rc == ZOK && !(d.has_ticket && hf__ticket_equal(&d.ticket, &b->ticket)))
+        rc = ZNONODE;
+    hf__zk_call_free(call);
+    return rc;
+}
+
 static int take(struct bidding *b, const char *path, int64_t deadline_ns)
 {
     struct call *call = hf__zk_call_new();
@@ -92,43 +111,55 @@ static int give_way(struct bidding *b, int64_t deadline_ns)
     return ZOK;
 }
 
-static int spent(struct bidding *b, struct hf__answer *ret)
+/* The last one of the fair lock, or "". */
+static int find_blocker(struct bidding *b, int64_t deadline_ns, bool *ret_present,
+                        char path[HF__ZK_PATH_MAX])
 {
-    pthread_mutex_lock(&b->zk->mutex);
-    hf__zk_spend(b, b->retire_ms);
-    pthread_mutex_unlock(&b->zk->mutex);
-    *ret = (struct hf__answer){.verdict = HF__WITHDRAWN, .sent_ns = ret->sent_ns};
-    return 0;
+    struct call *list = hf__zk_call_new();
+
+    if (list == NULL)
+        return ZSYSTEMERROR;
+    int rc = hf__zk_children(b->session, b->directory, false, deadline_ns, list);
+    path[0] = '\0';
+    *ret_present = false;
+    if (rc == ZOK) {
+        struct standing at = hf__zk_judge(b, list->names, list->name_count);
+        *ret_present = at.present;
+        if (at.near != NULL && !hf__zk_child_path(b, at.near, path))
+            rc = ZBADARGUMENTS;
+    }
+    hf__zk_call_free(list);
+    return rc == ZNONODE ? ZOK : rc; /* no directory: it is not present */
 }
 
 /* 1: try again. */
 static int once(struct bidding *b, const struct hf__bid *bid, int64_t deadline_ns,
                 struct hf__answer *ret_answer, hf_error *err)
 {
-    char path[HF__ZK_PATH_MAX + 16];
-    struct standing at = {0};
+    char path[HF__ZK_PATH_MAX];
+    const char *const paths[HF__ZK_SIGHTS] = {[HF__ZK_NEAR] = path};
+    bool present = true;
     int rc = ZOK;
 
-    snprintf(path, sizeof path, "%s/%s", b->directory, HF__ZK_SIMPLE);
+    if (!hf__zk_child_path(b, HF__ZK_SIMPLE, path))
+        return hf__fail(err, HF_INVALID, "the name is too long for this prefix");
     if (b->path == NULL)
         rc = take(b, path, deadline_ns);
     if (rc == ZOK) {
-        rc = hf__zk_stand(b, deadline_ns, &at);
-        if (rc == ZOK && !at.present)
-            return spent(b, ret_answer);
-        if (rc == ZOK && at.blocker[0] == '\0') {
+        rc = find_blocker(b, deadline_ns, &present, path);
+        if (rc == ZOK && !present)
+            return hf__zk_spent(b, ret_answer);
+        if (rc == ZOK && path[0] == '\0') {
             hf__zk_granted(b, ret_answer);
             return 0;
         }
         if (rc == ZOK)
             rc = give_way(b, deadline_ns);
-        if (rc == ZOK)
-            snprintf(path, sizeof path, "%s", at.blocker);
     } else if (rc == ZNODEEXISTS) {
         rc = ZOK;
     }
     if (rc == ZOK && bid->queue)
-        rc = hf__zk_watch(b, path, deadline_ns);
+        rc = hf__zk_watch(b, paths, deadline_ns);
     if (rc == ZNONODE)
         return 1;
     if (rc != ZOK)
@@ -143,7 +174,7 @@ int hf__zk_simple_ask(struct bidding *b, const struct hf__bid *bid, int64_t dead
     int r = 1;
 
     if (b->state != HF__ZK_JOINING && b->state != HF__ZK_JOINED)
-        return spent(b, ret_answer);
+        return hf__zk_spent(b, ret_answer);
     if (b->session == NULL) {
         struct session *s;
         int code = hf__zk_hold_session(b, deadline_ns, &s, err);

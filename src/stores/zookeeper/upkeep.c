@@ -54,14 +54,6 @@ static int purge_children(struct purge *q, bool marks)
     return rc == ZNONODE ? ZOK : rc;
 }
 
-static int set_up(struct zk *zk, struct session *s, int64_t deadline_ns)
-{
-    char path[HF__ZK_PATH_MAX];
-
-    snprintf(path, sizeof path, "%s/%s", zk->prefix, HF__ZK_MARKS);
-    return hf__zk_make_directory(s, path, deadline_ns);
-}
-
 int hf__zk_upkeep(struct hf__store *store, enum hf__upkeep what, int64_t retain_ms,
                   int64_t deadline_ns, uint64_t *ret_count, hf_error *err)
 {
@@ -74,7 +66,7 @@ int hf__zk_upkeep(struct hf__store *store, enum hf__upkeep what, int64_t retain_
         return r;
     q.older_than_ms = (int64_t)(env->wall_us(env->ctx) / 1000) - retain_ms;
     if (what == HF__SETUP) {
-        rc = set_up(zk, q.s, deadline_ns);
+        rc = hf__zk_make_marks(zk, q.s, deadline_ns);
     } else {
         /* A mark is of use for as long as a session of its holder may last: a day at least. */
         int64_t marks_ms = retain_ms > 86400000 ? retain_ms : 86400000;

@@ -6,7 +6,6 @@
  * between. The warden also forgets tickets, and closes sessions that nobody uses. It starts with
  * the first bid. */
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -19,24 +18,6 @@
 static int64_t now_ns(const struct zk *zk)
 {
     return hf__now_ns(zk->base.host->env);
-}
-
-static void put_mark(struct zk *zk, struct bidding *b, int64_t deadline_ns)
-{
-    char path[HF__ZK_PATH_MAX], above[HF__ZK_PATH_MAX];
-    struct call *call = hf__zk_call_new();
-
-    if (call == NULL)
-        return;
-    hf__zk_mark_path(zk, &b->ticket, true, path, sizeof path);
-    int rc = hf__zk_make(b->session, path, "lock-delay", ZOO_PERSISTENT, deadline_ns, call);
-    if (rc == ZNONODE) {
-        call->done = false;
-        snprintf(above, sizeof above, "%s/%s", zk->prefix, HF__ZK_MARKS);
-        if (hf__zk_make_directory(b->session, above, deadline_ns) == ZOK)
-            hf__zk_make(b->session, path, "lock-delay", ZOO_PERSISTENT, deadline_ns, call);
-    }
-    hf__zk_call_free(call);
 }
 
 /* Its node goes; what cannot be reached now is tried again. Under the mutex, let go meanwhile. */
@@ -72,7 +53,8 @@ static void linger(struct bidding *b)
         return;
     b->busy = true;
     pthread_mutex_unlock(&zk->mutex);
-    put_mark(zk, b, now_ns(zk) + TRY_NS);
+    struct mark mark = {.now = true, .mode = ZOO_EPHEMERAL, .why = "lock-delay"};
+    hf__zk_put_mark(s, &b->ticket, &mark, now_ns(zk) + TRY_NS);
     pthread_mutex_lock(&zk->mutex);
     b->busy = false;
     pthread_cond_broadcast(&zk->changed);
@@ -124,7 +106,7 @@ static void *run(void *arg)
             attend((struct bidding *)((char *)timer - offsetof(struct bidding, timer)));
             continue;
         }
-        hf__zk_close_idle(zk, now, false);
+        hf__zk_close_idle(zk, now);
         if (zk->stop)
             break;
         timer = hf__heap_first(&zk->timers);
@@ -150,28 +132,6 @@ int hf__zk_start_warden(struct zk *zk, hf_error *err)
     }
     pthread_mutex_unlock(&zk->mutex);
     return r == 0 ? 0 : hf__fail(err, HF_SYSTEM, "the store's thread cannot be started");
-}
-
-struct search {
-    bool found;
-};
-
-/* A holder that was not released by the time the client is closed has lost its lock. */
-static void look_for_delay(struct hf__link *link, void *ctx)
-{
-    struct bidding *b = (struct bidding *)link;
-    bool lost = b->state == HF__ZK_JOINED && b->inside && b->claimed;
-
-    if (b->lock_delay_ms > 0 && (lost || b->state == HF__ZK_LINGERING))
-        ((struct search *)ctx)->found = true;
-}
-
-bool hf__zk_has_delay(struct zk *zk)
-{
-    struct search search = {0};
-
-    hf__table_each(&zk->biddings, look_for_delay, &search);
-    return search.found;
 }
 
 void hf__zk_stop_warden(struct zk *zk)

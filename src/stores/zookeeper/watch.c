@@ -1,10 +1,9 @@
 /* Watches and wake-ups.
  *
- * A bid watches the one node before it that keeps it out. Several bids of one session that watch
- * the same node share one watch. The library calls on its own thread; there the tickets are only
- * put into a list, and the keeper is told by an event descriptor. The library sets watches again
- * after a reconnect; if the session has expired, everybody who lived in it is called (session.c).
- */
+ * Bids of one session that look at the same node share one watch. The library calls on its own
+ * thread; there it is only noted what a bid now knows (ahead.c), and who is to be woken is put into
+ * a list, of which the keeper is told by an event descriptor. The library sets watches again after
+ * a reconnect; if the session has expired, everybody who lived in it is called (session.c). */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -12,12 +11,6 @@
 
 #include "stores/zookeeper/zk.h"
 #include "util/banned.h"
-
-struct watch {
-    struct hf__link link; /* by path, in its session */
-    struct session *session;
-    char path[];
-};
 
 static struct watch *find(const struct session *s, const char *path)
 {
@@ -31,58 +24,73 @@ static struct watch *find(const struct session *s, const char *path)
     return NULL;
 }
 
-void hf__zk_call_ticket(struct zk *zk, const struct hf__ticket *ticket)
+void hf__zk_call_ticket(struct zk *zk, const struct hf__ticket *ticket, uint64_t generation)
 {
-    struct wakeup *wake = zk->wake_fd >= 0 ? malloc(sizeof *wake) : NULL;
+    struct wakeup *wake = malloc(sizeof *wake);
 
     if (wake == NULL)
         return; /* a lost wake-up costs time only */
-    *wake = (struct wakeup){.ticket = *ticket};
+    *wake = (struct wakeup){.ticket = *ticket, .generation = generation};
     *zk->last_wake = wake;
     zk->last_wake = &wake->next;
-    eventfd_write(zk->wake_fd, 1);
+    if (zk->wake_fd >= 0)
+        eventfd_write(zk->wake_fd, 1);
 }
 
-static void call_if_watching(struct hf__link *link, void *ctx)
+void hf__zk_look_away(struct sight *sight)
 {
-    struct bidding *b = (struct bidding *)link;
-    const struct watch *w = ctx;
+    struct watch *w = sight->watch;
 
-    if (b->session == w->session && b->watched != NULL && strcmp(b->watched, w->path) == 0) {
-        free(b->watched);
-        b->watched = NULL;
-        hf__zk_call_ticket(b->zk, &b->ticket);
+    if (w == NULL)
+        return;
+    struct sight **at = &w->sights;
+    while (*at != sight)
+        at = &(*at)->next;
+    *at = sight->next;
+    sight->watch = NULL;
+}
+
+/* Under the mutex. The watch has told, or will never tell: whoever counted on it is told. Gives
+ * those that must be counted anew, each with a share. */
+static struct bidding *drop(struct watch *w, int type)
+{
+    struct bidding *to_count = NULL;
+    struct sight *sight;
+
+    hf__table_remove(&w->session->watches, &w->link);
+    while ((sight = w->sights) != NULL) {
+        hf__zk_look_away(sight);
+        if (!hf__zk_seen(sight, w, type))
+            continue;
+        sight->b->refs++;
+        sight->b->next_to_count = to_count;
+        to_count = sight->b;
+    }
+    free(w);
+    return to_count;
+}
+
+static void drop_and_count(struct watch *w, int type)
+{
+    struct zk *zk = w->session->zk;
+
+    pthread_mutex_lock(&zk->mutex);
+    struct bidding *b = drop(w, type);
+    pthread_mutex_unlock(&zk->mutex);
+    while (b != NULL) {
+        struct bidding *next = b->next_to_count;
+        hf__zk_count_again(b);
+        hf__zk_bidding_unref(b);
+        b = next;
     }
 }
 
-/* The mutex is held. Whoever counted on it asks again. */
-static void drop(struct watch *w)
-{
-    hf__table_remove(&w->session->watches, &w->link);
-    hf__table_each(&w->session->zk->biddings, call_if_watching, w);
-    free(w);
-}
-
 /* ZooKeeper's thread. Events of the session leave the watch where it is. */
-void hf__zk_watcher(zhandle_t *zh, int type, int state, const char *path, void *ctx)
+static void on_change(zhandle_t *zh, int type, int state, const char *path, void *ctx)
 {
-    struct watch *w = ctx;
-    struct zk *zk = w->session->zk;
-
     (void)zh, (void)state, (void)path;
-    if (type == ZOO_SESSION_EVENT)
-        return;
-    pthread_mutex_lock(&zk->mutex);
-    drop(w);
-    pthread_mutex_unlock(&zk->mutex);
-}
-
-/* The mutex is held. True if there is one already. */
-static bool join(struct bidding *b, const char *path)
-{
-    free(b->watched);
-    b->watched = strdup(path);
-    return b->watched != NULL && find(b->session, path) != NULL;
+    if (type != ZOO_SESSION_EVENT)
+        drop_and_count(ctx, type);
 }
 
 static struct watch *add(struct session *s, const char *path)
@@ -103,48 +111,74 @@ static void on_watched(int rc, const char *value, int len, const struct Stat *st
                        const void *data)
 {
     struct call *call = (struct call *)data;
+    struct watch *w = call->watch;
 
-    if (rc != ZOK) {
-        struct zk *zk = call->watch->session->zk;
-        pthread_mutex_lock(&zk->mutex);
-        drop(call->watch);
-        pthread_mutex_unlock(&zk->mutex);
+    if (rc == ZOK) {
+        pthread_mutex_lock(&w->session->zk->mutex);
+        w->armed = true;
+        w->settled = hf__zk_is_settled(value, len);
+        pthread_mutex_unlock(&w->session->zk->mutex);
+    } else {
+        drop_and_count(w, 0);
     }
     hf__zk_on_data(rc, value, len, stat, data);
 }
 
-static int ask(struct watch *w, struct call *call, int64_t deadline_ns)
+/* Under the mutex. The watch to ask for, or NULL if there is nothing to ask. */
+static struct watch *aim(struct bidding *b, enum sight_kind kind, const char *path)
 {
-    struct zk *zk = w->session->zk;
+    struct sight *sight = &b->sights[kind];
 
-    call->watch = w;
-    hf__zk_call_ref(call);
-    int sent = zoo_awget(w->session->zh, w->path, hf__zk_watcher, w, on_watched, call);
-    if (sent != ZOK) {
-        pthread_mutex_lock(&zk->mutex);
-        drop(w);
-        pthread_mutex_unlock(&zk->mutex);
-    }
-    return hf__zk_wait(zk, call, sent, deadline_ns);
+    hf__zk_look_away(sight);
+    if (b->session == NULL)
+        return NULL;
+    struct watch *there = find(b->session, path);
+    struct watch *w = there != NULL ? there : add(b->session, path);
+    if (w == NULL)
+        return NULL;
+    *sight = (struct sight){.watch = w, .next = w->sights, .b = b};
+    w->sights = sight;
+    return there == NULL ? w : NULL;
 }
 
-int hf__zk_watch(struct bidding *b, const char *path, int64_t deadline_ns)
+static struct call *ask(struct watch *w, int *ret_sent)
 {
-    struct zk *zk = b->zk;
     struct call *call = hf__zk_call_new();
-    int rc = ZOK;
 
-    if (call == NULL)
-        return ZSYSTEMERROR;
-    pthread_mutex_lock(&zk->mutex);
-    struct watch *w = NULL;
-    bool there = b->session == NULL || join(b, path);
-    if (!there)
-        w = add(b->session, path);
-    pthread_mutex_unlock(&zk->mutex);
-    if (!there)
-        rc = w != NULL ? ask(w, call, deadline_ns) : ZSYSTEMERROR;
-    hf__zk_call_free(call);
+    *ret_sent = ZSYSTEMERROR;
+    if (call != NULL) {
+        call->watch = w;
+        hf__zk_call_ref(call);
+        *ret_sent = zoo_awget(w->session->zh, w->path, on_change, w, on_watched, call);
+    }
+    if (*ret_sent != ZOK)
+        drop_and_count(w, 0);
+    return call;
+}
+
+int hf__zk_watch(struct bidding *b, const char *const paths[HF__ZK_SIGHTS], int64_t deadline_ns)
+{
+    struct call *calls[HF__ZK_SIGHTS] = {NULL};
+    int sent[HF__ZK_SIGHTS] = {0}, rc = ZOK;
+
+    for (int i = 0; i < HF__ZK_SIGHTS; i++) {
+        if (paths[i] == NULL)
+            continue;
+        pthread_mutex_lock(&b->zk->mutex);
+        struct watch *w = aim(b, (enum sight_kind)i, paths[i]);
+        pthread_mutex_unlock(&b->zk->mutex);
+        if (w != NULL)
+            calls[i] = ask(w, &sent[i]);
+    }
+    for (int i = 0; i < HF__ZK_SIGHTS; i++) {
+        int one = ZOK;
+        if (calls[i] != NULL)
+            one = hf__zk_wait(b->zk, calls[i], sent[i], deadline_ns);
+        else if (sent[i] != ZOK)
+            one = sent[i];
+        hf__zk_call_free(calls[i]);
+        rc = rc == ZOK || one == ZNONODE ? one : rc;
+    }
     return rc;
 }
 
@@ -153,8 +187,11 @@ void hf__zk_free_watches(struct session *s)
     struct hf__link *link;
 
     while ((link = hf__table_any(&s->watches)) != NULL) {
+        struct watch *w = (struct watch *)link;
+        while (w->sights != NULL)
+            hf__zk_look_away(w->sights);
         hf__table_remove(&s->watches, link);
-        free(link);
+        free(w);
     }
     hf__table_clear(&s->watches);
 }
@@ -166,6 +203,8 @@ int hf__zk_wake_fd(struct hf__store *store)
 
     pthread_mutex_lock(&zk->mutex);
     zk->wake_fd = fd;
+    if (fd >= 0 && zk->first_wake != NULL)
+        eventfd_write(fd, 1); /* what came before anybody listened */
     pthread_mutex_unlock(&zk->mutex);
     return fd;
 }
@@ -184,7 +223,7 @@ void hf__zk_wake(struct hf__store *store, hf__wake_sink *sink, void *ctx)
 
     while (first != NULL) {
         struct wakeup *next = first->next;
-        sink(ctx, &first->ticket, 0);
+        sink(ctx, &first->ticket, first->generation);
         free(first);
         first = next;
     }

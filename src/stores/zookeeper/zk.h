@@ -5,12 +5,15 @@
  * leases.
  *
  *      attempt      create _c_<uuid>-lock- | -read-lock-      (write)
- *                   children of the directory, no watch       (read; same session, so it sees all
- *                                                              that were created before)
+ *                   children of the directory, no watch       (read, sent with it; same session, so
+ *                                                              it sees all that came before)
  *                   nobody before it who conflicts: GRANTED, generation = czxid of the own node
- *                   otherwise get + watch of the last one before it who conflicts: QUEUED
+ *                   otherwise get + watch of itself and of the last two who do: QUEUED (ahead.c)
+ *
  *      renew        multi [check own node]...                 (one write for many: the leader
- * agrees) release      delete own node                           (write)
+ *                                                              agrees)
+ *
+ *      release      delete own node                           (write)
  *
  * A bid that holds lives in a session of ttl + lock-delay, one that waits in a session of its own
  * lease, so that a waiter that died is missed in seconds. The node changes its session in one multi
@@ -59,10 +62,30 @@ struct session {
     enum session_state state;
     int64_t asked_ms, timeout_ms; /* as we want it, as the server gave it */
     int64_t id;
-    size_t users;      /* bids that live in it, and calls under way */
-    int64_t proved_ns; /* before the last write that the leader has answered */
-    int64_t idle_ns;   /* since when it has no users */
+    size_t users;        /* bids that live in it, and calls under way */
+    int64_t proved_ns;   /* before the last write that the leader has answered */
+    int64_t idle_ns;     /* since when it has no users */
+    unsigned connection; /* counts them: events come in the order of things within one only */
     struct hf__table watches;
+};
+
+/* The server will tell when a node changes (watch.c). */
+struct watch {
+    struct hf__link link; /* by path, in its session */
+    struct session *session;
+    struct sight *sights; /* who wants to know */
+    bool armed;           /* the server has answered */
+    bool settled;         /* its node does not move any more: one that is deleted is gone */
+    char path[];
+};
+
+/* What a bid that waits looks at: its own node, the last one before it that keeps it out, and the
+ * last one before that (ahead.c). */
+enum sight_kind { HF__ZK_OWN, HF__ZK_FAR, HF__ZK_NEAR, HF__ZK_SIGHTS };
+struct sight {
+    struct watch *watch; /* NULL: none, or it has told */
+    struct sight *next;  /* of the same watch */
+    struct bidding *b;
 };
 
 /* JOINING: nothing is known to be in the store, or nothing is needed there (a waiter for the simple
@@ -85,20 +108,23 @@ struct bidding {
     struct session *session; /* of its node; NULL: none */
     uint64_t generation;
     int64_t until_ns; /* of the lease, the lock-delay or the memory of the ticket */
-    char *watched;    /* the path whose deletion wakes it */
-    char *directory;  /* the lock's path */
-    char *path;       /* its node; NULL: not known */
-    char *data;       /* what its node says */
+    struct sight sights[HF__ZK_SIGHTS];
+    size_t ahead;        /* at most so many keep it out, the watched ones among them */
+    unsigned connection; /* in which `ahead` was counted */
+    struct bidding *next_to_count;
+    char *directory; /* the lock's path */
+    char *path;      /* its node; NULL: not known */
+    char *data;      /* what its node says */
 };
 
 struct wakeup {
     struct wakeup *next;
     struct hf__ticket ticket;
+    uint64_t generation; /* of the grant; 0: ask */
 };
 
 struct zk {
     struct hf__store base;
-    struct hf__host host; /* a copy: the warden may outlive the client */
     char *hosts, *prefix; /* "h1:2181,h2:2181"; "/locks" */
     char *credentials;    /* "user:password" or NULL */
     const struct ACL_vector *acl;
@@ -110,6 +136,7 @@ struct zk {
     size_t patient; /* who waits until a bidding is not busy */
     struct session *sessions;
     size_t session_count;
+    struct session *marks_session; /* in which the marks are watched; NULL: they are not */
     struct hf__table biddings;
     struct hf__heap timers;
     uint64_t seed;
@@ -136,10 +163,10 @@ struct child {
     bool sequential; /* false: the simple lock's node, or none of a lock */
     bool simple;
     hf_mode mode;
-    bool has_ticket;
-    struct hf__ticket ticket;
 };
 struct child hf__zk_child(const char *name);
+/* The ticket behind "_c_<uuid>-" or 32 hex digits in front, as Curator and kazoo write them. */
+bool hf__zk_ticket_of(const char *name, struct hf__ticket *ret);
 /* Survives the wrap-around of the 32-bit counter. */
 bool hf__zk_before(int32_t a, int32_t b);
 /* Whether `other` keeps `mine` out. */
@@ -174,6 +201,7 @@ struct call {
     int name_count;
     zoo_op_result_t *results;
     int result_count;
+    int world;           /* what anybody may do, of an ACL */
     struct watch *watch; /* that goes with it (watch.c) */
 };
 
@@ -195,10 +223,16 @@ int hf__zk_make(struct session *s, const char *path, const char *data, int mode,
                 int64_t deadline_ns, struct call *call);
 int hf__zk_delete(struct session *s, const char *path, int64_t deadline_ns);
 int hf__zk_get(struct session *s, const char *path, int64_t deadline_ns, struct call *call);
+int hf__zk_get_acl(struct session *s, const char *path, int64_t deadline_ns, struct call *call);
 int hf__zk_children(struct session *s, const char *path, bool sync, int64_t deadline_ns,
                     struct call *call);
 int hf__zk_multi(struct session *s, zoo_op_t *ops, int count, int64_t deadline_ns,
                  struct call *call);
+/* Makes a sequential node and lists its directory behind it, in one round trip: what a session asks
+ * is done in its order. Gives the code of the first, and in `ret_listed` that of the second. */
+int hf__zk_make_and_list(struct bidding *b, const char *path, int64_t deadline_ns,
+                         struct call *made, struct call *list, int *ret_listed);
+int hf__zk_exists(struct session *s, const char *path, int64_t deadline_ns, struct call *call);
 /* Creates the directories above and including `path`. */
 int hf__zk_make_directory(struct session *s, const char *path, int64_t deadline_ns);
 /* Whether a write with this answer may have been applied. */
@@ -222,6 +256,7 @@ int hf__zk_any_session(struct zk *zk, int64_t deadline_ns, struct session **ret_
 int64_t hf__zk_negotiate(struct zk *zk, int64_t asked_ms, int64_t deadline_ns);
 /* Waits until a session that the caller uses is connected. False: dead, or the deadline. */
 bool hf__zk_await(struct session *s, int64_t deadline_ns);
+bool hf__zk_is_dead(struct session *s);
 void hf__zk_unuse(struct session *s);        /* not under the mutex */
 void hf__zk_unuse_locked(struct session *s); /* under the mutex */
 void hf__zk_use_locked(struct session *s);
@@ -229,14 +264,19 @@ void hf__zk_use_locked(struct session *s);
 int64_t hf__zk_lease_ms(const struct session *s, int64_t wanted_ms);
 void hf__zk_proved(struct session *s, int64_t sent_ns);
 /* Closes those that are dead or have been idle. Under the mutex, which it lets go meanwhile. */
-void hf__zk_close_idle(struct zk *zk, int64_t now_ns, bool all);
+void hf__zk_close_idle(struct zk *zk, int64_t now_ns);
+void hf__zk_close_session(struct session *s); /* likewise */
+/* Closes all of them, or lets go of those in which a lock-delay runs. The warden has stopped. */
+void hf__zk_close_all(struct zk *zk);
 
 /* watch.c --------------------------------------------------------------------------------------*/
 
-/* Sees to it that the bid is woken when `path` is deleted. ZNONODE: it is gone already. */
-int hf__zk_watch(struct bidding *b, const char *path, int64_t deadline_ns);
-void hf__zk_watcher(zhandle_t *zh, int type, int state, const char *path, void *ctx);
-void hf__zk_call_ticket(struct zk *zk, const struct hf__ticket *ticket); /* under the mutex */
+/* Lets the bid look at these paths (NULL: leave that sight alone), in one round trip. ZNONODE: one
+ * of them is not there. */
+int hf__zk_watch(struct bidding *b, const char *const paths[HF__ZK_SIGHTS], int64_t deadline_ns);
+void hf__zk_look_away(struct sight *sight); /* under the mutex */
+/* Under the mutex. `generation` 0: ask. */
+void hf__zk_call_ticket(struct zk *zk, const struct hf__ticket *ticket, uint64_t generation);
 void hf__zk_free_watches(struct session *s);
 int hf__zk_wake_fd(struct hf__store *store);
 void hf__zk_wake(struct hf__store *store, hf__wake_sink *sink, void *ctx);
@@ -260,22 +300,32 @@ void hf__zk_spend(struct bidding *b, int64_t retire_ms);
 /* warden.c -------------------------------------------------------------------------------------*/
 int hf__zk_start_warden(struct zk *zk, hf_error *err);
 void hf__zk_stop_warden(struct zk *zk);
-/* Whether a lock-delay runs, or is going to. Under the mutex. */
-bool hf__zk_has_delay(struct zk *zk);
+
+/* ahead.c: what a waiter knows of those before it ---------------------------------------------*/
+
+/* A watch has told `sight` of a change. Under the mutex. True: its bid must be counted anew, with
+ * hf__zk_count_again() and without the mutex. */
+bool hf__zk_seen(struct sight *sight, const struct watch *w, int type);
+void hf__zk_count_again(struct bidding *b);
 
 /* place.c: where a bid stands, and moving its node --------------------------------------------*/
 struct standing {
-    bool present;                  /* its node is among the children */
-    size_t position;               /* how many are before it */
-    size_t crowd;                  /* children in all */
-    char blocker[HF__ZK_PATH_MAX]; /* the last before it that keeps it out; "": nobody */
+    bool present;           /* its node is among the children */
+    size_t position;        /* how many are before it */
+    size_t crowd;           /* children in all */
+    size_t blockers;        /* how many keep it out */
+    const char *near, *far; /* the last of them and the one before, borrowed; NULL: nobody */
 };
-int hf__zk_stand(struct bidding *b, int64_t deadline_ns, struct standing *ret);
+struct standing hf__zk_judge(const struct bidding *b, char *const *names, int count);
+/* "<directory>/<name>". False if it does not fit. */
+bool hf__zk_child_path(const struct bidding *b, const char *name, char buf[HF__ZK_PATH_MAX]);
 /* Into this session, or into a permanent node (`to` NULL); keeps path and generation. */
 int hf__zk_move(struct bidding *b, struct session *to, int64_t deadline_ns);
 /* After a lost answer: finds its node, if there is one, and in which session it is. ZOK: b->path
  * and b->session say. */
 int hf__zk_find_node(struct bidding *b, int64_t deadline_ns);
+/* Whether a node that says this stays where it is until it is deleted for good. */
+bool hf__zk_is_settled(const char *data, int len);
 /* The session lengths of a bid. */
 int64_t hf__zk_hold_ms(int64_t ttl_ms, int64_t lock_delay_ms);
 int64_t hf__zk_wait_ms(int64_t ttl_ms, int64_t lock_delay_ms);
@@ -285,8 +335,11 @@ void hf__zk_granted(struct bidding *b, struct hf__answer *ret_answer);
 /* The operations of store.h, each in the file of its name. -------------------------------------*/
 int hf__zk_attempt(struct hf__store *store, const struct hf__bid *bid, int64_t deadline_ns,
                    struct hf__answer *ret_answer, hf_error *err);
+int hf__zk_spent(struct bidding *b, struct hf__answer *ret_answer); /* the answer WITHDRAWN */
 int hf__zk_simple_ask(struct bidding *b, const struct hf__bid *bid, int64_t deadline_ns,
                       struct hf__answer *ret_answer, hf_error *err);
+/* Whether the one node of the lock is this bid's: ZOK, or ZNONODE. */
+int hf__zk_simple_is_ours(struct bidding *b, int64_t deadline_ns);
 int hf__zk_withdraw(struct hf__store *store, const struct hf__bid *bid, int64_t retire_ms,
                     int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err);
 int hf__zk_release(struct hf__store *store, const struct hf__bid *bid, int64_t retire_ms,
@@ -304,9 +357,22 @@ int hf__zk_diagnose(struct hf__store *store, hf_finding_callback *found, void *a
 
 /* Deletes what a bid has in the store, and proves it. ZOK: it was there; ZNONODE: it was not. */
 int hf__zk_remove(struct bidding *b, int64_t deadline_ns);
+
+/* marks.c --------------------------------------------------------------------------------------*/
+
 /* "<prefix>/%break/<uuid>", with "-now" behind it if so. */
 void hf__zk_mark_path(const struct zk *zk, const struct hf__ticket *ticket, bool now, char *buf,
                       size_t size);
+struct mark {
+    bool now;
+    int mode;        /* ZOO_EPHEMERAL: of the holder's session */
+    const char *why; /* for people */
+};
+int hf__zk_put_mark(struct session *s, const struct hf__ticket *ticket, const struct mark *mark,
+                    int64_t deadline_ns);
+int hf__zk_make_marks(struct zk *zk, struct session *s, int64_t deadline_ns); /* their directory */
+/* Sees to it that the marks are watched, and heeds those that are there. */
+void hf__zk_heed_marks(struct zk *zk, struct session *s, int64_t deadline_ns);
 /* The holder has been broken: its lease will not be renewed. Under the mutex. */
 void hf__zk_apply_break(struct bidding *b, bool now);
 

@@ -1,9 +1,9 @@
-// node-redlock v5 on one server. See README.md.
+// node-redlock v5 on one server, or on several that vote. See README.md.
 import Redlock, { ExecutionError } from 'redlock'
-import { redis, serve } from './peer.mjs'
+import { serve, servers } from './peer.mjs'
 
-const patient = new Redlock([redis], { retryCount: -1 }) // 200 ms, give or take 100: its default
-const hasty = new Redlock([redis], { retryCount: 0 })
+const patient = new Redlock(servers, { retryCount: -1 }) // 200 ms, give or take 100: its default
+const hasty = new Redlock(servers, { retryCount: 0 })
 
 function refused(error) {
   if (!(error instanceof ExecutionError)) throw error

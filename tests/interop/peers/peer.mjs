@@ -2,7 +2,14 @@
 import readline from 'node:readline'
 import Redis from 'ioredis'
 
-export const redis = new Redis({ host: process.argv[2], port: Number(process.argv[3]) })
+const words = process.argv.slice(2)
+
+export const servers = []
+for (let i = 0; i < words.length; i += 2) {
+  servers.push(new Redis({ host: words[i], port: Number(words[i + 1]) }))
+  servers.at(-1).on('error', () => {}) // it tries again by itself
+}
+export const redis = servers[0]
 
 const now = () => process.hrtime.bigint() / 1000n
 
@@ -43,5 +50,5 @@ export async function serve(client) {
     const [verb, ...words] = line.split(' ')
     console.log(await verbs[verb](words))
   }
-  redis.disconnect()
+  for (const server of servers) server.disconnect()
 }

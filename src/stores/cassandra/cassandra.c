@@ -1,0 +1,175 @@
+/* Locks in Cassandra: one row per name, changed by lightweight transactions only.
+ *
+ * Each operation is a SERIAL read, the doorman in this process, and a conditional update of what
+ * was read (operate.c). Waiters ask at intervals; there is no push. README.md beside this file says
+ * what holds and why. */
+#include <signal.h>
+#include <stdatomic.h>
+
+#include "stores/cassandra/cassandra.h"
+
+#include "util/banned.h"
+
+#define RENEWERS 8 /* renewals under way at once */
+
+static int operate(struct hf__store *store, const struct hf__cs_op *op, int64_t deadline_ns,
+                   struct hf__answer *ret_answer, hf_error *err)
+{
+    struct hf__cs *s = (struct hf__cs *)store;
+
+    return s->simple ? hf__cs_simple_operate(s, op, deadline_ns, ret_answer, err)
+                     : hf__cs_operate(s, op, deadline_ns, ret_answer, err);
+}
+
+static struct hf__cql_bytes bytes_of(const char *text)
+{
+    return (struct hf__cql_bytes){(const unsigned char *)text, strlen(text)};
+}
+
+static int attempt(struct hf__store *store, const struct hf__bid *bid, int64_t deadline_ns,
+                   struct hf__answer *ret_answer, hf_error *err)
+{
+    int64_t skew_ms = ((struct hf__cs *)store)->skew_ms;
+    struct hf__bid kept = *bid;
+    struct hf__pg_who who;
+
+    hf__pg_who_init(&who, bid->who);
+    struct hf__cs_extra self = {.host = bytes_of(who.host),
+                                .user = bytes_of(who.user),
+                                .program = bytes_of(who.program),
+                                .note = bytes_of(who.note),
+                                .pid = who.pid,
+                                .skew_ms = skew_ms};
+    kept.ttl_ms += kept.ttl_ms > 0 ? skew_ms : 0;
+    kept.retire_ms += skew_ms;
+    struct hf__cs_op op = {.kind = HF__CS_ATTEMPT, .bid = &kept, .self = &self};
+    return operate(store, &op, deadline_ns, ret_answer, err);
+}
+
+static int64_t kept_ms(const struct hf__store *store, int64_t retire_ms)
+{
+    return retire_ms > 0 ? retire_ms + ((const struct hf__cs *)store)->skew_ms : 0;
+}
+
+static int withdraw(struct hf__store *store, const struct hf__bid *bid, int64_t retire_ms,
+                    int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
+{
+    struct hf__cs_op op = {
+        .kind = HF__CS_WITHDRAW, .bid = bid, .retire_ms = kept_ms(store, retire_ms)};
+
+    return operate(store, &op, deadline_ns, ret_answer, err);
+}
+
+static int release(struct hf__store *store, const struct hf__bid *bid, int64_t retire_ms,
+                   int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
+{
+    struct hf__cs_op op = {
+        .kind = HF__CS_RELEASE, .bid = bid, .retire_ms = kept_ms(store, retire_ms)};
+
+    return operate(store, &op, deadline_ns, ret_answer, err);
+}
+
+static int break_ticket(struct hf__store *store, const struct hf__bid *bid, bool now,
+                        int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
+{
+    struct hf__cs_op op = {.kind = HF__CS_BREAK, .bid = bid, .now = now};
+
+    return operate(store, &op, deadline_ns, ret_answer, err);
+}
+
+/* renewals: one row each, some at a time -------------------------------------------------------
+ */
+
+struct renewals {
+    struct hf__store *store;
+    struct hf__renewal *items;
+    size_t count;
+    int64_t deadline_ns;
+    atomic_size_t next;
+    pthread_mutex_t mutex;
+    int code; /* the first failure, and its text; guarded */
+    hf_error *err;
+};
+
+static void renew_one(struct renewals *all, struct hf__renewal *item)
+{
+    struct hf__bid bid = {.name = item->name, .name_len = item->name_len, .ticket = item->ticket};
+    struct hf__cs_op op = {.kind = HF__CS_RENEW, .bid = &bid, .generation = item->generation};
+    hf_error err = {0};
+    int code = operate(all->store, &op, all->deadline_ns, &item->answer, &err);
+
+    if (code == 0)
+        return;
+    pthread_mutex_lock(&all->mutex);
+    if (all->code == 0 || code == HF_UNKNOWN) {
+        all->code = code;
+        if (all->err != NULL)
+            *all->err = err;
+    }
+    pthread_mutex_unlock(&all->mutex);
+}
+
+static void *renew_some(void *arg)
+{
+    struct renewals *all = arg;
+
+    for (size_t i; (i = atomic_fetch_add(&all->next, 1)) < all->count;)
+        renew_one(all, &all->items[i]);
+    return NULL;
+}
+
+/* No signal of the program's is to be handled in a thread of ours. */
+static bool start(pthread_t *thread, struct renewals *all)
+{
+    sigset_t every, before;
+
+    sigfillset(&every);
+    pthread_sigmask(SIG_SETMASK, &every, &before);
+    int failed = pthread_create(thread, NULL, renew_some, all);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return failed == 0;
+}
+
+static int renew(struct hf__store *store, struct hf__renewal *items, size_t count,
+                 int64_t deadline_ns, hf_error *err)
+{
+    struct renewals all = {.store = store,
+                           .items = items,
+                           .count = count,
+                           .deadline_ns = deadline_ns,
+                           .mutex = PTHREAD_MUTEX_INITIALIZER,
+                           .err = err};
+    pthread_t threads[RENEWERS - 1];
+    size_t started = 0;
+
+    while (started + 1 < count && started < RENEWERS - 1 && start(&threads[started], &all))
+        started++;
+    renew_some(&all);
+    for (size_t i = 0; i < started; i++)
+        pthread_join(threads[i], NULL);
+    return all.code;
+}
+
+static const char *const schemes[] = {"cassandra", NULL};
+
+__attribute__((visibility("default"))) const struct hf__store_type hf_store_type_v1 = {
+    .abi = HF__STORE_ABI,
+    .name = "cassandra",
+    .schemes = schemes,
+    .summary = "Apache Cassandra 4.0 or later, by lightweight transactions",
+    .capabilities = HF_CAN_SHARE | HF_CAN_LIMIT | HF_CAN_LEASE | HF_CAN_NEVER | HF_CAN_DELAY |
+                    HF_CAN_QUEUE | HF_CAN_TOKEN | HF_CAN_CHECK | HF_CAN_BREAK | HF_CAN_DETACH |
+                    HF_CAN_PROCESS | HF_CAN_PERSIST,
+    .options = hf__cs_options,
+    .ddl = hf__cs_ddl,
+    .open = hf__cs_open,
+    .close = hf__cs_close,
+    .attempt = attempt,
+    .withdraw = withdraw,
+    .release = release,
+    .renew = renew,
+    .inspect = hf__cs_inspect,
+    .break_ticket = break_ticket,
+    .upkeep = hf__cs_upkeep,
+    .diagnose = hf__cs_diagnose,
+};

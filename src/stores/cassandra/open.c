@@ -1,0 +1,212 @@
+/* From the URL to a store. A cluster that cannot be reached is no error yet: it may come. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "stores/cassandra/cassandra.h"
+
+#include "util/banned.h"
+
+const struct hf__option hf__cs_options[] = {
+    HF__CQL_OPTIONS,
+    {"clock_skew", HF__DURATION, "100ms", 0, HF__CS_SKEW_MAX,
+     "how far apart the clocks of two nodes may be: leases are kept so much longer than told"},
+    {"replication", HF__TEXT, NULL, 0, 0,
+     "for setup: replicas per data centre, as 3 or dc1:3,dc2:3; there is no default"},
+    {"layout", HF__TEXT, "doorman", 0, 0,
+     "doorman, or simple: a plain mutex in the published table leases(name, owner, value)"},
+    {0},
+};
+
+/* What follows "FROM" and the like is the keyspace, put in when the store is opened. */
+#define CONDITIONS                                                                               \
+    " IF version = ? AND generation != null AND holders != null AND waiters != null AND retired" \
+    " != null"
+static const struct {
+    enum hf__cql_kind kind;
+    const char *before, *after;
+} templates[HF__CS_QUERIES] = {
+    [HF__CS_READ] = {HF__CQL_READ,
+                     "SELECT count(*), currentTimestamp(), version, generation, touched, holders,"
+                     " waiters, retired FROM ",
+                     ".locks WHERE name = ?"},
+    [HF__CS_CREATE] = {HF__CQL_SWAP, "INSERT INTO ",
+                       ".locks (name, label, version, generation, holders, waiters, retired,"
+                       " touched) VALUES (?, ?, ?, ?, ?, ?, ?, ?) IF NOT EXISTS"},
+    [HF__CS_SWAP] = {HF__CQL_SWAP, "UPDATE ",
+                     ".locks SET version = ?, generation = ?, holders = ?, waiters = ?,"
+                     " retired = ?, touched = ? WHERE name = ?" CONDITIONS},
+    [HF__CS_PURGE] = {HF__CQL_SWAP, "DELETE FROM ", ".locks WHERE name = ? IF version = ?"},
+    [HF__CS_SCAN] = {HF__CQL_READ,
+                     "SELECT name, currentTimestamp(), version, touched, holders, waiters, retired"
+                     " FROM ",
+                     ".locks"},
+    [HF__CS_SIGN] = {HF__CQL_WRITE, "INSERT INTO ",
+                     ".signs (name, ticket, seen) VALUES (?, ?, currentTimestamp()) USING TTL ?"},
+    [HF__CS_SIGNS_OF] = {HF__CQL_READ, "SELECT ticket, seen FROM ",
+                         ".signs WHERE name = ? AND ticket IN ?"},
+    [HF__CS_TAKE_LEASE] = {HF__CQL_SWAP, "INSERT INTO ",
+                           ".leases (name, owner, value) VALUES (?, ?, ?) IF NOT EXISTS"
+                           " USING TTL ?"},
+    [HF__CS_KEEP_LEASE] = {HF__CQL_SWAP, "UPDATE ",
+                           ".leases USING TTL ? SET owner = ?, value = ? WHERE name = ?"
+                           " IF owner = ?"},
+    [HF__CS_DROP_LEASE] = {HF__CQL_SWAP, "DELETE FROM ", ".leases WHERE name = ? IF owner = ?"},
+    [HF__CS_READ_LEASE] = {HF__CQL_READ, "SELECT name, owner, value, TTL(owner) FROM ",
+                           ".leases WHERE name = ?"},
+    [HF__CS_SCAN_LEASES] = {HF__CQL_READ, "SELECT name, owner, value, TTL(owner) FROM ", ".leases"},
+    [HF__CS_LOCAL] = {HF__CQL_READ,
+                      "SELECT release_version, data_center, schema_version, currentTimestamp()"
+                      " FROM system.local",
+                      NULL},
+    [HF__CS_PEERS] = {HF__CQL_READ, "SELECT peer, schema_version FROM system.peers", NULL},
+    [HF__CS_SETTINGS] = {HF__CQL_READ,
+                         "SELECT value FROM system_views.settings WHERE name = 'paxos_variant'",
+                         NULL},
+    [HF__CS_KEYSPACE] = {HF__CQL_READ,
+                         "SELECT replication FROM system_schema.keyspaces WHERE keyspace_name = ?",
+                         NULL},
+};
+
+static bool make_statements(struct hf__cs *s)
+{
+    for (size_t i = 0; i < HF__CS_QUERIES; i++) {
+        const char *before = templates[i].before, *after = templates[i].after;
+        char *text = NULL;
+        if (before == NULL)
+            continue;
+        if (asprintf(&text, "%s%s%s", before, after != NULL ? s->keyspace : "",
+                     after != NULL ? after : "") < 0)
+            return false;
+        s->statements[i] = (struct hf__cql_statement){templates[i].kind, text};
+    }
+    return true;
+}
+
+static int read_keyspace(struct hf__cs *s, const struct hf__url *url, hf_error *err)
+{
+    const char *name = url->path[0] == '/' ? url->path + 1 : url->path;
+
+    if (*name == '\0')
+        name = "holdfast";
+    if (!hf__cql_is_name(name))
+        return hf__fail(err, HF_INVALID,
+                        "the path of the URL is the keyspace: a letter, then letters, digits and"
+                        " '_', at most %d",
+                        HF__CQL_KEYSPACE_MAX);
+    memcpy(s->keyspace, name, strlen(name) + 1);
+    return 0;
+}
+
+static int read_url(struct hf__cs *s, const struct hf__url *url, hf_error *err)
+{
+    const char *layout = hf__url_text(url, hf__cs_options, "layout");
+    const char *replication = hf__url_text(url, hf__cs_options, "replication");
+    struct hf__cql_settings settings = {0};
+
+    s->skew_ms = hf__url_number(url, hf__cs_options, "clock_skew");
+    s->simple = strcmp(layout, "simple") == 0;
+    if (!s->simple && strcmp(layout, "doorman") != 0)
+        return hf__fail(err, HF_INVALID, "layout is doorman or simple, not '%s'", layout);
+    if (replication != NULL && (s->replication = strdup(replication)) == NULL)
+        return hf__fail(err, HF_NO_MEMORY, NULL);
+    int code = read_keyspace(s, url, err);
+    if (code == 0)
+        code = hf__cql_settings_read(url, hf__cs_options, &settings, err);
+    if (code == 0)
+        code = hf__cql_open(&settings, s->base.host->env, &s->cql, err);
+    else
+        hf__cql_settings_clear(&settings);
+    return code;
+}
+
+/* What the recipe of leases(name, owner, value) can do: no queue, no token, no delay. */
+#define SIMPLE (HF_CAN_LEASE | HF_CAN_NEVER | HF_CAN_DETACH | HF_CAN_PROCESS | HF_CAN_PERSIST)
+
+int hf__cs_open(const struct hf__url *url, const struct hf__host *host,
+                struct hf__store **ret_store, hf_error *err)
+{
+    struct hf__cs *s = calloc(1, sizeof *s);
+
+    if (s == NULL)
+        return hf__fail(err, HF_NO_MEMORY, NULL);
+    s->base.host = host;
+    s->base.type = &hf_store_type_v1;
+    pthread_mutex_init(&s->mutex, NULL);
+    int code = read_url(s, url, err);
+    if (code == 0 && !make_statements(s))
+        code = hf__fail(err, HF_NO_MEMORY, NULL);
+    if (code == 0 && host->env->random(host->env->ctx, &s->dice, sizeof s->dice) != 0)
+        code = hf__fail(err, HF_SYSTEM, "there is no randomness to be had");
+    if (code != 0) {
+        hf__cs_close(&s->base);
+        return code;
+    }
+    s->dice |= 1;
+    s->base.capabilities = s->base.type->capabilities & (s->simple ? SIMPLE : ~0U);
+    *ret_store = &s->base;
+    return 0;
+}
+
+void hf__cs_close(struct hf__store *store)
+{
+    struct hf__cs *s = (struct hf__cs *)store;
+
+    hf__cql_close(s->cql);
+    for (size_t i = 0; i < HF__CS_QUERIES; i++)
+        free((char *)s->statements[i].text);
+    free(s->replication);
+    pthread_mutex_destroy(&s->mutex);
+    free(s);
+}
+
+uint64_t hf__cs_dice(struct hf__cs *s, uint64_t below)
+{
+    pthread_mutex_lock(&s->mutex);
+    s->dice ^= s->dice << 13; /* xorshift64 */
+    s->dice ^= s->dice >> 7;
+    s->dice ^= s->dice << 17;
+    uint64_t number = s->dice % below;
+    pthread_mutex_unlock(&s->mutex);
+    return number;
+}
+
+static enum hf__cql_consistency level(enum hf__cs_query query)
+{
+    switch (query) {
+    case HF__CS_READ:
+    case HF__CS_READ_LEASE:
+        return HF__CQL_SERIAL;
+    case HF__CS_LOCAL:
+    case HF__CS_PEERS:
+    case HF__CS_SETTINGS:
+    case HF__CS_KEYSPACE:
+        return HF__CQL_ONE;
+    default:
+        return HF__CQL_QUORUM;
+    }
+}
+
+struct hf__cql_request hf__cs_request(const struct hf__cs *s, const struct hf__cs_call *call)
+{
+    return (struct hf__cql_request){.statement = &s->statements[call->query],
+                                    .values = call->values,
+                                    .value_count = call->value_count,
+                                    .consistency = level(call->query),
+                                    .serial = HF__CQL_SERIAL,
+                                    .page_size = call->page_size,
+                                    .node = call->prefer,
+                                    .deadline_ns = call->deadline_ns};
+}
+
+int hf__cs_ask(struct hf__cs *s, const struct hf__cs_call *call, struct hf__cql_result *ret_result,
+               hf_error *err)
+{
+    struct hf__cql_request request = hf__cs_request(s, call);
+
+    *ret_result = (struct hf__cql_result){0};
+    int code = hf__cql_execute(s->cql, &request, ret_result, err);
+    if (code == HF_DENIED && err != NULL && err->store_code == HF__CQL_INVALID)
+        hf__wrap(err, code, "the tables of keyspace '%s' are missing, run `holdfast setup`",
+                 s->keyspace);
+    return code;
+}

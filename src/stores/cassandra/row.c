@@ -1,0 +1,269 @@
+/* A row of the table `locks` as the doorman's record, and back.
+ *
+ * Each entry is a value of the type `bid` of schema.cql: its fields in that order, each with its
+ * length before it. A tombstone has the first four only; Cassandra takes what is missing as null. */
+#include <stdlib.h>
+
+#include "stores/cassandra/cassandra.h"
+
+#include "util/banned.h"
+
+static const char *const states[] = {[HF__WAITING] = "waiting",
+                                     [HF__INSIDE] = "inside",
+                                     [HF__LINGERING] = "lingering",
+                                     [HF__RETIRED] = "retired"};
+
+static int corrupt(const char *what, hf_error *err)
+{
+    return hf__fail(err, HF_CORRUPT, "cassandra: %s; see `holdfast doctor`", what);
+}
+
+/* reading -----------------------------------------------------------------------------------------
+ */
+
+static bool is_text(struct hf__cql_bytes bytes, const char *text)
+{
+    return bytes.len == strlen(text) && memcmp(bytes.data, text, bytes.len) == 0;
+}
+
+static bool read_ticket(struct hf__cql_bytes bytes, struct hf__ticket *ret)
+{
+    char text[HF_TICKET_SIZE];
+
+    if (bytes.len != sizeof text - 1)
+        return false;
+    memcpy(text, bytes.data, bytes.len);
+    text[bytes.len] = '\0';
+    return hf__ticket_parse(text, ret);
+}
+
+static bool read_state(struct hf__cql_bytes bytes, enum hf__place *ret)
+{
+    for (size_t i = HF__WAITING; i <= HF__RETIRED; i++) {
+        if (bytes.data != NULL && is_text(bytes, states[i])) {
+            *ret = (enum hf__place)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+static int64_t take_number(struct hf__cql_reader *r, int64_t if_null)
+{
+    int64_t value;
+
+    return hf__cql_get_bigint(hf__cql_take_bytes(r), &value) ? value : if_null;
+}
+
+/* The fields after the first four. */
+static void read_rest(struct hf__cql_reader *r, struct hf__entry *e, struct hf__cs_extra *x)
+{
+    e->since_ms = take_number(r, 0);
+    struct hf__cql_bytes mode = hf__cql_take_bytes(r);
+    e->mode = mode.data != NULL && is_text(mode, "shared") ? HF_SHARED : HF_EXCLUSIVE;
+    e->limit = (uint32_t)take_number(r, 0);
+    e->generation = (uint64_t)take_number(r, 0);
+    hf__cql_get_boolean(hf__cql_take_bytes(r), &e->claimed);
+    e->ttl_ms = take_number(r, 0);
+    x->skew_ms = take_number(r, 0);
+    e->lock_delay_ms = take_number(r, 0);
+    e->retire_ms = take_number(r, 0);
+    x->host = hf__cql_take_bytes(r);
+    x->user = hf__cql_take_bytes(r);
+    x->program = hf__cql_take_bytes(r);
+    x->pid = take_number(r, 0);
+    x->note = hf__cql_take_bytes(r);
+}
+
+#define NUMBER_MAX \
+    (INT64_C(1) << 53) /* ms: beyond all that is ever written, and far from overflow */
+
+static bool is_number(int64_t value)
+{
+    return value >= 0 && value <= NUMBER_MAX;
+}
+
+static bool is_number_or_never(int64_t value)
+{
+    return is_number(value) || value == HF__NEVER;
+}
+
+/* Somebody may have written here by hand. */
+static bool is_sane(const struct hf__entry *e, const struct hf__cs_extra *x)
+{
+    return is_number_or_never(e->until_ms) && is_number_or_never(e->lease_ms) &&
+           is_number(e->since_ms) && is_number(e->ttl_ms) && is_number(x->skew_ms) &&
+           is_number(e->lock_delay_ms) && is_number(e->retire_ms) && e->generation <= INT64_MAX;
+}
+
+static int read_entry(struct hf__cql_bytes bytes, struct hf__entry *e, struct hf__cs_extra *x,
+                      hf_error *err)
+{
+    struct hf__cql_reader r = hf__cql_reader_of(bytes);
+
+    *e = (struct hf__entry){0};
+    *x = (struct hf__cs_extra){0};
+    if (!read_ticket(hf__cql_take_bytes(&r), &e->ticket))
+        return corrupt("a ticket is not 32 hex digits", err);
+    if (!read_state(hf__cql_take_bytes(&r), &e->place))
+        return corrupt("a bid is neither waiting nor inside", err);
+    e->until_ms = take_number(&r, HF__NEVER);
+    e->lease_ms = take_number(&r, HF__NEVER);
+    if (e->place != HF__RETIRED)
+        read_rest(&r, e, x);
+    if (r.failed)
+        return corrupt("a bid is too short", err);
+    if (!is_sane(e, x))
+        return corrupt("a number of a bid is out of range", err);
+    if (e->ttl_ms > 0)
+        e->ttl_ms += x->skew_ms;
+    return 0;
+}
+
+static int make_room(struct hf__cs_row *row, size_t more, hf_error *err)
+{
+    size_t capacity = row->count + more;
+
+    if (capacity <= row->capacity && row->was != NULL)
+        return 0;
+    void *was = realloc(row->was, capacity * sizeof *row->was);
+    if (was != NULL)
+        row->was = was;
+    void *extras = realloc(row->extras, capacity * sizeof *row->extras);
+    if (extras != NULL)
+        row->extras = extras;
+    void *entries = realloc(row->record.entries, capacity * sizeof *row->record.entries);
+    if (entries != NULL)
+        row->record.entries = entries;
+    if (was == NULL || extras == NULL || entries == NULL)
+        return hf__fail(err, HF_NO_MEMORY, NULL);
+    row->capacity = row->record.capacity = capacity;
+    return 0;
+}
+
+static int take_list(struct hf__cs_row *row, struct hf__cql_bytes list, hf_error *err)
+{
+    struct hf__cql_reader r = hf__cql_reader_of(list);
+    size_t count = list.data != NULL ? hf__cql_take_count(&r, 4) : 0;
+
+    if (r.failed)
+        return corrupt("a collection is too short", err);
+    int code = make_room(row, count + 1, err); /* the doorman may add one */
+
+    for (size_t i = 0; i < count && code == 0; i++) {
+        struct hf__cql_bytes entry = hf__cql_take_bytes(&r);
+        if (r.failed || entry.data == NULL)
+            return corrupt("a collection is too short", err);
+        code = read_entry(entry, &row->was[row->count], &row->extras[row->count], err);
+        row->count += code == 0;
+    }
+    return code;
+}
+
+int hf__cs_row_take(struct hf__cs_row *row, const struct hf__cs_packed *packed, hf_error *err)
+{
+    row->count = 0;
+    int code = take_list(row, packed->holders, err);
+    if (code == 0)
+        code = take_list(row, packed->waiters, err);
+    if (code == 0)
+        code = take_list(row, packed->retired, err);
+    for (size_t i = 0; i < row->count; i++)
+        row->was[i].who = &row->extras[i];
+    return code;
+}
+
+void hf__cs_row_clear(struct hf__cs_row *row)
+{
+    free(row->was);
+    free(row->extras);
+    free(row->record.entries);
+    hf__cql_result_clear(&row->result);
+    *row = (struct hf__cs_row){0};
+}
+
+const struct hf__entry *hf__cs_row_was(const struct hf__cs_row *row,
+                                       const struct hf__ticket *ticket)
+{
+    for (size_t i = 0; i < row->count; i++) {
+        if (hf__ticket_equal(&row->was[i].ticket, ticket))
+            return &row->was[i];
+    }
+    return NULL;
+}
+
+/* writing -----------------------------------------------------------------------------------------
+ */
+
+static void put(struct hf__cql_writer *w, struct hf__cql_value value)
+{
+    hf__cql_put_value(w, &value);
+}
+
+static void put_number(struct hf__cql_writer *w, int64_t value)
+{
+    put(w, value == HF__NEVER ? hf__cql_null() : hf__cql_bigint(value));
+}
+
+/* A waiter that was only assumed to be alive keeps the `until` it had. */
+static int64_t until_of(const struct hf__cs_row *row, const struct hf__entry *e)
+{
+    const struct hf__cs_extra *x = e->who;
+    const struct hf__entry *was = hf__cs_row_was(row, &e->ticket);
+
+    if (e->place == HF__WAITING && x != NULL && x->proof == HF__CS_ASSUMED && was != NULL &&
+        was->place == HF__WAITING)
+        return was->until_ms;
+    return e->until_ms;
+}
+
+static void put_rest(struct hf__cql_writer *w, const struct hf__entry *e)
+{
+    const struct hf__cs_extra *x = e->who;
+
+    put_number(w, e->since_ms);
+    put(w, hf__cql_text(e->mode == HF_SHARED ? "shared" : "exclusive"));
+    put_number(w, e->limit);
+    put_number(w, (int64_t)e->generation);
+    put(w, hf__cql_boolean(e->claimed));
+    put_number(w, e->ttl_ms > 0 ? e->ttl_ms - x->skew_ms : 0);
+    put_number(w, x->skew_ms);
+    put_number(w, e->lock_delay_ms);
+    put_number(w, e->retire_ms);
+    hf__cql_put_bytes(w, x->host);
+    hf__cql_put_bytes(w, x->user);
+    hf__cql_put_bytes(w, x->program);
+    put_number(w, x->pid);
+    hf__cql_put_bytes(w, x->note);
+}
+
+static void put_entry(struct hf__cql_writer *w, const struct hf__cs_row *row,
+                      const struct hf__entry *e)
+{
+    char ticket[HF_TICKET_SIZE];
+    size_t place = hf__cql_begin_bytes(w);
+
+    hf__ticket_format(&e->ticket, ticket);
+    put(w, hf__cql_text(ticket));
+    put(w, hf__cql_text(states[e->place]));
+    put_number(w, until_of(row, e));
+    put_number(w, e->lease_ms);
+    if (e->place != HF__RETIRED)
+        put_rest(w, e);
+    hf__cql_end_bytes(w, place);
+}
+
+void hf__cs_pack(struct hf__cql_writer *w, const struct hf__cs_row *row, unsigned places)
+{
+    size_t place = hf__cql_reserve_int(w);
+    int32_t count = 0;
+
+    for (size_t i = 0; i < row->record.count; i++) {
+        const struct hf__entry *e = &row->record.entries[i];
+        if (!(HF__CS_IN(e->place) & places))
+            continue;
+        put_entry(w, row, e);
+        count++;
+    }
+    hf__cql_fill_int(w, place, count);
+}

@@ -1,0 +1,309 @@
+/* Creating keyspace and tables, and removing what has been idle for long.
+ *
+ * A lock's row is kept for its generation and its version. Without it the next ones are taken from
+ * the clock alone, which is above them as long as the clocks were not put back by more than
+ * `retain`. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "stores/cassandra/cassandra.h"
+
+#include "util/banned.h"
+
+#define AGREE_MS 50
+#define PAGE     100
+
+/* setup -------------------------------------------------------------------------------------------
+ */
+
+static int run(struct hf__cs *s, const char *text, int64_t deadline_ns, hf_error *err)
+{
+    struct hf__cql_statement statement = {HF__CQL_SCHEMA, text};
+    struct hf__cql_request request = {
+        .statement = &statement, .consistency = HF__CQL_QUORUM, .deadline_ns = deadline_ns};
+    struct hf__cql_result result = {0};
+    int code = hf__cql_execute(s->cql, &request, &result, err);
+
+    hf__cql_result_clear(&result);
+    return code;
+}
+
+/* "3" or "dc1:3,dc2:3" as the options of NetworkTopologyStrategy. False: neither. */
+static bool replication_options(const char *text, char *to, size_t size)
+{
+    size_t used = 0;
+
+    for (const char *at = text;; at++) {
+        size_t len = strcspn(at, ","), name_len = strcspn(at, ":,");
+        const char *factor = name_len < len ? at + name_len + 1 : at;
+        size_t digits = (size_t)(at + len - factor);
+        if (digits == 0 || digits > 3 || strspn(factor, "0123456789") != digits ||
+            factor[0] == '0' || (name_len < len && name_len == 0) ||
+            strcspn(at, "'\\\"{}") < name_len)
+            return false;
+        int n = name_len < len ? snprintf(to + used, size - used, ", '%.*s': %.*s", (int)name_len,
+                                          at, (int)digits, factor)
+                               : snprintf(to + used, size - used, ", 'replication_factor': %.*s",
+                                          (int)digits, factor);
+        if (n < 0 || (size_t)n >= size - used)
+            return false;
+        used += (size_t)n;
+        at += len;
+        if (*at == '\0')
+            return true;
+    }
+}
+
+static int has_keyspace(struct hf__cs *s, int64_t deadline_ns, bool *ret, hf_error *err)
+{
+    char lower[sizeof s->keyspace];
+    struct hf__cql_result result;
+
+    /* Names without quotes are lower case to the server. */
+    for (size_t i = 0; i < sizeof lower; i++) {
+        char c = s->keyspace[i];
+        lower[i] = c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+    }
+    struct hf__cql_value value = hf__cql_text(lower);
+    struct hf__cs_call call = {
+        .query = HF__CS_KEYSPACE, .values = &value, .value_count = 1, .deadline_ns = deadline_ns};
+    int code = hf__cs_ask(s, &call, &result, err);
+    if (code != 0)
+        return code;
+    *ret = result.row_count > 0;
+    hf__cql_result_clear(&result);
+    return 0;
+}
+
+static int make_keyspace(struct hf__cs *s, int64_t deadline_ns, hf_error *err)
+{
+    char options[512], text[800];
+    bool there;
+    int code = has_keyspace(s, deadline_ns, &there, err);
+
+    if (code != 0 || there)
+        return code;
+    if (s->replication == NULL)
+        return hf__fail(err, HF_INVALID,
+                        "there is no keyspace '%s': say how it is to be replicated, with"
+                        " replication=3 or replication=dc1:3,dc2:3 in the URL",
+                        s->keyspace);
+    if (!replication_options(s->replication, options, sizeof options))
+        return hf__fail(err, HF_INVALID,
+                        "replication is a number of replicas, as 3, or one for each data centre,"
+                        " as dc1:3,dc2:3");
+    snprintf(text, sizeof text,
+             "CREATE KEYSPACE IF NOT EXISTS %s WITH replication = {'class':"
+             " 'NetworkTopologyStrategy'%s}",
+             s->keyspace, options);
+    return run(s, text, deadline_ns, err);
+}
+
+/* The statement with our keyspace in the place of "holdfast.". NULL: no memory. */
+static char *with_keyspace(const struct hf__cs *s, const char *from, size_t len)
+{
+    static const char stands[] = "holdfast.";
+    char *text = malloc(len * (1 + sizeof s->keyspace / (sizeof stands - 1)) + 1), *to = text;
+
+    if (text == NULL)
+        return NULL;
+    for (size_t i = 0; i < len;) {
+        if (len - i >= sizeof stands - 1 && memcmp(from + i, stands, sizeof stands - 1) == 0) {
+            memcpy(to, s->keyspace, strlen(s->keyspace));
+            to += strlen(s->keyspace);
+            i += sizeof stands - 2; /* the dot stays */
+        } else {
+            *to++ = from[i++];
+        }
+    }
+    *to = '\0';
+    return text;
+}
+
+static int make_tables(struct hf__cs *s, int64_t deadline_ns, hf_error *err)
+{
+    int code = 0;
+
+    for (const char *at = hf__cs_ddl; code == 0;) {
+        at += strspn(at, " \n");
+        if (strncmp(at, "--", 2) == 0) {
+            at += strcspn(at, "\n");
+            continue;
+        }
+        if (*at == '\0')
+            break;
+        const char *end = strstr(at, ";\n");
+        size_t len = end != NULL ? (size_t)(end - at) : strlen(at);
+        char *text = with_keyspace(s, at, len);
+        code = text != NULL ? run(s, text, deadline_ns, err) : hf__fail(err, HF_NO_MEMORY, NULL);
+        free(text);
+        at += len + (end != NULL);
+    }
+    return code;
+}
+
+static bool same_schema(struct hf__cs *s, const unsigned char mine[16], int64_t deadline_ns)
+{
+    struct hf__cs_call call = {.query = HF__CS_PEERS, .deadline_ns = deadline_ns};
+    struct hf__cql_result result;
+    unsigned char theirs[16];
+    bool same = true;
+
+    if (hf__cs_ask(s, &call, &result, NULL) != 0)
+        return false;
+    while (hf__cql_next_row(&result)) {
+        if (hf__cql_get_uuid(hf__cql_column(&result, 1), theirs))
+            same = same && memcmp(mine, theirs, 16) == 0;
+    }
+    hf__cql_result_clear(&result);
+    return same;
+}
+
+/* A node that has not heard of a table refuses to work on it. One that is down never hears of it
+ * in time: after a while the others go ahead. */
+static void await_agreement(struct hf__cs *s, int64_t deadline_ns)
+{
+    const struct timespec pause = {.tv_nsec = AGREE_MS * HF__NS_PER_MS};
+    bool agreed = false;
+
+    while (!agreed && hf__now_ns(s->base.host->env) < deadline_ns) {
+        struct hf__cs_call call = {.query = HF__CS_LOCAL, .deadline_ns = deadline_ns};
+        struct hf__cql_result result;
+        unsigned char mine[16];
+        if (hf__cs_ask(s, &call, &result, NULL) == 0) {
+            agreed = hf__cql_next_row(&result) &&
+                     hf__cql_get_uuid(hf__cql_column(&result, 2), mine) &&
+                     same_schema(s, mine, deadline_ns);
+            hf__cql_result_clear(&result);
+        }
+        if (!agreed)
+            nanosleep(&pause, NULL);
+    }
+}
+
+static int setup(struct hf__cs *s, int64_t deadline_ns, hf_error *err)
+{
+    int code = make_keyspace(s, deadline_ns, err);
+
+    if (code == 0)
+        code = make_tables(s, deadline_ns, err);
+    if (code == 0)
+        await_agreement(s, deadline_ns);
+    return code;
+}
+
+/* purging -----------------------------------------------------------------------------------------
+ */
+
+enum { NAME, CLOCK, VERSION, TOUCHED, HOLDERS, WAITERS, RETIRED };
+
+static bool reads(const struct hf__cql_result *r, struct hf__cs_row *row)
+{
+    struct hf__cs_packed packed = {hf__cql_column(r, HOLDERS), hf__cql_column(r, WAITERS),
+                                   hf__cql_column(r, RETIRED)};
+
+    return hf__cql_get_bigint(hf__cql_column(r, CLOCK), &row->now_ms) &&
+           hf__cql_get_bigint(hf__cql_column(r, TOUCHED), &row->touched_ms) &&
+           hf__cql_get_bigint(hf__cql_column(r, VERSION), &row->version) &&
+           hf__cs_row_take(row, &packed, NULL) == 0;
+}
+
+/* Whether it is over, or would be if somebody swept. */
+static bool is_over(struct hf__entry *e, int64_t now_ms)
+{
+    const struct hf__cs_extra *x = e->who;
+    struct hf__record alone = {.entries = e, .count = 1, .capacity = 1};
+
+    if (e->place == HF__WAITING)
+        return e->until_ms <= now_ms && x->proof == HF__CS_DEAD;
+    hf__doorman_sweep(&alone, (struct hf__moment){.now_ms = now_ms});
+    return e->place == HF__GONE;
+}
+
+/* Nobody inside, nobody who waits, nobody to be remembered, and for long. */
+static bool is_idle(const struct hf__cs_lock *lock, struct hf__cs_row *row, int64_t retain_ms)
+{
+    if (row->touched_ms > row->now_ms - retain_ms || hf__cs_look_for_signs(lock, row, NULL) != 0)
+        return false;
+    for (size_t i = 0; i < row->count; i++) {
+        if (!is_over(&row->was[i], row->now_ms))
+            return false;
+    }
+    return true;
+}
+
+/* Only if it is still what was read. Whoever was faster has a use for it, and so has whoever keeps
+ * us from knowing: the next purge finds what is left. */
+static int purge_one(const struct hf__cs_lock *lock, int64_t version, uint64_t *count)
+{
+    struct hf__cql_value values[] = {hf__cql_blob(lock->name, lock->name_len),
+                                     hf__cql_bigint(version)};
+    struct hf__cs_call call = {.query = HF__CS_PURGE,
+                               .values = values,
+                               .value_count = 2,
+                               .deadline_ns = lock->deadline_ns};
+    struct hf__cql_result result;
+    bool applied = false;
+    int code = hf__cs_ask(lock->s, &call, &result, lock->err);
+
+    if (code == 0)
+        code = hf__cql_applied(&result, &applied, lock->err);
+    hf__cql_result_clear(&result);
+    *count += code == 0 && applied;
+    return code == HF_UNKNOWN ? 0 : code;
+}
+
+static int purge_row(const struct hf__cs_lock *all, const struct hf__cql_result *result,
+                     int64_t retain_ms, uint64_t *count)
+{
+    struct hf__cql_bytes name = hf__cql_column(result, NAME);
+    struct hf__cs_lock lock = *all;
+    struct hf__cs_row row = {0};
+    int code = 0;
+
+    lock.name = (const char *)name.data;
+    lock.name_len = name.len;
+    if (reads(result, &row) && is_idle(&lock, &row, retain_ms))
+        code = purge_one(&lock, row.version, count);
+    hf__cs_row_clear(&row);
+    return code;
+}
+
+static int purge(struct hf__cs *s, int64_t retain_ms, int64_t deadline_ns, uint64_t *count,
+                 hf_error *err)
+{
+    struct hf__cs_call call = {.query = HF__CS_SCAN, .page_size = PAGE, .deadline_ns = deadline_ns};
+    struct hf__cql_request request = hf__cs_request(s, &call);
+    struct hf__cs_lock all = {.s = s, .deadline_ns = deadline_ns, .err = err};
+    struct hf__cql_result result = {0};
+    int64_t now_ns = hf__now_ns(s->base.host->env);
+    int64_t enough_ns = now_ns + (deadline_ns - now_ns) / 2; /* the next purge does the rest */
+    int code = hf__cql_execute(s->cql, &request, &result, err);
+
+    while (code == 0) {
+        while (code == 0 && hf__now_ns(s->base.host->env) < enough_ns && hf__cql_next_row(&result))
+            code = purge_row(&all, &result, retain_ms, count);
+        if (code != 0 || !result.has_more || hf__now_ns(s->base.host->env) >= enough_ns)
+            break;
+        code = hf__cql_next_page(s->cql, &request, &result, err);
+    }
+    hf__cql_result_clear(&result);
+    return code;
+}
+
+int hf__cs_upkeep(struct hf__store *store, enum hf__upkeep what, int64_t retain_ms,
+                  int64_t deadline_ns, uint64_t *ret_count, hf_error *err)
+{
+    struct hf__cs *s = (struct hf__cs *)store;
+    uint64_t count = 0;
+    int code = 0;
+
+    if (what == HF__SETUP)
+        code = setup(s, deadline_ns, err);
+    else if (!s->simple) /* the recipe's rows end by themselves */
+        code = purge(s, retain_ms, deadline_ns, &count, err);
+    if (ret_count != NULL)
+        *ret_count = count;
+    return code;
+}

@@ -1,0 +1,259 @@
+/* One connection, and how nothing of it outlives its deadline.
+ *
+ *      borrower                        a thread of its own
+ *      fills in the job, starts it --> does it, however long the driver takes
+ *      waits until the deadline        says that it is done
+ *
+ * If the deadline comes first the borrower leaves: the statement is cancelled from yet another
+ * thread, because SQLCancel may block as well, and the thread ends the session as soon as the driver
+ * lets it go. SQL_ATTR_QUERY_TIMEOUT and SQL_ATTR_LOGIN_TIMEOUT are set besides; they count whole
+ * seconds, and not every driver keeps them.
+ *
+ * A thread lives for one job: to start one costs little more than to wake one, and a client that
+ * does nothing has none, so that it may fork. */
+#include <signal.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "sql/url.h"
+#include "stores/oracle/oracle.h"
+
+#include "util/banned.h"
+
+/* Threads ------------------------------------------------------------------ */
+
+static void forget_login(struct hf__ora_conn *c)
+{
+    hf__sql_forget(c->connect);
+    hf__sql_forget(c->password);
+    free(c->dsn);
+    free(c->user);
+    c->connect = c->password = c->dsn = c->user = NULL;
+}
+
+static void disown(struct hf__ora_conn *c)
+{
+    pthread_mutex_lock(&c->mutex);
+    bool last = --c->owners == 0;
+    pthread_mutex_unlock(&c->mutex);
+    if (!last)
+        return;
+    forget_login(c);
+    hf__ora_rows_clear(&c->job.rows);
+    free(c->job.once);
+    pthread_cond_destroy(&c->changed);
+    pthread_mutex_destroy(&c->mutex);
+    free(c);
+}
+
+static void *work_main(void *arg)
+{
+    struct hf__ora_conn *c = arg;
+
+    hf__ora_work(c);
+    pthread_mutex_lock(&c->mutex);
+    c->done = true;
+    bool left = c->left;
+    pthread_cond_broadcast(&c->changed);
+    pthread_mutex_unlock(&c->mutex);
+    if (left) {
+        c->job.task = HF__ORA_QUIT;
+        hf__ora_work(c);
+    }
+    disown(c);
+    return NULL;
+}
+
+static void *cancel_main(void *arg)
+{
+    struct hf__ora_conn *c = arg;
+
+    pthread_mutex_lock(&c->mutex);
+    SQLHSTMT handle = c->running;
+    c->cancelling = handle != NULL;
+    pthread_mutex_unlock(&c->mutex);
+    if (handle != NULL)
+        SQLCancel(handle); /* the handle stays as long as `cancelling` says so */
+    pthread_mutex_lock(&c->mutex);
+    c->cancelling = false;
+    pthread_cond_broadcast(&c->changed);
+    pthread_mutex_unlock(&c->mutex);
+    disown(c);
+    return NULL;
+}
+
+/* Signals are the program's: none is delivered to our threads. The thread owns the connection too. */
+static bool start_thread(void *(*main)(void *), struct hf__ora_conn *c, pthread_t *ret_thread)
+{
+    sigset_t all, before;
+
+    pthread_mutex_lock(&c->mutex);
+    c->owners++;
+    pthread_mutex_unlock(&c->mutex);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    bool started = pthread_create(ret_thread, NULL, main, c) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (!started)
+        disown(c);
+    return started;
+}
+
+/* The borrower ------------------------------------------------------------- */
+
+/* Until the job is done, or for so long. Counted on CLOCK_MONOTONIC, which stands still while the
+ * machine is suspended: `left_ns` is asked for anew by the caller. */
+static void wait_a_while(struct hf__ora_conn *c, int64_t left_ns)
+{
+    struct timespec until;
+
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    left_ns += until.tv_nsec;
+    until.tv_sec += left_ns / 1000000000;
+    until.tv_nsec = left_ns % 1000000000;
+    pthread_cond_timedwait(&c->changed, &c->mutex, &until);
+}
+
+/* Waits for the thread; false: it was left behind. */
+static bool wait_for(struct hf__ora_conn *c, pthread_t thread, int64_t deadline_ns)
+{
+    int64_t left_ns;
+    pthread_t canceller;
+
+    pthread_mutex_lock(&c->mutex);
+    while (!c->done && (left_ns = deadline_ns - hf__now_ns(c->env)) > 0)
+        wait_a_while(c, left_ns);
+    c->left = !c->done;
+    pthread_mutex_unlock(&c->mutex);
+    if (!c->left) {
+        pthread_join(thread, NULL);
+        return true;
+    }
+    pthread_detach(thread);
+    c->broken = true;
+    if (start_thread(cancel_main, c, &canceller)) /* else a timeout of the server's own ends it */
+        pthread_detach(canceller);
+    return false;
+}
+
+static int late(bool reads, hf_error *err)
+{
+    return hf__fail(err, reads ? HF_UNAVAILABLE : HF_UNKNOWN,
+                    "oracle: the server did not answer in time");
+}
+
+/* What is in the job, by the deadline. `reads`: it changes nothing. */
+static int work(struct hf__ora_conn *c, bool reads, int64_t deadline_ns, hf_error *err)
+{
+    int64_t left_s = (deadline_ns - hf__now_ns(c->env)) / 1000000000 + 1;
+    pthread_t thread;
+
+    c->job.timeout_s = left_s < 1 ? 1 : (unsigned)left_s;
+    c->kind = HF__ORA_OTHER;
+    c->done = false;
+    if (!start_thread(work_main, c, &thread))
+        return hf__fail(err, HF_SYSTEM, "oracle: no thread can be started");
+    if (!wait_for(c, thread, deadline_ns))
+        return late(reads, err);
+    if (SQL_SUCCEEDED(c->job.result) || c->job.result == SQL_NO_DATA)
+        return 0;
+    return hf__ora_fail(c->dialect, &c->job.trouble, reads, &c->kind, err);
+}
+
+static int do_job(struct hf__ora *s, struct hf__ora_conn *c, bool reads, int64_t deadline_ns,
+                  hf_error *err)
+{
+    if (c->broken)
+        return hf__fail(err, HF_UNAVAILABLE, "oracle: the connection is of no more use");
+    if (c->job.too_much)
+        return hf__fail(err, HF_INVALID, "oracle: too long for a statement");
+    int r = work(c, reads, deadline_ns, err);
+    if (c->kind == HF__ORA_LOST || r == HF_UNKNOWN) {
+        c->broken = true;
+        atomic_store(&s->lost_ns, hf__now_ns(c->env));
+    }
+    return r;
+}
+
+int hf__ora_run(struct hf__ora *s, struct hf__ora_conn *c, bool reads, int64_t deadline_ns,
+                hf_error *err)
+{
+    c->job.task = HF__ORA_RUN;
+    c->dirty = true;
+    return do_job(s, c, reads, deadline_ns, err);
+}
+
+int hf__ora_commit(struct hf__ora *s, struct hf__ora_conn *c, int64_t deadline_ns, hf_error *err)
+{
+    c->job.task = HF__ORA_COMMIT;
+    int r = do_job(s, c, false, deadline_ns, err);
+    if (r == 0)
+        c->dirty = false;
+    else
+        c->broken = true;
+    /* Only a conflict is known to have undone it all. */
+    return r != 0 && r != HF_UNKNOWN && c->kind != HF__ORA_AGAIN
+               ? hf__wrap(err, HF_UNKNOWN, "commit")
+               : r;
+}
+
+void hf__ora_rollback(struct hf__ora *s, struct hf__ora_conn *c, int64_t deadline_ns)
+{
+    if (!c->dirty || c->broken)
+        return;
+    c->job.task = HF__ORA_ROLLBACK;
+    if (do_job(s, c, false, deadline_ns, NULL) == 0)
+        c->dirty = false;
+    else
+        c->broken = true;
+}
+
+/* Beginning and end -------------------------------------------------------- */
+
+int hf__ora_conn_new(struct hf__ora *s, struct hf__ora_conn **ret_conn, hf_error *err)
+{
+    struct hf__ora_conn *c = calloc(1, sizeof *c);
+    const struct hf__ora_settings *set = &s->set;
+    pthread_condattr_t attr;
+
+    if (c == NULL)
+        return hf__fail(err, HF_NO_MEMORY, NULL);
+    pthread_mutex_init(&c->mutex, NULL);
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&c->changed, &attr);
+    pthread_condattr_destroy(&attr);
+    c->s = s;
+    c->env = s->base.host->env;
+    c->owners = 1;
+    c->dialect = set->dialect;
+    int r = hf__sql_copy(set->connect, &c->connect, err);
+    if (r == 0)
+        r = hf__sql_copy(set->dsn, &c->dsn, err);
+    if (r == 0)
+        r = hf__sql_copy(set->user, &c->user, err);
+    if (r == 0)
+        r = hf__sql_copy(set->password, &c->password, err);
+    if (r == 0)
+        *ret_conn = c;
+    else
+        disown(c);
+    return r;
+}
+
+int hf__ora_begin(struct hf__ora_conn *c, int64_t deadline_ns, hf_error *err)
+{
+    c->job.task = HF__ORA_OPEN;
+    int r = work(c, true, deadline_ns, err);
+    if (r == 0)
+        forget_login(c);
+    return r;
+}
+
+void hf__ora_end(struct hf__ora_conn *c)
+{
+    c->job.task = HF__ORA_QUIT;
+    if (!c->left)
+        work(c, true, hf__now_ns(c->env) + HF__ORA_GOODBYE_MS * HF__NS_PER_MS, NULL);
+    disown(c);
+}

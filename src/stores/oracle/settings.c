@@ -1,0 +1,156 @@
+/* What a URL says: oracle://user@/schema?dsn=NAME, or ...?connect=<driver string>.
+ *
+ * Passwords come from `password_file` or `password_env`; one in the URL works but is seen by
+ * everybody who sees the command line. A driver string must not carry one: it is not known to every
+ * place that hides passwords. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <strings.h>
+
+#include "sql/url.h"
+#include "stores/oracle/oracle.h"
+
+#include "util/banned.h"
+
+const struct hf__option hf__ora_options[] = {
+    {"dsn", HF__TEXT, NULL, 0, 0, "the data source, a section of odbc.ini"},
+    {"connect", HF__TEXT, NULL, 0, 0,
+     "a driver string instead of a dsn: DRIVER={...};DBQ=//host:1521/service"},
+    {"hold", HF__TEXT, "lease", 0, 0, "lease; there is nothing else on Oracle"},
+    {"dialect", HF__TEXT, NULL, 0, 0, "oracle, mariadb or hsqldb; as the driver says by default"},
+    HF__SQL_PASSWORD_OPTIONS,
+    {"poll", HF__DURATION, "50ms", 1, 60000,
+     "how often the first of the queue asks, give or take 25 %"},
+    {"routines", HF__SWITCH, "yes", 0, 0, "no: plain statements even if the package is there"},
+    HF__SQL_POOL_OPTIONS,
+    {0},
+};
+
+/* Whether a driver string has a value for this key. */
+static bool has_key(const char *connect, const char *key)
+{
+    size_t len = strlen(key);
+
+    for (const char *at = connect; at != NULL; at = strchr(at, ';')) {
+        at += strspn(at, "; ");
+        if (strncasecmp(at, key, len) == 0 && at[len + strspn(at + len, " ")] == '=')
+            return true;
+    }
+    return false;
+}
+
+/* Appends ;KEY=value, in braces if it has to be. */
+static void add_key(char *to, size_t size, const char *key, const char *value)
+{
+    bool plain = value[strcspn(value, "[]{}(),;?*=!@\\ ")] == '\0';
+    size_t len = strlen(to);
+
+    len += (size_t)snprintf(to + len, size - len, ";%s=%s", key, plain ? "" : "{");
+    for (; *value != '\0' && len + 3 < size; value++) {
+        to[len++] = *value;
+        if (*value == '}')
+            to[len++] = '}';
+    }
+    snprintf(to + len, size - len, "%s", plain ? "" : "}");
+}
+
+static int read_connect(const char *connect, struct hf__ora_settings *set, hf_error *err)
+{
+    const char *user = set->user != NULL ? set->user : "";
+    const char *password = set->password != NULL ? set->password : "";
+    size_t size = strlen(connect) + 2 * (strlen(user) + strlen(password)) + 20;
+
+    if (has_key(connect, "PWD") || has_key(connect, "PASSWORD"))
+        return hf__fail(err, HF_INVALID,
+                        "connect must not hold a password: use password_file or password_env");
+    set->connect = malloc(size);
+    if (set->connect == NULL)
+        return hf__fail(err, HF_NO_MEMORY, NULL);
+    snprintf(set->connect, size, "%s", connect);
+    if (set->user != NULL)
+        add_key(set->connect, size, "UID", user);
+    if (set->password != NULL)
+        add_key(set->connect, size, "PWD", password);
+    return 0;
+}
+
+static int read_source(const struct hf__sql_url *from, struct hf__ora_settings *set, hf_error *err)
+{
+    const char *dsn = hf__sql_text(from, "dsn"), *connect = hf__sql_text(from, "connect");
+
+    if (from->url->host[0] != '\0')
+        return hf__fail(err, HF_INVALID,
+                        "a host does not belong here: oracle://user@/?dsn=NAME, or connect=...");
+    if ((dsn != NULL) + (connect != NULL) != 1)
+        return hf__fail(err, HF_INVALID, "name either a dsn or a driver string (connect)");
+    return dsn != NULL ? hf__sql_copy(dsn, &set->dsn, err) : read_connect(connect, set, err);
+}
+
+/* It stands in a statement, so it must be a plain name. */
+static int read_schema(const struct hf__sql_url *from, struct hf__ora_settings *set, hf_error *err)
+{
+    const char *name = from->url->path + (from->url->path[0] == '/');
+
+    if (name[0] == '\0')
+        return 0;
+    if (name[strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_$#")] !=
+            '\0' ||
+        strlen(name) > 128)
+        return hf__fail(err, HF_INVALID, "the schema in the path is not a plain name");
+    return hf__sql_copy(name, &set->schema, err);
+}
+
+static int read_dialect(const struct hf__sql_url *from, struct hf__ora_settings *set, hf_error *err)
+{
+    const char *name = hf__sql_text(from, "dialect");
+
+    if (name == NULL)
+        return 0;
+    set->dialect = hf__ora_dialect_named(name);
+    return set->dialect != NULL
+               ? 0
+               : hf__fail(err, HF_INVALID, "dialect is one of oracle, mariadb, hsqldb");
+}
+
+/* There is no FOR SHARE on Oracle, its server does not look whether somebody who waits for a row is
+ * still there, and ODBC does not say that a connection was lost until it is used. */
+static int read_hold(const struct hf__sql_url *from, hf_error *err)
+{
+    if (strcmp(hf__sql_text(from, "hold"), "lease") == 0)
+        return 0;
+    return hf__fail(err, HF_UNSUPPORTED, "hold=session and the like are not there on Oracle");
+}
+
+int hf__ora_read_url(const struct hf__url *url, struct hf__ora_settings *set, hf_error *err)
+{
+    const struct hf__sql_url from = {.url = url, .options = hf__ora_options};
+    int r = hf__sql_copy(url->user, &set->user, err);
+
+    if (r == 0)
+        r = hf__sql_read_password(&from, &set->password, err);
+    if (r == 0)
+        r = read_source(&from, set, err);
+    if (r == 0)
+        r = read_schema(&from, set, err);
+    if (r == 0)
+        r = read_dialect(&from, set, err);
+    if (r == 0)
+        r = read_hold(&from, err);
+    set->routines = hf__url_switch(url, hf__ora_options, "routines");
+    set->limits =
+        (struct hf__pool_limits){.max_active = hf__sql_number(&from, "max_active"),
+                                 .max_idle = hf__sql_number(&from, "max_idle"),
+                                 .idle_timeout_ms = hf__sql_number(&from, "idle_timeout")};
+    set->poll_ms = hf__sql_number(&from, "poll");
+    set->retain_ms = hf__sql_number(&from, "retain");
+    return r;
+}
+
+void hf__ora_settings_clear(struct hf__ora_settings *set)
+{
+    hf__sql_forget(set->connect);
+    hf__sql_forget(set->password);
+    free(set->dsn);
+    free(set->user);
+    free(set->schema);
+}

@@ -1,0 +1,143 @@
+/* Hearing of a switch: a subscription at one of the sentinels.
+ *
+ *      SENTINEL get-master-addr-by-name <name>
+ *      SUBSCRIBE +switch-master
+ *      message +switch-master "<name> <old host> <old port> <new host> <new port>"
+ *
+ * The address is asked first, in the same breath, for what was switched while nobody listened. As with calls
+ * (listen.c) the keeper reads and never dials; whoever bids or renews dials again, on its own time. One sentinel is
+ * enough: if it is gone the next one is asked, and a switch that none has told is noticed as before, when the old
+ * master hangs up or refuses a write.
+ *
+ * `scout` is put in by a thread that dials, while it is NULL, and then belongs to the keeper. */
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+
+#include "stores/redis/redis.h"
+
+#include "util/banned.h"
+
+#define SWITCH "+switch-master"
+
+static int subscribe(struct hf__redis *s, struct hf__redis_conn *c, int64_t deadline_ns,
+                     struct hf__redis_place *ret_place)
+{
+    redisReply *reply = NULL;
+    struct epoll_event event = {.events = EPOLLIN};
+
+    hf__redis_ask_place(s, c);
+    hf__redis_command(c, "SUBSCRIBE", SWITCH, (char *)NULL);
+    int r = hf__redis_send(c, deadline_ns, NULL);
+    if (r == 0)
+        r = hf__redis_take_place(c, deadline_ns, ret_place, NULL);
+    if (r == 0)
+        r = hf__redis_receive(c, deadline_ns, &reply, NULL);
+    if (r == 0)
+        r = hf__redis_error(reply, NULL);
+    freeReplyObject(reply);
+    if (r == 0 && epoll_ctl(s->listener.epoll_fd, EPOLL_CTL_ADD, c->stream.fd, &event) < 0)
+        r = HF_SYSTEM;
+    return r;
+}
+
+static int dial(struct hf__redis *s, int64_t deadline_ns, struct hf__redis_conn **ret_conn,
+                struct hf__redis_place *ret_place)
+{
+    struct hf__redis_sentinels *w = &s->sentinels;
+    size_t first = w->last;
+
+    for (size_t k = 0; k < w->count; k++) {
+        struct hf__redis_conn *c = NULL;
+        int64_t now_ns = hf__now_ns(s->base.host->env);
+        int64_t until_ns = now_ns + (deadline_ns - now_ns) / (int64_t)(w->count - k + 1);
+        int r = hf__redis_dial_sentinel(s, (first + k) % w->count, until_ns, &c, NULL);
+        if (r == 0)
+            r = subscribe(s, c, until_ns, ret_place);
+        if (r == 0) {
+            *ret_conn = c;
+            return 0;
+        }
+        hf__redis_hang_up(c);
+    }
+    return HF_UNAVAILABLE;
+}
+
+/* The connections to the old master are of no use, and all that is held is to be verified. The keeper closes
+ * that of the listener. */
+static void follow(struct hf__redis *s, const struct hf__redis_place *place)
+{
+    struct hf__redis_listener *l = &s->listener;
+
+    if (!hf__redis_note_master(s, place))
+        return;
+    s->sentinels.switched = true;
+    pthread_mutex_lock(&l->mutex);
+    l->kicked = true;
+    eventfd_write(l->kick_fd, 1);
+    pthread_mutex_unlock(&l->mutex);
+}
+
+void hf__redis_scout(struct hf__redis *s, int64_t deadline_ns)
+{
+    struct hf__redis_sentinels *w = &s->sentinels;
+    struct hf__redis_listener *l = &s->listener;
+    const struct hf_env *env = s->base.host->env;
+    struct hf__redis_conn *c = NULL;
+    struct hf__redis_place place;
+
+    if (w->count == 0)
+        return;
+    pthread_mutex_lock(&l->mutex);
+    bool due = l->epoll_fd >= 0 && w->scout == NULL && !w->scouting &&
+               hf__now_ns(env) >= w->scout_retry_ns;
+    w->scouting |= due;
+    pthread_mutex_unlock(&l->mutex);
+    if (!due)
+        return;
+    int64_t now_ns = hf__now_ns(env);
+    int r = dial(s, now_ns + (deadline_ns - now_ns) / 2, &c, &place);
+    pthread_mutex_lock(&l->mutex);
+    w->scouting = false;
+    w->scout = c;
+    w->scout_failures = r == 0 ? 0 : w->scout_failures + 1;
+    w->scout_retry_ns = hf__now_ns(env) + hf__redis_backoff_ns(env, w->scout_failures);
+    pthread_mutex_unlock(&l->mutex);
+    if (r == 0)
+        follow(s, &place);
+}
+
+static void hear(void *ctx, const redisReply *reply)
+{
+    struct hf__redis *s = ctx;
+    struct hf__redis_place place;
+    char name[256];
+
+    if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 3 ||
+        reply->element[2]->type != REDIS_REPLY_STRING ||
+        sscanf(reply->element[2]->str, "%255s %*s %*s %255s %15s", name, place.host, place.port) !=
+            3)
+        return;
+    if (strcmp(name, s->sentinels.name) == 0)
+        follow(s, &place);
+}
+
+bool hf__redis_hear_switch(struct hf__redis *s)
+{
+    struct hf__redis_sentinels *w = &s->sentinels;
+    struct hf__redis_listener *l = &s->listener;
+
+    if (w->count == 0)
+        return false;
+    pthread_mutex_lock(&l->mutex);
+    struct hf__redis_conn *c = w->scout;
+    pthread_mutex_unlock(&l->mutex);
+    if (c != NULL && !hf__redis_read_messages(s, c, hear, s)) {
+        pthread_mutex_lock(&l->mutex);
+        w->scout = NULL;
+        pthread_mutex_unlock(&l->mutex);
+        hf__redis_hang_up(c);
+    }
+    return atomic_exchange(&w->switched, false);
+}

@@ -1,0 +1,28 @@
+/* What the files of the doctor share: diagnose.c and members.c. */
+#ifndef HF_STORES_ZOOKEEPER_DOCTOR_H
+#define HF_STORES_ZOOKEEPER_DOCTOR_H
+
+#include "stores/zookeeper/zk.h"
+
+struct doctor {
+    struct zk *zk;
+    hf_finding_callback *found;
+    void *arg;
+    int64_t deadline_ns;
+};
+
+enum finding { HF__ZK_FINE, HF__ZK_NOTE, HF__ZK_WARNING, HF__ZK_PROBLEM };
+
+/* `clause` may be NULL. */
+void hf__zk_tell(const struct doctor *d, enum finding level, const char *clause, const char *format,
+                 ...) HF__PRINTF(4, 5);
+
+/* Who is there, who leads, and which known bugs they have. Needs no session. */
+void hf__zk_tell_servers(const struct doctor *d);
+/* Whether the URL names all of them. */
+void hf__zk_tell_ensemble(const struct doctor *d, struct session *s);
+
+/* Tells of the bugs of one release, "3.8.0"; `host` runs it. */
+void hf__zk_tell_bugs(const struct doctor *d, const char *host, const char *version);
+
+#endif

@@ -1,0 +1,93 @@
+/* The end of a client: what becomes of its sessions.
+ *
+ * A session is closed politely, which deletes what it has left, unless a lock-delay runs in it: of a
+ * holder that was lost, or that is being lost by this very end, since nobody released it. Such a
+ * session is let go of. It gives one more sign of life and is then forgotten without a word, so the
+ * server counts to its end as if the process had died: the lock opens ttl + lock-delay later, at
+ * the latest, and nothing of ours has to run for that. */
+#include <stdlib.h>
+
+#include "stores/zookeeper/zk.h"
+#include "util/banned.h"
+
+#define LAST_WORDS_NS (1000 * HF__NS_PER_MS) /* for all that is still to be said */
+
+/* No connection can be made to it, nor is any packet sent. */
+static const char *const nowhere[] = {"255.255.255.255:1", "[ff00::]:1"};
+
+struct farewell {
+    struct session *s;
+    int64_t deadline_ns;
+    struct bidding *delays;  /* one of those whose lock-delay runs */
+    struct bidding *leaving; /* one that has no more business here */
+};
+
+static void sort_one(struct hf__link *link, void *ctx)
+{
+    struct bidding *b = (struct bidding *)link;
+    struct farewell *f = ctx;
+
+    if (b->session != f->s)
+        return;
+    bool lost = b->state == HF__ZK_JOINED && b->inside && b->claimed;
+    if (b->lock_delay_ms > 0 && (lost || b->state == HF__ZK_LINGERING))
+        f->delays = b;
+    else
+        f->leaving = b;
+}
+
+/* The library says nothing when it closes a handle that is not connected. */
+static void cut(struct session *s)
+{
+    int rc = ZSYSTEMERROR;
+
+    for (size_t i = 0; rc != ZOK && i < sizeof nowhere / sizeof nowhere[0]; i++)
+        rc = zoo_set_servers(s->zh, nowhere[i]);
+}
+
+static void let_go(struct farewell *f)
+{
+    zoo_op_t op;
+    struct call *call = hf__zk_call_new();
+
+    zoo_check_op_init(&op, f->delays->path, -1);
+    if (call != NULL && hf__zk_await(f->s, 0))
+        hf__zk_multi(f->s, &op, 1, f->deadline_ns, call);
+    hf__zk_call_free(call);
+    cut(f->s);
+}
+
+/* Its other bids would stay as long as the delay: they are taken out. */
+static void take_leave(struct farewell *f)
+{
+    struct zk *zk = f->s->zk;
+
+    for (;;) {
+        f->delays = f->leaving = NULL;
+        hf__table_each(&zk->biddings, sort_one, f);
+        if (f->delays == NULL || f->leaving == NULL)
+            break;
+        hf__zk_remove(f->leaving, f->deadline_ns);
+        pthread_mutex_lock(&zk->mutex);
+        hf__zk_spend(f->leaving, 0);
+        pthread_mutex_unlock(&zk->mutex);
+    }
+    if (f->delays != NULL)
+        let_go(f);
+}
+
+/* Nobody else is here any more: the warden has stopped, and no call is under way. */
+void hf__zk_close_all(struct zk *zk)
+{
+    int64_t deadline_ns = hf__now_ns(zk->base.host->env) + LAST_WORDS_NS;
+
+    for (struct session *s = zk->sessions; s != NULL; s = s->next) {
+        struct farewell f = {.s = s, .deadline_ns = deadline_ns};
+        if (s->zh != NULL)
+            take_leave(&f);
+    }
+    pthread_mutex_lock(&zk->mutex);
+    while (zk->sessions != NULL)
+        hf__zk_close_session(zk->sessions);
+    pthread_mutex_unlock(&zk->mutex);
+}

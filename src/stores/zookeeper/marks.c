@@ -1,0 +1,141 @@
+/* Marks: how a client asks another one's holder to leave.
+ *
+ * A mark is a node beside the locks, <prefix>/%break/<uuid of the ticket>, with "-now" behind it if
+ * the lease is not to be counted to its end. It is never a child of the lock: other clients would
+ * take it for a bid. Every client that holds or waits watches that directory, on one of its
+ * sessions. When something changes there, it reads the marks and sees after all it holds: a lock
+ * that was broken is lost as soon as its holder's client has heard of it, not with its next
+ * renewal. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "stores/zookeeper/zk.h"
+#include "util/banned.h"
+
+void hf__zk_mark_path(const struct zk *zk, const struct hf__ticket *ticket, bool now, char *buf,
+                      size_t size)
+{
+    char uuid[37];
+
+    hf__zk_uuid(ticket, uuid);
+    snprintf(buf, size, "%s/%s/%s%s", zk->prefix, HF__ZK_MARKS, uuid, now ? "-now" : "");
+}
+
+int hf__zk_make_marks(struct zk *zk, struct session *s, int64_t deadline_ns)
+{
+    char path[HF__ZK_PATH_MAX];
+
+    snprintf(path, sizeof path, "%s/%s", zk->prefix, HF__ZK_MARKS);
+    return hf__zk_make_directory(s, path, deadline_ns);
+}
+
+int hf__zk_put_mark(struct session *s, const struct hf__ticket *ticket, const struct mark *mark,
+                    int64_t deadline_ns)
+{
+    char path[HF__ZK_PATH_MAX];
+    struct call *call = hf__zk_call_new();
+
+    if (call == NULL)
+        return ZSYSTEMERROR;
+    hf__zk_mark_path(s->zk, ticket, mark->now, path, sizeof path);
+    int rc = hf__zk_make(s, path, mark->why, mark->mode, deadline_ns, call);
+    if (rc == ZNONODE) {
+        call->done = false;
+        rc = hf__zk_make_marks(s->zk, s, deadline_ns);
+        if (rc == ZOK)
+            rc = hf__zk_make(s, path, mark->why, mark->mode, deadline_ns, call);
+    }
+    hf__zk_call_free(call);
+    return rc == ZNODEEXISTS ? ZOK : rc;
+}
+
+void hf__zk_apply_break(struct bidding *b, bool now)
+{
+    int64_t now_ns = hf__now_ns(b->zk->base.host->env);
+
+    b->marked = true;
+    if (b->state != HF__ZK_JOINED)
+        return;
+    int64_t end_ns = now || b->until_ns == INT64_MAX ? now_ns : b->until_ns;
+    b->state = HF__ZK_LINGERING;
+    b->until_ns = end_ns + (b->claimed ? b->lock_delay_ms : 0) * HF__NS_PER_MS;
+    hf__zk_set_timer(b, b->until_ns);
+    hf__zk_call_ticket(b->zk, &b->ticket, 0);
+}
+
+/* What is told of somebody who holds makes the core renew it at once. */
+static void see_after(struct hf__link *link, void *ctx)
+{
+    struct bidding *b = (struct bidding *)link;
+
+    if (b->inside && b->state == HF__ZK_JOINED)
+        hf__zk_call_ticket(ctx, &b->ticket, 0);
+}
+
+/* ZooKeeper's thread. */
+static void on_marks(zhandle_t *zh, int type, int state, const char *path, void *ctx)
+{
+    struct zk *zk = ctx;
+
+    (void)zh, (void)state, (void)path;
+    if (type == ZOO_SESSION_EVENT)
+        return;
+    pthread_mutex_lock(&zk->mutex);
+    zk->marks_session = NULL; /* the watch is used up */
+    hf__table_each(&zk->biddings, see_after, zk);
+    pthread_mutex_unlock(&zk->mutex);
+}
+
+static int read_marks(struct zk *zk, struct session *s, int64_t deadline_ns, struct call *list)
+{
+    char path[HF__ZK_PATH_MAX];
+
+    snprintf(path, sizeof path, "%s/%s", zk->prefix, HF__ZK_MARKS);
+    hf__zk_call_ref(list);
+    return hf__zk_wait(zk, list,
+                       zoo_awget_children(s->zh, path, on_marks, zk, hf__zk_on_children, list),
+                       deadline_ns);
+}
+
+static void apply(struct zk *zk, const struct call *list)
+{
+    for (int i = 0; i < list->name_count; i++) {
+        struct hf__ticket of;
+        struct bidding *b = hf__zk_ticket_of(list->names[i], &of) ? hf__zk_lookup(zk, &of) : NULL;
+        if (b != NULL)
+            hf__zk_apply_break(b, strlen(list->names[i]) > 36);
+    }
+}
+
+/* Under the mutex. Whether a change will be told. */
+static bool is_watched(const struct zk *zk)
+{
+    return zk->marks_session != NULL && zk->marks_session->state == HF__ZK_CONNECTED;
+}
+
+void hf__zk_heed_marks(struct zk *zk, struct session *s, int64_t deadline_ns)
+{
+    pthread_mutex_lock(&zk->mutex);
+    bool known = s == NULL || s->state != HF__ZK_CONNECTED || is_watched(zk);
+    if (!known)
+        zk->marks_session = s;
+    pthread_mutex_unlock(&zk->mutex);
+    struct call *list = known ? NULL : hf__zk_call_new();
+    if (list == NULL)
+        return;
+    int rc = read_marks(zk, s, deadline_ns, list);
+    if (rc == ZNONODE) {
+        list->done = false;
+        rc = hf__zk_make_marks(zk, s, deadline_ns);
+        if (rc == ZOK)
+            rc = read_marks(zk, s, deadline_ns, list);
+    }
+    pthread_mutex_lock(&zk->mutex);
+    if (rc == ZOK)
+        apply(zk, list);
+    else if (zk->marks_session == s)
+        zk->marks_session = NULL; /* the next renewal tries again */
+    pthread_mutex_unlock(&zk->mutex);
+    hf__zk_call_free(list);
+}

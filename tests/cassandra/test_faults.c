@@ -1,0 +1,155 @@
+/* Replies that are lost on the way, a queue that is long, and what is missing on the server: one real
+ * node, reached directly and through a proxy. */
+#include <stdlib.h>
+
+#include "cassandra/live.h"
+#include "core/client.h"
+#include "lib/proxy.h"
+#include "stores/cassandra/cassandra.h"
+
+#define CROWD 20
+
+/* Both contact points are the same node; the first one is reached through the proxy. */
+struct fixture {
+    struct proxy *proxy;
+    hf_client *client, *plain;
+};
+
+static int setup(void **state)
+{
+    struct fixture *f = calloc(1, sizeof *f);
+    char hosts[100];
+
+    assert_non_null(f);
+    f->proxy = proxy_start(node_address(1));
+    snprintf(hosts, sizeof hosts, "127.0.0.1:%d,%s", proxy_port(f->proxy), node_address(1));
+    f->client = open_at(hosts, "");
+    f->plain = open_at(NULL, "");
+    *state = f;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *f = *state;
+
+    hf_close(f->client);
+    hf_close(f->plain);
+    proxy_stop(f->proxy);
+    free(f);
+    return 0;
+}
+
+static unsigned long swaps_of(const hf_client *client)
+{
+    return atomic_load(&((struct hf__cs *)client->store)->swaps);
+}
+
+/* The reply to the read is cut off, or that to the swap, or neither: wherever the connection ends, the
+ * outcome is one, and is known. */
+static void c6_reply_cut_anywhere_leaves_one_outcome(void **state)
+{
+    struct fixture *f = *state;
+    unsigned long repeated = 0;
+
+    for (int cut = 1; cut < 260; cut += 3) {
+        char name[40];
+        hf_lock *lock, *other;
+        snprintf(name, sizeof name, "cut/%d", cut);
+        proxy_set(f->proxy, PROXY_PASS, 0);
+        check_code(take(f->client, "warm", options(20000, 0), &lock), HF_OK);
+        check_code(release(lock), HF_OK);
+        unsigned long before = swaps_of(f->client);
+        proxy_set(f->proxy, PROXY_CUT, cut);
+        check_code(take(f->client, name, options(20000, 0), &lock), HF_OK);
+        repeated += swaps_of(f->client) - before > 1;
+        check_number("entries", count_entries(f->plain, name), 1);
+        check_code(take(f->plain, name, options(20000, 0), &other), HF_BUSY);
+        proxy_set(f->proxy, PROXY_CUT, cut);
+        check_code(release(lock), HF_OK);
+        check_number("entries", count_entries(f->plain, name), 0);
+    }
+    proxy_set(f->proxy, PROXY_PASS, 0);
+    check_number("a swap whose reply was lost is not made twice", (int64_t)repeated, 0);
+}
+
+static void c6_silent_node_is_not_waited_for(void **state)
+{
+    struct fixture *f = *state;
+    hf_lock *lock;
+
+    proxy_set(f->proxy, PROXY_HOLE, 0);
+    check_code(take(f->client, "silent", options(20000, 0), &lock), HF_OK);
+    check_code(release(lock), HF_OK);
+    proxy_set(f->proxy, PROXY_PASS, 0);
+}
+
+/* Twenty wait while one holds, some time or longer; then each has it for a moment. */
+static double swaps_per_hand_over(struct fixture *f, const char *name, int64_t held_ms)
+{
+    struct waiter waiters[CROWD];
+    hf_client *clients[CROWD];
+    unsigned long swaps = 0;
+    hf_lock *lock;
+
+    check_code(take(f->plain, name, options(60000, 0), &lock), HF_OK);
+    for (int i = 0; i < CROWD; i++) {
+        clients[i] = open_at(NULL, "");
+        waiters[i] = (struct waiter){.client = clients[i], .name = name, .hold_ms = 1};
+        wait_in_thread(&waiters[i]);
+        await_waiting(f->plain, name, i + 1);
+    }
+    sleep_ms(held_ms);
+    unsigned long before = swaps_of(f->plain);
+    check_code(release(lock), HF_OK);
+    swaps = swaps_of(f->plain) - before;
+    for (int i = 0; i < CROWD; i++) {
+        join_waiter(&waiters[i]);
+        if (i > 0 && waiters[i].generation < waiters[i - 1].generation)
+            fail_msg("waiter %d came in before waiter %d", i, i - 1);
+    }
+    for (int i = 0; i < CROWD; i++) {
+        swaps += swaps_of(clients[i]);
+        hf_close(clients[i]);
+    }
+    check_number("entries", count_entries(f->plain, name), 0);
+    return (double)swaps / CROWD;
+}
+
+static void c5_swaps_per_hand_over_do_not_depend_on_the_time_held(void **state)
+{
+    double brief = swaps_per_hand_over(*state, "crowd/brief", 0);
+    double lengthy = swaps_per_hand_over(*state, "crowd/lengthy", 12000);
+
+    print_message("conditional writes per hand-over, %d waiting: %.2f, and %.2f after 12 s\n",
+                  CROWD, brief, lengthy);
+    assert_true(brief < 4 && lengthy < 4);
+}
+
+static void missing_tables_are_told_with_the_cure(void **state)
+{
+    char hosts[100], url[200];
+    hf_client *client = NULL;
+    hf_lock *lock;
+    hf_error err;
+
+    (void)state;
+    snprintf(hosts, sizeof hosts, "%s", node_address(1));
+    snprintf(url, sizeof url, "cassandra://%s/elsewhere", hosts);
+    assert_int_equal(hf_open(url, NULL, &client, &err), HF_OK);
+    check_code(take(client, "a", options(20000, 0), &lock), HF_DENIED);
+    check_contains("text", last_error(), "holdfast setup");
+    hf_close(client);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(c6_reply_cut_anywhere_leaves_one_outcome),
+        cmocka_unit_test(c6_silent_node_is_not_waited_for),
+        cmocka_unit_test(c5_swaps_per_hand_over_do_not_depend_on_the_time_held),
+        cmocka_unit_test(missing_tables_are_told_with_the_cure),
+    };
+
+    return cmocka_run_group_tests(tests, setup, teardown);
+}

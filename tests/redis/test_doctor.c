@@ -1,0 +1,123 @@
+/* What `holdfast doctor` finds on a live server, and on one that should not be used like this. */
+#include <stdlib.h>
+
+#include "redis/live.h"
+
+static redisContext *redis;
+
+struct findings {
+    char text[8000]; /* "level clause text" a line */
+    size_t len;
+};
+
+static int set_up(void **state)
+{
+    (void)state;
+    redis = stranger();
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    redisFree(redis);
+    return 0;
+}
+
+static void note(int level, const char *clause, const char *text, void *arg)
+{
+    struct findings *f = arg;
+    int n = snprintf(f->text + f->len, sizeof f->text - f->len, "%d %s %s\n", level,
+                     clause != NULL ? clause : "-", text);
+
+    f->len += (size_t)n;
+    assert_true(f->len < sizeof f->text);
+}
+
+static void look(const char *url, struct findings *f)
+{
+    hf_client *client = open_at(url);
+
+    *f = (struct findings){0};
+    assert_int_equal(hf_diagnose(client, note, f, NULL), HF_OK);
+    hf_close(client);
+}
+
+static void plain_server_is_told_as_it_is(void **state)
+{
+    struct findings f;
+
+    (void)state;
+    look(url_of(0, ""), &f);
+    check_contains("version", f.text, "0 - Redis ");
+    check_contains("uptime", f.text, " s, database 0");
+    check_contains("eviction", f.text, "0 C1 maxmemory-policy is noeviction");
+    check_contains("persistence", f.text, "2 C1 no append-only file");
+    check_contains("latency", f.text, "- a round trip takes ");
+    check_contains("clock", f.text, "C4 the server's clock is 0 ms ");
+    check_lacks("problems", f.text, "\n3 ");
+}
+
+static void what_is_wrong_is_told(void **state)
+{
+    struct findings f;
+
+    (void)state;
+    freeReplyObject(ask(redis, "CONFIG SET maxmemory-policy allkeys-lru"));
+    freeReplyObject(ask(redis, "CONFIG SET appendonly yes"));
+    look(url_of(0, "force=evicting&mode=poll"), &f);
+    freeReplyObject(ask(redis, "CONFIG SET appendonly no"));
+    freeReplyObject(ask(redis, "CONFIG SET maxmemory-policy noeviction"));
+    check_contains("eviction", f.text, "3 C1 maxmemory-policy is allkeys-lru");
+    check_contains("fsync", f.text, "1 C1 append-only file, fsync everysec");
+    check_contains("mode", f.text, "1 C12 mode=poll");
+}
+
+static void missing_rights_are_told(void **state)
+{
+    struct findings f;
+    char url[200];
+
+    (void)state;
+    freeReplyObject(ask(redis,
+                        "ACL SETUSER few on >s3cret resetchannels ~holdfast* -@all +@read +@write "
+                        "+@scripting +@connection +time"));
+    snprintf(url, sizeof url, "redis://few:s3cret@%s/0", getenv("HOLDFAST_TEST_REDIS"));
+    look(url, &f);
+    ask_number(redis, "ACL DELUSER few");
+    check_contains("INFO", f.text, "2 - INFO is not allowed");
+    check_contains("PUBLISH", f.text, "3 C12 no right to PUBLISH");
+}
+
+static void replicas_are_told(void **state)
+{
+    struct server replica = {0};
+    const char *port = strchr(getenv("HOLDFAST_TEST_REDIS"), ':') + 1;
+    struct findings f = {0};
+
+    (void)state;
+    server_start(&replica, (const char *const[]){"--replicaof", "127.0.0.1", port, NULL});
+    for (int64_t from_ms = now_ms(); strstr(f.text, "1 replicas") == NULL;) {
+        assert_true(now_ms() - from_ms < 20000);
+        look(url_of(0, ""), &f);
+    }
+    check_contains("replication", f.text, "2 C1 1 replicas: replication is asynchronous");
+    check_contains("min-replicas", f.text, "1 C1 min-replicas-to-write is 0");
+    look(url_of(replica.port, ""), &f);
+    check_contains("role", f.text, "3 C1 this is a replica");
+    server_clear(&replica);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(plain_server_is_told_as_it_is),
+        TEST(what_is_wrong_is_told),
+        TEST(missing_rights_are_told),
+        TEST(replicas_are_told),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
