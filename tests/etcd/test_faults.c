@@ -135,7 +135,7 @@ static void c5_requests_that_arrive_late_hold_nothing(void **state)
     struct proxy *proxy = start();
     hf_client *client = open_at(url_of(proxy_port(proxy), "op_timeout=3s"));
     hf_client *plain = open_at(url_of(0, ""));
-    hf_lock *lock = NULL;
+    hf_lock *lock = NULL, *other = NULL;
     hf_error err;
     (void)state;
 
@@ -148,11 +148,12 @@ static void c5_requests_that_arrive_late_hold_nothing(void **state)
         await_free(plain, "late");
         assert_int_equal(try_lock(plain, "late", 20000, &lock, &err), HF_OK);
         proxy_set(proxy, PROXY_PASS, 0); /* and now the first one comes */
-        assert_int_equal(try_lock(client, "other", 20000, &(hf_lock *){NULL}, &err), HF_OK);
+        assert_int_equal(try_lock(client, "other", 20000, &other, &err), HF_OK);
         assert_int_equal(hf_lock_renew(lock, &err), HF_OK); /* it was not for us */
         assert_int_equal(hf_lock_release(lock, &err), HF_OK);
         assert_int_equal(count_entries(plain, "late"), 0);
         hf_close(client);
+        hf_lock_release(other, NULL);
         client = open_at(url_of(proxy_port(proxy), "op_timeout=3s"));
     }
     hf_close(client);

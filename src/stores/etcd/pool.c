@@ -12,10 +12,13 @@
 
 #include "util/banned.h"
 
-static void end_lease(struct hf__etcd *e, int64_t lease)
+static int64_t op_deadline(const struct hf__etcd *e)
 {
-    int64_t until_ns = hf__now_ns(e->base.host->env) + e->base.host->op_timeout_ms * HF__NS_PER_MS;
+    return hf__now_ns(e->base.host->env) + e->base.host->op_timeout_ms * HF__NS_PER_MS;
+}
 
+static void end_lease(struct hf__etcd *e, int64_t lease, int64_t until_ns)
+{
     hf__etcd_send_off(e, (struct hf__etcd_request){.path = "lease/revoke",
                                                    .body = hf__etcd_lease_request(lease),
                                                    .deadline_ns = until_ns});
@@ -46,7 +49,7 @@ void hf__etcd_lease_keep(struct hf__etcd *e, const struct hf__etcd_bid *b)
     }
     pthread_mutex_unlock(&e->mutex);
     if (over != 0)
-        end_lease(e, over);
+        end_lease(e, over, op_deadline(e));
 }
 
 void hf__etcd_lease_take(struct hf__etcd *e, struct hf__etcd_bid *b)
@@ -66,8 +69,11 @@ void hf__etcd_lease_take(struct hf__etcd *e, struct hf__etcd_bid *b)
     }
 }
 
+/* One deadline for all: a server that is away does not hold up the end for long. */
 void hf__etcd_leases_clear(struct hf__etcd *e)
 {
-    while (e->spare_count > 0)
-        end_lease(e, e->spare[--e->spare_count].lease);
+    int64_t until_ns = op_deadline(e);
+
+    while (e->spare_count > 0 && hf__now_ns(e->base.host->env) < until_ns)
+        end_lease(e, e->spare[--e->spare_count].lease, until_ns);
 }

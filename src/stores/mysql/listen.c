@@ -29,9 +29,10 @@
 
 #include "util/banned.h"
 
-#define RETRY_MS 500
-#define SLEEP_S  10
-#define OURS     "FROM holdfast_holder WHERE wake = '%s' AND NOT claimed"
+#define RETRY_MS       500
+#define SLEEP_S        10
+#define CALL_BEHIND_MS 200 /* a call comes at most so long after the commit it is for */
+#define OURS           "FROM holdfast_holder WHERE wake = '%s' AND NOT claimed"
 
 int hf__my_listener_init(struct hf__my *s, hf_error *err)
 {
@@ -210,9 +211,12 @@ static enum step begin_ask(const struct ear *ear, int bad)
     return wants & MYSQL_WAIT_READ ? WAITS : IS_LOST;
 }
 
-/* Tells whom it concerns. Called for nothing that can be seen: somebody was broken. */
+/* Tells whom it concerns. Called for nothing that can be seen: somebody was broken, so everybody
+ * asks. But a grant may have been seen before its call came, and then the call is for nothing too;
+ * with hundreds of waiters all of them would ask for each grant. */
 static void tell(const struct ear *ear, MYSQL_RES *result)
 {
+    int64_t now_ns = hf__now_ns(ear->s->base.host->env);
     uint64_t all = 0;
     MYSQL_ROW row;
 
@@ -223,7 +227,9 @@ static void tell(const struct ear *ear, MYSQL_RES *result)
         if (row[0] != NULL && hf__ticket_parse(row[0], &ticket))
             ear->sink(ear->ctx, &ticket, generation);
     }
-    if (ear->l->called && all == ear->l->told)
+    if (all != ear->l->told)
+        ear->l->news_ns = now_ns;
+    else if (ear->l->called && now_ns - ear->l->news_ns > CALL_BEHIND_MS * HF__NS_PER_MS)
         ear->sink(ear->ctx, NULL, 0);
     ear->l->told = all;
 }
