@@ -29,6 +29,8 @@ static int64_t renewal_due(const hf_lock *lock)
 
     if (lock->job_wanted || (lock->by_hand && b->claimed))
         return INT64_MAX;
+    if (lock->failures > 0) /* also if it was not due: somebody had a reason to ask */
+        return lock->retry_ns;
     if (!b->claimed) {
         int64_t claim_ns = b->known_ns + b->lease_ms * HF__NS_PER_MS / 16;
         return claim_ns > lock->retry_ns ? claim_ns : lock->retry_ns;

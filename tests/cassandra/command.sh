@@ -30,6 +30,10 @@ says() {
     grep -q -e "$text" "$dir/said"
 }
 
+not() {
+    ! "$@"
+}
+
 check "setup --print shows the tables" says 0 'CREATE TABLE IF NOT EXISTS holdfast.locks' "$holdfast" setup --print -u "$url"
 check "locks without tables name the cure" says 69 'holdfast setup' "$holdfast" run -u "$url" a -- true
 check "setup does not guess the replication" says 64 'replication=3' "$holdfast" setup -u "$url"
@@ -39,6 +43,7 @@ check "setup once more changes nothing" says 0 'is ready' "$holdfast" setup -u "
 check "a lock" "$holdfast" run -u "$url" a -- true
 check "doctor tells the version" says 0 'is Cassandra 5' "$holdfast" doctor -u "$url"
 check "doctor tells the Paxos variant" says 0 'paxos_variant is v2' "$holdfast" doctor -u "$url"
+check "doctor says nothing of a commit log that is synced" not says 0 'commitlog_sync is periodic' "$holdfast" doctor -u "$url"
 check "doctor warns of one replica" says 0 'has 1 replica: no lock can be had while' "$holdfast" doctor -u "$url"
 check "doctor reads at SERIAL" says 0 'linearizable reads (SERIAL) work' "$holdfast" doctor -u "$url"
 check "a wrong password is refused" says 69 'password' "$holdfast" run -u "cassandra://cassandra:wrong@$node/locks?$tls" a -- true
@@ -47,4 +52,19 @@ check "a certificate nobody vouches for is refused" says 69 '' "$holdfast" run -
 check "a name that is not text is shown" sh -c "\"$holdfast\" lock -u '$url' --ttl 60 \"\$(printf 'b\\377c')\" && \"$holdfast\" ls -u '$url' | grep -q 'b%FFc'"
 check "gc removes what is idle" sh -c "sleep 1.2; \"$holdfast\" gc -u '$url' --retain 1s | grep -q 'removed [1-9]'"
 check "and nothing else" sh -c "\"$holdfast\" ls -u '$url' | grep -q 'b%FFc'"
+
+restart() {
+    kill -KILL "$(cat "$dir/1/pid")"
+    sh "$dir/1/start" </dev/null >>"$dir/1/log" 2>&1 &
+    echo $! >"$dir/1/pid"
+    tries=0
+    until [ "$(grep -c 'Starting listening for CQL clients' "$dir/1/log")" -eq 2 ]; do
+        tries=$((tries + 1))
+        [ "$tries" -le 600 ] || return 1
+        sleep 0.1
+    done
+}
+check "a lock that never expires" "$holdfast" lock -u "$url" --never-expires kept
+check "the node is killed and comes back" restart
+check "and still has the lock" says 0 'never expires' "$holdfast" show -u "$url" kept
 exit "$failed"

@@ -113,7 +113,8 @@ static void *acquire(void *arg)
 {
     struct waiter *w = arg;
 
-    w->code = take(w->client, w->name, options(20000, AWAIT_MS), &w->lock);
+    w->code =
+        take(w->client, w->name, options(w->ttl_ms > 0 ? w->ttl_ms : 20000, AWAIT_MS), &w->lock);
     if (w->code != HF_OK)
         return NULL;
     w->code = hf_lock_generation(w->lock, &w->generation);

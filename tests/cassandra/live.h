@@ -34,6 +34,7 @@ int release(hf_lock *lock);
 struct waiter {
     hf_client *client;
     const char *name;
+    int64_t ttl_ms;  /* 0: 20 s */
     int64_t hold_ms; /* then it releases; 0: the test does */
     pthread_t thread;
     int code;

@@ -75,19 +75,18 @@ static void lack_tables(const struct question *q, void *arg)
         server_answer(q);
 }
 
-/* A row of the eight columns that the store asks for, with three bytes where the holders should be:
+/* A row of the seven columns that the store asks for, with three bytes where the holders should be:
  * a list that says it has more entries than there can be. */
 static void answer_bad_row(const struct question *q, void *arg)
 {
     (void)arg;
     if (is_question(q))
         server_reply(q, HF__CQL_OP_RESULT,
-                     "00000002 00000004 00000008 00000001"
+                     "00000002 00000004 00000007 00000001"
                      " 00000008 0000000000000001" /* count(*) */
                      " 00000008 0000018bcfe56800" /* the clock */
                      " 00000008 0000000000000007" /* version */
                      " 00000008 0000000000000007" /* generation */
-                     " 00000008 0000018bcfe56800" /* touched */
                      " 00000005 7fffffff 61"      /* holders */
                      " 00000004 00000000 00000004 00000000");
     else

@@ -8,7 +8,8 @@
 #include "holdfast.h"
 #include "lib/check.h"
 
-#define TXNS "grpc_server_handled_total{grpc_code=\"OK\",grpc_method=\"Txn\""
+#define GRANTS "grpc_server_handled_total{grpc_code=\"OK\",grpc_method=\"LeaseGrant\""
+#define TXNS   "grpc_server_handled_total{grpc_code=\"OK\",grpc_method=\"Txn\""
 
 const char *server_address(void);
 

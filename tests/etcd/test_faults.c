@@ -135,7 +135,7 @@ static void c5_requests_that_arrive_late_hold_nothing(void **state)
     struct proxy *proxy = start();
     hf_client *client = open_at(url_of(proxy_port(proxy), "op_timeout=3s"));
     hf_client *plain = open_at(url_of(0, ""));
-    hf_lock *lock = NULL;
+    hf_lock *lock = NULL, *other = NULL;
     hf_error err;
     (void)state;
 
@@ -148,13 +148,58 @@ static void c5_requests_that_arrive_late_hold_nothing(void **state)
         await_free(plain, "late");
         assert_int_equal(try_lock(plain, "late", 20000, &lock, &err), HF_OK);
         proxy_set(proxy, PROXY_PASS, 0); /* and now the first one comes */
-        assert_int_equal(try_lock(client, "other", 20000, &(hf_lock *){NULL}, &err), HF_OK);
+        assert_int_equal(try_lock(client, "other", 20000, &other, &err), HF_OK);
         assert_int_equal(hf_lock_renew(lock, &err), HF_OK); /* it was not for us */
         assert_int_equal(hf_lock_release(lock, &err), HF_OK);
         assert_int_equal(count_entries(plain, "late"), 0);
         hf_close(client);
+        hf_lock_release(other, NULL);
         client = open_at(url_of(proxy_port(proxy), "op_timeout=3s"));
     }
+    hf_close(client);
+    hf_close(plain);
+    proxy_stop(proxy);
+}
+
+static void take_and_release(hf_client *client, const char *name, int times)
+{
+    hf_lock *lock = NULL;
+    hf_error err;
+
+    for (int i = 0; i < times; i++) {
+        if (try_lock(client, name, 20000, &lock, &err) != HF_OK)
+            fail_msg("%s: %s", name, err.text);
+        assert_int_equal(hf_lock_release(lock, &err), HF_OK);
+    }
+}
+
+/* Bids take the lease over that the one before them left: an attempt that comes late must not find
+ * it alive, or it would hold for as long as somebody renews it. */
+static void c5_late_attempt_does_not_hold_by_a_lease_that_goes_on(void **state)
+{
+    struct proxy *proxy = start();
+    char url[200]; /* two ways: what hangs on the first is asked on the second */
+    snprintf(url, sizeof url, "etcd://127.0.0.1:%d,%s/test?op_timeout=3s", proxy_port(proxy),
+             server_address());
+    hf_client *client = open_at(url);
+    hf_client *plain = open_at(url_of(0, ""));
+    hf_lock *lock = NULL, *other = NULL;
+    hf_error err;
+    (void)state;
+
+    double grants = metric(GRANTS);
+    take_and_release(client, "late attempt", 20);
+    assert_true(metric(GRANTS) - grants < 5); /* they do take it over */
+    proxy_set(proxy, PROXY_C2S_HOLE, 0);
+    assert_int_equal(try_lock(client, "late attempt", 20000, &lock, &err), HF_OK);
+    assert_int_equal(hf_lock_release(lock, &err), HF_OK);
+    grants = metric(GRANTS);
+    assert_int_equal(try_lock(client, "another", 20000, &other, &err), HF_OK);
+    assert_int_equal(metric(GRANTS) - grants, 1); /* not from one with a request on its way */
+    proxy_set(proxy, PROXY_PASS, 0);              /* and now the first attempt comes */
+    take_and_release(client, "late attempt", 20);
+    assert_int_equal(count_entries(plain, "late attempt"), 0);
+    assert_int_equal(hf_lock_release(other, &err), HF_OK);
     hf_close(client);
     hf_close(plain);
     proxy_stop(proxy);
@@ -300,6 +345,7 @@ int main(void)
         cmocka_unit_test(c6_place_whose_answer_was_lost_is_found_again),
         cmocka_unit_test(c7_holder_that_hears_nothing_is_lost_before_the_next_enters),
         cmocka_unit_test(c5_requests_that_arrive_late_hold_nothing),
+        cmocka_unit_test(c5_late_attempt_does_not_hold_by_a_lease_that_goes_on),
         cmocka_unit_test(c12_watch_survives_a_broken_stream_and_a_compaction),
         cmocka_unit_test(c7_holder_of_a_broken_lock_is_called),
         cmocka_unit_test(c12_no_watch_is_lost_on_a_slow_way),

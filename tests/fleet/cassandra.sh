@@ -4,6 +4,7 @@
 # nodes are killed at the end, since nothing here is to last.
 
 cassandra_version=5.0.9
+cassandra_sync=${HOLDFAST_TEST_CASSANDRA_SYNC:-periodic} # batch: what was answered survives kill -9
 cassandra_home=${XDG_CACHE_HOME:-$HOME/.cache}/holdfast-tests/cassandra-$cassandra_version
 
 cassandra_fail() {
@@ -36,7 +37,7 @@ cassandra_fetch() {
 <dependencies><dependency><groupId>org.apache.cassandra</groupId><artifactId>cassandra-all</artifactId>
 <version>$cassandra_version</version></dependency></dependencies></project>
 END
-        mvn -B -q -f "$fleet_dir/pom.xml" dependency:copy-dependencies -DincludeScope=runtime \
+        mvn -B -q -Dstyle.color=never -f "$fleet_dir/pom.xml" dependency:copy-dependencies -DincludeScope=runtime \
             "-DoutputDirectory=$cassandra_home" >"$fleet_dir/fetch.log" 2>&1 && : >"$cassandra_home/complete"
     ) 9>"$cassandra_home.lock" || cassandra_fail "Cassandra $cassandra_version could not be fetched from Maven Central: $(grep -m1 ERROR "$fleet_dir/fetch.log")"
 }
@@ -65,6 +66,7 @@ cassandra_plan() {
         cassandra_write_settings "$n" >"$fleet_dir/$n/cassandra.yaml"
         cassandra_write_start "$n" >"$fleet_dir/$n/start"
         head -c 8 /dev/zero >"$fleet_dir/$n/clock"
+        : >"$fleet_dir/$n/log"
     done
 }
 
@@ -88,8 +90,8 @@ commitlog_directory: $fleet_dir/$1/data/commitlog
 saved_caches_directory: $fleet_dir/$1/data/caches
 hints_directory: $fleet_dir/$1/data/hints
 cdc_raw_directory: $fleet_dir/$1/data/cdc
-commitlog_sync: periodic
-commitlog_sync_period: 10000ms
+commitlog_sync: $cassandra_sync
+$([ "$cassandra_sync" = batch ] || echo commitlog_sync_period: 10000ms)
 commitlog_segment_size: 4MiB
 disk_access_mode: standard
 hinted_handoff_enabled: false

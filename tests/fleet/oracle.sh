@@ -5,7 +5,7 @@
 # account that may create things in an empty database; oracle_admin, the same in the database of the locks;
 # oracle_app, there, with the least rights; oracle_plain, without the right to the package (the same on HSQLDB,
 # which has no packages).
-: "${fleet_dir:?}"
+: "${fleet_dir:?}" "${HOLDFAST:?is the command that sets the tables up}"
 
 # fleet_need_driver NAME PACKAGE: skips unless unixODBC knows the driver.
 fleet_need_driver() {

@@ -141,21 +141,46 @@ static void c1_sentinels_have_a_password_of_their_own(void **state)
     redisFree(redis);
 }
 
+struct copy {
+    redisContext *replica;
+    const char *name;
+};
+
 static int has_key(void *ctx)
 {
-    return (int)ask_number(ctx, "EXISTS holdfast:kept");
+    const struct copy *copy = ctx;
+
+    return (int)ask_number(copy->replica, "EXISTS holdfast:%s", copy->name);
+}
+
+/* Each test has a name of its own: a replica may still remember what the last one did. */
+static void await_copied(const char *name)
+{
+    struct copy copy = {server_stranger(&now.replica), name};
+
+    await("the replica has the key", has_key, &copy);
+    redisFree(copy.replica);
+}
+
+/* As if it had never come there. */
+static void forget_copy(const char *name)
+{
+    redisContext *replica = server_stranger(&now.replica);
+
+    await_copied(name);
+    freeReplyObject(ask(replica, "CONFIG SET replica-read-only no"));
+    assert_int_equal(ask_number(replica, "DEL holdfast:%s", name), 1);
+    redisFree(replica);
 }
 
 static void c7_lock_that_the_new_master_knows_stays_held(void **state)
 {
     hf_client *client = open_at(url_with("")), *other = open_at(url_with(""));
-    redisContext *replica = server_stranger(&now.replica);
     hf_lock *lock, *none;
 
     (void)state;
     assert_int_equal(try_lock(client, "kept", 6000, &lock), 0);
-    await("the replica has the key", has_key, replica);
-    redisFree(replica);
+    await_copied("kept");
     fail_over(false);
     assert_int_equal(try_lock(other, "kept", 6000, &none), HF_BUSY);
     hf_error err;
@@ -176,17 +201,14 @@ static void c7_lock_that_the_new_master_knows_stays_held(void **state)
 static void c7_lock_that_the_new_master_does_not_know_is_lost(void **state)
 {
     hf_client *client = open_at(url_with("")), *other = open_at(url_with(""));
-    redisContext *replica = server_stranger(&now.replica);
     hf_lock *lock, *again, *third;
 
     (void)state;
-    assert_int_equal(try_lock(client, "kept", 60000, &lock), 0);
-    await("the replica has the key", has_key, replica);
-    freeReplyObject(ask(replica, "CONFIG SET replica-read-only no"));
-    assert_int_equal(ask_number(replica, "DEL holdfast:kept"), 1); /* as if it had never come */
-    redisFree(replica);
+    assert_int_equal(try_lock(client, "unknown", 60000, &lock), 0);
+    forget_copy("unknown");
     fail_over(true);
-    assert_int_equal(try_lock(other, "kept", 60000, &again), 0); /* granted although it was held */
+    assert_int_equal(try_lock(other, "unknown", 60000, &again),
+                     0); /* granted although it was held */
     assert_int_equal(try_lock(client, "third", 20000, &third), 0);
     struct pollfd told = {.fd = hf_lock_fd(lock), .events = POLLIN};
     assert_int_equal(poll(&told, 1, 10000), 1);
@@ -202,15 +224,13 @@ static void c7_lock_that_the_new_master_does_not_know_is_lost(void **state)
 static void c5_waiter_is_served_by_the_new_master(void **state)
 {
     hf_client *client = open_at(url_with("")), *other = open_at(url_with(""));
-    redisContext *replica = server_stranger(&now.replica);
     struct waiter waiter = {0};
     hf_lock *lock;
 
     (void)state;
-    assert_int_equal(try_lock(client, "kept", 20000, &lock), 0);
-    await("the replica has the key", has_key, replica);
-    redisFree(replica);
-    wait_in_thread(&waiter, other, "kept");
+    assert_int_equal(try_lock(client, "waited", 20000, &lock), 0);
+    await_copied("waited");
+    wait_in_thread(&waiter, other, "waited");
     fail_over(true);
     assert_int_equal(hf_lock_release(lock, NULL), 0);
     assert_int_equal(join_waiter(&waiter), 0);
@@ -234,17 +254,50 @@ static void check_told(hf_lock *lock)
 static void c7_switch_is_heard_by_a_client_that_does_nothing(void **state)
 {
     hf_client *client = open_at(url_with(""));
-    redisContext *replica = server_stranger(&now.replica);
     hf_lock *lock;
 
     (void)state;
-    assert_int_equal(try_lock(client, "kept", 60000, &lock), 0);
-    await("the replica has the key", has_key, replica);
-    freeReplyObject(ask(replica, "CONFIG SET replica-read-only no"));
-    assert_int_equal(ask_number(replica, "DEL holdfast:kept"), 1);
-    redisFree(replica);
+    assert_int_equal(try_lock(client, "idle", 60000, &lock), 0);
+    forget_copy("idle");
     fail_over(false);
     check_told(lock);
+    hf_close(client);
+}
+
+/* How many connections there are at all sentinels that are subscribed, or how many of them were closed. */
+static long long at_sentinels(const char *command)
+{
+    long long sum = 0;
+
+    for (const char *at = sentinels; at != NULL; at = strchr(at + 1, ',')) {
+        struct server one = {.port = (int)strtol(strchr(at, ':') + 1, NULL, 10)};
+        redisContext *redis = server_stranger(&one);
+        redisReply *reply = ask(redis, command);
+        sum += reply->type == REDIS_REPLY_INTEGER ? reply->integer
+                                                  : strstr(reply->str, " sub=1 ") != NULL;
+        freeReplyObject(reply);
+        redisFree(redis);
+    }
+    return sum;
+}
+
+static int is_subscribed(void *ctx)
+{
+    (void)ctx;
+    return at_sentinels("CLIENT LIST TYPE pubsub") == 1;
+}
+
+static void c7_lost_subscription_is_made_again(void **state)
+{
+    hf_client *client = open_at(url_with(""));
+    hf_lock *lock;
+
+    (void)state;
+    assert_int_equal(try_lock(client, "scout", 3000, &lock), 0); /* a renewal each second */
+    assert_true(is_subscribed(NULL));
+    assert_true(at_sentinels("CLIENT KILL TYPE pubsub") >= 1);
+    await("the client to be subscribed again", is_subscribed, NULL);
+    assert_int_equal(hf_lock_release(lock, NULL), 0);
     hf_close(client);
 }
 
@@ -258,18 +311,16 @@ static int is_taken_over(void *ctx)
 static void c7_killed_master_is_replaced_and_locks_follow(void **state)
 {
     hf_client *client = open_at(url_with("")), *other = open_at(url_with(""));
-    redisContext *replica = server_stranger(&now.replica), *watcher = sentinel();
+    redisContext *watcher = sentinel();
     struct waiter waiter = {0};
     hf_lock *kept, *lost;
 
     (void)state;
     assert_int_equal(try_lock(client, "lost", 60000, &lost), 0);
-    assert_int_equal(try_lock(client, "kept", 60000, &kept), 0);
-    await("the replica has the key", has_key, replica);
-    freeReplyObject(ask(replica, "CONFIG SET replica-read-only no"));
-    assert_int_equal(ask_number(replica, "DEL holdfast:lost"), 1); /* as if it had never come */
-    redisFree(replica);
-    wait_in_thread(&waiter, other, "kept");
+    assert_int_equal(try_lock(client, "crash", 60000, &kept), 0);
+    await_copied("crash");
+    forget_copy("lost");
+    wait_in_thread(&waiter, other, "crash");
     kill(now.master.pid, SIGKILL);
     await("a new master", is_taken_over, watcher);
     check_told(lost);
@@ -329,6 +380,7 @@ int main(void)
         cmocka_unit_test_setup(c7_lock_that_the_new_master_does_not_know_is_lost, settle),
         cmocka_unit_test_setup(c5_waiter_is_served_by_the_new_master, settle),
         cmocka_unit_test_setup(c7_switch_is_heard_by_a_client_that_does_nothing, settle),
+        cmocka_unit_test_setup(c7_lost_subscription_is_made_again, settle),
         cmocka_unit_test_setup(c7_killed_master_is_replaced_and_locks_follow, settle),
     };
 

@@ -216,13 +216,14 @@ static void c7_a_broken_lock_that_never_expires_is_noticed(void **state)
     assert_int_equal(s->cause, HF_CAUSE_GONE);
 }
 
-/* Long before the renewal is due, with whatever is asked next. */
+/* Long before the renewal is due, with whatever is asked next; and once more if the store did not answer. */
 static void c7_a_store_that_moved_is_asked_about_all_that_is_held(void **state)
 {
     struct stage *s = *state;
     hf_lock *other;
 
     take(s, 60000, 0);
+    atomic_store(&s->store->fail[PUPPET_RENEW], 2);
     assert_int_equal(hf_break(s->client, "x", HF_NTS, hf_lock_ticket(s->lock), 1, NULL), 0);
     s->store->base.moved = true;
     assert_int_equal(hf_acquire(s->client, "y", HF_NTS, NULL, &other, NULL), 0);

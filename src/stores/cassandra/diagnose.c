@@ -113,23 +113,40 @@ static void look_at_nodes(const struct report *r)
 /* settings ----------------------------------------------------------------------------------------
  */
 
-static void look_at_paxos(const struct report *r)
+/* A line of cassandra.yaml, as the node that answers has it; "" if it does not tell (before 4.0). */
+static void read_setting(const struct report *r, const char *name, char *to, size_t size)
 {
-    struct hf__cs_call call = {.query = HF__CS_SETTINGS, .deadline_ns = r->deadline_ns};
+    struct hf__cql_value value = hf__cql_text(name);
+    struct hf__cs_call call = {.query = HF__CS_SETTINGS,
+                               .values = &value,
+                               .value_count = 1,
+                               .deadline_ns = r->deadline_ns};
     struct hf__cql_result result;
-    char variant[20] = "";
 
+    to[0] = '\0';
     if (hf__cs_ask(r->s, &call, &result, NULL) == 0 && hf__cql_next_row(&result))
-        as_text(hf__cql_column(&result, 0), variant, sizeof variant);
+        as_text(hf__cql_column(&result, 0), to, size);
     hf__cql_result_clear(&result);
+}
+
+static void look_at_settings(const struct report *r)
+{
+    char variant[20], sync[20];
+
+    read_setting(r, "paxos_variant", variant, sizeof variant);
+    read_setting(r, "commitlog_sync", sync, sizeof sync);
     if (strcmp(variant, "v2") == 0)
         hf__say(&r->to, HF__FINE, "C1", "paxos_variant is v2");
     else
+        hf__say(&r->to, HF__WARNING, "C1",
+                "paxos_variant is %s: v2 (since 4.1) stays linearizable while nodes join and leave,"
+                " and reads and swaps in fewer round trips; see cassandra.yaml",
+                variant[0] != '\0' ? variant : "not known");
+    if (strcmp(sync, "periodic") == 0)
         hf__say(
-            &r->to, HF__WARNING, "C1",
-            "paxos_variant is %s: v2 (since 4.1) stays linearizable while nodes join and leave, and"
-            " reads and swaps in fewer round trips; see cassandra.yaml",
-            variant[0] != '\0' ? variant : "not known");
+            &r->to, HF__NOTE, "C3",
+            "commitlog_sync is periodic: if a majority of the replicas crashes at once, they"
+            " forget what they took last, also locks that never expire; batch and group do not");
 }
 
 /* The sum of the factors in a map like {'class': ..., 'dc1': '3'}; 0 if there are none. */
@@ -214,7 +231,7 @@ int hf__cs_diagnose(struct hf__store *store, hf_finding_callback *found, void *a
     if (code != 0)
         return code;
     look_at_nodes(&r);
-    look_at_paxos(&r);
+    look_at_settings(&r);
     look_at_replication(&r);
     look_at_serial(&r);
     if (r.s->simple)

@@ -26,8 +26,8 @@ static const struct {
     const char *before, *after;
 } templates[HF__CS_QUERIES] = {
     [HF__CS_READ] = {HF__CQL_READ,
-                     "SELECT count(*), currentTimestamp(), version, generation, touched, holders,"
-                     " waiters, retired FROM ",
+                     "SELECT count(*), currentTimestamp(), version, generation, holders, waiters,"
+                     " retired FROM ",
                      ".locks WHERE name = ?"},
     [HF__CS_CREATE] = {HF__CQL_SWAP, "INSERT INTO ",
                        ".locks (name, label, version, generation, holders, waiters, retired,"
@@ -59,8 +59,7 @@ static const struct {
                       " FROM system.local",
                       NULL},
     [HF__CS_PEERS] = {HF__CQL_READ, "SELECT peer, schema_version FROM system.peers", NULL},
-    [HF__CS_SETTINGS] = {HF__CQL_READ,
-                         "SELECT value FROM system_views.settings WHERE name = 'paxos_variant'",
+    [HF__CS_SETTINGS] = {HF__CQL_READ, "SELECT value FROM system_views.settings WHERE name = ?",
                          NULL},
     [HF__CS_KEYSPACE] = {HF__CQL_READ,
                          "SELECT replication FROM system_schema.keyspaces WHERE keyspace_name = ?",

@@ -25,7 +25,7 @@
 /* reading -----------------------------------------------------------------------------------------
  */
 
-enum { COUNT, CLOCK, VERSION, GENERATION, TOUCHED, HOLDERS, WAITERS, RETIRED };
+enum { COUNT, CLOCK, VERSION, GENERATION, HOLDERS, WAITERS, RETIRED };
 
 static int take_answer(struct hf__cs_row *row, hf_error *err)
 {

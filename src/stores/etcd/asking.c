@@ -197,9 +197,14 @@ int hf__etcd_ask(struct hf__etcd_attempt *a, enum hf__etcd_question question, ui
                       : question == HF__ETCD_LOOK
                           ? look_request(a, joined)
                           : enter_request(a, joined, question == HF__ETCD_ENTER_FIRST);
-    struct hf__etcd_request q = {.path = "kv/txn", .body = request, .deadline_ns = a->deadline_ns};
+    struct hf__etcd_request q = {.path = "kv/txn",
+                                 .body = request,
+                                 .deadline_ns = a->deadline_ns,
+                                 .doubted = &a->known.doubted};
     int r = hf__etcd_call(a->e, q, &answer, a->err);
 
+    if (r < 0 || a->known.doubted)
+        hf__etcd_bid_learn(a->e, &a->known);
     if (r == 0) {
         *ret_seen = (struct hf__etcd_seen){.revision = hf__etcd_revision(answer)};
         ret_seen->granted = !looks && json_is_true(json_object_get(answer, "succeeded"));

@@ -88,9 +88,9 @@ static int granted(struct hf__etcd_attempt *a, const struct hf__etcd_seen *s,
 static int busy(struct hf__etcd_attempt *a, struct hf__answer *ret)
 {
     hf__etcd_bid_retire(a->e, a->bid, 0);
-    int r = hf__etcd_lease_revoke(a->e, a->lease, a->deadline_ns, a->err);
     ret->verdict = HF__BUSY;
-    return r;
+    hf__etcd_lease_keep(a->e, &a->known);
+    return 0;
 }
 
 static int queued(struct hf__etcd_attempt *a, const struct hf__etcd_seen *s, struct hf__answer *ret)
@@ -186,7 +186,6 @@ int hf__etcd_attempt(struct hf__store *store, const struct hf__bid *bid, int64_t
     *a = (struct hf__etcd_attempt){.e = (struct hf__etcd *)store,
                                    .bid = bid,
                                    .name = {bid->name, bid->name_len},
-                                   .lease = hf__etcd_lease_of(&bid->ticket),
                                    .deadline_ns = deadline_ns,
                                    .err = err};
     if (!hf__etcd_bid_get(a->e, &bid->ticket, bid, &a->known)) {
@@ -195,8 +194,10 @@ int hf__etcd_attempt(struct hf__store *store, const struct hf__bid *bid, int64_t
         ret_answer->verdict = HF__WITHDRAWN;
         r = 0;
     } else if (is_over(a)) {
+        a->lease = a->known.lease;
         r = withdrawn(a, ret_answer);
     } else {
+        a->lease = a->known.lease;
         hf__etcd_prepare_attempt(a);
         r = see_to_lease(a, ret_answer->sent_ns);
         if (r == 0)

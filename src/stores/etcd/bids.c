@@ -64,7 +64,7 @@ static void forget_old(struct hf__etcd *e)
     e->sweep_at = 2 * e->bids.count + 64;
 }
 
-static struct hf__etcd_bid *note(struct hf__etcd *e, const struct hf__bid *bid)
+static struct hf__etcd_bid *note(struct hf__etcd *e, const struct hf__bid *bid, bool bids)
 {
     struct hf__etcd_bid *b = calloc(1, sizeof *b);
 
@@ -76,6 +76,9 @@ static struct hf__etcd_bid *note(struct hf__etcd *e, const struct hf__bid *bid)
     b->delay_ms = bid->lock_delay_ms;
     b->forget_ns = INT64_MAX;
     b->asked_ns = hf__now_ns(e->base.host->env);
+    b->lease = hf__etcd_lease_of(&b->ticket);
+    if (bids)
+        hf__etcd_lease_take(e, b);
     hf__table_add(&e->bids, &b->link, hash_of(e, &b->ticket));
     return b;
 }
@@ -87,7 +90,7 @@ bool hf__etcd_bid_get(struct hf__etcd *e, const struct hf__ticket *ticket,
     struct hf__etcd_bid *b = find(e, ticket);
     if (b == NULL && bid != NULL) {
         forget_old(e);
-        b = note(e, bid);
+        b = note(e, bid, true);
     }
     if (b != NULL)
         *ret_copy = *b;
@@ -101,6 +104,7 @@ void hf__etcd_bid_learn(struct hf__etcd *e, const struct hf__etcd_bid *copy)
     struct hf__etcd_bid *b = find(e, &copy->ticket);
     if (b != NULL) {
         b->lease_given |= copy->lease_given;
+        b->doubted |= copy->doubted;
         b->lease_dropped |= copy->lease_dropped;
         if (copy->joined > b->joined)
             b->joined = copy->joined;
@@ -117,7 +121,7 @@ void hf__etcd_bid_retire(struct hf__etcd *e, const struct hf__bid *bid, int64_t 
     pthread_mutex_lock(&e->mutex);
     struct hf__etcd_bid *b = find(e, &bid->ticket);
     if (b == NULL && remember_ms > 0)
-        b = note(e, bid);
+        b = note(e, bid, false);
     if (b != NULL && remember_ms > 0) {
         b->retired = true;
         b->forget_ns = hf__now_ns(e->base.host->env) + remember_ms * HF__NS_PER_MS;
@@ -139,7 +143,7 @@ static void match_lease(struct hf__link *link, void *ctx)
     struct search *search = ctx;
     const struct hf__etcd_bid *b = (struct hf__etcd_bid *)link;
 
-    if (hf__etcd_lease_of(&b->ticket) == search->lease)
+    if (b->lease == search->lease)
         search->found = b;
 }
 
@@ -147,14 +151,8 @@ static void match_lease(struct hf__link *link, void *ctx)
 bool hf__etcd_bid_of_mark(struct hf__etcd *e, const struct hf__etcd_key *key,
                           struct hf__ticket *ret_ticket)
 {
-    char lease[17] = "";
-    const char *slash = memrchr(key->bytes, '/', key->len);
-    size_t len = slash != NULL ? (size_t)(key->bytes + key->len - slash) - 1 : 0;
+    struct search search = {.lease = hf__etcd_named(key)};
 
-    if (len == 0 || len >= sizeof lease)
-        return false;
-    memcpy(lease, slash + 1, len);
-    struct search search = {.lease = (int64_t)strtoull(lease, NULL, 16)};
     pthread_mutex_lock(&e->mutex);
     hf__table_each(&e->bids, match_lease, &search);
     if (search.found != NULL)

@@ -126,13 +126,12 @@ static int look_up(struct breach *b, const struct hf__bid *bid)
 {
     struct hf__etcd_life life;
     struct hf__etcd_name name = {bid->name, bid->name_len};
-    int64_t lease = hf__etcd_lease_of(&bid->ticket);
     int r = hf__etcd_find(b->e, name, &bid->ticket, b->deadline_ns, &b->found, b->err);
 
     if (r < 0 || !b->found.there)
         return r;
-    hf__etcd_mark_key(b->e, HF__ETCD_INSIDE, name, lease, &b->inside);
-    hf__etcd_mark_key(b->e, HF__ETCD_BROKEN, name, lease, &b->broken);
+    hf__etcd_mark_key(b->e, HF__ETCD_INSIDE, name, b->found.named, &b->inside);
+    hf__etcd_mark_key(b->e, HF__ETCD_BROKEN, name, b->found.named, &b->broken);
     if (b->found.delay_ms == 0 || b->found.lease == 0)
         return 0;
     r = hf__etcd_lease_life(b->e, b->found.lease, b->deadline_ns, &life, b->err);
@@ -159,7 +158,7 @@ int hf__etcd_break(struct hf__store *store, const struct hf__bid *bid, bool now,
         r = 0;
     /* Its lease goes with it: a late transaction of this ticket must find none. A stranger may have
      * other keys on its own. */
-    if (r == 0 && b->deleted && b->found.ours && b->found.lease != 0)
+    if (r == 0 && done && b->deleted && b->found.ours && b->found.lease != 0)
         hf__etcd_lease_revoke(b->e, b->found.lease, deadline_ns, NULL);
     ret_answer->verdict = done ? HF__DONE : HF__STALE;
     free(b);

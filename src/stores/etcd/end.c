@@ -28,11 +28,12 @@ struct end {
     struct hf__etcd *e;
     const struct hf__bid *bid;
     struct hf__etcd_name name;
-    int64_t lease, deadline_ns, retire_ms;
+    int64_t lease; /* 0: not known. What the ticket asked for may be another ticket's by now */
+    int64_t deadline_ns, retire_ms;
     struct hf__etcd_found found; /* where it is; `joined` 0: nothing of it is known to be there */
     struct hf__etcd_key inside, broken;
     bool withdraw;
-    bool known_inside; /* by this client: most likely it still is */
+    struct hf__etcd_bid known; /* if this client took it; inside it most likely still is */
     hf_error *err;
 };
 
@@ -111,25 +112,34 @@ static int lingers(struct end *x)
     return r < 0 ? r : hf__etcd_lingers(&life, x->found.ttl_ms, x->found.delay_ms);
 }
 
+static void set_marks(struct end *x)
+{
+    hf__etcd_mark_key(x->e, HF__ETCD_INSIDE, x->name, x->lease, &x->inside);
+    hf__etcd_mark_key(x->e, HF__ETCD_BROKEN, x->name, x->lease, &x->broken);
+}
+
 /* Where its place is. 1: it lingers and is not ours to touch. */
 static int locate(struct end *x)
 {
-    struct hf__etcd_bid known;
-
-    if (hf__etcd_bid_get(x->e, &x->bid->ticket, NULL, &known) && known.joined != 0) {
+    if (hf__etcd_bid_get(x->e, &x->bid->ticket, NULL, &x->known))
+        x->lease = x->known.lease;
+    if (x->known.joined != 0) {
         x->found.there = true;
-        x->found.mode = known.mode;
-        x->found.joined = known.joined;
-        x->known_inside = known.generation != 0;
-        hf__etcd_place_key(x->e, x->name, known.mode, x->lease, &x->found.place);
+        x->found.mode = x->known.mode;
+        x->found.joined = x->known.joined;
+        hf__etcd_place_key(x->e, x->name, x->known.mode, x->lease, &x->found.place);
+        set_marks(x);
         return 0;
     }
     int r = hf__etcd_find(x->e, x->name, &x->bid->ticket, x->deadline_ns, &x->found, x->err);
+    if (r == 0 && x->found.there)
+        x->lease = x->found.named;
+    set_marks(x);
     return r < 0 || !x->found.there ? r : lingers(x);
 }
 
-/* What is usual, in few words: see asking.c. Its lease holds nothing any more, and no request of
- * this ticket is on the way that it could let in: its end need not be awaited. 1: done. */
+/* What is usual, in few words: see asking.c. Its lease holds nothing any more: it is kept for the
+ * next bid, or its end is not awaited. 1: done. */
 static int leave_quickly(struct end *x)
 {
     json_t *compare = json_array(), *success = json_array();
@@ -144,9 +154,7 @@ static int leave_quickly(struct end *x)
     if (r < 0 || !done)
         return r;
     hf__etcd_bid_retire(x->e, x->bid, 0);
-    hf__etcd_send_off(x->e, (struct hf__etcd_request){.path = "lease/revoke",
-                                                      .body = hf__etcd_lease_request(x->lease),
-                                                      .deadline_ns = x->deadline_ns});
+    hf__etcd_lease_keep(x->e, &x->known);
     return 1;
 }
 
@@ -159,7 +167,8 @@ static int leave(struct end *x, struct hf__answer *ret)
     int r = locate(x);
     if (r != 0)
         return r < 0 ? r : 0;
-    if (x->known_inside && x->retire_ms == 0 && !x->withdraw && (r = leave_quickly(x)) != 0) {
+    if (x->known.generation != 0 && x->retire_ms == 0 && !x->withdraw &&
+        (r = leave_quickly(x)) != 0) {
         ret->verdict = r == 1 ? HF__DONE : HF__STALE;
         return r == 1 ? 0 : r;
     }
@@ -180,7 +189,7 @@ static int leave(struct end *x, struct hf__answer *ret)
     hf__etcd_bid_retire(x->e, x->bid, x->retire_ms);
     /* The places are gone, and that is what was asked for: a lease that stays runs out by itself.
      */
-    if (!stays)
+    if (!stays && x->lease != 0)
         hf__etcd_lease_revoke(x->e, x->lease, x->deadline_ns, NULL);
     return 0;
 }
@@ -196,9 +205,6 @@ static int end(struct hf__store *store, const struct hf__bid *bid, struct end li
     x->e = (struct hf__etcd *)store;
     x->bid = bid;
     x->name = (struct hf__etcd_name){bid->name, bid->name_len};
-    x->lease = hf__etcd_lease_of(&bid->ticket);
-    hf__etcd_mark_key(x->e, HF__ETCD_INSIDE, x->name, x->lease, &x->inside);
-    hf__etcd_mark_key(x->e, HF__ETCD_BROKEN, x->name, x->lease, &x->broken);
     int r = leave(x, ret);
     free(x);
     return r;

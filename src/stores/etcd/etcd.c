@@ -19,6 +19,7 @@ static void close_etcd(struct hf__store *store)
 
     hf__etcd_stream_clear(e);
     hf__etcd_bids_clear(e);
+    hf__etcd_leases_clear(e);
     hf__etcd_http_clear(e);
     hf__etcd_settings_clear(&e->set);
     pthread_mutex_destroy(&e->mutex);

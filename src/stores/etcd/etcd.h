@@ -1,7 +1,7 @@
 /* etcd://h1,h2,h3/prefix - the inside of the store.
  *
  * No doorman here: etcd orders keys by the revision that created them, and that is the queue. A bid
- * is a lease of its own, whose number is made from the ticket, and keys that die with that lease:
+ * is a lease, which it has for itself as long as it bids and holds, and keys that die with it:
  *
  *   <prefix><name>/write/<lease>              a writer's place in the queue (read/ for a reader)
  *   <prefix>.holdfast/inside/<name>/<lease>   it was let in; its create revision is the generation
@@ -27,6 +27,7 @@
 #define HF__ETCD_ALIVE     2048
 #define HF__ETCD_WHERE     100 /* of an address, in messages */
 #define HF__ETCD_IDLE      16  /* connections kept */
+#define HF__ETCD_SPARE     16  /* leases kept */
 
 struct hf__etcd_settings {
     char *endpoints[HF__ETCD_ENDPOINTS]; /* "http://host:2379" */
@@ -49,7 +50,9 @@ struct hf__etcd_bid {
     struct hf__ticket ticket;
     hf_mode mode;
     int64_t ttl_ms, delay_ms;
+    int64_t lease;       /* its own for as long as it bids or holds; in the names of its keys */
     bool lease_given;    /* by an answer: it is never asked for again */
+    bool doubted;        /* a request of it may still be on the way */
     int64_t asked_ns;    /* when the lease was first asked for */
     bool lease_dropped;  /* it never expires, and is claimed */
     bool retired;        /* over: never let in again */
@@ -107,6 +110,10 @@ struct hf__etcd {
     struct hf__etcd_partings *partings; /* see batch.c */
     size_t endpoint;                    /* the one that answered last */
     char *token;                        /* NULL: none yet */
+    struct hf__etcd_spare {
+        int64_t lease, seconds, proved_ns, fresh_ns;
+    } spare[HF__ETCD_SPARE];
+    size_t spare_count;
     struct hf__etcd_alive {
         int64_t lease, until_ns;
     } alive[HF__ETCD_ALIVE]; /* see inspect.c */
@@ -120,7 +127,11 @@ int hf__etcd_settings_read(const struct hf__url *url, struct hf__etcd_settings *
 void hf__etcd_settings_clear(struct hf__etcd_settings *set);
 
 /* names.c -------------------------------------------------------------------------------------- */
-int64_t hf__etcd_lease_of(const struct hf__ticket *ticket); /* positive */
+/* The number of a lease that this ticket asks for; positive. */
+int64_t hf__etcd_lease_of(const struct hf__ticket *ticket);
+/* The lease in the name of a place or a mark; 0: none. It need not hang on that lease: see renew.c
+ * and break.c for what is put again. */
+int64_t hf__etcd_named(const struct hf__etcd_key *key);
 
 enum hf__etcd_kind { HF__ETCD_PLACE, HF__ETCD_INSIDE, HF__ETCD_BROKEN };
 
@@ -198,8 +209,9 @@ struct hf__etcd_request {
     const char *path; /* "kv/txn" */
     json_t *body;     /* stolen */
     int64_t deadline_ns;
-    bool once;   /* not again on another server if it may have been applied */
-    bool stream; /* the body is an array of messages, and so is the answer */
+    bool once;     /* not again on another server if it may have been applied */
+    bool *doubted; /* set if a copy of it may still be on the way; or NULL */
+    bool stream;   /* the body is an array of messages, and so is the answer */
 };
 
 /* One request, on whichever server answers. HF_NOT_FOUND: there is no such lease. HF_BUSY: there is
@@ -262,6 +274,14 @@ bool hf__etcd_bid_of_mark(struct hf__etcd *e, const struct hf__etcd_key *key,
                           struct hf__ticket *ret_ticket);
 void hf__etcd_bids_clear(struct hf__etcd *e);
 
+/* pool.c: leases that nothing hangs on any more, for the next bids. Takes the mutex, but for
+ * `take`, which wants it held. */
+/* `b` is over, and nothing hangs on its lease: keeps it, or ends it. */
+void hf__etcd_lease_keep(struct hf__etcd *e, const struct hf__etcd_bid *b);
+/* Gives `b` a lease that was kept, if there is one that will do. */
+void hf__etcd_lease_take(struct hf__etcd *e, struct hf__etcd_bid *b);
+void hf__etcd_leases_clear(struct hf__etcd *e);
+
 /* attempt.c, end.c, renew.c, inspect.c, diagnose.c: the operations of store.h.
  * ---------------------
  */
@@ -285,7 +305,8 @@ struct hf__etcd_found {
     bool there; /* it has a place */
     bool ours;  /* it was made by holdfast */
     hf_mode mode;
-    int64_t lease;               /* of its place; 0: none, it never expires */
+    int64_t lease;               /* its place hangs on this; 0: none, it never expires */
+    int64_t named;               /* the lease in its keys' names */
     uint64_t joined, generation; /* generation 0: waits */
     bool broken;
     uint64_t revision; /* of the answer */

@@ -1,14 +1,14 @@
 /* Looking a ticket up, for those who did not bid with it themselves: whoever unlocks, renews,
- * adopts or breaks. The keys follow from the ticket, so one transaction reads them; only a
- * stranger, whose ticket is made up from its lease and its revision, is looked for among all below
- * the name. */
+ * adopts or breaks. Which lease it has is in the name of its place, and its ticket in the value: one
+ * transaction reads all below the lock's name, with the marks. A stranger's ticket is made up from
+ * its lease and its revision. */
 #include <stdlib.h>
 
 #include "stores/etcd/etcd.h"
 
 #include "util/banned.h"
 
-#define STRANGER 0x57 /* no random ticket of ours: they are checked against the place's value */
+#define STRANGER 0x57
 
 void hf__etcd_stranger(int64_t lease, uint64_t joined, struct hf__ticket *ret_ticket)
 {
@@ -24,60 +24,85 @@ static void take(struct hf__etcd_found *f, const json_t *kv, hf_mode mode)
     f->there = hf__etcd_unb64(json_object_get(kv, "key"), &f->place);
     f->mode = mode;
     f->lease = hf__etcd_int(kv, "lease");
+    f->named = hf__etcd_named(&f->place);
     f->joined = (uint64_t)hf__etcd_int(kv, "create_revision");
 }
 
-static void take_ours(struct hf__etcd_found *f, const json_t *kv, hf_mode mode,
+/* Whether it is the one, and made by holdfast. */
+static bool take_ours(struct hf__etcd_found *f, const struct hf__etcd *e, const json_t *kv,
                       const struct hf__ticket *ticket)
 {
+    struct hf__etcd_parts *parts = malloc(sizeof *parts);
     struct hf__etcd_details d;
+    bool ours = hf__etcd_details_read(kv, &d) && hf__ticket_equal(&d.ticket, ticket);
 
-    if (kv != NULL && hf__etcd_details_read(kv, &d) && hf__ticket_equal(&d.ticket, ticket)) {
-        take(f, kv, mode);
+    if (ours && parts != NULL) {
+        take(f, kv, HF_EXCLUSIVE);
+        if (hf__etcd_parse_place(e, &f->place, parts))
+            f->mode = parts->mode;
         f->ours = true;
         f->ttl_ms = d.ttl_ms;
         f->delay_ms = d.delay_ms;
     }
-    if (kv != NULL)
-        hf__etcd_details_clear(&d);
+    hf__etcd_details_clear(&d);
+    free(parts);
+    return ours;
 }
 
-/* The first of all below the name is inside. */
-static void take_stranger(struct hf__etcd_found *f, const json_t *range,
-                          const struct hf__ticket *ticket)
+static bool is_stranger(const json_t *kv, const struct hf__ticket *ticket)
 {
+    struct hf__ticket shown;
+
+    hf__etcd_stranger(hf__etcd_int(kv, "lease"), (uint64_t)hf__etcd_int(kv, "create_revision"),
+                      &shown);
+    return hf__ticket_equal(&shown, ticket);
+}
+
+/* The revision of the mark in this range that has the same lease in its name; 0: there is none. */
+static uint64_t marked(const json_t *range, int64_t named)
+{
+    struct hf__etcd_key *key = malloc(sizeof *key);
+    uint64_t revision = 0;
     const json_t *kv;
     size_t i;
 
     json_array_foreach(json_object_get(range, "kvs"), i, kv)
     {
-        struct hf__ticket shown;
-        hf__etcd_stranger(hf__etcd_int(kv, "lease"), (uint64_t)hf__etcd_int(kv, "create_revision"),
-                          &shown);
-        if (!hf__ticket_equal(&shown, ticket))
-            continue;
-        take(f, kv, HF_EXCLUSIVE);
-        f->generation = i == 0 ? f->joined : 0;
+        if (key != NULL && hf__etcd_unb64(json_object_get(kv, "key"), key) &&
+            hf__etcd_named(key) == named)
+            revision = (uint64_t)hf__etcd_int(kv, "create_revision");
+    }
+    free(key);
+    return revision;
+}
+
+/* The first of all below the name is inside, if it is a stranger. */
+static void read_answer(struct hf__etcd_found *f, const struct hf__etcd *e, const json_t *answer,
+                        const struct hf__ticket *ticket)
+{
+    const json_t *kv;
+    size_t i;
+
+    json_array_foreach(json_object_get(hf__etcd_nth(answer, 0, "response_range"), "kvs"), i, kv)
+    {
+        if (take_ours(f, e, kv, ticket)) {
+            f->generation = marked(hf__etcd_nth(answer, 1, "response_range"), f->named);
+            f->broken = marked(hf__etcd_nth(answer, 2, "response_range"), f->named) != 0;
+        } else if (is_stranger(kv, ticket)) {
+            take(f, kv, HF_EXCLUSIVE);
+            f->generation = i == 0 ? f->joined : 0;
+        }
     }
 }
 
-static json_t *request(const struct hf__etcd *e, struct hf__etcd_name name,
-                       const struct hf__ticket *ticket)
+/* All below the name, in order, and the marks. */
+static json_t *request(const struct hf__etcd *e, struct hf__etcd_name name)
 {
-    int64_t lease = hf__etcd_lease_of(ticket);
-    struct hf__etcd_key *keys = calloc(4, sizeof *keys), *root = calloc(2, sizeof *root);
+    struct hf__etcd_key *root = calloc(2, sizeof *root);
     json_t *list = json_array();
 
-    if (keys != NULL && root != NULL) {
-        hf__etcd_place_key(e, name, HF_EXCLUSIVE, lease, &keys[0]);
-        hf__etcd_place_key(e, name, HF_SHARED, lease, &keys[1]);
-        hf__etcd_mark_key(e, HF__ETCD_INSIDE, name, lease, &keys[2]);
-        hf__etcd_mark_key(e, HF__ETCD_BROKEN, name, lease, &keys[3]);
-        for (size_t i = 0; i < 4; i++)
-            json_array_append_new(list, hf__etcd_range(&keys[i], NULL, 0));
-    }
-    if (root != NULL && ticket->bits[8] == STRANGER) {
-        hf__etcd_root(e, HF__ETCD_PLACE, name, true, &root[0]);
+    for (int kind = HF__ETCD_PLACE; root != NULL && kind <= HF__ETCD_BROKEN; kind++) {
+        hf__etcd_root(e, (enum hf__etcd_kind)kind, name, true, &root[0]);
         hf__etcd_end_of(&root[0], &root[1]);
         json_t *all = hf__etcd_range(&root[0], &root[1], 0);
         json_t *inner = json_object_get(all, "request_range");
@@ -85,7 +110,6 @@ static json_t *request(const struct hf__etcd *e, struct hf__etcd_name name,
         json_object_set_new(inner, "sort_order", json_string("ASCEND"));
         json_array_append_new(list, all);
     }
-    free(keys);
     free(root);
     return hf__etcd_txn(json_array(), list, json_array());
 }
@@ -95,22 +119,12 @@ int hf__etcd_find(struct hf__etcd *e, struct hf__etcd_name name, const struct hf
 {
     json_t *answer = NULL;
     struct hf__etcd_request q = {
-        .path = "kv/txn", .body = request(e, name, ticket), .deadline_ns = deadline_ns};
+        .path = "kv/txn", .body = request(e, name), .deadline_ns = deadline_ns};
     int r = hf__etcd_call(e, q, &answer, err);
 
     memset(ret_found, 0, sizeof *ret_found);
     if (r == 0) {
-        const json_t *kvs[4];
-        for (size_t i = 0; i < 4; i++)
-            kvs[i] = hf__etcd_kv(hf__etcd_nth(answer, i, "response_range"), 0);
-        take_ours(ret_found, kvs[0], HF_EXCLUSIVE, ticket);
-        take_ours(ret_found, kvs[1], HF_SHARED, ticket);
-        if (ret_found->there) {
-            ret_found->generation = (uint64_t)hf__etcd_int(kvs[2], "create_revision");
-            ret_found->broken = kvs[3] != NULL;
-        } else {
-            take_stranger(ret_found, hf__etcd_nth(answer, 4, "response_range"), ticket);
-        }
+        read_answer(ret_found, e, answer, ticket);
         ret_found->revision = hf__etcd_revision(answer);
     }
     json_decref(answer);

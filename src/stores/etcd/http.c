@@ -124,6 +124,8 @@ int hf__etcd_call(struct hf__etcd *e, struct hf__etcd_request q, json_t **ret_an
         int64_t share_ns = (q.deadline_ns - now_ns) / (others > 1 ? 2 : 1);
         ask(e, endpoint, &q, now_ns + share_ns, &o, err);
         maybe |= o.maybe;
+        if (q.doubted != NULL)
+            *q.doubted |= o.maybe || o.reconnected;
         if (!o.next) {
             pthread_mutex_lock(&e->mutex);
             e->endpoint = endpoint;

@@ -24,12 +24,13 @@ int hf__etcd_take_off(struct hf__etcd *e, size_t endpoint, const struct hf__etcd
 void hf__etcd_land(struct hf__etcd *e, struct hf__etcd_flight *f);
 
 struct hf__etcd_outcome {
-    int code;       /* HF_ */
-    bool maybe;     /* it may have been applied */
-    bool no_token;  /* ask again with a fresh one */
-    bool next;      /* another server may do better */
-    bool passing;   /* and so may this one, later */
-    json_t *answer; /* if code is 0 */
+    int code;         /* HF_ */
+    bool maybe;       /* it may have been applied */
+    bool no_token;    /* ask again with a fresh one */
+    bool next;        /* another server may do better */
+    bool passing;     /* and so may this one, later */
+    bool reconnected; /* curl may have sent it twice */
+    json_t *answer;   /* if code is 0 */
 };
 
 /* From what curl or the server said, with a text. `curl` has just ended. */

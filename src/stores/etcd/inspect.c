@@ -13,7 +13,7 @@ struct entry {
     struct hf__etcd_parts parts;
     struct hf__etcd_details details;
     bool ours, broken;
-    int64_t lease, since_ms;
+    int64_t lease, named, since_ms;
     uint64_t joined, generation;
 };
 
@@ -62,6 +62,7 @@ static bool read_place(struct view *v, const json_t *kv, struct entry *e)
         hf__etcd_mark_key(v->e, HF__ETCD_PLACE,
                           (struct hf__etcd_name){e->parts.name, e->parts.name_len}, e->lease,
                           as_mutex);
+        e->named = hf__etcd_named(key);
         is_one = e->ours || v->look->name != NULL ||
                  (as_mutex->len == key->len && memcmp(as_mutex->bytes, key->bytes, key->len) == 0);
         if (!e->ours)
@@ -84,7 +85,7 @@ static bool is_mark_of(const struct view *v, const struct entry *e, enum hf__etc
 
     if (keys != NULL && e->ours && hf__etcd_unb64(json_object_get(kv, "key"), &keys[0])) {
         hf__etcd_mark_key(v->e, kind, (struct hf__etcd_name){e->parts.name, e->parts.name_len},
-                          hf__etcd_lease_of(&e->details.ticket), &keys[1]);
+                          e->named, &keys[1]);
         same = keys[0].len == keys[1].len && memcmp(keys[0].bytes, keys[1].bytes, keys[0].len) == 0;
     }
     free(keys);

@@ -1,6 +1,7 @@
 /* From names to keys and back. See etcd.h for the layout. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "stores/etcd/etcd.h"
 
@@ -78,6 +79,18 @@ void hf__etcd_mark_key(const struct hf__etcd *e, enum hf__etcd_kind kind, struct
 {
     hf__etcd_root(e, kind, name, true, ret_key);
     add_lease(ret_key, lease);
+}
+
+int64_t hf__etcd_named(const struct hf__etcd_key *key)
+{
+    const char *slash = memrchr(key->bytes, '/', key->len);
+    size_t len = slash != NULL ? (size_t)(key->bytes + key->len - slash) - 1 : 0;
+    char hex[17] = "";
+
+    if (len == 0 || len >= sizeof hex)
+        return 0;
+    memcpy(hex, slash + 1, len);
+    return (int64_t)strtoull(hex, NULL, 16);
 }
 
 void hf__etcd_tombstone_key(const struct hf__etcd *e, const struct hf__ticket *ticket,

@@ -125,12 +125,14 @@ static json_t *load(const struct hf__etcd_body *body, bool stream)
 void hf__etcd_read_answer(struct hf__etcd_outcome *o, CURL *curl, const struct hf__etcd_body *body,
                           bool stream, hf_error *err)
 {
-    long status = 0;
+    long status = 0, connects = 0;
     char *url = NULL, where[HF__ETCD_WHERE];
 
     curl_easy_getinfo(curl, CURLINFO_EFFECTIVE_URL, &url);
     snprintf(where, sizeof where, "%s", url != NULL ? url : "");
     curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
+    curl_easy_getinfo(curl, CURLINFO_NUM_CONNECTS, &connects);
+    o->reconnected = connects > 0;
     json_t *answer = load(body, stream);
     if (answer == NULL) {
         o->maybe = o->next = o->passing = true;

@@ -71,6 +71,7 @@ static int look_up(struct batch *b, struct sign *s)
                                          .delay_ms = f->delay_ms,
                                          .joined = f->joined,
                                          .generation = f->generation};
+        s->known.lease = f->named;
         s->lease = f->lease;
         if (f->lease != 0 && f->delay_ms > 0 && f->generation != 0) {
             r = hf__etcd_lease_life(b->e, f->lease, b->deadline_ns, &life, b->err);
@@ -86,10 +87,10 @@ static int look_up(struct batch *b, struct sign *s)
 
 static int begin(struct batch *b, struct sign *s)
 {
-    s->lease = hf__etcd_lease_of(&s->item->ticket);
     s->mine = hf__etcd_bid_get(b->e, &s->item->ticket, NULL, &s->known) && s->known.joined != 0;
     if (!s->mine)
         return look_up(b, s);
+    s->lease = s->known.lease;
     if (s->known.retired) {
         answer_lost(s);
     } else if (is_too_late(b, s)) {
@@ -140,7 +141,7 @@ static json_t *check_request(const struct batch *b, const struct sign *s, size_t
     for (size_t i = 0; key != NULL && i < count; i++) {
         if (s[i].skip)
             continue;
-        int64_t lease = hf__etcd_lease_of(&s[i].item->ticket);
+        int64_t lease = s[i].known.lease;
         hf__etcd_place_key(b->e, name_of(&s[i]), s[i].known.mode, lease, key);
         json_array_append_new(list, hf__etcd_range(key, NULL, 0));
         hf__etcd_mark_key(b->e, HF__ETCD_INSIDE, name_of(&s[i]), lease, key);
@@ -175,7 +176,7 @@ static int drop_lease(struct batch *b, struct sign *s)
 {
     struct hf__etcd_key *keys = calloc(3, sizeof *keys);
     json_t *compare = json_array(), *success = json_array(), *answer = NULL;
-    int64_t lease = hf__etcd_lease_of(&s->item->ticket);
+    int64_t lease = s->known.lease;
 
     if (keys != NULL) {
         hf__etcd_place_key(b->e, name_of(s), s->known.mode, lease, &keys[0]);

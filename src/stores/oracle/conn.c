@@ -1,7 +1,7 @@
 /* One connection, and how nothing of it outlives its deadline.
  *
- *      borrower                        a thread of its own
- *      fills in the job, starts it --> does it, however long the driver takes
+ *      borrower                        the connection's thread
+ *      fills in the job, asks     ---> does it, however long the driver takes
  *      waits until the deadline        says that it is done
  *
  * If the deadline comes first the borrower leaves: the statement is cancelled from yet another
@@ -9,8 +9,9 @@
  * lets it go. SQL_ATTR_QUERY_TIMEOUT and SQL_ATTR_LOGIN_TIMEOUT are set besides; they count whole
  * seconds, and not every driver keeps them.
  *
- * A thread lives for one job: to start one costs little more than to wake one, and a client that
- * does nothing has none, so that it may fork. */
+ * The thread is started by the first job and stays with the connection: on a busy machine a new
+ * thread waits for its first turn much longer than one that is woken. Only while the client has not
+ * asked for any lock it is ended with each loan, so that such a client may fork. */
 #include <signal.h>
 #include <stdlib.h>
 #include <time.h>
@@ -46,15 +47,29 @@ static void disown(struct hf__ora_conn *c)
     free(c);
 }
 
+/* False: there is none, and will be none. Mutex held. */
+static bool wait_for_job(struct hf__ora_conn *c)
+{
+    while (!c->asked && !c->rests && !c->left)
+        pthread_cond_wait(&c->changed, &c->mutex);
+    bool goes_on = c->asked;
+    c->asked = false;
+    return goes_on;
+}
+
 static void *work_main(void *arg)
 {
     struct hf__ora_conn *c = arg;
 
-    hf__ora_work(c);
     pthread_mutex_lock(&c->mutex);
-    c->done = true;
+    while (wait_for_job(c)) {
+        pthread_mutex_unlock(&c->mutex);
+        hf__ora_work(c);
+        pthread_mutex_lock(&c->mutex);
+        c->done = true;
+        pthread_cond_broadcast(&c->changed);
+    }
     bool left = c->left;
-    pthread_cond_broadcast(&c->changed);
     pthread_mutex_unlock(&c->mutex);
     if (left) {
         c->job.task = HF__ORA_QUIT;
@@ -114,26 +129,40 @@ static void wait_a_while(struct hf__ora_conn *c, int64_t left_ns)
     pthread_cond_timedwait(&c->changed, &c->mutex, &until);
 }
 
-/* Waits for the thread; false: it was left behind. */
-static bool wait_for(struct hf__ora_conn *c, pthread_t thread, int64_t deadline_ns)
+/* Has the thread do the job; false: it was left behind with it. */
+static bool have_done(struct hf__ora_conn *c, int64_t deadline_ns)
 {
     int64_t left_ns;
     pthread_t canceller;
 
     pthread_mutex_lock(&c->mutex);
+    c->done = false;
+    c->asked = true;
+    pthread_cond_broadcast(&c->changed);
     while (!c->done && (left_ns = deadline_ns - hf__now_ns(c->env)) > 0)
         wait_a_while(c, left_ns);
     c->left = !c->done;
     pthread_mutex_unlock(&c->mutex);
-    if (!c->left) {
-        pthread_join(thread, NULL);
+    if (!c->left)
         return true;
-    }
-    pthread_detach(thread);
+    pthread_detach(c->thread);
+    c->has_thread = false;
     c->broken = true;
     if (start_thread(cancel_main, c, &canceller)) /* else a timeout of the server's own ends it */
         pthread_detach(canceller);
     return false;
+}
+
+void hf__ora_rest(struct hf__ora_conn *c)
+{
+    if (!c->has_thread)
+        return;
+    pthread_mutex_lock(&c->mutex);
+    c->rests = true;
+    pthread_cond_broadcast(&c->changed);
+    pthread_mutex_unlock(&c->mutex);
+    pthread_join(c->thread, NULL);
+    c->has_thread = c->rests = false;
 }
 
 static int late(bool reads, hf_error *err)
@@ -146,14 +175,14 @@ static int late(bool reads, hf_error *err)
 static int work(struct hf__ora_conn *c, bool reads, int64_t deadline_ns, hf_error *err)
 {
     int64_t left_s = (deadline_ns - hf__now_ns(c->env)) / 1000000000 + 1;
-    pthread_t thread;
 
     c->job.timeout_s = left_s < 1 ? 1 : (unsigned)left_s;
     c->kind = HF__ORA_OTHER;
-    c->done = false;
-    if (!start_thread(work_main, c, &thread))
+    if (!c->has_thread)
+        c->has_thread = start_thread(work_main, c, &c->thread);
+    if (!c->has_thread)
         return hf__fail(err, HF_SYSTEM, "oracle: no thread can be started");
-    if (!wait_for(c, thread, deadline_ns))
+    if (!have_done(c, deadline_ns))
         return late(reads, err);
     if (SQL_SUCCEEDED(c->job.result) || c->job.result == SQL_NO_DATA)
         return 0;
@@ -255,5 +284,6 @@ void hf__ora_end(struct hf__ora_conn *c)
     c->job.task = HF__ORA_QUIT;
     if (!c->left)
         work(c, true, hf__now_ns(c->env) + HF__ORA_GOODBYE_MS * HF__NS_PER_MS, NULL);
+    hf__ora_rest(c);
     disown(c);
 }

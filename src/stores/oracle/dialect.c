@@ -78,13 +78,15 @@ static const struct hf__ora_dialect mariadb = {
     .meanings = hf__ora_mariadb_meanings,
 };
 
-/* Its server says that it is PostgreSQL, so it has to be named. */
+/* Its server says that it is PostgreSQL, so it has to be named. The driver believes it, and turns a
+ * timeout into a statement that the server refuses; after that it begins no transactions. */
 static const struct hf__ora_dialect hsqldb = {
     .name = "hsqldb",
     .column = HSQLDB,
     .session = hsqldb_session,
     .use_schema = "SET SCHEMA ",
     .self = "SELECT USER(), CURRENT_SCHEMA, 'PRIMARY' FROM DUAL",
+    .no_timeout = true,
     .meanings = hf__ora_hsqldb_meanings,
 };
 

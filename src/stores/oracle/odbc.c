@@ -1,5 +1,5 @@
-/* What is asked of the driver. Everything here runs on a thread of its own, and may block for as
- * long as the driver likes: see conn.c.
+/* What is asked of the driver. Everything here runs on the connection's own thread, and may block
+ * for as long as the driver likes: see conn.c.
  *
  * Statements are prepared once per connection, with parameters: Oracle would parse every new text
  * anew. All parameters go as text, bytes as hex digits and numbers as decimals, and all answers
@@ -290,7 +290,7 @@ static void execute(struct hf__ora_conn *c, SQLHSTMT handle)
 
 static void set_timeout(struct hf__ora_conn *c, struct hf__ora_prepared *p)
 {
-    if (p->timeout_s == c->job.timeout_s)
+    if (p->timeout_s == c->job.timeout_s || c->dialect->no_timeout)
         return;
     SQLSetStmtAttr(p->handle, SQL_ATTR_QUERY_TIMEOUT, as_pointer(c->job.timeout_s),
                    SQL_IS_UINTEGER);
@@ -309,6 +309,7 @@ static void run_prepared(struct hf__ora_conn *c)
         forget_prepared(&c->link, p); /* what it was prepared for may have changed */
 }
 
+/* The text of a package is full of what looks like parameters and escapes of ODBC. */
 static void run_once(struct hf__ora_conn *c)
 {
     struct hf__ora_job *job = &c->job;
@@ -317,6 +318,7 @@ static void run_once(struct hf__ora_conn *c)
     if (!went_well(job, SQLAllocHandle(SQL_HANDLE_STMT, c->link.dbc, &handle), SQL_HANDLE_DBC,
                    c->link.dbc))
         return;
+    SQLSetStmtAttr(handle, SQL_ATTR_NOSCAN, as_pointer(SQL_NOSCAN_ON), SQL_IS_UINTEGER);
     set_running(c, handle);
     if (went_well(job, SQLExecDirect(handle, (SQLCHAR *)job->once, SQL_NTS), SQL_HANDLE_STMT,
                   handle))

@@ -144,6 +144,8 @@ static int attempt(struct hf__store *store, const struct hf__bid *bid, int64_t d
 {
     struct hf__ora *s = (struct hf__ora *)store;
     struct hf__sql_operation op = {.kind = HF__SQL_ATTEMPT, .bid = bid};
+
+    atomic_store(&s->locks, true);
     int r = operate(store, &op, deadline_ns, ret_answer, err);
 
     if (r == 0)

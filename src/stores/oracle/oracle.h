@@ -4,17 +4,17 @@
  *   settings.c  what the URL says
  *   dialect.c   where Oracle, MariaDB's ORACLE mode and HSQLDB differ: one table
  *   errors.c    what the servers' errors mean: one table per dialect
- *   odbc.c      what is asked of the driver; runs on a thread of its own
- *   conn.c      one connection; threads and deadlines
+ *   odbc.c      what is asked of the driver; runs on the connection's thread
+ *   conn.c      one connection and its thread; deadlines
  *   session.c   how a connection is made and ended; the pool
  *   statement.c a statement and what goes into it
  *   call.c      operations through the package of rules.sql
  *   record.c, save.c   the same by plain statements around the doorman itself
  *   open.c, inspect.c, upkeep.c, diagnose.c
  *
- * ODBC blocks, and what its timeouts are worth depends on the driver. So every call of the driver is
- * made by a thread of its own; whoever asks waits for it until the deadline and leaves it behind
- * then, with its connection.
+ * ODBC blocks, and what its timeouts are worth depends on the driver. So every connection has a
+ * thread of its own, which alone talks to the driver; whoever asks waits for it until the deadline
+ * and leaves it behind then, with its connection.
  *
  * Mutexes: the pool's, and one of each connection; none is kept during a call of the driver, and
  * never two. */
@@ -67,6 +67,7 @@ struct hf__ora_dialect {
     bool has_routines;          /* it takes rules.sql */
     const char *introduce[2];   /* around a name that a DBA may look for; NULL: no such thing */
     const char *self;           /* asks for one row: user, schema, PRIMARY or something else */
+    bool no_timeout;            /* SQL_ATTR_QUERY_TIMEOUT does harm */
     const struct hf__ora_meaning *meanings; /* ends with native 0 */
 };
 
@@ -154,10 +155,15 @@ struct hf__ora_conn {
 
     pthread_mutex_t mutex; /* guards these */
     pthread_cond_t changed;
-    bool done, left;  /* the job; and whether whoever asked has gone, so the thread cleans up */
+    bool asked, done; /* the job */
+    bool left;        /* whoever asked has gone: the thread cleans up */
+    bool rests;       /* the thread is to end, and the connection stays */
     int owners;       /* the borrower and the threads; the last one frees it */
     SQLHSTMT running; /* may be cancelled, */
     bool cancelling;  /* and is, right now: it must not be freed */
+
+    pthread_t thread; /* the borrower's: of whom it asks */
+    bool has_thread;
 
     /* The thread's until it is done, otherwise the borrower's. */
     char *connect, *dsn, *user, *password; /* for OPEN; wiped after it */
@@ -175,6 +181,9 @@ struct hf__ora_conn {
 int hf__ora_conn_new(struct hf__ora *s, struct hf__ora_conn **ret_conn, hf_error *err);
 int hf__ora_begin(struct hf__ora_conn *c, int64_t deadline_ns, hf_error *err);
 void hf__ora_end(struct hf__ora_conn *c);
+
+/* Ends its thread; the next job starts another. */
+void hf__ora_rest(struct hf__ora_conn *c);
 
 /* session.c, statement.c --------------------------------------------------- */
 
@@ -227,6 +236,7 @@ struct hf__ora {
     struct hf__ora_settings set;
     struct hf__pool pool;
     _Atomic(enum hf__ora_way) way;
+    atomic_bool locks;        /* somebody has asked for a lock: threads may stay */
     _Atomic(int64_t) lost_ns; /* when a session was lost: older ones may be as well */
 };
 

@@ -48,18 +48,24 @@ CREATE OR REPLACE PACKAGE BODY holdfast_rules AS
         o_answer := '1';
     END;
 
-    -- From here on it is our turn.
-    PROCEDURE take_row(v_name IN holdfast_lock.name%TYPE) AS
-        v_line holdfast_lock.line%TYPE;
+    -- From here on it is our turn. A row that is new has nothing in it.
+    PROCEDURE take_row(
+        v_name IN holdfast_lock.name%TYPE, o_generation OUT holdfast_lock.generation%TYPE,
+        o_line OUT holdfast_lock.line%TYPE, o_touched_us OUT holdfast_lock.touched_us%TYPE) AS
     BEGIN
-        SELECT line INTO v_line FROM holdfast_lock WHERE name = v_name FOR UPDATE NOWAIT;
+        SELECT generation, line, touched_us INTO o_generation, o_line, o_touched_us
+            FROM holdfast_lock WHERE name = v_name FOR UPDATE NOWAIT;
     EXCEPTION
         WHEN NO_DATA_FOUND THEN
             BEGIN
+                o_generation := 0;
+                o_line := 0;
+                o_touched_us := 0;
                 INSERT INTO holdfast_lock (name, generation, line, touched_us) VALUES (v_name, 0, 0, 0);
             EXCEPTION
                 WHEN DUP_VAL_ON_INDEX THEN
-                    SELECT line INTO v_line FROM holdfast_lock WHERE name = v_name FOR UPDATE NOWAIT;
+                    SELECT generation, line, touched_us INTO o_generation, o_line, o_touched_us
+                        FROM holdfast_lock WHERE name = v_name FOR UPDATE NOWAIT;
             END;
     END;
 
@@ -109,31 +115,39 @@ CREATE OR REPLACE PACKAGE BODY holdfast_rules AS
         DELETE FROM holdfast_waiter WHERE name = v_name AND until_ms <= v_now;
     END;
 
-    -- Locks the row, reads the clock, sweeps. o_now_us: the time; o_line: our place in the line.
+    -- When the first of those inside, and of those who wait, is due; NULL: there is nobody.
+    PROCEDURE look(
+        v_name IN holdfast_lock.name%TYPE, o_inside OUT holdfast_holder.until_ms%TYPE,
+        o_waiting OUT holdfast_holder.until_ms%TYPE) AS
+    BEGIN
+        SELECT (SELECT MIN(until_ms) FROM holdfast_holder WHERE name = v_name),
+               (SELECT MIN(until_ms) FROM holdfast_waiter WHERE name = v_name)
+            INTO o_inside, o_waiting FROM DUAL;
+    END;
+
+    -- Locks the row, reads the clock, sweeps, looks. o_now_us: the time; o_line: our place in the line.
     PROCEDURE enter(
         v_name IN holdfast_lock.name%TYPE, o_generation OUT holdfast_lock.generation%TYPE,
         o_line OUT holdfast_lock.line%TYPE, o_now_us OUT holdfast_lock.touched_us%TYPE,
-        o_now OUT holdfast_holder.until_ms%TYPE) AS
+        o_now OUT holdfast_holder.until_ms%TYPE, o_inside OUT holdfast_holder.until_ms%TYPE,
+        o_waiting OUT holdfast_holder.until_ms%TYPE) AS
         v_before_us holdfast_lock.touched_us%TYPE;
-        v_inside holdfast_holder.until_ms%TYPE;
-        v_waiting holdfast_holder.until_ms%TYPE;
     BEGIN
-        take_row(v_name);
+        take_row(v_name, o_generation, o_line, v_before_us);
         SELECT (SELECT EXTRACT(DAY FROM d) * 86400000000 + EXTRACT(HOUR FROM d) * 3600000000
                     + EXTRACT(MINUTE FROM d) * 60000000 + TRUNC(EXTRACT(SECOND FROM d) * 1000000)
                     FROM (SELECT SYSTIMESTAMP - TIMESTAMP '1970-01-01 00:00:00 +00:00' AS d FROM DUAL) t)
             INTO o_now_us FROM DUAL;
         o_now := FLOOR(o_now_us / 1000);
-        SELECT generation, line + 1, touched_us INTO o_generation, o_line, v_before_us
-            FROM holdfast_lock WHERE name = v_name;
+        o_line := o_line + 1;
         UPDATE holdfast_lock SET line = o_line, touched_us = o_now_us WHERE name = v_name;
         IF v_before_us > o_now_us THEN
             cut_spans(v_name, v_before_us, o_now);
         END IF;
-        SELECT MIN(until_ms) INTO v_inside FROM holdfast_holder WHERE name = v_name;
-        SELECT MIN(until_ms) INTO v_waiting FROM holdfast_waiter WHERE name = v_name;
-        IF v_inside <= o_now OR v_waiting <= o_now THEN
+        look(v_name, o_inside, o_waiting);
+        IF o_inside <= o_now OR o_waiting <= o_now THEN
             sweep(v_name, o_now);
+            look(v_name, o_inside, o_waiting);
         END IF;
     END;
 
@@ -223,7 +237,8 @@ CREATE OR REPLACE PACKAGE BODY holdfast_rules AS
         k_line holdfast_lock.line%TYPE;
         k_now_us holdfast_lock.touched_us%TYPE;
         k_now holdfast_holder.until_ms%TYPE;
-        v_inside holdfast_holder.seq%TYPE;
+        k_inside holdfast_holder.until_ms%TYPE;
+        k_waiting holdfast_holder.until_ms%TYPE;
         v_lingering holdfast_holder.lingering%TYPE;
         v_retired holdfast_holder.seq%TYPE;
         v_mine holdfast_holder.seq%TYPE;
@@ -236,14 +251,19 @@ CREATE OR REPLACE PACKAGE BODY holdfast_rules AS
         v_ticket := HEXTORAW(a_ticket);
         v_place := 0;
         v_ask_again := -1;
-        enter(v_name, k_generation, k_line, k_now_us, k_now);
+        enter(v_name, k_generation, k_line, k_now_us, k_now, k_inside, k_waiting);
         SELECT COUNT(*), SUM(CASE WHEN ticket = v_ticket THEN 1 ELSE 0 END) INTO v_retired, v_mine
             FROM holdfast_retired WHERE name = v_name AND until_ms > k_now;
-        SELECT MAX(generation), MAX(lease), MAX(claimed), MAX(lingering)
-            INTO v_generation, v_lease, v_claimed, v_lingering
-            FROM holdfast_holder WHERE name = v_name AND ticket = v_ticket;
-        SELECT MAX(seq) INTO v_seq FROM holdfast_waiter WHERE name = v_name AND ticket = v_ticket;
-        SELECT COUNT(*) INTO v_waiting FROM holdfast_waiter WHERE name = v_name;
+        v_waiting := 0;
+        IF k_inside IS NOT NULL THEN
+            SELECT MAX(generation), MAX(lease), MAX(claimed), MAX(lingering)
+                INTO v_generation, v_lease, v_claimed, v_lingering
+                FROM holdfast_holder WHERE name = v_name AND ticket = v_ticket;
+        END IF;
+        IF k_waiting IS NOT NULL THEN
+            SELECT COUNT(*), MAX(CASE WHEN ticket = v_ticket THEN seq END) INTO v_waiting, v_seq
+                FROM holdfast_waiter WHERE name = v_name;
+        END IF;
         IF v_mine > 0 OR v_lingering = 1 THEN
             v_verdict := 'withdrawn';
             let_in(v_name, k_now_us, k_now, NULL, k_generation);
@@ -256,6 +276,23 @@ CREATE OR REPLACE PACKAGE BODY holdfast_rules AS
         ELSIF v_seq IS NULL AND (v_retired >= 10000 OR v_waiting >= 10000) THEN
             v_verdict := 'full';
             let_in(v_name, k_now_us, k_now, NULL, k_generation);
+        ELSIF k_inside IS NULL AND k_waiting IS NULL THEN
+            -- Nobody there: the common case goes in without passing through the queue.
+            v_verdict := 'granted';
+            v_generation := GREATEST(k_generation + 1, k_now_us);
+            v_claimed := 1;
+            v_lease := a_ttl;
+            IF a_ttl = 0 THEN
+                v_claimed := 0;
+                v_lease := 5000;
+            END IF;
+            INSERT INTO holdfast_holder (name, ticket, seq, lingering, shared, room, generation, ttl, delay,
+                                         retire, since_ms, until_ms, lease, claimed, host, username, program,
+                                         pid, note)
+                VALUES (v_name, v_ticket, k_line, 0, a_shared, a_room, v_generation, a_ttl, a_delay, a_retire,
+                        k_now, k_now + v_lease, v_lease, v_claimed, a_host, a_user, a_program, a_pid,
+                        HEXTORAW(a_note));
+            UPDATE holdfast_lock SET generation = v_generation WHERE name = v_name;
         ELSE
             IF v_seq IS NULL THEN
                 v_seq := k_line;
@@ -309,13 +346,15 @@ CREATE OR REPLACE PACKAGE BODY holdfast_rules AS
         k_line holdfast_lock.line%TYPE;
         k_now_us holdfast_lock.touched_us%TYPE;
         k_now holdfast_holder.until_ms%TYPE;
+        k_inside holdfast_holder.until_ms%TYPE;
+        k_waiting holdfast_holder.until_ms%TYPE;
         v_remembered holdfast_holder.seq%TYPE;
         v_lingers holdfast_holder.seq%TYPE;
     BEGIN
         v_name := HEXTORAW(a_name);
         v_ticket := HEXTORAW(a_ticket);
         v_was := 'gone';
-        enter(v_name, k_generation, k_line, k_now_us, k_now);
+        enter(v_name, k_generation, k_line, k_now_us, k_now, k_inside, k_waiting);
         DELETE FROM holdfast_holder WHERE name = v_name AND ticket = v_ticket AND lingering = 0;
         IF SQL%ROWCOUNT > 0 THEN
             v_was := 'inside';
@@ -327,13 +366,17 @@ CREATE OR REPLACE PACKAGE BODY holdfast_rules AS
         END IF;
         -- A lingering one is remembered anyway. An older tombstone is renewed, never shortened: the last
         -- attempt may be younger.
-        SELECT COUNT(*) INTO v_lingers FROM holdfast_holder WHERE name = v_name AND ticket = v_ticket;
-        SELECT COUNT(*) INTO v_remembered FROM holdfast_retired
-            WHERE name = v_name AND ticket = v_ticket AND until_ms >= k_now + a_retire;
-        IF v_was <> 'gone' OR v_lingers + v_remembered = 0 THEN
-            retire_ticket(v_name, v_ticket, k_now, a_retire, k_now);
+        IF a_retire > 0 THEN
+            SELECT COUNT(*) INTO v_lingers FROM holdfast_holder WHERE name = v_name AND ticket = v_ticket;
+            SELECT COUNT(*) INTO v_remembered FROM holdfast_retired
+                WHERE name = v_name AND ticket = v_ticket AND until_ms >= k_now + a_retire;
+            IF v_was <> 'gone' OR v_lingers + v_remembered = 0 THEN
+                retire_ticket(v_name, v_ticket, k_now, a_retire, k_now);
+            END IF;
         END IF;
-        let_in(v_name, k_now_us, k_now, NULL, k_generation);
+        IF k_waiting IS NOT NULL THEN
+            let_in(v_name, k_now_us, k_now, NULL, k_generation);
+        END IF;
         COMMIT;
         o_answer := 'stale -1 -1 0 -1 0;';
         IF v_was = 'inside' OR (v_was = 'waiting' AND a_withdraws = 1) THEN
@@ -359,11 +402,13 @@ CREATE OR REPLACE PACKAGE BODY holdfast_rules AS
         k_line holdfast_lock.line%TYPE;
         k_now_us holdfast_lock.touched_us%TYPE;
         k_now holdfast_holder.until_ms%TYPE;
+        k_inside holdfast_holder.until_ms%TYPE;
+        k_waiting holdfast_holder.until_ms%TYPE;
         v_seq holdfast_waiter.seq%TYPE;
     BEGIN
         v_verdict := 'lost';
         v_ask_again := -1;
-        enter(v_name, k_generation, k_line, k_now_us, k_now);
+        enter(v_name, k_generation, k_line, k_now_us, k_now, k_inside, k_waiting);
         SELECT MAX(generation), MAX(ttl), MAX(lease), MAX(claimed) INTO v_generation, v_ttl, v_lease, v_claimed
             FROM holdfast_holder WHERE name = v_name AND ticket = v_ticket AND lingering = 0;
         IF v_generation IS NOT NULL THEN
@@ -382,8 +427,10 @@ CREATE OR REPLACE PACKAGE BODY holdfast_rules AS
             IF a_generation = 0 OR a_generation = v_generation THEN
                 v_verdict := 'granted';
             END IF;
-            let_in(v_name, k_now_us, k_now, NULL, k_generation);
-        ELSE
+            IF k_waiting IS NOT NULL THEN
+                let_in(v_name, k_now_us, k_now, NULL, k_generation);
+            END IF;
+        ELSIF k_waiting IS NOT NULL THEN
             UPDATE holdfast_waiter SET until_ms = k_now + lease WHERE name = v_name AND ticket = v_ticket;
             let_in(v_name, k_now_us, k_now, NULL, k_generation);
             SELECT MAX(seq), MAX(ttl) INTO v_seq, v_ttl
@@ -445,6 +492,8 @@ CREATE OR REPLACE PACKAGE BODY holdfast_rules AS
         k_line holdfast_lock.line%TYPE;
         k_now_us holdfast_lock.touched_us%TYPE;
         k_now holdfast_holder.until_ms%TYPE;
+        k_inside holdfast_holder.until_ms%TYPE;
+        k_waiting holdfast_holder.until_ms%TYPE;
         v_lingering holdfast_holder.lingering%TYPE;
         v_retire holdfast_holder.retire%TYPE;
         v_span holdfast_holder.until_ms%TYPE;
@@ -452,7 +501,7 @@ CREATE OR REPLACE PACKAGE BODY holdfast_rules AS
         v_name := HEXTORAW(a_name);
         v_ticket := HEXTORAW(a_ticket);
         v_verdict := 'done';
-        enter(v_name, k_generation, k_line, k_now_us, k_now);
+        enter(v_name, k_generation, k_line, k_now_us, k_now, k_inside, k_waiting);
         SELECT MAX(lingering), MAX(retire),
                MAX(CASE WHEN a_at_once = 1 OR lease IS NULL THEN 0 ELSE until_ms - k_now END
                    + CASE WHEN claimed = 1 THEN delay ELSE 0 END)

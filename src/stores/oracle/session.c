@@ -115,5 +115,7 @@ int hf__ora_borrow(struct hf__ora *s, int64_t deadline_ns, struct hf__ora_conn *
 void hf__ora_give_back(struct hf__ora *s, struct hf__ora_conn *c)
 {
     hf__ora_rollback(s, c, hf__now_ns(s->base.host->env) + HF__ORA_GOODBYE_MS * HF__NS_PER_MS);
+    if (!atomic_load(&s->locks))
+        hf__ora_rest(c);
     hf__pool_give(&s->pool, &c->pooled, !c->broken);
 }

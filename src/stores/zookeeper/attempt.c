@@ -1,9 +1,8 @@
-/* A bid: join the queue, look where it stands, and wait for the one before it.
+/* A bid: where it stands in the queue, and waiting for those before it.
  *
  * The first node is made in the session of a holder, so that a free lock takes one write and one
- * read. Whoever finds somebody before it moves into the session of a waiter, or leaves at once if
- * it does not want to wait. When the answer to a create was lost, the node is looked for by the
- * ticket in its name after a sync, and counts only if a session of this client owns it. */
+ * read (join.c). Whoever finds somebody before it moves into the session of a waiter, or leaves at
+ * once if it does not want to wait. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,15 +18,6 @@ static void answer(struct hf__answer *ret, enum hf__verdict verdict)
     *ret = (struct hf__answer){.verdict = verdict, .sent_ns = ret->sent_ns};
 }
 
-static bool is_over(struct bidding *b)
-{
-    pthread_mutex_lock(&b->zk->mutex);
-    bool over = b->state != HF__ZK_JOINING && b->state != HF__ZK_JOINED;
-    over |= b->state == HF__ZK_JOINED && b->session == NULL;
-    pthread_mutex_unlock(&b->zk->mutex);
-    return over;
-}
-
 /* Its node is not there, or is the warden's now: the ticket is over. */
 int hf__zk_spent(struct bidding *b, struct hf__answer *ret_answer)
 {
@@ -36,134 +26,6 @@ int hf__zk_spent(struct bidding *b, struct hf__answer *ret_answer)
         hf__zk_spend(b, b->retire_ms);
     pthread_mutex_unlock(&b->zk->mutex);
     answer(ret_answer, HF__WITHDRAWN);
-    return 0;
-}
-
-/* `ret_listed` gives the code of the list of children that was read behind it. */
-static int make_node(struct bidding *b, int64_t deadline_ns, struct call *made, struct call *list,
-                     int *ret_listed)
-{
-    char node[64], path[HF__ZK_PATH_MAX];
-
-    hf__zk_node_name(&b->ticket, b->mode, node);
-    if (!hf__zk_child_path(b, node, path))
-        return ZBADARGUMENTS;
-    int rc = hf__zk_make_and_list(b, path, deadline_ns, made, list, ret_listed);
-    for (int i = 0; rc == ZNONODE && i < 3; i++) {
-        made->done = list->done = false;
-        rc = hf__zk_make_directory(b->session, b->directory, deadline_ns);
-        if (rc == ZOK)
-            rc = hf__zk_make_and_list(b, path, deadline_ns, made, list, ret_listed);
-    }
-    return rc;
-}
-
-/* In `ret_list` the children as they were then, if they came. */
-static int join(struct bidding *b, int64_t deadline_ns, struct call **ret_list, hf_error *err)
-{
-    struct call *call = hf__zk_call_new(), *list = hf__zk_call_new();
-    int listed = ZSYSTEMERROR;
-    int rc = call != NULL && list != NULL ? make_node(b, deadline_ns, call, list, &listed)
-                                          : ZSYSTEMERROR;
-
-    if (call == NULL || list == NULL) {
-        hf__zk_call_free(call);
-        hf__zk_call_free(list);
-        return hf__fail(err, HF_NO_MEMORY, NULL);
-    }
-    pthread_mutex_lock(&b->zk->mutex);
-    if (rc == ZOK) {
-        b->path = call->text;
-        call->text = NULL;
-        b->generation = (uint64_t)call->stat.czxid;
-        /* A first grant is known with its answer. */
-        b->claimed =
-            b->ttl_ms > 0 && b->session->asked_ms == hf__zk_hold_ms(b->ttl_ms, b->lock_delay_ms);
-        if (b->state == HF__ZK_JOINING)
-            b->state = HF__ZK_JOINED;
-    }
-    b->unsure = hf__zk_may_be_applied(rc);
-    pthread_mutex_unlock(&b->zk->mutex);
-    hf__zk_call_free(call);
-    if (rc == ZOK && listed == ZOK)
-        *ret_list = list;
-    else
-        hf__zk_call_free(list);
-    return rc == ZOK ? 0 : hf__zk_fail(err, rc, "create");
-}
-
-/* Whether somebody is there already, as far as this server knows. */
-static bool looks_busy(struct bidding *b, struct session *s, int64_t deadline_ns)
-{
-    struct call *seen = hf__zk_call_new();
-    bool busy = false;
-
-    if (seen != NULL && hf__zk_exists(s, b->directory, deadline_ns, seen) == ZOK)
-        busy = seen->stat.numChildren > 0;
-    hf__zk_call_free(seen);
-    return busy;
-}
-
-/* Where there are two lengths, a bid that will have to wait does not begin in the session of a
- * holder: if it died before it had moved, it would be missed late. */
-static int choose_session(struct bidding *b, bool queue, int64_t deadline_ns,
-                          struct session **ret_session, hf_error *err)
-{
-    int64_t wait_ms = hf__zk_wait_ms(b->ttl_ms, b->lock_delay_ms);
-    int r = hf__zk_hold_session(b, deadline_ns, ret_session, err);
-
-    if (r != 0 || !queue || (*ret_session)->asked_ms == wait_ms ||
-        !looks_busy(b, *ret_session, deadline_ns))
-        return r;
-    hf__zk_unuse(*ret_session);
-    return hf__zk_session(b->zk, wait_ms, deadline_ns, ret_session, err);
-}
-
-/* The session in which it joins: from the first try on the same one. */
-static int enter_session(struct bidding *b, bool queue, int64_t deadline_ns, hf_error *err)
-{
-    struct session *s;
-
-    if (b->session != NULL)
-        return hf__zk_await(b->session, deadline_ns)
-                   ? 0
-                   : hf__fail(err, HF_UNAVAILABLE, "no server of %s answers", b->zk->hosts);
-    int r = choose_session(b, queue, deadline_ns, &s, err);
-    if (r != 0)
-        return r;
-    bool waits = s->asked_ms != hf__zk_hold_ms(b->ttl_ms, b->lock_delay_ms);
-    char *data = waits ? hf__zk_redescribe(b->data, 0, true) : NULL;
-    pthread_mutex_lock(&b->zk->mutex);
-    b->session = s; /* our use of it is the bidding's now */
-    if (data != NULL) {
-        free(b->data);
-        b->data = data;
-    }
-    pthread_mutex_unlock(&b->zk->mutex);
-    return 0;
-}
-
-/* Settled in the store, wherever: 0, or 1 if the ticket is spent. */
-static int settle(struct bidding *b, bool queue, int64_t deadline_ns, struct call **ret_list,
-                  hf_error *err)
-{
-    int r = enter_session(b, queue, deadline_ns, err);
-
-    if (r != 0)
-        return is_over(b) ? 1 : r;
-    if (b->unsure) {
-        int rc = hf__zk_find_node(b, deadline_ns);
-        if (rc != ZOK && rc != ZNONODE)
-            return hf__zk_fail(err, rc, "look for the own node");
-        if (rc == ZNONODE && b->path != NULL)
-            return 1;
-        pthread_mutex_lock(&b->zk->mutex);
-        if (rc == ZOK && b->state == HF__ZK_JOINING)
-            b->state = HF__ZK_JOINED;
-        pthread_mutex_unlock(&b->zk->mutex);
-    }
-    if (b->path == NULL)
-        return join(b, deadline_ns, ret_list, err);
     return 0;
 }
 
@@ -326,7 +188,7 @@ static int ask(struct bidding *b, const struct hf__bid *bid, int64_t deadline_ns
                struct hf__answer *ret_answer, hf_error *err)
 {
     struct call *list = NULL;
-    int r = is_over(b) ? 1 : settle(b, bid->queue, deadline_ns, &list, err);
+    int r = hf__zk_is_over(b) ? 1 : hf__zk_join(b, bid->queue, deadline_ns, &list, err);
 
     if (r == 1)
         return hf__zk_spent(b, ret_answer);
@@ -345,7 +207,7 @@ static int ask(struct bidding *b, const struct hf__bid *bid, int64_t deadline_ns
     }
     if (r == 1)
         return hf__fail(err, HF_UNKNOWN, "those before it change too fast");
-    return r != 0 && is_over(b) ? hf__zk_spent(b, ret_answer) : r;
+    return r != 0 && hf__zk_is_over(b) ? hf__zk_spent(b, ret_answer) : r;
 }
 
 /* A bid that has left nothing behind is not remembered. */

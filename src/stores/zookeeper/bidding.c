@@ -116,12 +116,7 @@ bool hf__zk_begin(struct bidding *b, int64_t deadline_ns)
     pthread_mutex_lock(&zk->mutex);
     zk->patient++;
     while (b->busy && r == 0) {
-        int64_t left_ns = deadline_ns - now_ns(zk);
-        struct timespec at;
-        clock_gettime(CLOCK_MONOTONIC, &at);
-        left_ns = left_ns > 0 ? left_ns : 0;
-        at.tv_sec += left_ns / 1000000000 + (at.tv_nsec + left_ns % 1000000000) / 1000000000;
-        at.tv_nsec = (at.tv_nsec + left_ns % 1000000000) % 1000000000;
+        struct timespec at = hf__zk_moment(zk, deadline_ns);
         r = pthread_cond_clockwait(&zk->changed, &zk->mutex, CLOCK_MONOTONIC, &at);
     }
     zk->patient--;

@@ -139,9 +139,9 @@ void hf__zk_on_children(int rc, const struct String_vector *names, const void *d
 }
 
 /* The host's clock may be any; only the span that is left matters. */
-static struct timespec moment_of(struct zk *zk, int64_t deadline_ns)
+struct timespec hf__zk_moment(const struct zk *zk, int64_t when_ns)
 {
-    int64_t left_ns = deadline_ns - hf__now_ns(zk->base.host->env);
+    int64_t left_ns = when_ns - hf__now_ns(zk->base.host->env);
     struct timespec at;
 
     clock_gettime(CLOCK_MONOTONIC, &at);
@@ -153,7 +153,7 @@ static struct timespec moment_of(struct zk *zk, int64_t deadline_ns)
 
 int hf__zk_wait(struct zk *zk, struct call *call, int sent, int64_t deadline_ns)
 {
-    struct timespec until = moment_of(zk, deadline_ns);
+    struct timespec until = hf__zk_moment(zk, deadline_ns);
     int r = 0;
 
     if (sent != ZOK) {

@@ -190,13 +190,9 @@ static bool await_locked(struct session *s, int64_t deadline_ns)
     struct zk *zk = s->zk;
 
     while ((s->state == HF__ZK_CONNECTING || s->zh == NULL) && s->state != HF__ZK_DEAD) {
-        int64_t left_ns = deadline_ns - now_ns(zk);
-        struct timespec at;
-        if (left_ns <= 0)
+        struct timespec at = hf__zk_moment(zk, deadline_ns);
+        if (deadline_ns <= now_ns(zk))
             return false;
-        clock_gettime(CLOCK_MONOTONIC, &at);
-        at.tv_sec += left_ns / 1000000000 + (at.tv_nsec + left_ns % 1000000000) / 1000000000;
-        at.tv_nsec = (at.tv_nsec + left_ns % 1000000000) % 1000000000;
         pthread_cond_clockwait(&zk->changed, &zk->mutex, CLOCK_MONOTONIC, &at);
     }
     return s->state == HF__ZK_CONNECTED;

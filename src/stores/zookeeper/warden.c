@@ -81,14 +81,10 @@ static void attend(struct bidding *b)
 
 static void sleep_until(struct zk *zk, int64_t when_ns)
 {
-    int64_t left_ns = when_ns - now_ns(zk);
-    struct timespec at;
+    struct timespec at = hf__zk_moment(zk, when_ns);
 
-    if (left_ns <= 0)
+    if (when_ns <= now_ns(zk))
         return;
-    clock_gettime(CLOCK_MONOTONIC, &at);
-    at.tv_sec += left_ns / 1000000000 + (at.tv_nsec + left_ns % 1000000000) / 1000000000;
-    at.tv_nsec = (at.tv_nsec + left_ns % 1000000000) % 1000000000;
     zk->armed_ns = when_ns;
     pthread_cond_clockwait(&zk->due, &zk->mutex, CLOCK_MONOTONIC, &at);
     zk->armed_ns = 0; /* awake: nobody needs to call */

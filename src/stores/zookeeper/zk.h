@@ -215,6 +215,8 @@ void hf__zk_on_data(int rc, const char *value, int len, const struct Stat *stat,
 void hf__zk_on_path(int rc, const char *path, const struct Stat *stat, const void *data);
 void hf__zk_on_name(int rc, const char *path, const void *data);
 void hf__zk_on_children(int rc, const struct String_vector *names, const void *data);
+/* A moment of the host's clock for pthread_cond_clockwait() with CLOCK_MONOTONIC. */
+struct timespec hf__zk_moment(const struct zk *zk, int64_t when_ns);
 /* The server's code, or ZOPERATIONTIMEOUT at the deadline. `sent` is what zoo_a*() returned. */
 int hf__zk_wait(struct zk *zk, struct call *call, int sent, int64_t deadline_ns);
 
@@ -331,6 +333,12 @@ int64_t hf__zk_hold_ms(int64_t ttl_ms, int64_t lock_delay_ms);
 int64_t hf__zk_wait_ms(int64_t ttl_ms, int64_t lock_delay_ms);
 /* The answer GRANTED, and the warden's timer. */
 void hf__zk_granted(struct bidding *b, struct hf__answer *ret_answer);
+
+/* join.c: 0 if the bid is in the store, wherever; 1 if its ticket is over. In `ret_list` the
+ * children as they were when it joined, NULL if it was there before. */
+int hf__zk_join(struct bidding *b, bool queue, int64_t deadline_ns, struct call **ret_list,
+                hf_error *err);
+bool hf__zk_is_over(struct bidding *b);
 
 /* The operations of store.h, each in the file of its name. -------------------------------------*/
 int hf__zk_attempt(struct hf__store *store, const struct hf__bid *bid, int64_t deadline_ns,
