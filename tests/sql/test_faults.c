@@ -66,6 +66,8 @@ static void lock_row(struct server *s, const char *name)
 
 struct storm {
     atomic_bool over;
+    bool
+        delays; /* keeps the first row for a while, so that the keeper has the others to do at once */
     pthread_t thread;
 };
 
@@ -77,11 +79,12 @@ static void *make_storm(void *arg)
 
     while (!storm->over) {
         server_try(s, "BEGIN");
-        lock_row(s, "storm-19");
-        pause_ms(2);
-        lock_row(s, "storm-10");
+        lock_row(s, storm->delays ? "storm-10" : "storm-19");
+        pause_ms(storm->delays ? 150 : 3);
+        if (!storm->delays)
+            lock_row(s, "storm-11");
         server_try(s, "ROLLBACK");
-        pause_ms(1);
+        pause_ms(storm->delays ? 20 : 1);
     }
     server_close(s);
     return NULL;
@@ -92,7 +95,7 @@ static void *make_storm(void *arg)
 static void c6_deadlocks_cost_no_lock(void **state)
 {
     struct fixture *f = *state;
-    struct storm storms[3] = {0};
+    struct storm storms[3] = {{.delays = true}};
     hf_lock *locks[10];
     char name[20];
 
@@ -101,7 +104,7 @@ static void c6_deadlocks_cost_no_lock(void **state)
     int64_t before = server_number(f->admin, server_deadlocks);
     for (size_t i = 0; i < COUNT(locks); i++) {
         snprintf(name, sizeof name, "storm-%zu", 10 + i);
-        must(f, take(f, client, name, 1500, &locks[i]));
+        must(f, take(f, client, name, 3000, &locks[i]));
     }
     for (size_t i = 0; i < COUNT(storms); i++)
         pthread_create(&storms[i].thread, NULL, make_storm, &storms[i]);

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """A peer on SQL servers: OpenStack's tooz (Debian: python3-tooz), whose locks are the server's own.
 
-    tooz.py postgres|mysql ROUNDS PAIRS LABEL
+    peer_tooz.py postgres|mysql ROUNDS PAIRS LABEL
 
 beside a server started by tests/fleet/with-postgres or with-mariadb. Prints figures as the benchmarks do; says
 so and ends well where tooz is not installed."""
