@@ -39,6 +39,8 @@ package:odbc-mariadb odbc-mariadb      -                     -           -
 package:odbc-postgresql odbc-postgresql - - -
 package:libhsqldb-java libhsqldb-java  -                     -           -
 command:psql      postgresql           postgresql-server     postgresql  postgresql
+package:galera-4  galera-4             -                     -           -
+package:python3-tooz python3-tooz,python3-pymysql,python3-psycopg2 - - -
 command:pgbouncer pgbouncer            pgbouncer             pgbouncer   pgbouncer
 command:redis-server redis-server      redis                 redis       redis
 command:openssl   openssl              openssl               openssl     openssl

@@ -102,6 +102,12 @@ done
 check "c1 50 clients on one lock" test "$(cat "$fleet_dir/count")" = 50
 cat "$fleet_dir/crowd"
 
+kill -STOP "$maria_pid"
+check "c7 a server that was stopped is left at the deadline" says "in time" \
+    timeout 8 "$HOLDFAST" run -u "$oracle_app&op_timeout=500ms" -n stopped -- true
+kill -CONT "$maria_pid"
+check "and used again when it goes on" hf run -w 10s stopped -- true
+
 check "c4 a token before the crash" hf lock --never-expires crash
 hf show --json crash | jq -r '.. | .token? // .generation? // empty' | head -n 1 >"$fleet_dir/before"
 kill -9 "$maria_pid"

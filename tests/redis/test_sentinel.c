@@ -264,6 +264,43 @@ static void c7_switch_is_heard_by_a_client_that_does_nothing(void **state)
     hf_close(client);
 }
 
+/* How many connections there are at all sentinels that are subscribed, or how many of them were closed. */
+static long long at_sentinels(const char *command)
+{
+    long long sum = 0;
+
+    for (const char *at = sentinels; at != NULL; at = strchr(at + 1, ',')) {
+        struct server one = {.port = (int)strtol(strchr(at, ':') + 1, NULL, 10)};
+        redisContext *redis = server_stranger(&one);
+        redisReply *reply = ask(redis, command);
+        sum += reply->type == REDIS_REPLY_INTEGER ? reply->integer
+                                                  : strstr(reply->str, " sub=1 ") != NULL;
+        freeReplyObject(reply);
+        redisFree(redis);
+    }
+    return sum;
+}
+
+static int is_subscribed(void *ctx)
+{
+    (void)ctx;
+    return at_sentinels("CLIENT LIST TYPE pubsub") == 1;
+}
+
+static void c7_lost_subscription_is_made_again(void **state)
+{
+    hf_client *client = open_at(url_with(""));
+    hf_lock *lock;
+
+    (void)state;
+    assert_int_equal(try_lock(client, "scout", 3000, &lock), 0); /* a renewal each second */
+    assert_true(is_subscribed(NULL));
+    assert_true(at_sentinels("CLIENT KILL TYPE pubsub") >= 1);
+    await("the client to be subscribed again", is_subscribed, NULL);
+    assert_int_equal(hf_lock_release(lock, NULL), 0);
+    hf_close(client);
+}
+
 static int is_taken_over(void *ctx)
 {
     return is_switched(ctx);
@@ -343,6 +380,7 @@ int main(void)
         cmocka_unit_test_setup(c7_lock_that_the_new_master_does_not_know_is_lost, settle),
         cmocka_unit_test_setup(c5_waiter_is_served_by_the_new_master, settle),
         cmocka_unit_test_setup(c7_switch_is_heard_by_a_client_that_does_nothing, settle),
+        cmocka_unit_test_setup(c7_lost_subscription_is_made_again, settle),
         cmocka_unit_test_setup(c7_killed_master_is_replaced_and_locks_follow, settle),
     };
 

@@ -3,21 +3,34 @@
 #ifndef TESTS_SQL_SERVER_H
 #define TESTS_SQL_SERVER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define AWAIT_MS 15000
 
 struct server; /* an administrator's connection */
 
-struct server *server_open(void);
+struct server *server_open(const char *database);
 void server_close(struct server *s);
 void server_run(struct server *s, const char *sql);
 int64_t server_number(struct server *s, const char *sql); /* the first cell */
+bool server_try(struct server *s, const char *sql);       /* false: it was refused */
 void server_await(struct server *s, const char *sql, int64_t wanted);
+void server_await_more(struct server *s, const char *sql, int64_t than);
 
 /* URLs are "<head>?...", of the account that locks. */
 extern const char *const server_scheme, *const server_account, *const server_database;
 const char *server_address(void); /* host:port */
+extern const char
+    *const server_create_clock; /* SQL: the table of one instant, for tests of the rules */
+
+/* Faults. */
+extern const char *const server_deadlocks;       /* SQL: how many there were */
+extern const char *const server_quick_deadlocks; /* SQL: they are looked for at once */
+extern const char *const server_limit_statements,
+    *const server_unlimit_statements;       /* SQL: 100 ms */
+extern const char *const server_no_limit;   /* SQL: for this connection */
+extern const char *const server_limit_text; /* in the message */
 
 /* hold=session, hold=advisory. */
 extern const char *const server_waiters;    /* SQL: how many wait */

@@ -14,18 +14,28 @@ const char *const server_scheme = "mysql", *const server_account = "app:secret",
 const char *const server_waiters =
     "SELECT COUNT(*) FROM information_schema.processlist WHERE info LIKE '/*holdfast%'";
 
+const char *const server_deadlocks =
+    "SELECT variable_value FROM information_schema.global_status WHERE variable_name ="
+    " 'innodb_deadlocks'";
+const char *const server_quick_deadlocks = "SET GLOBAL innodb_deadlock_detect = ON";
+const char *const server_limit_statements = "SET GLOBAL max_statement_time = 0.1";
+const char *const server_unlimit_statements = "SET GLOBAL max_statement_time = 0";
+const char *const server_no_limit = "SET max_statement_time = 0";
+const char *const server_limit_text = "max_statement_time";
+const char *const server_create_clock = "CREATE TABLE holdfast_test_clock (at DATETIME(6))";
+
 const char *server_address(void)
 {
     return getenv("HOLDFAST_TEST_MARIADB");
 }
 
-struct server *server_open(void)
+struct server *server_open(const char *database)
 {
     struct server *s = calloc(1, sizeof *s);
 
     assert_non_null(s);
     s->my = mysql_init(NULL);
-    if (mysql_real_connect(s->my, NULL, "root", NULL, "locks", 0,
+    if (mysql_real_connect(s->my, NULL, "root", NULL, database, 0,
                            getenv("HOLDFAST_TEST_MARIADB_SOCKET"), 0) == NULL)
         fail_msg("%s", mysql_error(s->my));
     return s;
@@ -41,6 +51,14 @@ void server_run(struct server *s, const char *sql)
 {
     if (mysql_query(s->my, sql) != 0)
         fail_msg("%.200s: %s", sql, mysql_error(s->my));
+}
+
+bool server_try(struct server *s, const char *sql)
+{
+    if (mysql_query(s->my, sql) != 0)
+        return false;
+    mysql_free_result(mysql_store_result(s->my));
+    return true;
 }
 
 int64_t server_number(struct server *s, const char *sql)

@@ -15,16 +15,30 @@ const char *const server_waiters =
     "SELECT count(*) FROM pg_locks l JOIN pg_stat_activity a USING (pid) WHERE NOT l.granted"
     " AND a.query LIKE '/*holdfast%'";
 
+const char *const server_deadlocks =
+    "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()";
+const char *const server_quick_deadlocks = "ALTER DATABASE postgres SET deadlock_timeout = '10ms'";
+const char *const server_limit_statements =
+    "ALTER DATABASE postgres SET statement_timeout = '100ms'";
+const char *const server_unlimit_statements = "ALTER DATABASE postgres RESET statement_timeout";
+const char *const server_no_limit = "SET statement_timeout = 0";
+const char *const server_limit_text = "statement timeout";
+const char *const server_create_clock = "CREATE TABLE holdfast_test_clock (at timestamptz)";
+
 const char *server_address(void)
 {
     return getenv("HOLDFAST_TEST_POSTGRES");
 }
 
-struct server *server_open(void)
+struct server *server_open(const char *database)
 {
-    const char *keywords[] = {"host", "port", "user", "dbname", NULL};
-    const char *values[] = {getenv("HOLDFAST_TEST_POSTGRES_DIR"), strchr(server_address(), ':') + 1,
-                            "postgres", "postgres", NULL};
+    const char *keywords[] = {"host", "port", "user", "dbname", "options", NULL};
+    const char *values[] = {getenv("HOLDFAST_TEST_POSTGRES_DIR"),
+                            strchr(server_address(), ':') + 1,
+                            "postgres",
+                            database,
+                            "-c client_min_messages=error",
+                            NULL};
     struct server *s = calloc(1, sizeof *s);
 
     assert_non_null(s);
@@ -52,6 +66,15 @@ static PGresult *ask(struct server *s, const char *sql)
 void server_run(struct server *s, const char *sql)
 {
     PQclear(ask(s, sql));
+}
+
+bool server_try(struct server *s, const char *sql)
+{
+    PGresult *result = PQexec(s->pg, sql);
+    bool done = PQresultStatus(result) != PGRES_FATAL_ERROR;
+
+    PQclear(result);
+    return done;
 }
 
 int64_t server_number(struct server *s, const char *sql)

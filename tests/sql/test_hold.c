@@ -220,7 +220,7 @@ static int setup(void **state)
 
     assert_non_null(f);
     f->hold = getenv("HOLDFAST_TEST_HOLD");
-    f->admin = server_open();
+    f->admin = server_open(server_database);
     *state = f;
     return 0;
 }

@@ -98,6 +98,7 @@ static void *wait_for_it(void *arg)
     struct waiter *w = arg;
 
     w->result = hf_acquire(w->client, w->name, HF_NTS, &w->opt, &w->lock, &w->err);
+    w->done = true;
     return NULL;
 }
 

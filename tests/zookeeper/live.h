@@ -33,6 +33,7 @@ struct waiter {
     int result;
     hf_lock *lock;
     hf_error err;
+    _Atomic bool done;
 };
 void wait_in_thread(struct waiter *w, hf_client *client, const char *name, int64_t ttl_ms);
 void wait_with(struct waiter *w, hf_client *client, const char *name, int64_t ttl_ms,

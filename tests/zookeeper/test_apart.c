@@ -1,6 +1,6 @@
 /* One of three servers is cut off from the others, with a holder on its side (C1, C7): that side
  * refuses, its holder is lost before the other side lets anybody in, and after the cable is back
- * nothing is inherited. Beside tests/fleet/with-zookeeper3-apart. */
+ * nothing is inherited. Beside tests/fleet/with-zookeeper-apart. */
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>

@@ -192,6 +192,43 @@ static void c12_waiter_is_woken_after_a_break_of_the_connection(void **state)
     hf_close(other);
 }
 
+/* Both its own node and the one before it are deleted while it is cut off: after the reconnect it is
+ * told of both, in any order. */
+static void c5_waiter_is_not_let_in_by_what_it_missed(void **state)
+{
+    hf_client *client = open_behind("", "missed", 5000), *other = open_at(servers(), "");
+
+    (void)state;
+    for (int round = 0; round < 5; round++) {
+        hf_lock *lock = take(other, "missed", 5000);
+        struct String_vector names = {0};
+        char paths[2][300];
+        zoo_op_t ops[2];
+        zoo_op_result_t results[2];
+        struct waiter w;
+
+        wait_in_thread(&w, client, "missed", 5000);
+        await_waiting(other, "missed", 1);
+        assert_int_equal(zoo_get_children(zh, "/locks/missed", 0, &names), ZOK);
+        assert_int_equal(names.count, 2);
+        proxy_set(proxy, PROXY_RST, 0);
+        for (int i = 0; i < 2; i++) {
+            snprintf(paths[i], sizeof paths[i], "/locks/missed/%s", names.data[i]);
+            zoo_delete_op_init(&ops[i], paths[i], -1);
+        }
+        deallocate_String_vector(&names);
+        assert_int_equal(zoo_multi(zh, 2, ops, results), ZOK);
+        proxy_set(proxy, PROXY_PASS, 0);
+        assert_int_equal(join_waiter(&w), HF_OK);
+        assert_int_equal(hf_lock_renew(w.lock, NULL),
+                         HF_OK); /* with a node of its own, therefore */
+        assert_int_equal(hf_lock_release(w.lock, NULL), HF_OK);
+        hf_lock_release(lock, NULL);
+    }
+    hf_close(client);
+    hf_close(other);
+}
+
 static void c1_what_the_library_lacks_is_refused(void **state)
 {
     static const struct {
@@ -251,6 +288,7 @@ int main(void)
         cmocka_unit_test(c7_holder_that_is_cut_off_is_lost_before_the_next_enters),
         cmocka_unit_test(c7_short_break_of_the_connection_loses_nothing),
         cmocka_unit_test(c12_waiter_is_woken_after_a_break_of_the_connection),
+        cmocka_unit_test(c5_waiter_is_not_let_in_by_what_it_missed),
         cmocka_unit_test(c1_what_the_library_lacks_is_refused),
         cmocka_unit_test(c2_creator_alone_may_touch_a_lock),
     };

@@ -29,9 +29,10 @@
 
 #include "util/banned.h"
 
-#define RETRY_MS 500
-#define SLEEP_S  10
-#define OURS     "FROM holdfast_holder WHERE wake = '%s' AND NOT claimed"
+#define RETRY_MS       500
+#define SLEEP_S        10
+#define CALL_BEHIND_MS 200 /* a call comes at most so long after the commit it is for */
+#define OURS           "FROM holdfast_holder WHERE wake = '%s' AND NOT claimed"
 
 int hf__my_listener_init(struct hf__my *s, hf_error *err)
 {
@@ -183,6 +184,9 @@ struct ear {
 
 enum step { WAITS, IS_LOST };
 
+static enum step begin_ask(const struct ear *ear, int bad);
+static enum step begin_read(const struct ear *ear, int bad);
+
 static enum step begin_sleep(const struct ear *ear)
 {
     struct hf__my_listener *l = ear->l;
@@ -192,6 +196,8 @@ static enum step begin_sleep(const struct ear *ear)
     l->ear = HF__MY_SLEEPS;
     l->slept_ns = hf__now_ns(ear->s->base.host->env);
     int wants = mysql_real_query_start(&bad, ear->my, l->sql, strlen(l->sql));
+    if (wants == 0)
+        return begin_ask(ear, bad); /* it was answered at once: somebody was let in already */
     return wants & MYSQL_WAIT_READ ? WAITS : IS_LOST; /* it sends no more than fits at once */
 }
 
@@ -207,12 +213,17 @@ static enum step begin_ask(const struct ear *ear, int bad)
     snprintf(l->sql, sizeof l->sql, "SELECT HEX(ticket), generation " OURS, l->wake);
     l->ear = HF__MY_ASKS;
     int wants = mysql_real_query_start(&bad, ear->my, l->sql, strlen(l->sql));
+    if (wants == 0)
+        return begin_read(ear, bad);
     return wants & MYSQL_WAIT_READ ? WAITS : IS_LOST;
 }
 
-/* Tells whom it concerns. Called for nothing that can be seen: somebody was broken. */
+/* Tells whom it concerns. Called for nothing that can be seen: somebody was broken, so everybody
+ * asks. But a grant may have been seen before its call came, and then the call is for nothing too;
+ * with hundreds of waiters all of them would ask for each grant. */
 static void tell(const struct ear *ear, MYSQL_RES *result)
 {
+    int64_t now_ns = hf__now_ns(ear->s->base.host->env);
     uint64_t all = 0;
     MYSQL_ROW row;
 
@@ -223,13 +234,17 @@ static void tell(const struct ear *ear, MYSQL_RES *result)
         if (row[0] != NULL && hf__ticket_parse(row[0], &ticket))
             ear->sink(ear->ctx, &ticket, generation);
     }
-    if (ear->l->called && all == ear->l->told)
+    if (all != ear->l->told)
+        ear->l->news_ns = now_ns;
+    else if (ear->l->called && now_ns - ear->l->news_ns > CALL_BEHIND_MS * HF__NS_PER_MS)
         ear->sink(ear->ctx, NULL, 0);
     ear->l->told = all;
 }
 
 static enum step finish_ask(const struct ear *ear, MYSQL_RES *result)
 {
+    if (result == NULL && mysql_errno(ear->my) == 1317)
+        return begin_ask(ear, 1); /* the call came while we read */
     if (result == NULL)
         return IS_LOST;
     tell(ear, result);

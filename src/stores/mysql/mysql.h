@@ -74,6 +74,7 @@ struct hf__my_listener {
     char wake[HF__SQL_WAKE];   /* "connection word" */
     /* The keeper's own. */
     enum hf__my_ear ear;
+    int64_t news_ns;  /* when it last saw a grant that it had not known */
     bool called;      /* the sleep was ended from outside */
     uint64_t told;    /* the generations of the grants we know of, all in one */
     char sql[400];    /* what is being asked */

@@ -30,14 +30,6 @@ struct held {
 
 /* The answer --------------------------------------------------------------- */
 
-/* "1", or the session's new name, "holdfast <generation>"; "" if it was not let in. */
-static uint64_t read_token(const char *text)
-{
-    size_t word = strncmp(text, "holdfast ", 9) == 0 ? 9 : 0;
-
-    return strtoull(text + word, NULL, 10);
-}
-
 /* One statement's result. The last one brings the generation; none: somebody else is there. */
 static void take_part(struct held *h, const PGresult *part)
 {
@@ -48,7 +40,7 @@ static void take_part(struct held *h, const PGresult *part)
             h->failed = true;
             hf__fail(&h->base.refusal, HF_CORRUPT, "postgres: the name's row is missing");
         } else {
-            h->base.generation = read_token(PQgetvalue(part, 0, 1));
+            h->base.generation = (uint64_t)hf__pg_cell(part, 0, 1, 0); /* null: it was not let in */
             h->failed |= h->base.generation == 0;
         }
     } else if (status == PGRES_FATAL_ERROR) {

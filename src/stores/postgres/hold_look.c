@@ -12,13 +12,15 @@
 #define LOOK(where)                                                                                \
     "SELECT n.name, bool_or(l.granted AND l.kind <> 1), min(a.query),"                             \
     " min((extract(epoch FROM clock_timestamp() - CASE WHEN a.state = 'active' THEN a.query_start" \
-    " ELSE a.state_change END) * 1000)::bigint), min(substr(a.application_name, 10))"              \
+    " ELSE a.state_change END) * 1000)::bigint), min(g.generation)"                                \
     " FROM (SELECT pid, granted, waitstart, kind, ((classid::bigint << 32) | objid::bigint) # "    \
     "kind"                                                                                         \
     " AS key FROM pg_locks, unnest(ARRAY[0, 1, 2]::bigint[]) AS kind WHERE locktype = 'advisory'"  \
     " AND objsubid = 1 AND database = (SELECT oid FROM pg_database WHERE datname ="                \
     " current_database())) AS l JOIN holdfast_name n ON n.key = l.key"                             \
-    " JOIN pg_stat_activity a ON a.pid = l.pid AND a.query LIKE '/*holdfast %' WHERE " where       \
+    " JOIN pg_stat_activity a ON a.pid = l.pid AND a.query LIKE '/*holdfast %' LEFT JOIN (SELECT"  \
+    " pid, (classid::bigint << 32) | objid::bigint AS generation FROM pg_locks WHERE locktype ="   \
+    " 'advisory' AND objsubid = 2) AS g ON g.pid = l.pid WHERE " where                             \
     " GROUP BY n.name, l.pid ORDER BY 1, 2 DESC, min(CASE WHEN NOT l.granted THEN"                 \
     " cardinality(pg_blocking_pids(l.pid)) END) NULLS FIRST, min(l.waitstart), min(a.query_start)"
 

@@ -1,6 +1,6 @@
 /* The statements of hold=session and hold=advisory.
  *
- * advisory: SELECT pg_advisory_lock(K), nextval('holdfast_token'). The server's lock manager is
+ * advisory: SELECT pg_advisory_lock(K), nextval('holdfast_token'), in this order. The server's lock manager is
  * fair: who comes later does not pass a waiting writer.
  *
  * session: a row lock, inside a transaction that stays open. Row locks are not fair: readers pass a
@@ -15,8 +15,12 @@
 #include "util/banned.h"
 
 #define BYTES "'\\x%s'::bytea"
-/* The generation, which becomes the session's name, so that others see it. */
-#define TOKEN "set_config('application_name', 'holdfast ' || nextval('holdfast_token'), false)"
+#define TOKEN "nextval('holdfast_token')"
+/* Shows the generation t to others, as a lock with two keys that are its halves: they are seen in
+ * pg_locks at once, and cost a tenth of what a setting costs. Somebody else's lock may be in the
+ * way; then it is not shown. */
+#define SHOW_TOKEN \
+    "pg_try_advisory_lock_shared((t >> 32)::int, (t & 4294967295)::bit(32)::int) FROM (SELECT "
 /* A door that is closed divides by zero, which ends the transaction and the statements that follow.
  */
 #define SESSION                                                                              \
@@ -25,7 +29,9 @@
                " THEN 1 ELSE 1 / (SELECT 0) END; SELECT 1, 1 FROM holdfast_name WHERE name " \
                "= " BYTES " FOR %s%s; SELECT 1, 1 FROM pg_advisory_lock_shared(" HF__PG_KEY( \
                    BYTES) " # 2),"                                                           \
-                          " pg_advisory_unlock(" HF__PG_KEY(BYTES) " # 1); SELECT 1, " TOKEN
+                          " pg_advisory_unlock(" HF__PG_KEY(                                 \
+                              BYTES) " # 1); SELECT 1, t, " SHOW_TOKEN TOKEN                 \
+                                     " AS t OFFSET 0) AS n"
 
 static void put_hex(const char *bytes, size_t len, char *out)
 {
@@ -41,12 +47,16 @@ static int print_statements(char **ret_sql, const struct hf__pg *s, const struct
     bool shared = bid->mode == HF_SHARED, wait = bid->queue;
 
     if (s->set.hold == HF__PG_ADVISORY && wait)
-        return asprintf(ret_sql, "%s SELECT pg_advisory_lock%s(" HF__PG_KEY(BYTES) "), " TOKEN,
+        return asprintf(ret_sql,
+                        "%s SELECT l, t, " SHOW_TOKEN
+                        "pg_advisory_lock%s(" HF__PG_KEY(BYTES) ") AS l, " TOKEN
+                                                                " AS t OFFSET 0) AS n",
                         about, shared ? "_shared" : "", hex);
     if (s->set.hold == HF__PG_ADVISORY)
         return asprintf(ret_sql,
-                        "%s SELECT 1, CASE WHEN pg_try_advisory_lock%s(" HF__PG_KEY(
-                            BYTES) ") THEN " TOKEN " END",
+                        "%s SELECT 1, t, " SHOW_TOKEN
+                        "CASE WHEN pg_try_advisory_lock%s(" HF__PG_KEY(
+                            BYTES) ") THEN " TOKEN " END AS t OFFSET 0) AS n",
                         about, shared ? "_shared" : "", hex);
     return asprintf(ret_sql, "%s " SESSION, about,
                     wait ? "pg_advisory_lock" : "pg_try_advisory_lock", hex,

@@ -68,7 +68,7 @@ int hf__pg_learn(struct hf__pg *s, struct hf__pg_conn *c, int64_t deadline_ns, h
             " or correct the role's search_path");
     r = check_version(s, c, deadline_ns, err);
     if (r == 0)
-        atomic_store(&s->way, routines ? HF__PG_ROUTINES : HF__PG_PLAIN);
+        atomic_store(&s->way, routines && s->set.routines ? HF__PG_ROUTINES : HF__PG_PLAIN);
     return r;
 }
 

@@ -11,9 +11,12 @@
 #include "sql/record.h"
 #include "sql/url.h"
 
-#define HF__PG_SCHEMA     1  /* the version this code speaks */
-#define HF__PG_VALUES     24 /* parameters of a question */
-#define HF__PG_CHANNEL    48
+#define HF__PG_SCHEMA  1  /* the version this code speaks */
+#define HF__PG_VALUES  24 /* parameters of a question */
+#define HF__PG_CHANNEL 48
+#ifndef HF__PG_CLOCK
+#define HF__PG_CLOCK "clock_timestamp()" /* tests have one of their own */
+#endif
 #define HF__PG_REGISTERED 64
 
 extern const char hf__pg_ddl[]; /* schema.sql, rules.sql, operations.sql */
@@ -27,7 +30,7 @@ struct hf__pg_settings {
     char *user, *password, *passfile, *database, *application;
     char *tls_ca, *tls_cert, *tls_key;
     enum hf__pg_hold hold;
-    bool push;
+    bool push, routines;
     struct hf__pool_limits limits;
     int64_t max_held, poll_ms, retain_ms;
 };

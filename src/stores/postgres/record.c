@@ -14,10 +14,10 @@
 
 #include "util/banned.h"
 
-#define LOCK                                                                       \
-    "INSERT INTO holdfast_lock AS k (name, generation, touched, before)"           \
-    " VALUES ($1, 0, clock_timestamp(), '-infinity') ON CONFLICT (name) DO UPDATE" \
-    " SET touched = clock_timestamp(), before = k.touched RETURNING generation,"   \
+#define LOCK                                                                      \
+    "INSERT INTO holdfast_lock AS k (name, generation, touched, before)"          \
+    " VALUES ($1, 0, " HF__PG_CLOCK ", '-infinity') ON CONFLICT (name) DO UPDATE" \
+    " SET touched = " HF__PG_CLOCK ", before = k.touched RETURNING generation,"   \
     " (extract(epoch FROM touched) * 1000000)::bigint, before > touched"
 /* The clock went back: a tombstone that had ended stays ended. */
 #define FORGET                                                          \

@@ -29,6 +29,7 @@ const struct hf__option hf__pg_options[] = {
     {"mode", HF__TEXT, "push", 0, 0, "push: waiters are called by NOTIFY; poll: they ask"},
     {"poll", HF__DURATION, "100ms", 1, 60000,
      "how often to ask when nobody calls, give or take 25 %"},
+    {"routines", HF__SWITCH, "yes", 0, 0, "no: plain statements even if the functions are there"},
     {"max_held", HF__NUMBER, "64", 1, 10000,
      "hold=session, advisory: connections that hold or wait, one a lock"},
     HF__SQL_POOL_OPTIONS,
@@ -108,6 +109,7 @@ int hf__pg_read_url(const struct hf__url *url, struct hf__pg_settings *set,
         r = name_application(from, set, host, err);
     set->hold = (enum hf__pg_hold)hold;
     set->push = push;
+    set->routines = hf__url_switch(url, hf__pg_options, "routines");
     read_numbers(from, set);
     return r;
 }

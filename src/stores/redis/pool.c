@@ -101,13 +101,16 @@ static void note_dial(struct hf__redis *s, int r, const hf_error *err)
 {
     struct hf__redis_pool *pool = &s->pool;
     const struct hf_env *env = s->base.host->env;
+    int64_t most_ns = s->base.host->op_timeout_ms * HF__NS_PER_MS / 4;
 
     pthread_mutex_lock(&pool->mutex);
     if (r == 0) {
         pool->failures = 0;
     } else {
+        /* Who asks bears an outage for one op_timeout: within that it must be tried more than once. */
+        int64_t pause_ns = hf__redis_backoff_ns(env, pool->failures++);
         pool->active--;
-        pool->retry_ns = hf__now_ns(env) + hf__redis_backoff_ns(env, pool->failures++);
+        pool->retry_ns = hf__now_ns(env) + (pause_ns < most_ns ? pause_ns : most_ns);
         pool->failure_code = r;
         snprintf(pool->failure, sizeof pool->failure, "%.199s", err->text);
         pthread_cond_signal(&pool->free_one);

@@ -93,11 +93,10 @@ struct hf__redis_sentinels {
     struct hf__redis_place master; /* the server last used; pool->mutex */
 
     /* scout.c; listener->mutex */
-    struct hf__redis_conn *scout; /* subscribed at a sentinel; NULL: not connected */
-    bool scouting;                /* somebody dials */
-    int64_t scout_retry_ns;
-    unsigned scout_failures;
-    _Atomic bool switched; /* heard, and not yet told */
+    struct hf__redis_conn *scout;           /* subscribed at a sentinel; NULL: not connected */
+    bool scouting;                          /* somebody dials */
+    int64_t scout_retry_ns, scout_pause_ms; /* not before; how long that was */
+    _Atomic bool switched;                  /* heard, and not yet told */
 };
 
 struct hf__redis {

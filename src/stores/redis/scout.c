@@ -21,6 +21,11 @@
 
 #define SWITCH "+switch-master"
 
+/* Bids and renewals, which do the dialling, must not be held up by sentinels that cannot be reached. */
+#define WITHIN_MS    500
+#define RETRY_MIN_MS 1000
+#define RETRY_MAX_MS 60000
+
 static int subscribe(struct hf__redis *s, struct hf__redis_conn *c, int64_t deadline_ns,
                      struct hf__redis_place *ret_place)
 {
@@ -96,13 +101,16 @@ void hf__redis_scout(struct hf__redis *s, int64_t deadline_ns)
     pthread_mutex_unlock(&l->mutex);
     if (!due)
         return;
-    int64_t now_ns = hf__now_ns(env);
-    int r = dial(s, now_ns + (deadline_ns - now_ns) / 2, &c, &place);
+    int64_t now_ns = hf__now_ns(env), half_ns = (deadline_ns - now_ns) / 2;
+    int64_t within_ns = WITHIN_MS * HF__NS_PER_MS;
+    int r = dial(s, now_ns + (half_ns < within_ns ? half_ns : within_ns), &c, &place);
     pthread_mutex_lock(&l->mutex);
     w->scouting = false;
     w->scout = c;
-    w->scout_failures = r == 0 ? 0 : w->scout_failures + 1;
-    w->scout_retry_ns = hf__now_ns(env) + hf__redis_backoff_ns(env, w->scout_failures);
+    w->scout_pause_ms = r == 0 || w->scout_pause_ms == 0       ? RETRY_MIN_MS
+                        : w->scout_pause_ms * 2 > RETRY_MAX_MS ? RETRY_MAX_MS
+                                                               : w->scout_pause_ms * 2;
+    w->scout_retry_ns = hf__now_ns(env) + w->scout_pause_ms * HF__NS_PER_MS;
     pthread_mutex_unlock(&l->mutex);
     if (r == 0)
         follow(s, &place);

@@ -13,6 +13,8 @@
 #include "stores/zookeeper/zk.h"
 #include "util/banned.h"
 
+#define PATIENCE_NS (500 * HF__NS_PER_MS) /* a grant or a renewal does not wait for longer */
+
 void hf__zk_mark_path(const struct zk *zk, const struct hf__ticket *ticket, bool now, char *buf,
                       size_t size)
 {
@@ -116,6 +118,10 @@ static bool is_watched(const struct zk *zk)
 
 void hf__zk_heed_marks(struct zk *zk, struct session *s, int64_t deadline_ns)
 {
+    int64_t until_ns = hf__now_ns(zk->base.host->env) + PATIENCE_NS;
+
+    if (deadline_ns > until_ns)
+        deadline_ns = until_ns;
     pthread_mutex_lock(&zk->mutex);
     bool known = s == NULL || s->state != HF__ZK_CONNECTED || is_watched(zk);
     if (!known)

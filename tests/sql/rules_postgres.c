@@ -1,0 +1,22 @@
+/* See rules.h. The functions are compared by tests/postgres/test_rules.c, with all their calls. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "sql/rules.h"
+#include "stores/postgres/postgres.h"
+
+const char *const rules_account = "postgres";
+const unsigned rules_by_routines = 1000;
+
+void rules_write_clock(int64_t now_us, char *sql, size_t size)
+{
+    snprintf(sql, size,
+             "UPDATE holdfast_test_clock SET at = timestamptz 'epoch' + interval '%" PRId64
+             " microseconds'",
+             now_us);
+}
+
+bool rules_uses_routines(const struct hf__store *store)
+{
+    return ((const struct hf__pg *)store)->way == HF__PG_ROUTINES;
+}

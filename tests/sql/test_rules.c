@@ -1,0 +1,94 @@
+/* The store against the doorman: see lib/walk.h.
+ *
+ * The store here is the real one with one replacement made at build: the clock is a row of a table.
+ * First all operations go through the routines, then each goes through the routines or through plain
+ * statements, on the same locks. */
+#include <stdlib.h>
+
+#include "lib/check.h"
+#include "lib/walk.h"
+#include "sql/rules.h"
+#include "sql/server.h"
+
+extern const struct hf__store_type hf_store_type_v1;
+
+struct world {
+    struct walk walk;
+    struct server *server;
+    struct hf__store *routines, *plain;
+};
+
+static void set_clock(struct walk *walk)
+{
+    struct world *w = walk->ctx;
+    char sql[160];
+
+    rules_write_clock(walk->now_us, sql, sizeof sql);
+    server_run(w->server, sql);
+}
+
+static void routines_answer_like_the_doorman(void **state)
+{
+    struct world *w = *state;
+
+    walk(&w->walk, w->routines, w->routines, rules_by_routines);
+    assert_true(w->walk.let_in > rules_by_routines / 20 && w->walk.queued > rules_by_routines / 20);
+    assert_true(rules_uses_routines(w->routines));
+}
+
+static void plain_statements_and_routines_share_locks(void **state)
+{
+    struct world *w = *state;
+
+    walk(&w->walk, w->routines, w->plain, 10000); /* half of them by plain statements */
+    assert_true(w->walk.went_back > 50);
+    assert_false(rules_uses_routines(w->plain));
+}
+
+static struct hf__store *open_store(struct world *w, const char *options)
+{
+    char text[200];
+
+    snprintf(text, sizeof text, "%s://%s@%s/empty?mode=poll&poll=60s%s", server_scheme,
+             rules_account, server_address(), options);
+    return walk_open(&w->walk, &hf_store_type_v1, text);
+}
+
+static int setup(void **state)
+{
+    struct world *w = calloc(1, sizeof *w);
+
+    assert_non_null(w);
+    walk_init(&w->walk, set_clock, w);
+    w->server = server_open("empty");
+    server_run(w->server, server_create_clock);
+    server_run(w->server, "INSERT INTO holdfast_test_clock VALUES (NULL)");
+    set_clock(&w->walk);
+    w->routines = open_store(w, "");
+    w->plain = open_store(w, "&routines=no");
+    if (hf_store_type_v1.upkeep(w->routines, HF__SETUP, 0, walk_soon(), NULL, &w->walk.err) != 0)
+        fail_msg("setup: %s", w->walk.err.text);
+    *state = w;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct world *w = *state;
+
+    hf_store_type_v1.close(w->routines);
+    hf_store_type_v1.close(w->plain);
+    server_close(w->server);
+    free(w);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(routines_answer_like_the_doorman),
+        cmocka_unit_test(plain_statements_and_routines_share_locks),
+    };
+
+    return cmocka_run_group_tests_name("sql_rules", tests, setup, teardown);
+}
