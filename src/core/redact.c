@@ -19,6 +19,20 @@ static char lower(char c)
     return c >= 'A' && c <= 'Z' ? (char)(c | 0x20) : c;
 }
 
+/* Options that say where a secret is, and are none: password_file, password_env, passfile. */
+static bool is_pointer(const char *plain)
+{
+    static const char *const ends[] = {"_file", "_env", "passfile"};
+    size_t len = strlen(plain);
+
+    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
+        size_t end = strlen(ends[i]);
+        if (len >= end && strcmp(plain + len - end, ends[i]) == 0)
+            return true;
+    }
+    return false;
+}
+
 bool hf__option_is_secret(const char *name)
 {
     static const char *const words[] = {"pass", "pwd", "secret", "token", "credential"};
@@ -31,7 +45,7 @@ bool hf__option_is_secret(const char *name)
         plain[i] = lower(name[i]);
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
         if (strstr(plain, words[i]) != NULL)
-            return true;
+            return !is_pointer(plain);
     }
     return false;
 }
@@ -106,21 +120,29 @@ static bool put_all(struct writer *w, const char *from, const char *to)
     return true;
 }
 
-void hf__url_redact(const char *text, char *buf, size_t size)
+bool hf__url_is_redacted(const char *url)
 {
-    static const char stars[] = "***";
+    char shown[HF__URL_MAX + 1];
+
+    return strcmp(url, HF__URL_HIDDEN) == 0 ||
+           (hf__url_redact(url, shown, sizeof shown) && strcmp(shown, url) == 0);
+}
+
+bool hf__url_redact(const char *text, char *buf, size_t size)
+{
+    static const char stars[] = HF__URL_HIDDEN;
     struct writer w = {buf, 0, size};
 
     if (size < sizeof "...") {
         if (size > 0)
             buf[0] = '\0';
-        return;
+        return true;
     }
 
     const char *end = text + strlen(text);
     const char *hidden = find_secret_value(text), *colon = find_colon(text);
     const char *at = memrchr(text, '@', (size_t)(hidden - text)), *last = strrchr(text, '@');
-    bool whole = true;
+    bool whole = true, hid = false;
     if (colon != NULL && last != NULL && last > colon) {
         if (at == NULL || at < colon) {
             if (hidden > colon)
@@ -128,8 +150,10 @@ void hf__url_redact(const char *text, char *buf, size_t size)
         } else {
             whole = put_all(&w, text, colon + 1) && put_all(&w, stars, stars + 3);
             text = at;
+            hid = true;
         }
     }
     whole = whole && put_all(&w, text, hidden) && (hidden == end || put_all(&w, stars, stars + 3));
     memcpy(buf + w.len, whole ? "" : "...", whole ? 1 : sizeof "...");
+    return hid || hidden != end;
 }

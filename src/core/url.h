@@ -50,8 +50,15 @@ void hf__url_clear(struct hf__url *url);
 
 /* The URL without its password and the values of options that name a password, secret or token, for
  * messages: printable ASCII, cut with "..." to fit. Works on what is not a URL too, and then rather
- * hides too much. */
-void hf__url_redact(const char *text, char *buf, size_t size);
+ * hides too much. What says only where a password is (password_file, password_env) is shown. Gives
+ * whether something was hidden. */
+bool hf__url_redact(const char *text, char *buf, size_t size);
+
+#define HF__URL_HIDDEN "***" /* what it writes instead */
+
+/* Whether the secret of this URL has been hidden already, so that it opens no store. It may also be
+ * the stars alone. */
+bool hf__url_is_redacted(const char *url);
 
 /* Whether the value of this option must not be shown. */
 bool hf__option_is_secret(const char *name);

@@ -35,6 +35,10 @@ static void secrets_are_hidden_and_the_rest_is_shown(void **state)
          "oracle:/"
          "?connect=DRIVER={A%20quite%20long%20name%20of%20a%20driver%20that%20nobody%20has};DBQ=//"
          "host:1521/service;A=b"},
+        {"x:/?password_file=/run/p&sentinel_password_env=P&passfile=/q",
+         "x:/?password_file=/run/p&sentinel_password_env=P&passfile=/q"},
+        {"x:/?password_file=/run/p&password=p", "x:/?password_file=/run/p&password=***"},
+        {"x:/***", "x:/***"},
         {"x:/a b\n", "x:/a%20b%0A"},
         {"x:/\xc3\xa4\x7f", "x:/%C3%A4%7F"},
         {"x:/a%20b", "x:/a%20b"},
@@ -149,6 +153,19 @@ static void long_urls_are_cut_to_any_size(void **state)
     }
 }
 
+static void it_says_whether_it_hid_something(void **state)
+{
+    char shown[80];
+
+    (void)state;
+    assert_true(hf__url_redact("redis://u:p@h", shown, sizeof shown));
+    assert_true(hf__url_redact("redis://u:***@h", shown, sizeof shown));
+    assert_true(hf__url_redact("x:/?password=p", shown, sizeof shown));
+    assert_false(hf__url_redact("redis://u@h/a b", shown, sizeof shown));
+    assert_false(hf__url_redact("redis://u@h?password_file=/p", shown, sizeof shown));
+    assert_false(hf__url_redact("sqlite:/***", shown, sizeof shown));
+}
+
 static void secret_options_are_known_by_name(void **state)
 {
     char longest[80];
@@ -159,6 +176,10 @@ static void secret_options_are_known_by_name(void **state)
     assert_true(hf__option_is_secret("my_secret_x"));
     assert_false(hf__option_is_secret("op_timeout"));
     assert_false(hf__option_is_secret(""));
+    assert_false(hf__option_is_secret("password_file"));
+    assert_false(hf__option_is_secret("sentinel_password_env"));
+    assert_false(hf__option_is_secret("PassFile"));
+    assert_true(hf__option_is_secret("password_file_password"));
     memset(longest, 'a', sizeof longest);
     longest[64] = '\0';
     assert_false(hf__option_is_secret(longest));
@@ -174,6 +195,7 @@ int main(void)
         cmocka_unit_test(malformed_urls_hide_theirs_too),
         cmocka_unit_test(a_url_that_parses_never_shows_its_password),
         cmocka_unit_test(long_urls_are_cut_to_any_size),
+        cmocka_unit_test(it_says_whether_it_hid_something),
         cmocka_unit_test(secret_options_are_known_by_name),
     };
 
