@@ -15,14 +15,11 @@
 
 #include "util/banned.h"
 
-#define URL_TEXT_MAX 8192
-
 static bool has_password(const char *url)
 {
-    char shown[URL_TEXT_MAX];
+    char shown[sizeof "..."];
 
-    hf__url_redact(url, shown, sizeof shown);
-    return strstr(shown, "***") != NULL;
+    return hf__url_redact(url, shown, sizeof shown);
 }
 
 char *cli_take_url(char *argument)
@@ -151,7 +148,9 @@ int cli_find_url(char **ret_url)
     char *url = NULL;
     int status = 0;
 
-    if (set != NULL && set[0] != '\0') {
+    if (set != NULL && set[0] == '\0')
+        return cli_fail(EXIT_USAGE, "HOLDFAST_URL is set but empty; unset it, or name a store");
+    if (set != NULL) {
         url = strdup(set);
         status = url != NULL ? 0 : cli_fail(EXIT_MACHINE, "out of memory");
     } else {

@@ -17,21 +17,13 @@
 #define PREFIX "HOLDFAST_"
 
 /* Made new for each command, so that an outer lock's are never seen with an inner lock's. */
-static const char *const made[] = {"NAME", "MODE", "TOKEN", "SEQUENCER", "HELD"};
+static const char *const made[] = {"URL", "NAME", "MODE", "TOKEN", "SEQUENCER", "HELD"};
 static const char *const secret_words[] = {"PASSWORD", "PASSWD", "SECRET", "CREDENTIAL", "TICKET"};
 
 enum {
     MADE = sizeof made / sizeof made[0],
     SECRETS = sizeof secret_words / sizeof secret_words[0]
 };
-
-static bool has_password(const char *url)
-{
-    char shown[2 * HF__URL_MAX];
-
-    hf__url_redact(url, shown, sizeof shown);
-    return strcmp(shown, url) != 0;
-}
 
 /* Whether the command may inherit "HOLDFAST_" + entry. */
 static bool is_kept(const char *entry)
@@ -42,8 +34,6 @@ static bool is_kept(const char *entry)
     for (size_t i = 0; i < MADE; i++)
         if (strlen(made[i]) == len && memcmp(made[i], entry, len) == 0)
             return false;
-    if (strncmp(entry, "URL=", 4) == 0)
-        return !has_password(entry + 4);
     if (len >= sizeof name)
         return false;
     memcpy(name, entry, len);
@@ -52,6 +42,34 @@ static bool is_kept(const char *entry)
         if (strstr(name, secret_words[i]))
             return false;
     return true;
+}
+
+static bool ends_with(const char *text, const char *end)
+{
+    size_t len = strlen(text), end_len = strlen(end);
+
+    return len >= end_len && strcmp(text + len - end_len, end) == 0;
+}
+
+/* Whether the entry is the variable of a password_env= of the URL. */
+static bool is_password_of(const struct hf__url *url, const char *entry)
+{
+    size_t len = strcspn(entry, "=");
+
+    for (size_t i = 0; i < url->setting_count; i++) {
+        const struct hf__setting *setting = &url->settings[i];
+        if (ends_with(setting->name, "password_env") && strlen(setting->value) == len &&
+            memcmp(setting->value, entry, len) == 0)
+            return true;
+    }
+    return false;
+}
+
+static bool is_inherited(const struct hf__url *url, const char *entry)
+{
+    bool ours = strncmp(entry, PREFIX, strlen(PREFIX)) == 0;
+
+    return !is_password_of(url, entry) && (!ours || is_kept(entry + strlen(PREFIX)));
 }
 
 static void print_escaped(FILE *out, const char *text)
@@ -112,8 +130,22 @@ static char *join(const char *name, const char *value)
     return asprintf(&entry, PREFIX "%s=%s", name, value) < 0 ? NULL : entry;
 }
 
+/* The store of the lock, wherever we have its URL from: a holdfast inside of the command must never
+ * end up in another one. It refuses a URL whose password is hidden. */
+static char *join_url(const char *url)
+{
+    char shown[3 * HF__URL_MAX + 1];
+
+    if (!hf__url_redact(url, shown, sizeof shown))
+        return join("URL", url);
+    return join("URL", hf__url_is_redacted(shown) ? shown : HF__URL_HIDDEN);
+}
+
 static bool add_ours(char **environment, size_t *count, const struct environment_lock *lock)
 {
+    if (lock->url && !add(environment, count, join_url(lock->url)))
+        return false;
+
     char sequencer[HF_SEQUENCER_MAX] = "", token[24];
     uint64_t generation;
 
@@ -133,6 +165,7 @@ static bool add_ours(char **environment, size_t *count, const struct environment
 char **environment_new(const struct environment_lock *lock)
 {
     size_t inherited = 0, count = 0;
+    struct hf__url url = {0};
 
     while (environ[inherited])
         inherited++;
@@ -140,12 +173,12 @@ char **environment_new(const struct environment_lock *lock)
     if (!environment)
         return NULL;
 
-    bool ok = true;
+    bool ok = !lock->url || hf__url_parse(lock->url, &url, NULL) == 0;
     for (size_t i = 0; i < inherited && ok; i++) {
-        bool ours = strncmp(environ[i], PREFIX, strlen(PREFIX)) == 0;
-        if (!ours || is_kept(environ[i] + strlen(PREFIX)))
+        if (is_inherited(&url, environ[i]))
             ok = add(environment, &count, strdup(environ[i]));
     }
+    hf__url_clear(&url);
     if (ok && add_ours(environment, &count, lock))
         return environment;
     environment_free(environment);

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "cli.h"
+#include "core/url.h"
 
 #include "util/banned.h"
 
@@ -117,6 +118,9 @@ static int run_verb(const struct cli_verb *verb, struct globals *g, int argc, ch
         if (status != 0)
             return status;
     }
+    if (g->url != NULL && hf__url_is_redacted(g->url))
+        return cli_fail(EXIT_USAGE, "the URL (HOLDFAST_URL) has its password removed; give it with "
+                                    "-u, or use password_file");
     cli.url = g->url;
     return cli_finish(verb->run(&cli, argc, argv));
 }

@@ -111,7 +111,27 @@ test_no_credentials_reach_the_command() {
     HOLDFAST_PASSWORD=hush HOLDFAST_REDIS_SECRET=hush HOLDFAST_URL='redis://me:hush@127.0.0.1/0' \
         holdfast run -u "$HOLDFAST_URL" x env >"env"
     not grep -q hush env
-    not grep -q '^HOLDFAST_URL' env
+    grep -qx "HOLDFAST_URL=$HOLDFAST_URL" env
+}
+
+# However the store was named, a holdfast inside of the command means the same one, or none.
+test_the_store_of_the_command_is_the_locks() {
+    url=$HOLDFAST_URL
+    unset HOLDFAST_URL
+    # shellcheck disable=SC2016
+    gives 0 holdfast run -u "$url" x -- sh -c 'holdfast check "$HOLDFAST_SEQUENCER"'
+    gives 64 holdfast run -u "$url" x holdfast run x touch wrong 2>err
+    grep -q "already runs under 'x'" err
+    HOLDFAST_URL=sqlite://me:hush@$dir/store/locks.db
+    export HOLDFAST_URL
+    # shellcheck disable=SC2016
+    gives 64 holdfast run x -- sh -c 'holdfast check "$HOLDFAST_SEQUENCER"' 2>err
+    grep -q 'has its password removed' err
+    gives 64 holdfast run x holdfast run x touch wrong
+    holdfast run x env >env
+    grep -qx "HOLDFAST_URL=sqlite://me:\*\*\*@$dir/store/locks.db" env
+    not grep -q hush env
+    not test -e wrong
 }
 
 test_a_nested_run_of_the_same_lock_is_refused_at_once() {

@@ -45,12 +45,28 @@ test_xdg_config_home_is_used() {
     exists store/locks.db
 }
 
-test_empty_environment_counts_as_unset() {
+# A variable that a script failed to fill must not choose another store.
+test_empty_environment_is_refused() {
     write_config .config/holdfast/config 644 "url = sqlite:$PWD/store/locks.db"
     HOLDFAST_URL=
     hf lock -q x --ttl 5s
-    status_is 0
-    exists store/locks.db
+    refused 64 'HOLDFAST_URL is set but empty'
+    absent store/locks.db
+    hf -u '' ls
+    refused 64 'scheme'
+}
+
+test_url_without_its_password_is_refused() {
+    HOLDFAST_URL="sqlite://me:***@$PWD/store/locks.db"
+    hf ls
+    refused 64 'has its password removed.*password_file'
+    hf -u 'redis://h/0?password=***' doctor
+    status_is 64
+    err_has 'has its password removed'
+    HOLDFAST_URL='***'
+    hf ls
+    refused 64 'has its password removed'
+    absent store/locks.db
 }
 
 test_without_a_url_the_embedded_store_is_used() {
@@ -87,6 +103,17 @@ test_config_with_password_must_be_private() {
     chmod 600 .config/holdfast/config
     hf ls
     status_is 0
+}
+
+# No password is in it, so there is nothing to hide, to warn of or to refuse.
+test_where_a_password_is_is_no_secret() {
+    unset HOLDFAST_URL
+    write_config .config/holdfast/config 644 'url = memory://x?password_file=/run/p'
+    hf ls
+    refused 64 'password_file'
+    lacks err 'holds a password'
+    hf -u 'memory://x?password_env=NOWHERE' ls
+    refused 64 'password_env'
 }
 
 test_config_that_everybody_writes_is_refused() {
