@@ -61,6 +61,11 @@ static int read_line(const char *path, int number, char *line, char **ret_url)
     if (value[0] == '\0' || *ret_url != NULL)
         return cli_fail(EXIT_USAGE, "%s line %d: expected one 'url = URL' with a value", path,
                         number);
+    if (strpbrk(value, " \t") != NULL)
+        return cli_fail(EXIT_USAGE,
+                        "%s line %d: there is a blank in the URL; write it as %%20, and comments "
+                        "on lines of their own",
+                        path, number);
     *ret_url = strdup(value);
     return *ret_url != NULL ? 0 : cli_fail(EXIT_MACHINE, "out of memory");
 }
@@ -100,16 +105,26 @@ static int check_rights(int fd, const char *path, const char *url)
     return 0;
 }
 
+/* A link that leads nowhere: somebody meant a file to be there. */
+static bool is_link(const char *path)
+{
+    struct stat st;
+
+    return lstat(path, &st) == 0 && S_ISLNK(st.st_mode);
+}
+
 /* 0 with *ret_url still NULL: there is no such file, or it names no URL. */
 static int read_config(const char *path, char **ret_url)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 
     if (fd < 0) {
-        if (errno == ENOENT || errno == ENOTDIR)
+        int error = errno;
+        if ((error == ENOENT || error == ENOTDIR) && !is_link(path))
             return 0;
-        return cli_fail(EXIT_USAGE, "cannot read %s: %s; mend it, or give the URL with -u", path,
-                        strerror(errno));
+        return cli_fail(EXIT_USAGE,
+                        "%s is there but cannot be used: %s; mend it, or give the URL with -u",
+                        path, strerror(error));
     }
     int status = check_rights(fd, path, NULL);
     FILE *file = status == 0 ? fdopen(fd, "r") : NULL;

@@ -139,6 +139,26 @@ test_config_that_cannot_be_read_is_not_skipped() {
     refused 64 'config'
 }
 
+test_config_link_to_nowhere_is_not_skipped() {
+    unset HOLDFAST_URL
+    mkdir -p .config/holdfast
+    ln -s /nowhere/config .config/holdfast/config
+    hf ls
+    refused 64 'config is there but cannot be used'
+}
+
+test_config_blank_in_the_url_is_refused() {
+    unset HOLDFAST_URL
+    write_config .config/holdfast/config 600 "url = sqlite:$PWD/store/locks.db # ours"
+    hf ls
+    refused 64 'line 1: there is a blank in the URL; write it as %20'
+    absent "store/locks.db # ours"
+    write_config .config/holdfast/config 600 "url = sqlite:$PWD/store/a%20b.db"
+    hf lock -q x --ttl 5s
+    status_is 0
+    exists 'store/a b.db'
+}
+
 test_help_and_stores_do_not_need_the_config() {
     unset HOLDFAST_URL
     write_config .config/holdfast/config 666 'nonsense'
