@@ -111,13 +111,17 @@ static int parse_scheme(const struct parse *p, struct span *rest)
     return 0;
 }
 
-/* "user:password@" in front of the hosts. The last '@' counts, as everywhere. */
+/* "user:password@" in front of the hosts. A second '@' could be one in a password or a user before
+ * another host: taking either for the other would lose a host, so that neither is taken. */
 static int parse_user(const struct parse *p, struct span *authority)
 {
-    const char *at = memrchr(authority->at, '@', authority->len);
+    const char *at = memchr(authority->at, '@', authority->len);
 
     if (at == NULL)
         return 0;
+    if (memrchr(authority->at, '@', authority->len) != at)
+        return refuse(p, "write @ in a password as %40; user and password are given once, before "
+                         "the first host");
 
     struct span info = {authority->at, (size_t)(at - authority->at)};
     skip(authority, info.len + 1);
