@@ -76,8 +76,12 @@ int cli_fail(int status, const char *format, ...) __attribute__((format(printf, 
 /* The same for a wrong command line: adds "; see 'holdfast VERB --help'" and gives EXIT_USAGE. */
 int cli_fail_usage(const char *verb, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* The same from a library error: text and exit status. */
+/* The same from a library error: text and exit status. If the outcome is unknown it says so, and for
+ * how long the lock may be held. */
 int cli_fail_error(const hf_error *err);
+
+/* ", and the lock may be held for up to 5s", in whole seconds, or nothing if it cannot be held. */
+void cli_describe_hold(int64_t may_hold_ms, char *buf, size_t size);
 
 /* Writes out stdout. Gives `status`, or EXIT_MACHINE and a sentence if that failed. */
 int cli_finish(int status);

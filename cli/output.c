@@ -10,6 +10,7 @@
 
 #include "cli.h"
 #include "text.h"
+#include "util/duration.h"
 
 #include "util/banned.h"
 
@@ -171,10 +172,30 @@ int cli_fail_usage(const char *verb, const char *format, ...)
     return EXIT_USAGE;
 }
 
+void cli_describe_hold(int64_t may_hold_ms, char *buf, size_t size)
+{
+    char limit[32];
+
+    if (may_hold_ms == HF_NEVER) {
+        snprintf(buf, size, ", and the lock may be held until it is broken");
+    } else if (may_hold_ms > 0) {
+        hf__format_duration((may_hold_ms + 999) / 1000 * 1000, limit, sizeof limit);
+        snprintf(buf, size, ", and the lock may be held for up to %s", limit);
+    } else {
+        buf[0] = '\0';
+    }
+}
+
 int cli_fail_error(const hf_error *err)
 {
-    return cli_fail(hf_code_exit_status(err->code), "%s",
-                    err->text[0] != '\0' ? err->text : hf_code_text(err->code));
+    const char *text = err->text[0] != '\0' ? err->text : hf_code_text(err->code);
+    int status = hf_code_exit_status(err->code);
+    char hold[80];
+
+    if (err->code != HF_UNKNOWN)
+        return cli_fail(status, "%s", text);
+    cli_describe_hold(err->may_hold_ms, hold, sizeof hold);
+    return cli_fail(status, "the outcome is not known%s: %s", hold, text);
 }
 
 int cli_finish(int status)

@@ -134,6 +134,8 @@ static int bid(struct run *r, hf_error *err)
 
 static int fail_bid(struct run *r, int code, const hf_error *err)
 {
+    if (code == HF_UNKNOWN)
+        r->status.may_hold_ms = err->may_hold_ms;
     if (code == HF_CANCELLED && signals_first_ending() != 0)
         return 128 + signals_first_ending();
     if (code != HF_BUSY && code != HF_TIMEOUT)
@@ -291,6 +293,14 @@ static void take_terminal_back(struct run *r)
     terminal_take(&r->terminal);
 }
 
+static void tell_unreleased(struct run *r, const hf_error *err)
+{
+    char hold[80];
+
+    cli_describe_hold(r->status.may_hold_ms, hold, sizeof hold);
+    cli_fail(0, "'%s' may not have been released%s: %s", r->set->name, hold, err->text);
+}
+
 /* Gives the lock back, if it is there, and notes whether it was still ours. */
 static void release(struct run *r)
 {
@@ -311,8 +321,10 @@ static void release(struct run *r)
         r->status.lost = true;
         r->status.cause = HF_CAUSE_GONE;
     }
+    if (r->status.release == HF_UNKNOWN)
+        r->status.may_hold_ms = err.may_hold_ms;
     if (r->status.release != HF_OK && !r->status.lost)
-        cli_fail(0, "'%s' may not have been released: %s", r->set->name, err.text);
+        tell_unreleased(r, &err);
 }
 
 /* Whose status it is. A loss that was noticed at the end only has not been told yet. */

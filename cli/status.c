@@ -61,6 +61,10 @@ static void write_object(FILE *out, const struct status *status)
     cli_json_text(&json, "release",
                   status->obtained ? (status->release ? hf_code_name(status->release) : "HF_OK")
                                    : NULL);
+    if (status->may_hold_ms != 0)
+        cli_json_number(&json, "may_hold_ms", status->may_hold_ms);
+    else
+        cli_json_null(&json, "may_hold_ms");
     write_command(&json, status);
     cli_json_number(&json, "status", status->status);
     cli_json_text(&json, "status_of", status->of_command ? "command" : "holdfast");

@@ -18,9 +18,10 @@ struct status {
     bool started;
     bool ended; /* the command has ended, as wait_status says */
     int wait_status;
-    int release;     /* what hf_lock_release() gave; once obtained */
-    int status;      /* ours */
-    bool of_command; /* it is the command's own */
+    int release;         /* what hf_lock_release() gave; once obtained */
+    int64_t may_hold_ms; /* of an unknown outcome: so long the store may hold it; 0: known */
+    int status;          /* ours */
+    bool of_command;     /* it is the command's own */
 };
 
 /* One JSON object in one line, with one write. False, and errno, if it could not be written. */

@@ -89,12 +89,15 @@ test_c7_a_store_that_does_not_answer_ends_the_group_before_the_lease() {
 test_c6_a_release_of_unknown_outcome_keeps_the_commands_status() {
     gives 3 holdfast run -u "fault+$HOLDFAST_URL?hang=release:*&op_timeout=200ms" --ttl 1s \
         --status-fd 9 x -- sh -c 'exit 3' 9>s 2>err
-    grep -q 'may not have been released' err
+    grep -q 'may not have been released, and the lock may be held for up to 1s' err
     grep -q '"release":"HF_UNKNOWN".*"status":3,"status_of":"command"' s
 }
 
 test_c6_a_bid_of_unknown_outcome_is_75() {
-    gives 75 holdfast run -u "fault+$HOLDFAST_URL?hang=*:*&op_timeout=200ms" x touch wrong
+    gives 75 holdfast run -u "fault+$HOLDFAST_URL?hang=*:*&op_timeout=200ms" --status-fd 9 x touch wrong \
+        2>err 9>s
+    grep -q 'the outcome is not known, and the lock may be held for up to [0-9]*[sm]' err
+    jq -e '.may_hold_ms > 1000 and .obtained == false and .status == 75' s
     gives 69 holdfast run -u "fault+$HOLDFAST_URL?fail=*:*&op_timeout=200ms" x touch wrong
     not test -e wrong
 }
