@@ -25,7 +25,7 @@ static void tell(const char *name, const hf_entry *was, const hf_entry *is)
     else
         cli_print_text(stdout, ticket);
     if (was != NULL && was->place == HF_PLACE_WAITING) {
-        puts(" has lost its place in the queue");
+        puts(" has lost its place in the queue; if it still wants the lock, it goes to the end");
         return;
     }
     fputs(" no longer holds ", stdout);
