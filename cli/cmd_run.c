@@ -149,6 +149,8 @@ static int find_command(int argc, char **argv, char **shell, char ***ret_command
         text = argv[2];
         rest = 3;
     }
+    if (!text && argc > 1 && strcmp(argv[1], "-c") == 0)
+        return cli_fail_usage("run", "-c needs one command: holdfast run NAME -c 'COMMAND'");
     if (text && argc > rest)
         return cli_fail_usage("run", "give either -c or a command, not both");
     if (!text && argc <= rest)

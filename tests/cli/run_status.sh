@@ -114,6 +114,14 @@ test_no_credentials_reach_the_command() {
     grep -qx "HOLDFAST_URL=$HOLDFAST_URL" env
 }
 
+test_c_without_a_command_is_refused_before_the_lock() {
+    gives 64 holdfast run a -c 2>err
+    grep -q 'needs one command' err
+    gives 64 holdfast run a -c true false
+    gives 0 holdfast run a -c true
+    not test -e wrong
+}
+
 # However the store was named, a holdfast inside of the command means the same one, or none.
 test_the_store_of_the_command_is_the_locks() {
     url=$HOLDFAST_URL
@@ -169,7 +177,7 @@ test_status_fd_tells_whose_status_it_was() {
     gives 3 holdfast run --status-fd 9 x -- sh -c 'exit 3' 9>s
     [ "$(wc -l <s)" -eq 1 ]
     grep -q '"name":"x","obtained":true' s
-    grep -q '"lost":null,"release":"HF_OK","started":true,"exit":3,"signal":null' s
+    grep -q '"lost":null,"release":"HF_OK","may_hold_ms":null,"started":true,"exit":3,"signal":null' s
     grep -q '"status":3,"status_of":"command"}$' s
     grep -q '"generation":"[0-9]\{10,\}"' s
     gives 143 holdfast run --status-fd 9 x -- sh -c 'kill $$' 9>s
