@@ -31,8 +31,8 @@ struct run {
     struct child child;
     struct leash leash;
     struct status status;
-    bool had_terminal; /* the command, when it ended */
-    int64_t obtained_ns;
+    bool had_terminal;            /* the command, when it ended */
+    int64_t obtained_ns, lost_ns; /* 0: not lost */
 };
 
 static int64_t now_ns(void)
@@ -217,6 +217,8 @@ static void look(void *ctx, struct leash_view *ret_view)
 
     ret_view->remaining_ms = hf_lock_remaining_ms(r->lock);
     ret_view->cause = hf_lock_cause(r->lock);
+    if (ret_view->cause != HF_CAUSE_NONE && r->lost_ns == 0)
+        r->lost_ns = now_ns();
 }
 
 static void verify(void *ctx)
@@ -308,7 +310,7 @@ static void release(struct run *r)
 
     if (!r->lock)
         return;
-    r->status.held_ms = since_ms(r->obtained_ns);
+    r->status.held_ms = ((r->lost_ns ? r->lost_ns : now_ns()) - r->obtained_ns) / HF__NS_PER_MS;
     if (r->leash.cause != HF_CAUSE_NONE) {
         r->status.lost = true;
         r->status.cause = r->leash.cause;

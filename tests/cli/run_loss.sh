@@ -117,16 +117,21 @@ test_on_lost_term_does_not_kill() {
 }
 
 test_on_lost_ignore_only_says_so() {
+    began=$(date +%s%3N)
     holdfast run --ttl 1s --on-lost ignore --status-fd 9 x -- sh -c '
         trap "echo term >heard" TERM; echo r >ready; until test -e go; do sleep 0.01; done; exit 4' 9>s 2>err &
     wrapper=$!
     eventually has_text ready r
     break_now
     eventually has_text err 'lost'
+    lost=$(date +%s%3N)
+    sleep 1
     : >go
     ended_with 4 $wrapper
     not test -e heard
     grep -q '"lost":"gone".*"exit":4.*"status":4,"status_of":"command"' s
+    # It was not held after the loss, however long the command went on.
+    jq -e ".held_ms <= $lost - $began" s
 }
 
 test_c13_a_wrapper_stopped_past_its_lease_kills_when_it_wakes() {
