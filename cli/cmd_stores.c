@@ -1,5 +1,6 @@
 /* holdfast stores [NAME]: which stores this installation knows, what each can do, and why one
  * cannot be used. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "capability.h"
@@ -14,18 +15,56 @@ struct listing {
     bool found;
 };
 
+static void print_json_schemes(struct cli_json *json, const char *schemes)
+{
+    char *list = strdup(schemes), *rest = list, *scheme;
+
+    cli_json_open(json, "schemes", '[');
+    while (rest != NULL && (scheme = strsep(&rest, " ")) != NULL)
+        cli_json_text(json, NULL, scheme);
+    cli_json_close(json, ']');
+    free(list);
+}
+
+/* "name=default  help" */
+static void print_json_option(struct cli_json *json, char *line)
+{
+    char *help = strstr(line, "  "), *preset = strchr(line, '=');
+
+    if (help == NULL || preset == NULL || preset > help)
+        return;
+    *preset++ = '\0';
+    *help = '\0';
+    cli_json_open(json, NULL, '{');
+    cli_json_text(json, "name", line);
+    cli_json_text(json, "default", preset[0] != '\0' ? preset : NULL);
+    cli_json_text(json, "help", help + 2);
+    cli_json_close(json, '}');
+}
+
+static void print_json_options(struct cli_json *json, const char *options)
+{
+    char *list = strdup(options != NULL ? options : ""), *rest = list, *line;
+
+    cli_json_open(json, "options", '[');
+    while (rest != NULL && (line = strsep(&rest, "\n")) != NULL)
+        print_json_option(json, line);
+    cli_json_close(json, ']');
+    free(list);
+}
+
 static void print_json(const hf_store_info *info)
 {
     struct cli_json json = {.out = stdout};
 
     cli_json_open(&json, NULL, '{');
     cli_json_text(&json, "name", info->name);
-    cli_json_text(&json, "schemes", info->schemes);
+    print_json_schemes(&json, info->schemes);
     cli_json_text(&json, "summary", info->summary);
     cli_json_bool(&json, "usable", info->missing == NULL);
     cli_json_text(&json, "missing", info->missing);
     cli_json_capabilities(&json, "capabilities", info->capabilities);
-    cli_json_text(&json, "options", info->options);
+    print_json_options(&json, info->options);
     cli_json_close(&json, '}');
     cli_json_end(&json);
 }

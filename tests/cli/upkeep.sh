@@ -97,7 +97,9 @@ test_stores_lists_them_with_their_capabilities() {
     hf stores --json
     json 'map(.name) | contains(["memory", "sqlite", "trace", "fault"])'
     json 'map(select(.name == "sqlite"))[0] | .usable and .missing == null and .capabilities.token
-          and .capabilities.process'
+          and .capabilities.process and .schemes == ["sqlite:"]'
+    json 'map(select(.name == "sqlite"))[0].options | map(select(.name == "op_timeout"))[0]
+          | .default == "5s" and (.help | test("request"))'
     hf stores sqlite
     status_is 0
     out_has '^  option +op_timeout='
