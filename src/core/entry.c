@@ -60,7 +60,7 @@ static int check_capabilities(const hf_client *client, const hf_options *opt, hf
         {opt->mode == HF_SHARED, HF_CAN_SHARE, "shared locks"},
         {opt->limit > 0, HF_CAN_LIMIT, "limits"},
         {opt->ttl_ms == HF_NEVER, HF_CAN_NEVER, "locks that never expire"},
-        {opt->lock_delay_ms > 0, HF_CAN_DELAY, "a lock-delay"},
+        {opt->lock_delay_ms > 0, HF_CAN_DELAY, "lock-delay"},
         {opt->max_hold_ms > 0, HF_CAN_LEASE, "leases, which max-hold needs"},
     };
 

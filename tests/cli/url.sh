@@ -203,6 +203,9 @@ test_unusable_files_are_refused() {
     echo 'this is no database, whatever else it may be' >store/locks.db
     hf ls
     refused 69 'not an SQLite database'
+    chmod 644 store/locks.db
+    hf ls
+    refused 69 'name another path, or chmod 600 it if it is a database of holdfast'
     rm store/locks.db
     ln -s /etc/passwd store/locks.db
     hf ls

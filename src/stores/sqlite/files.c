@@ -154,7 +154,9 @@ static int check_file(const char *path, hf_error *err)
                          "has more than one name, under which SQLite would not see the same locks; "
                          "remove the other hard links");
     if ((st.st_mode & 077) != 0)
-        return fail_path(err, HF_DENIED, path, "can be read or written by others; chmod 600 it");
+        return fail_path(err, HF_DENIED, path,
+                         "can be read or written by others; name another path, or chmod 600 it if "
+                         "it is a database of holdfast");
     return 0;
 }
 
