@@ -136,7 +136,7 @@ test_the_store_of_the_command_is_the_locks() {
     gives 64 holdfast run x -- sh -c 'holdfast check "$HOLDFAST_SEQUENCER"' 2>err
     grep -q 'has its password removed' err
     gives 64 holdfast run x holdfast run x touch wrong
-    holdfast run x env >env
+    holdfast run x env >"env"
     grep -qx "HOLDFAST_URL=sqlite://me:\*\*\*@$dir/store/locks.db" env
     not grep -q hush env
     not test -e wrong
