@@ -59,6 +59,13 @@ test_pages_are_clean() {
     [ ! -s lint ] || fail "$(cat lint)"
 }
 
+# A quote macro quotes the rest of its line: two on one line nest.
+test_quotes_do_not_nest() {
+    for page in "$MAN"/*.[137]; do
+        lacks "$page" '^\..*(Qq|Ql|Dq) .* (Qq|Ql|Dq) '
+    done
+}
+
 test_pages_refer_to_pages_that_exist() {
     grep -hE '^\.(It )?Xr holdfast' "$MAN"/*.[137] | sed 's/^\.It /./' | while read -r _ name section _; do
         [ -f "$MAN/$name.$section" ] || fail "no page $name($section)"

@@ -58,6 +58,16 @@ test_gc_counts_what_it_removes() {
     out_is_empty
 }
 
+# Its ticket must not come back by a late request.
+test_gc_keeps_what_was_broken_just_now() {
+    hf lock -q x --never-expires
+    hf break x --ticket "$(cat out)" -q
+    status_is 0
+    sleep 0.1
+    hf gc --retain 10ms
+    out_is 'removed 0 idle records'
+}
+
 gc_removes_one() {
     "$HOLDFAST" gc --retain 10ms --json | jq -e '.removed == 1' >/dev/null
 }
