@@ -27,7 +27,7 @@ void cli_print_name(FILE *out, const char *bytes, size_t len)
     size_t n;
 
     for (size_t i = 0; i < len; i += n) {
-        n = cli_decode(bytes + i, len - i, &c);
+        n = hf__utf8_decode(bytes + i, len - i, &c);
         bool blank_at_edge = n == 1 && c == ' ' && (i == 0 || i + 1 == len);
         if (n > 0 && cli_is_visible(c) && c != '%' && !blank_at_edge) {
             fwrite(bytes + i, 1, n, out);
@@ -45,7 +45,7 @@ void cli_print_text(FILE *out, const char *text)
     uint32_t c = 0;
 
     for (; left > 0; text += n, left -= n) {
-        n = cli_decode(text, left, &c);
+        n = hf__utf8_decode(text, left, &c);
         if (n > 0 && cli_is_visible(c)) {
             fwrite(text, 1, n, out);
             continue;
@@ -76,7 +76,7 @@ static void print_json(FILE *out, const char *bytes, size_t len, bool escape_per
 
     putc('"', out);
     for (size_t i = 0; i < len; i += n) {
-        n = cli_decode(bytes + i, len - i, &c);
+        n = hf__utf8_decode(bytes + i, len - i, &c);
         if (n > 0 && !(c == '%' && escape_percent)) {
             print_json_char(out, c, bytes + i, n);
             continue;

@@ -1,4 +1,4 @@
-/* UTF-8 as far as tables and escaping need it. The locale is not asked: it would cost a millisecond
+/* What tables and escaping need to know of characters. The locale is not asked: it would cost a millisecond
  * at start, and a terminal of today speaks UTF-8. */
 #include "text.h"
 
@@ -20,26 +20,6 @@ static bool within(uint32_t c, const struct range *ranges, size_t count)
 }
 
 #define WITHIN(c, ranges) within(c, ranges, sizeof(ranges) / sizeof((ranges)[0]))
-
-size_t cli_decode(const char *bytes, size_t len, uint32_t *ret_char)
-{
-    static const uint32_t smallest[] = {0, 0, 0x80, 0x800, 0x10000};
-    const unsigned char *b = (const unsigned char *)bytes;
-    size_t n = b[0] < 0x80 ? 1 : b[0] >= 0xf0 ? 4 : b[0] >= 0xe0 ? 3 : b[0] >= 0xc0 ? 2 : 0;
-
-    if (n == 0 || n > len || b[0] > 0xf7)
-        return 0;
-    uint32_t c = n == 1 ? b[0] : b[0] & (0x7fu >> n);
-    for (size_t i = 1; i < n; i++) {
-        if ((b[i] & 0xc0) != 0x80)
-            return 0;
-        c = c << 6 | (b[i] & 0x3f);
-    }
-    if (c < smallest[n] || c > 0x10ffff || (c >= 0xd800 && c <= 0xdfff))
-        return 0;
-    *ret_char = c;
-    return n;
-}
 
 bool cli_is_visible(uint32_t c)
 {
@@ -72,7 +52,7 @@ size_t cli_width(const char *text)
     uint32_t c;
 
     for (; left > 0; text += n, left -= n) {
-        n = cli_decode(text, left, &c);
+        n = hf__utf8_decode(text, left, &c);
         width += n > 0 ? char_width(c) : 1;
         if (n == 0)
             n = 1;

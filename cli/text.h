@@ -6,9 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Decodes one UTF-8 character: its length in bytes, or 0 if the bytes are not UTF-8 (overlong forms
- * and surrogates are not). */
-size_t cli_decode(const char *bytes, size_t len, uint32_t *ret_char);
+#include "util/utf8.h"
 
 /* False for what would move the cursor, hide, or turn the writing direction. */
 bool cli_is_visible(uint32_t c);

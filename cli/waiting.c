@@ -91,7 +91,7 @@ static size_t fitting(const char *line)
     if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
         width = size.ws_col;
     for (size_t column = 0; at < len; column++) {
-        size_t n = cli_decode(line + at, len - at, &c);
+        size_t n = hf__utf8_decode(line + at, len - at, &c);
         /* A character may be two columns wide. */
         column += c >= 0x1100;
         if (n == 0 || column + 1 >= width)

@@ -26,12 +26,16 @@ fleet_oracle_mariadb() {
     oracle_plain="oracle://plain:secret@/locks?$server"
 }
 
-# HSQLDB with Oracle syntax, which speaks PostgreSQL's protocol. The password must not be empty. UseServerSidePrepare: otherwise the driver writes E'...' strings.
+# HSQLDB with Oracle syntax, which speaks PostgreSQL's protocol. The password must not be empty.
+# UseServerSidePrepare: otherwise the driver writes E'...' strings. Debian's odbcinst.ini has the driver write a
+# log of each process into /tmp: ours does not.
 fleet_oracle_hsqldb() {
     fleet_need_driver "PostgreSQL Unicode" odbc-postgresql
     jar=/usr/share/java/hsqldb.jar
     [ -e "$jar" ] || fleet_skip "HSQLDB is not installed (libhsqldb-java)"
     command -v java >/dev/null 2>&1 || fleet_skip "java is not installed"
+    printf '[PostgreSQL Unicode]\nDriver=psqlodbcw.so\n' >"$fleet_dir/odbcinst.ini"
+    export ODBCSYSINI="$fleet_dir"
     hsql_port=$(fleet_port)
     options="user=sa;password=sa;sql.syntax_ora=true;hsqldb.tx=locks"
     java -Xmx256m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -cp "$jar" org.hsqldb.server.Server \

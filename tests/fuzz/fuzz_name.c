@@ -59,7 +59,7 @@ static void check_visible(const char *text)
 
     REQUIRE(cli_width(text) <= left);
     for (; left > 0; text += n, left -= n) {
-        n = cli_decode(text, left, &c);
+        n = hf__utf8_decode(text, left, &c);
         REQUIRE(n > 0 && cli_is_visible(c));
     }
 }

@@ -31,9 +31,9 @@ static int attempt(struct hf__store *store, const struct hf__bid *bid, int64_t d
 {
     int64_t skew_ms = ((struct hf__cs *)store)->skew_ms;
     struct hf__bid kept = *bid;
-    struct hf__pg_who who;
+    struct hf__who_text who;
 
-    hf__pg_who_init(&who, bid->who);
+    hf__who_text_init(&who, bid->who);
     struct hf__cs_extra self = {.host = bytes_of(who.host),
                                 .user = bytes_of(who.user),
                                 .program = bytes_of(who.program),

@@ -16,8 +16,8 @@
 #include <pthread.h>
 
 #include "cql/cql.h"
-#include "stores/postgres/text.h"
 #include "stores/store.h"
+#include "stores/who.h"
 
 #define HF__CS_SIGNS    1024 /* waiters of one client whose last sign is remembered */
 #define HF__CS_SKEW_MAX 4000 /* ms; the shortest provisional lease that counts on it is 5 s */

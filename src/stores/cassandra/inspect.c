@@ -32,14 +32,14 @@ static char *plain(char *to, size_t size, struct hf__cql_bytes text)
     if (len > 0)
         memcpy(to, text.data, len);
     to[len] = '\0';
-    return hf__pg_plain(to);
+    return hf__who_plain(to);
 }
 
 static int show(const struct hf__look *look, const struct hf__cs_lock *lock, struct hf__entry e,
                 int64_t now_ms)
 {
     const struct hf__cs_extra *x = e.who;
-    struct hf__pg_who text;
+    struct hf__who_text text;
 
     if (e.place == HF__RETIRED || !settle(&e, now_ms))
         return 0;

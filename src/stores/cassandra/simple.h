@@ -17,7 +17,7 @@ bool hf__cs_name_bytes(struct hf__cql_bytes text, char to[HF_NAME_MAX], size_t *
 struct hf__cs_value {
     int64_t ttl_ms, since_ms,
         pid; /* ttl -1: a value that is not ours; then all of it is the note */
-    struct hf__pg_who who;
+    struct hf__who_text who;
 };
 void hf__cs_write_value(char *text, size_t size, const struct hf__bid *bid, int64_t since_ms);
 struct hf__cs_value hf__cs_read_value(struct hf__cql_bytes text);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "stores/cassandra/simple.h"
+#include "util/utf8.h"
 
 #include "util/banned.h"
 
@@ -15,7 +16,7 @@ void hf__cs_name_text(const char *name, size_t len, char to[HF__CS_NAME_TEXT])
 {
     static const char digits[] = "0123456789abcdef";
 
-    if (name[0] != '\001' && hf__pg_is_text(name, len)) {
+    if (name[0] != '\001' && hf__is_text(name, len)) {
         memcpy(to, name, len);
         to[len] = '\0';
         return;
@@ -54,10 +55,10 @@ bool hf__cs_name_bytes(struct hf__cql_bytes text, char to[HF_NAME_MAX], size_t *
 
 void hf__cs_write_value(char *text, size_t size, const struct hf__bid *bid, int64_t since_ms)
 {
-    struct hf__pg_who who;
+    struct hf__who_text who;
     char *words[] = {who.host, who.user, who.program};
 
-    hf__pg_who_init(&who, bid->who);
+    hf__who_text_init(&who, bid->who);
     for (size_t i = 0; i < 3; i++) { /* a word each, or it could not be read back */
         for (char *at = words[i]; *at != '\0'; at++)
             *at = isspace((unsigned char)*at) ? '_' : *at;
@@ -158,10 +159,10 @@ static int show(struct hf__cs *s, const struct hf__look *look, struct kept *row)
     const struct hf_env *env = s->base.host->env;
     struct hf__cs_value *v = &row->value;
     int64_t now_ms = (int64_t)(env->wall_us(env->ctx) / 1000);
-    struct hf__who who = {.host = hf__pg_plain(v->who.host),
-                          .user = hf__pg_plain(v->who.user),
-                          .program = hf__pg_plain(v->who.program),
-                          .note = hf__pg_plain(v->who.note),
+    struct hf__who who = {.host = hf__who_plain(v->who.host),
+                          .user = hf__who_plain(v->who.user),
+                          .program = hf__who_plain(v->who.program),
+                          .note = hf__who_plain(v->who.note),
                           .pid = v->pid};
     struct hf__entry e = {.ticket = row->ticket,
                           .place = HF__INSIDE,

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "stores/mysql/mysql.h"
+#include "util/utf8.h"
 
 #include "util/banned.h"
 
@@ -66,37 +67,19 @@ void hf__my_add_bytes(struct hf__my_text *t, const void *bytes, size_t len)
     hf__my_add(t, "'");
 }
 
-/* The length of the UTF-8 character at `at`; 0 if it is none. */
-static size_t character(const unsigned char *at)
-{
-    unsigned char low = at[0] == 0xe0 ? 0xa0 : at[0] == 0xf0 ? 0x90 : 0x80;  /* no overlong forms */
-    unsigned char high = at[0] == 0xed ? 0x9f : at[0] == 0xf4 ? 0x8f : 0xbf; /* no surrogates */
-    size_t len = at[0] < 0x80                    ? 1
-                 : at[0] >= 0xc2 && at[0] < 0xe0 ? 2
-                 : at[0] >= 0xe0 && at[0] < 0xf0 ? 3
-                 : at[0] >= 0xf0 && at[0] < 0xf5 ? 4
-                                                 : 0;
-
-    if (len > 1 && (at[1] < low || at[1] > high))
-        return 0;
-    for (size_t i = 2; i < len; i++) {
-        if ((at[i] & 0xc0) != 0x80)
-            return 0;
-    }
-    return len;
-}
-
 /* The server refuses a statement for one byte that is not text, and a lock must not fail because of
  * a program's odd name. */
 void hf__my_add_text(struct hf__my_text *t, const char *text)
 {
+    uint32_t c;
+
     if (text == NULL) {
         hf__my_add(t, "NULL");
         return;
     }
     hf__my_add(t, "CONVERT(x'");
     while (*text != '\0') {
-        size_t len = character((const unsigned char *)text);
+        size_t len = hf__utf8_decode(text, strnlen(text, 4), &c);
         hf__my_add_hex(t, len > 0 ? text : "?", len > 0 ? len : 1);
         text += len > 0 ? len : 1;
     }

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "stores/postgres/postgres.h"
-#include "stores/postgres/text.h"
+#include "stores/who.h"
 
 #include "util/banned.h"
 
@@ -61,10 +61,10 @@ static int call_attempt(struct hf__pg *s, struct hf__pg_conn *c, const struct hf
         .sql = "SELECT verdict, generation, lease, claimed, ask_again, place FROM"
                " holdfast_attempt($1,$2,$3,$4,$5,$6,$7,$8,$9,$10,$11,$12,$13,$14)"};
     const struct hf__bid *bid = op->bid;
-    struct hf__pg_who who;
+    struct hf__who_text who;
     PGresult *result = NULL;
 
-    hf__pg_who_init(&who, bid->who != NULL ? bid->who : s->base.host->self);
+    hf__who_text_init(&who, bid->who != NULL ? bid->who : s->base.host->self);
     hf__pg_bytes(&q, bid->name, bid->name_len);
     hf__pg_bytes(&q, bid->ticket.bits, sizeof bid->ticket.bits);
     hf__pg_flag(&q, bid->mode == HF_SHARED);

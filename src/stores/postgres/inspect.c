@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "stores/postgres/postgres.h"
-#include "stores/postgres/text.h"
+#include "stores/who.h"
 
 #include "util/banned.h"
 
@@ -18,10 +18,10 @@ enum { NAME = HF__SQL_ENTRY_CELLS, HOST, USER, PROGRAM, PID, NOTE, NOW };
 
 static int show(const PGresult *q, int row, const struct hf__look *look, hf_error *err)
 {
-    struct hf__who who = {.host = hf__pg_plain(PQgetvalue(q, row, HOST)),
-                          .user = hf__pg_plain(PQgetvalue(q, row, USER)),
-                          .program = hf__pg_plain(PQgetvalue(q, row, PROGRAM)),
-                          .note = hf__pg_plain(PQgetvalue(q, row, NOTE)),
+    struct hf__who who = {.host = hf__who_plain(PQgetvalue(q, row, HOST)),
+                          .user = hf__who_plain(PQgetvalue(q, row, USER)),
+                          .program = hf__who_plain(PQgetvalue(q, row, PROGRAM)),
+                          .note = hf__who_plain(PQgetvalue(q, row, NOTE)),
                           .pid = hf__pg_cell(q, row, PID, 0)};
     const char *cells[HF__SQL_ENTRY_CELLS];
     struct hf__sql_row entry;

@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "stores/postgres/postgres.h"
-#include "stores/postgres/text.h"
+#include "stores/who.h"
 
 #include "util/banned.h"
 
@@ -93,9 +93,9 @@ static int add_entry(void *ctx, const struct hf__entry *e)
     bool inside = e->place == HF__INSIDE;
     struct hf__pg_query q = about(save, inside ? ADD_HOLDER : ADD_WAITER, e);
     const struct hf__who *from = save->op->bid->who;
-    struct hf__pg_who who;
+    struct hf__who_text who;
 
-    hf__pg_who_init(&who, from != NULL ? from : save->r->s->base.host->self);
+    hf__who_text_init(&who, from != NULL ? from : save->r->s->base.host->self);
     hf__pg_flag(&q, e->mode == HF_SHARED);
     hf__pg_number_or_null(&q, e->limit, 0);
     if (inside)
