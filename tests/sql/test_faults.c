@@ -66,6 +66,7 @@ static void lock_row(struct server *s, const char *name)
 
 struct storm {
     atomic_bool over;
+    bool forward; /* in the order of the names: a deadlock with those who go back is certain */
     bool
         delays; /* keeps the first row for a while, so that the keeper has the others to do at once */
     pthread_t thread;
