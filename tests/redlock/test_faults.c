@@ -306,6 +306,19 @@ static void c1_password_is_given_to_every_node(void **state)
     }
 }
 
+static void setup_wants_a_majority(void **state)
+{
+    hf_client *client = open_plain();
+
+    (void)state;
+    node_kill(0);
+    node_kill(1);
+    assert_int_equal(hf_setup(client, &last), 0);
+    node_kill(2);
+    assert_int_equal(hf_setup(client, &last), HF_UNAVAILABLE);
+    hf_close(client);
+}
+
 static void c1_server_named_twice_is_refused(void **state)
 {
     hf_client *client;
@@ -330,6 +343,7 @@ int main(void)
         cmocka_unit_test_setup(c1_strangers_on_the_majority_keep_us_out, set_up),
         cmocka_unit_test_setup(c1_scripts_that_were_flushed_are_taught_again, set_up),
         cmocka_unit_test_setup(c3_bids_beyond_max_ttl_are_refused, set_up),
+        cmocka_unit_test_setup(setup_wants_a_majority, set_up),
         cmocka_unit_test_setup(c1_server_named_twice_is_refused, set_up),
         cmocka_unit_test_setup(c1_password_is_given_to_every_node, set_up),
     };

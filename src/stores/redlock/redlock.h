@@ -182,6 +182,9 @@ void hf__redlock_add_note_name(struct hf__redis_conn *c, const char *ticket);
 int hf__redlock_open(const struct hf__url *url, const struct hf__host *host,
                      struct hf__store **ret_store, hf_error *err);
 void hf__redlock_close(struct hf__store *store);
+/* There is nothing to create and nothing to purge: looks whether a majority is there. */
+int hf__redlock_upkeep(struct hf__store *store, enum hf__upkeep what, int64_t retain_ms,
+                       int64_t deadline_ns, uint64_t *ret_count, hf_error *err);
 int hf__redlock_renew(struct hf__store *store, struct hf__renewal *items, size_t count,
                       int64_t deadline_ns, hf_error *err);
 int hf__redlock_diagnose(struct hf__store *store, hf_finding_callback *found, void *arg,
