@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "util/banned.h"
+#include "stores/password.h"
 
-#define PASSWORD_MAX 1024
+#include "util/banned.h"
 
 const char *hf__sql_text(const struct hf__sql_url *from, const char *option)
 {
@@ -134,38 +134,15 @@ void hf__sql_hosts_clear(struct hf__sql_hosts *hosts)
 
 /* Passwords ---------------------------------------------------------------- */
 
-static int read_password_file(const char *path, char **ret_password, hf_error *err)
-{
-    char line[PASSWORD_MAX] = "", shown[100];
-    FILE *file = fopen(path, "re");
-
-    hf__printable(path, strlen(path), shown, sizeof shown);
-    if (file == NULL)
-        return hf__fail_errno(err, HF_DENIED, "password_file '%s' cannot be read", shown);
-    bool read = fgets(line, sizeof line, file) != NULL;
-    fclose(file);
-    line[strcspn(line, "\r\n")] = '\0';
-    int r = read && line[0] != '\0'
-                ? hf__sql_copy(line, ret_password, err)
-                : hf__fail(err, HF_INVALID, "password_file '%s' has no first line", shown);
-    explicit_bzero(line, sizeof line);
-    return r;
-}
-
 int hf__sql_read_password(const struct hf__sql_url *from, char **ret_password, hf_error *err)
 {
-    const char *file = hf__sql_text(from, "password_file");
-    const char *env = hf__sql_text(from, "password_env"), *given = from->url->password;
+    const struct hf__password_from where = {.given = from->url->password,
+                                            .file = hf__sql_text(from, "password_file"),
+                                            .env = hf__sql_text(from, "password_env"),
+                                            .file_option = "password_file",
+                                            .env_option = "password_env"};
 
-    if ((given != NULL) + (file != NULL) + (env != NULL) > 1)
-        return hf__fail(
-            err, HF_INVALID,
-            "the password is given twice: keep one of URL, password_file, password_env");
-    if (file != NULL)
-        return read_password_file(file, ret_password, err);
-    if (env != NULL && secure_getenv(env) == NULL)
-        return hf__fail(err, HF_INVALID, "the environment variable of password_env is not set");
-    return hf__sql_copy(env != NULL ? secure_getenv(env) : given, ret_password, err);
+    return hf__read_password(&where, ret_password, err);
 }
 
 void hf__sql_forget(char *password)

@@ -7,12 +7,12 @@
 #include <unistd.h>
 
 #include "stores/etcd/etcd.h"
+#include "stores/password.h"
 
 #include "util/banned.h"
 
-#define PASSWORD_MAX 512
-#define HOST_MAX     300
-#define PREFIX_MAX   512
+#define HOST_MAX   300
+#define PREFIX_MAX 512
 
 const struct hf__option hf__etcd_options[] = {
     {"tls", HF__TEXT, NULL, 0, 0,
@@ -107,37 +107,14 @@ static int read_tls(const struct hf__url *url, struct hf__etcd_settings *set, hf
     return r;
 }
 
-static int read_password_file(const char *path, char **ret_password, hf_error *err)
-{
-    char line[PASSWORD_MAX] = "", shown[100];
-    FILE *file = fopen(path, "re");
-
-    hf__printable(path, strlen(path), shown, sizeof shown);
-    if (file == NULL)
-        return hf__fail_errno(err, HF_DENIED, "password_file '%s' cannot be read", shown);
-    bool read = fgets(line, sizeof line, file) != NULL;
-    fclose(file);
-    line[strcspn(line, "\r\n")] = '\0';
-    int r = read && line[0] != '\0'
-                ? copy(line, ret_password, err)
-                : hf__fail(err, HF_INVALID, "password_file '%s' has no first line", shown);
-    explicit_bzero(line, sizeof line);
-    return r;
-}
-
 static int read_user(const struct hf__url *url, struct hf__etcd_settings *set, hf_error *err)
 {
-    const char *file = text(url, "password_file"), *env = text(url, "password_env");
-    const char *password = env != NULL ? secure_getenv(env) : url->password;
-
-    if ((url->password != NULL) + (file != NULL) + (env != NULL) > 1)
-        return hf__fail(
-            err, HF_INVALID,
-            "the password is given twice: keep one of URL, password_file, password_env");
-    if (env != NULL && password == NULL)
-        return hf__fail(err, HF_INVALID, "password_env: there is no such environment variable");
-    int r = file != NULL ? read_password_file(file, &set->password, err)
-                         : copy(password, &set->password, err);
+    const struct hf__password_from from = {.given = url->password,
+                                           .file = text(url, "password_file"),
+                                           .env = text(url, "password_env"),
+                                           .file_option = "password_file",
+                                           .env_option = "password_env"};
+    int r = hf__read_password(&from, &set->password, err);
     bool named = url->user != NULL && url->user[0] != '\0';
     if (r == 0 && named != (set->password != NULL))
         return hf__fail(err, HF_INVALID, "a user needs a password, and a password a user");

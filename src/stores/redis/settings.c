@@ -3,11 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "stores/password.h"
 #include "stores/redis/link.h"
 
 #include "util/banned.h"
-
-#define PASSWORD_MAX 1024
 
 static const char *text(const struct hf__redis_url *from, const char *name)
 {
@@ -51,44 +50,22 @@ int hf__redis_read_db(const struct hf__redis_url *from, const char *path, int64_
     return 0;
 }
 
-static int read_password_file(const char *path, char **ret_password, hf_error *err)
-{
-    char line[PASSWORD_MAX] = "", shown[100];
-    FILE *file = fopen(path, "re");
-
-    hf__printable(path, strlen(path), shown, sizeof shown);
-    if (file == NULL)
-        return hf__fail_errno(err, HF_DENIED, "password_file '%s' cannot be read", shown);
-    bool read = fgets(line, sizeof line, file) != NULL;
-    fclose(file);
-    line[strcspn(line, "\r\n")] = '\0';
-    int r = read && line[0] != '\0'
-                ? copy(line, ret_password, err)
-                : hf__fail(err, HF_INVALID, "password_file '%s' has no first line", shown);
-    explicit_bzero(line, sizeof line);
-    return r;
-}
-
 int hf__redis_read_account(const struct hf__redis_url *from,
                            const struct hf__redis_account_options *names, char **ret_user,
                            char **ret_password, hf_error *err)
 {
-    const char *file = text(from, names->password_file), *env = text(from, names->password_env);
-    const char *given = names->user == NULL ? from->url->password : NULL;
+    const struct hf__password_from where = {
+        .given = names->user == NULL ? from->url->password : NULL,
+        .file = text(from, names->password_file),
+        .env = text(from, names->password_env),
+        .file_option = names->password_file,
+        .env_option = names->password_env,
+    };
     const char *user = names->user == NULL ? from->url->user : text(from, names->user);
+    int r = hf__read_password(&where, ret_password, err);
 
-    if ((given != NULL) + (file != NULL) + (env != NULL) > 1)
-        return hf__fail(err, HF_INVALID, "the password is given twice: keep one of URL, %s, %s",
-                        names->password_file, names->password_env);
-    int r = user != NULL && user[0] != '\0' ? copy(user, ret_user, err) : 0;
-    if (r != 0)
-        return r;
-    if (file != NULL)
-        return read_password_file(file, ret_password, err);
-    if (env != NULL && secure_getenv(env) == NULL)
-        return hf__fail(err, HF_INVALID, "%s: there is no such environment variable",
-                        names->password_env);
-    r = copy(env != NULL ? secure_getenv(env) : given, ret_password, err);
+    if (r == 0 && user != NULL && user[0] != '\0')
+        r = copy(user, ret_user, err);
     if (r == 0 && *ret_user != NULL && *ret_password == NULL)
         r = hf__fail(err, HF_INVALID, "the URL names a user but there is no password");
     return r;
