@@ -22,6 +22,13 @@ test_one_server_that_does_not_answer_is_named() {
     out_has '3 voting members, 2 of the URL.s 3 answer'
 }
 
+test_nobody_is_told_once() {
+    hf -u etcd://127.0.0.1:1/test doctor
+    [ "$(cat out err | grep -c 'etcd: http://127.0.0.1:1')" -eq 1 ] || fail "$(cat out err)"
+    hf -u etcd:///test doctor
+    refused 64 'name the servers'
+}
+
 test_setup_says_so_when_nobody_is_there() {
     hf -u etcd://127.0.0.1:1/test setup
     refused 69 127.0.0.1:1

@@ -48,6 +48,8 @@ static int read_nodes(struct hf__redlock *s, const struct hf__url *url, hf_error
 {
     const char *at = url->host;
 
+    if (*at == '\0')
+        return hf__fail(err, HF_INVALID, "name the servers: redlock://h1,h2,h3/db");
     do {
         if (s->count == HF__REDLOCK_NODES_MAX)
             return hf__fail(err, HF_INVALID, "name at most %d servers", HF__REDLOCK_NODES_MAX);
