@@ -262,6 +262,7 @@ static void c1_restarted_nodes_have_no_vote(void **state)
     int r = try_take(guarded, 6000, &none);
     bool still_held = hf_lock_state(lock) != HF_STATE_LOST;
     assert_true(r == HF_UNAVAILABLE || r == HF_BUSY);
+    assert_non_null(strstr(last.text, "have no vote yet"));
     assert_non_null(strstr(last.text, "max_ttl"));
     /* What it is for: without it two hold the same lock. */
     r = try_take(careless, 6000, &none);

@@ -140,7 +140,8 @@ struct hf__redlock_ask {
     bool voters_only;       /* not those that the restart guard keeps out */
     size_t argc;            /* words that `write` adds */
     uint32_t sent, replied; /* set by the round */
-    hf_error why;           /* what kept the most telling node from answering */
+    uint32_t kept_out; /* so are these: they answer, but the restart guard lets them not vote */
+    hf_error why;      /* what kept the most telling node from answering */
 };
 
 /* All nodes, and how many there are in a set of them. */
