@@ -140,14 +140,7 @@ static void what_nobody_wrote_is_refused(void **state)
 
 static void simple_names_come_back_and_never_meet(void **state)
 {
-    static const char *const names[] = {"a",
-                                        "a b",
-                                        "\001"
-                                        "61",
-                                        "\001",
-                                        "\377",
-                                        "\303\266",
-                                        "\303"};
+    static const char *const names[] = {"a", "a b", "\00161", "\001", "\377", "\303\266", "\303"};
     char texts[COUNT(names)][HF__CS_NAME_TEXT], name[HF_NAME_MAX];
 
     (void)state;

@@ -66,12 +66,13 @@ static void lock_row(struct server *s, const char *name)
 
 struct storm {
     atomic_bool over;
+    bool forward; /* in the order of the names: a deadlock with those who go back is certain */
     bool
         delays; /* keeps the first row for a while, so that the keeper has the others to do at once */
     pthread_t thread;
 };
 
-/* Locks the rows in the order in which nobody else does. */
+/* Locks the rows in one order or the other; the store goes forward. */
 static void *make_storm(void *arg)
 {
     struct storm *storm = arg;
@@ -79,10 +80,10 @@ static void *make_storm(void *arg)
 
     while (!storm->over) {
         server_try(s, "BEGIN");
-        lock_row(s, storm->delays ? "storm-10" : "storm-19");
-        pause_ms(storm->delays ? 150 : 3);
+        lock_row(s, storm->delays ? "storm-10" : storm->forward ? "storm-11" : "storm-19");
+        pause_ms(storm->delays ? 150 : 20);
         if (!storm->delays)
-            lock_row(s, "storm-11");
+            lock_row(s, storm->forward ? "storm-19" : "storm-11");
         server_try(s, "ROLLBACK");
         pause_ms(storm->delays ? 20 : 1);
     }
@@ -90,12 +91,12 @@ static void *make_storm(void *arg)
     return NULL;
 }
 
-/* The keeper renews them all in one transaction, again and again; the other side wants the same rows
- * the other way round. */
+/* The keeper renews them all, several in one transaction, in the midst of others who end each other's
+ * transactions, and ours. */
 static void c6_deadlocks_cost_no_lock(void **state)
 {
     struct fixture *f = *state;
-    struct storm storms[3] = {{.delays = true}};
+    struct storm storms[5] = {{.delays = true}, {.forward = true}};
     hf_lock *locks[10];
     char name[20];
 
