@@ -153,7 +153,8 @@ typedef enum hf_mode { HF_EXCLUSIVE = 0, HF_SHARED = 1 } hf_mode;
 #define HF_CAUSES(X)                                                                          \
     X(HF_CAUSE_NONE, "not lost")                                                              \
     X(HF_CAUSE_EXPIRED, "the lease could not be renewed in time")                             \
-    X(HF_CAUSE_GONE, "the store no longer knows this grant: it was broken, taken or deleted") \
+    X(HF_CAUSE_GONE, "the store no longer knows this grant: it was broken, taken or deleted," \
+                     " or the connection that held it is gone")                               \
     X(HF_CAUSE_MAX_HOLD, "max_hold was reached")                                              \
     X(HF_CAUSE_STORE_LOST, "the store's data was replaced or deleted")                        \
     X(HF_CAUSE_FORKED, "this is a forked child")                                              \
@@ -320,10 +321,11 @@ typedef struct hf_entry {
     uint32_t limit;
     char ticket[HF_TICKET_SIZE];
     uint64_t generation; /* 0 while waiting */
-    int64_t ttl_ms;      /* HF_NEVER */
+    int64_t ttl_ms;      /* HF_NEVER: until released or broken */
     int64_t lock_delay_ms;
     int64_t age_ms;       /* inside or waiting for so long */
-    int64_t remaining_ms; /* until the lease, the linger or the sign of life ends; HF_NEVER */
+    int64_t remaining_ms; /* until the lease, the linger or the sign of life ends; HF_NEVER: there
+                             is no lease. If ttl_ms is not HF_NEVER it ends with a connection */
     int claimed;          /* the holder knows that it holds */
     const char *host, *user, *program, *note;
     int64_t pid;

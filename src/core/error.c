@@ -130,14 +130,20 @@ void hf__set_store_code(hf_error *err, long store_code)
         err->store_code = store_code;
 }
 
-const char *hf__printable(const char *bytes, size_t len, char *buf, size_t size)
+enum wording { NAME, SENTENCE };
+
+static bool is_plain(char c, enum wording wording)
+{
+    return wording == SENTENCE ? c >= 0x20 && c < 0x7f : c > 0x20 && c < 0x7f && c != '%';
+}
+
+static const char *show(const char *bytes, size_t len, enum wording wording, char *buf, size_t size)
 {
     size_t out = 0;
 
     for (size_t i = 0; i < len; i++) {
-        char c = bytes[i];
-        bool plain = c > 0x20 && c < 0x7f && c != '%';
-        size_t put = hf__percent_put(buf + out, size - out - sizeof "...", c, plain);
+        size_t put = hf__percent_put(buf + out, size - out - sizeof "...", bytes[i],
+                                     is_plain(bytes[i], wording));
         if (put == 0) {
             memcpy(buf + out, "...", sizeof "...");
             return buf;
@@ -146,4 +152,14 @@ const char *hf__printable(const char *bytes, size_t len, char *buf, size_t size)
     }
     buf[out] = '\0';
     return buf;
+}
+
+const char *hf__printable(const char *bytes, size_t len, char *buf, size_t size)
+{
+    return show(bytes, len, NAME, buf, size);
+}
+
+const char *hf__sentence(const char *bytes, size_t len, char *buf, size_t size)
+{
+    return show(bytes, len, SENTENCE, buf, size);
 }

@@ -27,4 +27,7 @@ void hf__set_store_code(hf_error *err, long store_code);
  * everything else, '%' and blanks as %XX, cut with "..." to fit. Gives back `buf`. */
 const char *hf__printable(const char *bytes, size_t len, char *buf, size_t size);
 
+/* The same for what a server says: blanks and '%' too are as they are. */
+const char *hf__sentence(const char *bytes, size_t len, char *buf, size_t size);
+
 #endif

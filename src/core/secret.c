@@ -34,6 +34,8 @@ static int read_line(FILE *file, char *line, const char *option, const char *sho
 {
     setvbuf(file, NULL, _IONBF, 0); /* no copy of it stays in a buffer */
     size_t len = fgets(line, SECRET_MAX, file) != NULL ? strcspn(line, "\r\n") : 0;
+    if (ferror(file)) /* a directory can be opened */
+        return hf__fail_errno(err, HF_DENIED, "%s '%s' cannot be read", option, shown);
     if (len == 0)
         return hf__fail(err, HF_INVALID, "%s '%s' has no first line", option, shown);
     if (len == SECRET_MAX - 1)
@@ -65,6 +67,7 @@ int hf__secret_read(const struct hf__secret_source *from, char **ret_secret, hf_
 {
     const char *file_name = from->file_name != NULL ? from->file_name : "password_file";
     const char *env_name = from->env_name != NULL ? from->env_name : "password_env";
+    char shown[100];
 
     if ((from->given != NULL) + (from->file != NULL) + (from->env != NULL) > 1)
         return hf__fail(err, HF_INVALID, "the password is given twice: keep one of URL, %s, %s",
@@ -75,8 +78,8 @@ int hf__secret_read(const struct hf__secret_source *from, char **ret_secret, hf_
         return copy(from->given, ret_secret, err);
     if (secure_getenv(from->env) == NULL)
         return hf__fail(err, HF_INVALID,
-                        "%s: there is no such environment variable; 'holdfast run' takes it from "
+                        "%s: there is no environment variable '%s'; 'holdfast run' takes it from "
                         "its command",
-                        env_name);
+                        env_name, hf__printable(from->env, strlen(from->env), shown, sizeof shown));
     return copy(secure_getenv(from->env), ret_secret, err);
 }

@@ -168,7 +168,7 @@ static void describe(const struct hf__cql_failure *f, char *buf, size_t size)
     const char *level = hf__cql_consistency_name(f->consistency);
     char message[160];
 
-    hf__printable((const char *)f->message.data, f->message.len, message, sizeof message);
+    hf__sentence((const char *)f->message.data, f->message.len, message, sizeof message);
     switch (f->code) {
     case HF__CQL_UNAVAILABLE:
         snprintf(buf, size, "%s needs %d replicas and %d are alive", level, f->required,

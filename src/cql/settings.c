@@ -50,7 +50,7 @@ static int add_contact(const char *text, size_t len, struct hf__cql_settings *se
 
 static int read_contacts(const struct hf__url *url, struct hf__cql_settings *set, hf_error *err)
 {
-    const char *at = url->host[0] != '\0' ? url->host : "localhost";
+    const char *at = url->host;
     int code = 0;
 
     for (;;) {

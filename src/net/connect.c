@@ -80,15 +80,15 @@ int hf__stream_begin(struct hf__stream *s, const struct addrinfo *to, const stru
     return 0;
 }
 
-static int refuse(const char *where, int error, hf_error *err)
+static int refuse(const struct hf__address *to, int error, hf_error *err)
 {
+    const char *where = to->host != NULL ? to->host : to->path;
     char shown[140];
 
     hf__printable(where, strlen(where), shown, sizeof shown);
-    if (error == ETIMEDOUT)
-        hf__fail(err, HF_UNAVAILABLE, "connect to %s: no answer in time", shown);
-    else
-        hf__fail(err, HF_UNAVAILABLE, "connect to %s: %s", shown, strerror(error));
+    hf__fail(err, HF_UNAVAILABLE, "connect to %s%s%s: %s", shown, to->host != NULL ? ":" : "",
+             to->host != NULL ? to->port : "",
+             error == ETIMEDOUT ? "no answer in time" : strerror(error));
     hf__set_store_code(err, error);
     return HF_UNAVAILABLE;
 }
@@ -104,7 +104,7 @@ static int connect_unix(const struct hf__address *to, const struct hf_env *env, 
                         sizeof address.sun_path - 1);
     memcpy(address.sun_path, to->path, len);
     int error = try_address((struct sockaddr *)&address, sizeof address, env, deadline_ns, ret_fd);
-    return error == 0 ? 0 : refuse(to->path, error, err);
+    return error == 0 ? 0 : refuse(to, error, err);
 }
 
 static int connect_tcp(const struct hf__address *to, const struct hf_env *env, int64_t deadline_ns,
@@ -124,7 +124,7 @@ static int connect_tcp(const struct hf__address *to, const struct hf_env *env, i
         error = try_address(a->ai_addr, a->ai_addrlen, env, now_ns + share_ns, ret_fd);
     }
     freeaddrinfo(list);
-    return error == 0 ? 0 : refuse(to->host, error, err);
+    return error == 0 ? 0 : refuse(to, error, err);
 }
 
 int hf__stream_connect(struct hf__stream *s, const struct hf__address *to, const struct hf_env *env,

@@ -73,7 +73,10 @@ static const char *reason(char *buf, size_t size)
 {
     unsigned long code = ERR_get_error();
     const char *text = ERR_reason_error_string(code);
+    char why[80];
 
+    if (ERR_GET_LIB(code) == ERR_LIB_SYS) /* errno, for which the library has no text */
+        text = strerror_r(ERR_GET_REASON(code), why, sizeof why);
     snprintf(buf, size, "%s", text != NULL ? text : "the TLS library gives no reason");
     ERR_clear_error();
     return buf;

@@ -39,6 +39,7 @@ check "locks without tables name the cure" says 69 'holdfast setup' "$holdfast" 
 check "setup does not guess the replication" says 64 'replication=3' "$holdfast" setup -u "$url"
 check "setup refuses nonsense as replication" says 64 'replication is a number' "$holdfast" setup -u "$url&replication=many"
 check "setup creates keyspace and tables" says 0 'is ready' "$holdfast" setup -u "$url&replication=1&op_timeout=60s"
+check "nonsense is refused beside a keyspace too" says 64 'replication is a number' "$holdfast" setup -u "$url&replication=many"
 check "setup once more changes nothing" says 0 'is ready' "$holdfast" setup -u "$url&op_timeout=60s"
 check "a lock" "$holdfast" run -u "$url" a -- true
 check "doctor tells the version" says 0 'is Cassandra 5' "$holdfast" doctor -u "$url"

@@ -5,7 +5,7 @@ static const struct good {
     const char *url;
     const char *contacts; /* "host port tls, ..." */
 } good[] = {
-    {"cassandra:///k", "localhost 9042 plain, "},
+    {"cassandra://localhost/k", "localhost 9042 plain, "},
     {"cassandra://127.0.0.1:9043,localhost,[::1]:1/k",
      "127.0.0.1 9043 plain, localhost 9042 plain, ::1 1 plain, "},
     {"cassandra://db.example.org/k?tls=off", "db.example.org 9042 plain, "},
@@ -41,6 +41,7 @@ static void contacts_and_tls_are_read(void **state)
 static const struct bad {
     const char *url, *says;
 } bad[] = {
+    {"cassandra:///k", "name the nodes"},
     {"cassandra://h/k?tls=maybe", "verify, insecure or off"},
     {"cassandra://h/k?tls=off&tls_ca=/x", "no use"},
     {"cassandra://127.0.0.1/k?tls_ca=/nowhere.pem", "tls_ca"},

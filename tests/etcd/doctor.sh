@@ -22,6 +22,21 @@ test_one_server_that_does_not_answer_is_named() {
     out_has '3 voting members, 2 of the URL.s 3 answer'
 }
 
+test_nobody_is_told_once() {
+    hf -u etcd://127.0.0.1:1/test doctor
+    [ "$(cat out err | grep -c 'etcd: http://127.0.0.1:1')" -eq 1 ] || fail "$(cat out err)"
+    hf -u etcd:///test doctor
+    refused 64 'name the servers'
+}
+
+test_setup_says_so_when_nobody_is_there() {
+    hf -u etcd://127.0.0.1:1/test setup
+    refused 69 127.0.0.1:1
+    use_etcd test
+    hf setup
+    status_is 0
+}
+
 quota_is_used_up() {
     ! gateway kv/put "{\"key\":\"$(b64 fill)\",\"value\":\"$(head -c 90000 /dev/zero | base64 -w0)\"}" "$address" \
         >/dev/null 2>&1

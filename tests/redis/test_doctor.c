@@ -108,6 +108,24 @@ static void replicas_are_told(void **state)
     server_clear(&replica);
 }
 
+static void setup_says_so_when_nobody_is_there(void **state)
+{
+    static const char *const nobody[] = {"redis://127.0.0.1:1/0", "redis+sentinel://127.0.0.1:1/m",
+                                         "redlock://127.0.0.1:1,127.0.0.1:2,127.0.0.1:3"};
+    hf_client *client;
+    hf_error err;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(nobody); i++) {
+        assert_int_equal(hf_open(nobody[i], NULL, &client, &err), 0);
+        assert_int_equal(hf_setup(client, &err), HF_UNAVAILABLE);
+        hf_close(client);
+    }
+    assert_int_equal(hf_open(url_of(0, ""), NULL, &client, &err), 0);
+    assert_int_equal(hf_setup(client, &err), 0);
+    hf_close(client);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -117,6 +135,7 @@ int main(void)
         TEST(what_is_wrong_is_told),
         TEST(missing_rights_are_told),
         TEST(replicas_are_told),
+        TEST(setup_says_so_when_nobody_is_there),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -113,7 +113,7 @@ static void c1_unknown_master_is_told_as_such(void **state)
     assert_int_equal(hf_open(url, NULL, &client, &err), 0);
     opt.wait_ms = 0;
     assert_int_equal(hf_acquire(client, "x", HF_NTS, &opt, &lock, &err), HF_UNAVAILABLE);
-    check_contains("error", err.text, "knows no such master");
+    check_contains("error", err.text, "knows no master 'nobody'; name it in the URL");
     hf_close(client);
     assert_int_equal(hf_open("redis+sentinel://127.0.0.1:1", NULL, &client, &err), HF_INVALID);
 }

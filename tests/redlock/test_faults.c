@@ -262,6 +262,7 @@ static void c1_restarted_nodes_have_no_vote(void **state)
     int r = try_take(guarded, 6000, &none);
     bool still_held = hf_lock_state(lock) != HF_STATE_LOST;
     assert_true(r == HF_UNAVAILABLE || r == HF_BUSY);
+    assert_non_null(strstr(last.text, "have no vote yet"));
     assert_non_null(strstr(last.text, "max_ttl"));
     /* What it is for: without it two hold the same lock. */
     r = try_take(careless, 6000, &none);
@@ -306,6 +307,19 @@ static void c1_password_is_given_to_every_node(void **state)
     }
 }
 
+static void setup_wants_a_majority(void **state)
+{
+    hf_client *client = open_plain();
+
+    (void)state;
+    node_kill(0);
+    node_kill(1);
+    assert_int_equal(hf_setup(client, &last), 0);
+    node_kill(2);
+    assert_int_equal(hf_setup(client, &last), HF_UNAVAILABLE);
+    hf_close(client);
+}
+
 static void c1_server_named_twice_is_refused(void **state)
 {
     hf_client *client;
@@ -330,6 +344,7 @@ int main(void)
         cmocka_unit_test_setup(c1_strangers_on_the_majority_keep_us_out, set_up),
         cmocka_unit_test_setup(c1_scripts_that_were_flushed_are_taught_again, set_up),
         cmocka_unit_test_setup(c3_bids_beyond_max_ttl_are_refused, set_up),
+        cmocka_unit_test_setup(setup_wants_a_majority, set_up),
         cmocka_unit_test_setup(c1_server_named_twice_is_refused, set_up),
         cmocka_unit_test_setup(c1_password_is_given_to_every_node, set_up),
     };

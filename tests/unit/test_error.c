@@ -31,6 +31,18 @@ static void every_code_has_a_name_a_text_and_a_status(void **state)
     check_number("status", hf_code_exit_status(HF_INVALID), 64);
 }
 
+static void servers_are_quoted_with_their_blanks(void **state)
+{
+    static const char said[] = "ERR 50% of\tit\033[1m is \xc3\xbc";
+    char whole[80], cut[12];
+
+    (void)state;
+    check_text("whole", hf__sentence(said, strlen(said), whole, sizeof whole),
+               "ERR 50% of%09it%1B[1m is %C3%BC");
+    check_text("cut", hf__sentence("no such key there", 17, cut, sizeof cut), "no such ...");
+    check_text("a name", hf__printable("no such", 7, whole, sizeof whole), "no%20such");
+}
+
 static void strange_codes_and_causes_are_no_trouble(void **state)
 {
     static const int strange[] = {1, -20, -1000, INT32_MAX, INT32_MIN};
@@ -140,6 +152,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_code_has_a_name_a_text_and_a_status),
+        cmocka_unit_test(servers_are_quoted_with_their_blanks),
         cmocka_unit_test(strange_codes_and_causes_are_no_trouble),
         cmocka_unit_test(failing_fills_in_everything),
         cmocka_unit_test(only_what_may_pass_by_itself_is_retriable),

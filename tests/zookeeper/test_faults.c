@@ -240,7 +240,9 @@ static void c1_what_the_library_lacks_is_refused(void **state)
         {"zookeeper://h/x?sasl=GSSAPI", HF_UNSUPPORTED, "without SASL"},
         {"zookeeper://h/x?acl=creator", HF_INVALID, "needs a user"},
         {"zookeeper://h/x?acl=all", HF_INVALID, "creator or world"},
-        {"zookeeper://user@h/x", HF_INVALID, "no password"},
+        {"zookeeper://user@h/x", HF_INVALID, "needs a password"},
+        {"zookeeper://user@h/x?password_file=/tmp", HF_DENIED, "Is a directory"},
+        {"zookeeper://h/x?password_env=HOME", HF_INVALID, "a password a user"},
         {"zookeeper:///x", HF_INVALID, "no server"},
         {"zookeeper://h//x", HF_INVALID, "empty part"},
     };

@@ -19,10 +19,11 @@
 #include "stores/store.h"
 #include "stores/who.h"
 
-#define HF__CS_SIGNS    1024 /* waiters of one client whose last sign is remembered */
-#define HF__CS_SKEW_MAX 4000 /* ms; the shortest provisional lease that counts on it is 5 s */
-#define HF__CS_WAITERS  1000 /* per lock: the queue is one cell, rewritten whenever it changes */
-#define HF__CS_ROW_MAX  (4 << 20) /* bytes in one collection */
+#define HF__CS_SIGNS           1024 /* waiters of one client whose last sign is remembered */
+#define HF__CS_SKEW_MAX        4000 /* ms; the shortest provisional lease that counts on it is 5 s */
+#define HF__CS_WAITERS         1000 /* per lock: the queue is one cell, rewritten whenever it changes */
+#define HF__CS_ROW_MAX         (4 << 20) /* bytes in one collection */
+#define HF__CS_REPLICATION_MAX 512
 
 extern const char hf__cs_ddl[]; /* schema.cql */
 extern const struct hf__option hf__cs_options[];
@@ -52,7 +53,7 @@ struct hf__cs {
     struct hf__store base;
     struct hf__cql *cql;
     char keyspace[HF__CQL_KEYSPACE_MAX + 1];
-    char *replication; /* as the URL says, for setup; NULL */
+    char *replication; /* for setup: the URL's, as options of the strategy; NULL */
     int64_t skew_ms;
     bool simple; /* layout */
     struct hf__cql_statement statements[HF__CS_QUERIES];

@@ -96,19 +96,59 @@ static int read_keyspace(struct hf__cs *s, const struct hf__url *url, hf_error *
     return 0;
 }
 
+/* "3" or "dc1:3,dc2:3" as the options of NetworkTopologyStrategy. False: neither. */
+static bool replication_options(const char *text, char *to, size_t size)
+{
+    size_t used = 0;
+
+    for (const char *at = text;; at++) {
+        size_t len = strcspn(at, ","), name_len = strcspn(at, ":,");
+        const char *factor = name_len < len ? at + name_len + 1 : at;
+        size_t digits = (size_t)(at + len - factor);
+        if (digits == 0 || digits > 3 || strspn(factor, "0123456789") != digits ||
+            factor[0] == '0' || (name_len < len && name_len == 0) ||
+            strcspn(at, "'\\\"{}") < name_len)
+            return false;
+        int n = name_len < len ? snprintf(to + used, size - used, ", '%.*s': %.*s", (int)name_len,
+                                          at, (int)digits, factor)
+                               : snprintf(to + used, size - used, ", 'replication_factor': %.*s",
+                                          (int)digits, factor);
+        if (n < 0 || (size_t)n >= size - used)
+            return false;
+        used += (size_t)n;
+        at += len;
+        if (*at == '\0')
+            return true;
+    }
+}
+
+static int read_replication(struct hf__cs *s, const struct hf__url *url, hf_error *err)
+{
+    const char *text = hf__url_text(url, hf__cs_options, "replication");
+    char options[HF__CS_REPLICATION_MAX];
+
+    if (text == NULL)
+        return 0;
+    if (!replication_options(text, options, sizeof options))
+        return hf__fail(err, HF_INVALID,
+                        "replication is a number of replicas, as 3, or one for each data centre,"
+                        " as dc1:3,dc2:3");
+    s->replication = strdup(options);
+    return s->replication != NULL ? 0 : hf__fail(err, HF_NO_MEMORY, NULL);
+}
+
 static int read_url(struct hf__cs *s, const struct hf__url *url, hf_error *err)
 {
     const char *layout = hf__url_text(url, hf__cs_options, "layout");
-    const char *replication = hf__url_text(url, hf__cs_options, "replication");
     struct hf__cql_settings settings = {0};
 
     s->skew_ms = hf__url_number(url, hf__cs_options, "clock_skew");
     s->simple = strcmp(layout, "simple") == 0;
     if (!s->simple && strcmp(layout, "doorman") != 0)
         return hf__fail(err, HF_INVALID, "layout is doorman or simple, not '%s'", layout);
-    if (replication != NULL && (s->replication = strdup(replication)) == NULL)
-        return hf__fail(err, HF_NO_MEMORY, NULL);
-    int code = read_keyspace(s, url, err);
+    int code = read_replication(s, url, err);
+    if (code == 0)
+        code = read_keyspace(s, url, err);
     if (code == 0)
         code = hf__cql_settings_read(url, hf__cs_options, &settings, err);
     if (code == 0)
@@ -205,7 +245,6 @@ int hf__cs_ask(struct hf__cs *s, const struct hf__cs_call *call, struct hf__cql_
     *ret_result = (struct hf__cql_result){0};
     int code = hf__cql_execute(s->cql, &request, ret_result, err);
     if (code == HF_DENIED && err != NULL && err->store_code == HF__CQL_INVALID)
-        hf__wrap(err, code, "the tables of keyspace '%s' are missing, run `holdfast setup`",
-                 s->keyspace);
+        hf__wrap(err, code, "keyspace '%s'", s->keyspace);
     return code;
 }

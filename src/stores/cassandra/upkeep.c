@@ -29,32 +29,6 @@ static int run(struct hf__cs *s, const char *text, int64_t deadline_ns, hf_error
     return code;
 }
 
-/* "3" or "dc1:3,dc2:3" as the options of NetworkTopologyStrategy. False: neither. */
-static bool replication_options(const char *text, char *to, size_t size)
-{
-    size_t used = 0;
-
-    for (const char *at = text;; at++) {
-        size_t len = strcspn(at, ","), name_len = strcspn(at, ":,");
-        const char *factor = name_len < len ? at + name_len + 1 : at;
-        size_t digits = (size_t)(at + len - factor);
-        if (digits == 0 || digits > 3 || strspn(factor, "0123456789") != digits ||
-            factor[0] == '0' || (name_len < len && name_len == 0) ||
-            strcspn(at, "'\\\"{}") < name_len)
-            return false;
-        int n = name_len < len ? snprintf(to + used, size - used, ", '%.*s': %.*s", (int)name_len,
-                                          at, (int)digits, factor)
-                               : snprintf(to + used, size - used, ", 'replication_factor': %.*s",
-                                          (int)digits, factor);
-        if (n < 0 || (size_t)n >= size - used)
-            return false;
-        used += (size_t)n;
-        at += len;
-        if (*at == '\0')
-            return true;
-    }
-}
-
 static int has_keyspace(struct hf__cs *s, int64_t deadline_ns, bool *ret, hf_error *err)
 {
     char lower[sizeof s->keyspace];
@@ -78,7 +52,7 @@ static int has_keyspace(struct hf__cs *s, int64_t deadline_ns, bool *ret, hf_err
 
 static int make_keyspace(struct hf__cs *s, int64_t deadline_ns, hf_error *err)
 {
-    char options[512], text[800];
+    char text[HF__CS_REPLICATION_MAX + 200];
     bool there;
     int code = has_keyspace(s, deadline_ns, &there, err);
 
@@ -89,14 +63,10 @@ static int make_keyspace(struct hf__cs *s, int64_t deadline_ns, hf_error *err)
                         "there is no keyspace '%s': say how it is to be replicated, with"
                         " replication=3 or replication=dc1:3,dc2:3 in the URL",
                         s->keyspace);
-    if (!replication_options(s->replication, options, sizeof options))
-        return hf__fail(err, HF_INVALID,
-                        "replication is a number of replicas, as 3, or one for each data centre,"
-                        " as dc1:3,dc2:3");
     snprintf(text, sizeof text,
              "CREATE KEYSPACE IF NOT EXISTS %s WITH replication = {'class':"
              " 'NetworkTopologyStrategy'%s}",
-             s->keyspace, options);
+             s->keyspace, s->replication);
     return run(s, text, deadline_ns, err);
 }
 

@@ -19,6 +19,7 @@ struct report {
     void *arg;
     int64_t deadline_ns; /* of the present question */
     size_t up;
+    int down;                  /* why the last server that cannot be asked cannot */
     uint64_t leader;           /* by the first server that answered */
     struct hf__etcd_key probe; /* one that is ours and never there */
 };
@@ -114,6 +115,7 @@ static void look_at_server(struct report *r, size_t endpoint)
         .path = "maintenance/status", .body = json_object(), .deadline_ns = r->deadline_ns};
 
     if (hf__etcd_call_at(r->e, endpoint, q, &answer, &err) < 0) {
+        r->down = err.code;
         say(r, err.code == HF_DENIED ? PROBLEM : WARNING, "C6", "%s", err.text);
         return;
     }
@@ -259,6 +261,8 @@ int hf__etcd_diagnose(struct hf__store *store, hf_finding_callback *found, void 
         look_at_server(&r, i);
     }
     r.deadline_ns = deadline_ns;
+    if (r.up == 0)
+        return hf__fail(err, r.down, "none of the URL's servers can be asked");
     int code = look_at_members(&r, err);
     if (code < 0)
         return code;

@@ -59,6 +59,26 @@ static int open_etcd(const struct hf__url *url, const struct hf__host *host,
     return 0;
 }
 
+/* There is nothing to create, and leases purge by themselves: one read shows that a majority is
+ * there and that the user may use it. */
+static int upkeep(struct hf__store *store, enum hf__upkeep what, int64_t retain_ms,
+                  int64_t deadline_ns, uint64_t *ret_count, hf_error *err)
+{
+    struct hf__etcd *e = (struct hf__etcd *)store;
+    struct hf__etcd_key probe;
+    json_t *answer = NULL;
+
+    (void)what, (void)retain_ms;
+    *ret_count = 0;
+    hf__etcd_mark_key(e, HF__ETCD_INSIDE, (struct hf__etcd_name){"", 0}, 0, &probe);
+    struct hf__etcd_request q = {.path = "kv/range",
+                                 .body = json_pack("{s:o}", "key", hf__etcd_key_json(&probe)),
+                                 .deadline_ns = deadline_ns};
+    int r = hf__etcd_call(e, q, &answer, err);
+    json_decref(answer);
+    return r;
+}
+
 EXPORT const struct hf__store_type hf_store_type_v1 = {
     .abi = HF__STORE_ABI,
     .name = "etcd",
@@ -76,6 +96,7 @@ EXPORT const struct hf__store_type hf_store_type_v1 = {
     .renew = hf__etcd_renew,
     .inspect = hf__etcd_inspect,
     .break_ticket = hf__etcd_break,
+    .upkeep = upkeep,
     .diagnose = hf__etcd_diagnose,
     .wake_fd = hf__etcd_wake_fd,
     .wake = hf__etcd_wake,

@@ -67,7 +67,7 @@ static int add_endpoint(const char *host, const char *tls, struct hf__etcd_setti
 static int read_hosts(const struct hf__url *url, struct hf__etcd_settings *set, hf_error *err)
 {
     const char *tls = text(url, "tls");
-    char *hosts = strdup(url->host[0] != '\0' ? url->host : "localhost"), *rest = hosts, *host;
+    char *hosts = strdup(url->host), *rest = hosts, *host;
     int r = hosts == NULL ? hf__fail(err, HF_NO_MEMORY, NULL) : 0;
 
     if (tls != NULL && strcmp(tls, "verify") != 0 && strcmp(tls, "insecure") != 0 &&

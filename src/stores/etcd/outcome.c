@@ -56,17 +56,6 @@ void hf__etcd_transport_failed(struct hf__etcd_outcome *o, CURL *curl, CURLcode 
     hf__set_store_code(err, c);
 }
 
-/* One line, with blanks left as they are. */
-static const char *printable(const char *text, char *buf, size_t size)
-{
-    snprintf(buf, size, "%s", text);
-    for (char *c = buf; *c != '\0'; c++) {
-        if (*c < ' ' || *c > '~')
-            *c = '?';
-    }
-    return buf;
-}
-
 static void server_refused(struct hf__etcd_outcome *o, const json_t *answer, const char *where,
                            hf_error *err)
 {
@@ -93,7 +82,8 @@ static void server_refused(struct hf__etcd_outcome *o, const json_t *answer, con
               : o->no_token || grpc == DENIED || grpc == 3   ? HF_DENIED
               : o->maybe                                     ? HF_UNKNOWN
                                                              : HF_CORRUPT;
-    hf__fail(err, o->code, "etcd: %s: %s", where, printable(text, shown, sizeof shown));
+    hf__fail(err, o->code, "etcd: %s: %s", where,
+             hf__sentence(text, strlen(text), shown, sizeof shown));
     hf__set_store_code(err, grpc);
 }
 

@@ -165,16 +165,6 @@ static const struct meaning {
     {1406, HF_INVALID, "too long for the tables"},
 };
 
-/* The server's words on one line, without what would upset a terminal. */
-static void show(const char *text, char *shown, size_t size)
-{
-    size_t len = 0;
-
-    for (; *text != '\0' && len + 1 < size; text++)
-        shown[len++] = *text >= ' ' && *text <= '~' ? *text : ' ';
-    shown[len] = '\0';
-}
-
 int hf__my_fail(unsigned number, const char *text, bool reads, hf_error *err)
 {
     const struct meaning *m = NULL;
@@ -187,7 +177,7 @@ int hf__my_fail(unsigned number, const char *text, bool reads, hf_error *err)
     int code = m != NULL ? m->code : HF_UNAVAILABLE;
     if (code == HF_UNKNOWN && reads)
         code = HF_UNAVAILABLE;
-    show(text, shown, sizeof shown);
+    hf__sentence(text, strlen(text), shown, sizeof shown);
     hf__fail(err, code, "mysql: %s%s%s", shown, m != NULL ? "; " : "", m != NULL ? m->advice : "");
     hf__set_store_code(err, (long)number);
     return code;

@@ -25,9 +25,7 @@ const struct hf__option hf__my_options[] = {
     {"program_name", HF__TEXT, NULL, 0, 0,
      "shown in performance_schema.session_connect_attrs; holdfast and the program by default"},
     HF__SQL_TLS_OPTIONS,
-    {"mode", HF__TEXT, "push", 0, 0,
-     "poll: waiters ask; push: they are called by KILL QUERY (see the README before you choose "
-     "it)"},
+    {"mode", HF__TEXT, "push", 0, 0, "push: waiters are called, by KILL QUERY; poll: they ask"},
     {"poll", HF__DURATION, "50ms", 1, 60000,
      "how often to ask when nobody calls, give or take 25 %"},
     {"recheck", HF__DURATION, "1s", 10, 60000,

@@ -99,19 +99,10 @@ static const struct meaning *find_meaning(const char *state)
     return NULL;
 }
 
-/* The first line of the server's text, in printable ASCII. */
+/* Later lines are hints and the place in the statement. */
 static const char *first_line(const char *text, char *buf, size_t size)
 {
-    size_t len = strcspn(text, "\n");
-
-    len = len < size ? len : size - 1;
-    memcpy(buf, text, len);
-    buf[len] = '\0';
-    for (size_t i = 0; i < len; i++) {
-        if (buf[i] < ' ' || buf[i] > '~')
-            buf[i] = '?';
-    }
-    return buf;
+    return hf__sentence(text, strcspn(text, "\n"), buf, size);
 }
 
 static int fail_state(const char *state, const char *text, hf_error *err)

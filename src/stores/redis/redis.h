@@ -159,7 +159,7 @@ int hf__redis_dial_sentinel(struct hf__redis *s, size_t i, int64_t deadline_ns,
 
 /* Asks a sentinel where the master is, and takes its answer. */
 void hf__redis_ask_place(struct hf__redis *s, struct hf__redis_conn *c);
-int hf__redis_take_place(struct hf__redis_conn *c, int64_t deadline_ns,
+int hf__redis_take_place(const struct hf__redis *s, struct hf__redis_conn *c, int64_t deadline_ns,
                          struct hf__redis_place *ret_place, hf_error *err);
 
 /* scout.c ---------------------------------------------------------------------------------------- */

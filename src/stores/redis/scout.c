@@ -36,7 +36,7 @@ static int subscribe(struct hf__redis *s, struct hf__redis_conn *c, int64_t dead
     hf__redis_command(c, "SUBSCRIBE", SWITCH, (char *)NULL);
     int r = hf__redis_send(c, deadline_ns, NULL);
     if (r == 0)
-        r = hf__redis_take_place(c, deadline_ns, ret_place, NULL);
+        r = hf__redis_take_place(s, c, deadline_ns, ret_place, NULL);
     if (r == 0)
         r = hf__redis_receive(c, deadline_ns, &reply, NULL);
     if (r == 0)

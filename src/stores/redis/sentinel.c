@@ -109,7 +109,18 @@ void hf__redis_ask_place(struct hf__redis *s, struct hf__redis_conn *c)
     hf__redis_command(c, "SENTINEL", "get-master-addr-by-name", s->sentinels.name, (char *)NULL);
 }
 
-int hf__redis_take_place(struct hf__redis_conn *c, int64_t deadline_ns,
+static int unknown_master(const struct hf__redis *s, hf_error *err)
+{
+    const char *name = s->sentinels.name;
+    char shown[80];
+
+    return hf__fail(err, HF_UNAVAILABLE,
+                    "the sentinel knows no master '%s'; name it in the URL's path as its "
+                    "configuration does (sentinel monitor NAME ...)",
+                    hf__printable(name, strlen(name), shown, sizeof shown));
+}
+
+int hf__redis_take_place(const struct hf__redis *s, struct hf__redis_conn *c, int64_t deadline_ns,
                          struct hf__redis_place *ret_place, hf_error *err)
 {
     redisReply *reply = NULL;
@@ -118,7 +129,7 @@ int hf__redis_take_place(struct hf__redis_conn *c, int64_t deadline_ns,
     if (r == 0)
         r = hf__redis_judge(c, reply, err);
     if (r == 0 && !is_place(reply))
-        r = hf__fail(err, HF_UNAVAILABLE, "the sentinel knows no such master");
+        r = unknown_master(s, err);
     if (r == 0) {
         snprintf(ret_place->host, sizeof ret_place->host, "%s", reply->element[0]->str);
         snprintf(ret_place->port, sizeof ret_place->port, "%s", reply->element[1]->str);
@@ -138,7 +149,7 @@ static int ask_one(struct hf__redis *s, size_t i, int64_t deadline_ns,
         r = hf__redis_send(c, deadline_ns, err);
     }
     if (r == 0)
-        r = hf__redis_take_place(c, deadline_ns, ret_place, err);
+        r = hf__redis_take_place(s, c, deadline_ns, ret_place, err);
     hf__redis_hang_up(c);
     char shown[100];
     if (r != 0)

@@ -1,4 +1,5 @@
-/* Going through all locks, and forgetting those that nobody uses. Nothing has to be set up. */
+/* Going through all locks, and forgetting those that nobody uses. Nothing has to be set up, but the
+ * server must be there. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -80,13 +81,28 @@ static int purge_page(void *ctx, struct hf__redis_conn *c, redisReply **books, s
     return r;
 }
 
+static int reach(struct hf__redis *s, int64_t deadline_ns, hf_error *err)
+{
+    struct hf__redis_conn *c = NULL;
+    redisReply *pong = NULL;
+    int r = hf__redis_take(s, deadline_ns, &c, err);
+
+    if (r != 0)
+        return r;
+    hf__redis_command(c, "PING", (char *)NULL);
+    r = hf__redis_ask(c, deadline_ns, &pong, err);
+    freeReplyObject(pong);
+    hf__redis_give(s, c);
+    return r;
+}
+
 int hf__redis_upkeep(struct hf__store *store, enum hf__upkeep what, int64_t retain_ms,
                      int64_t deadline_ns, uint64_t *ret_count, hf_error *err)
 {
     struct purge purge = {.s = (struct hf__redis *)store, .retain_ms = retain_ms};
 
     if (what != HF__PURGE)
-        return 0;
+        return reach(purge.s, deadline_ns, err);
     int r = hf__redis_scan(purge.s, deadline_ns, purge_page, &purge, err);
     if (r == 0)
         *ret_count = purge.count;

@@ -192,7 +192,7 @@ static int refuse(const redisReply *reply, int code, const char *advice, hf_erro
 {
     char shown[200];
 
-    hf__printable(reply->str, reply->len, shown, sizeof shown);
+    hf__sentence(reply->str, reply->len, shown, sizeof shown);
     return hf__fail(err, code, "%s%s", shown, advice);
 }
 

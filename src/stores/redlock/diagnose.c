@@ -98,7 +98,10 @@ static void sum_up(const struct looking *w)
     else
         say(w, voters == s->count ? FINE : NOTE, NULL,
             "%zu of %zu servers can vote: %zu more may fail", voters, s->count, voters - s->quorum);
-    if (s->count < 3 || s->count % 2 == 0)
+    if (s->count < 3)
+        say(w, WARNING, "C1", "%zu server%s: the loss of one stops all; use 3 or 5, or redis://",
+            s->count, s->count == 1 ? "" : "s");
+    else if (s->count % 2 == 0)
         say(w, NOTE, NULL, "%zu servers bear the loss of %zu; use 3 or 5", s->count,
             s->count - s->quorum);
     if (!s->guard)

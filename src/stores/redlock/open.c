@@ -48,6 +48,8 @@ static int read_nodes(struct hf__redlock *s, const struct hf__url *url, hf_error
 {
     const char *at = url->host;
 
+    if (*at == '\0')
+        return hf__fail(err, HF_INVALID, "name the servers: redlock://h1,h2,h3/db");
     do {
         if (s->count == HF__REDLOCK_NODES_MAX)
             return hf__fail(err, HF_INVALID, "name at most %d servers", HF__REDLOCK_NODES_MAX);
@@ -117,29 +119,52 @@ static bool enough(const struct hf__redlock_ask *ask)
     return hf__redlock_votes(ask->replied) >= ((const struct looking *)ask)->quorum;
 }
 
-static int look_at_servers(struct hf__redlock *s, hf_error *err)
+static int look_at_servers(struct hf__redlock *s, struct looking *w, int64_t deadline_ns,
+                           hf_error *err)
 {
-    struct looking w = {.ask = {.script = HF__REDLOCK_NO_SCRIPT,
-                                .write = write_ping,
-                                .argc = 1,
-                                .reply = take_pong,
-                                .decided = enough,
-                                .to = hf__redlock_all(s)},
-                        .quorum = s->quorum};
-    const hf_error *why = &w.ask.why;
     struct hf__redlock_set *set = NULL;
-    int64_t deadline_ns = hf__redlock_soon(s, s->node_timeout_ms, INT64_MAX);
     int r = hf__redlock_take(s, deadline_ns, &set, err);
 
     if (r != 0)
         return r;
-    hf__redlock_round(s, set, &w.ask, deadline_ns);
+    w->ask = (struct hf__redlock_ask){.script = HF__REDLOCK_NO_SCRIPT,
+                                      .write = write_ping,
+                                      .argc = 1,
+                                      .reply = take_pong,
+                                      .decided = enough,
+                                      .to = hf__redlock_all(s)};
+    w->quorum = s->quorum;
+    hf__redlock_round(s, set, &w->ask, deadline_ns);
     hf__redlock_give(s, set);
-    if (why->code == 0 || why->code == HF_UNAVAILABLE)
-        return 0;
+    return 0;
+}
+
+static int refuse_wrong_servers(struct hf__redlock *s, hf_error *err)
+{
+    struct looking w;
+    const hf_error *why = &w.ask.why;
+    int64_t deadline_ns = hf__redlock_soon(s, s->node_timeout_ms, INT64_MAX);
+    int r = look_at_servers(s, &w, deadline_ns, err);
+
+    if (r != 0 || why->code == 0 || why->code == HF_UNAVAILABLE)
+        return r;
     if (err != NULL)
         *err = *why;
     return why->code;
+}
+
+int hf__redlock_upkeep(struct hf__store *store, enum hf__upkeep what, int64_t retain_ms,
+                       int64_t deadline_ns, uint64_t *ret_count, hf_error *err)
+{
+    struct hf__redlock *s = (struct hf__redlock *)store;
+    struct looking w;
+    int r = look_at_servers(s, &w, deadline_ns, err);
+
+    (void)what, (void)retain_ms;
+    *ret_count = 0;
+    if (r != 0 || enough(&w.ask))
+        return r;
+    return hf__redlock_too_few(s, &w.ask, hf__redlock_votes(w.ask.replied), err);
 }
 
 static void init_locks(struct hf__redlock *s)
@@ -166,7 +191,7 @@ int hf__redlock_open(const struct hf__url *url, const struct hf__host *host,
     int r = read_settings(s, url, err);
     if (r == 0) {
         describe_self(s);
-        r = look_at_servers(s, err);
+        r = refuse_wrong_servers(s, err);
     }
     if (r != 0) {
         hf__redlock_close(&s->base);

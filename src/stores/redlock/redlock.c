@@ -308,5 +308,6 @@ const struct hf__store_type hf_store_type_v1 = {
     .release = release,
     .renew = hf__redlock_renew,
     .inspect = hf__redlock_inspect,
+    .upkeep = hf__redlock_upkeep,
     .diagnose = hf__redlock_diagnose,
 };

@@ -140,7 +140,8 @@ struct hf__redlock_ask {
     bool voters_only;       /* not those that the restart guard keeps out */
     size_t argc;            /* words that `write` adds */
     uint32_t sent, replied; /* set by the round */
-    hf_error why;           /* what kept the most telling node from answering */
+    uint32_t kept_out; /* so are these: they answer, but the restart guard lets them not vote */
+    hf_error why;      /* what kept the most telling node from answering */
 };
 
 /* All nodes, and how many there are in a set of them. */
@@ -182,6 +183,9 @@ void hf__redlock_add_note_name(struct hf__redis_conn *c, const char *ticket);
 int hf__redlock_open(const struct hf__url *url, const struct hf__host *host,
                      struct hf__store **ret_store, hf_error *err);
 void hf__redlock_close(struct hf__store *store);
+/* There is nothing to create and nothing to purge: looks whether a majority is there. */
+int hf__redlock_upkeep(struct hf__store *store, enum hf__upkeep what, int64_t retain_ms,
+                       int64_t deadline_ns, uint64_t *ret_count, hf_error *err);
 int hf__redlock_renew(struct hf__store *store, struct hf__renewal *items, size_t count,
                       int64_t deadline_ns, hf_error *err);
 int hf__redlock_diagnose(struct hf__store *store, hf_finding_callback *found, void *arg,

@@ -6,6 +6,7 @@
  * ticket, so a line that breaks is dialled again once, and asked again. */
 #include <errno.h>
 #include <poll.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "stores/redlock/redlock.h"
@@ -119,6 +120,7 @@ static bool may_vote(struct round *r, size_t node, int64_t now_ns)
              "%s:%s has been up for %lld ms only, and votes after max_ttl (%lld ms)",
              s->nodes[node].host, s->nodes[node].port, (long long)up_ms, (long long)s->max_ttl_ms);
     note_why(r, &why);
+    r->ask->kept_out |= 1U << node;
     return false;
 }
 
@@ -248,7 +250,12 @@ int hf__redlock_too_few(const struct hf__redlock *s, const struct hf__redlock_as
     const hf_error *why = &ask->why;
     bool refused = why->code != 0 && why->code != HF_UNAVAILABLE && why->code != HF_UNKNOWN;
 
+    size_t kept_out = hf__redlock_votes(ask->kept_out);
+    char guard[80] = "answered";
+
+    if (kept_out > 0)
+        snprintf(guard, sizeof guard, "can vote (%zu answer and have no vote yet)", kept_out);
     return hf__fail(err, refused ? why->code : HF_UNAVAILABLE,
-                    "only %zu of %zu servers answered, %zu are needed%s%s", answered, s->count,
+                    "only %zu of %zu servers %s, %zu are needed%s%s", answered, s->count, guard,
                     s->quorum, why->code != 0 ? ": " : "", why->code != 0 ? why->text : "");
 }

@@ -186,7 +186,8 @@ int hf__zk_fail(hf_error *err, int rc, const char *what)
         code = HF_UNAVAILABLE;
     else if (rc == ZMARSHALLINGERROR || rc == ZNOCHILDRENFOREPHEMERALS)
         code = HF_CORRUPT;
-    hf__fail(err, code, "%s: %s", what, zerror(rc));
+    hf__fail(err, code, "%s: %s%s", what, zerror(rc),
+             code == HF_DENIED ? "; check user and password in the URL, and the nodes' ACL" : "");
     hf__set_store_code(err, rc);
     return code;
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/secret.h"
 #include "stores/zookeeper/zk.h"
 #include "util/banned.h"
 
@@ -19,6 +20,10 @@ static const struct hf__option options[] = {
     {.name = "acl",
      .kind = HF__TEXT,
      .help = "creator: only this user (the default with a user); world: everybody (without)"},
+    {.name = "password_file", .kind = HF__TEXT, .help = "a file whose first line is the password"},
+    {.name = "password_env",
+     .kind = HF__TEXT,
+     .help = "the environment variable that has the password"},
     {.name = "tls",
      .kind = HF__TEXT,
      .preset = "off",
@@ -95,9 +100,30 @@ static int check_security(const struct hf__url *url, hf_error *err)
         return hf__fail(err, HF_INVALID, "acl is creator or world");
     if (acl != NULL && strcmp(acl, "creator") == 0 && url->user == NULL)
         return hf__fail(err, HF_INVALID, "acl=creator needs a user: zookeeper://user:password@...");
-    if (url->user != NULL && url->password == NULL)
-        return hf__fail(err, HF_INVALID, "the user has no password: zookeeper://user:password@...");
     return 0;
+}
+
+/* "user:password", as the digest scheme wants it; NULL without a user. */
+static int read_credentials(const struct hf__url *url, char **ret_credentials, hf_error *err)
+{
+    struct hf__secret_source source = {.given = url->password,
+                                       .file = hf__url_text(url, options, "password_file"),
+                                       .env = hf__url_text(url, options, "password_env")};
+    char *password = NULL;
+    int r = hf__secret_read(&source, &password, err);
+
+    if (r != 0)
+        return r;
+    if ((url->user != NULL) != (password != NULL))
+        r = hf__fail(err, HF_INVALID,
+                     "a user needs a password, and a password a user: "
+                     "zookeeper://user:password@...");
+    else if (url->user != NULL && asprintf(ret_credentials, "%s:%s", url->user, password) < 0)
+        r = hf__fail(err, HF_NO_MEMORY, NULL);
+    if (password != NULL)
+        explicit_bzero(password, strlen(password));
+    free(password);
+    return r;
 }
 
 static void free_store(struct zk *zk)
@@ -146,17 +172,23 @@ __attribute__((visibility("default"))) extern const struct hf__store_type hf_sto
 static int open_zk(const struct hf__url *url, const struct hf__host *host,
                    struct hf__store **ret_store, hf_error *err)
 {
+    char *credentials = NULL;
     int r = check_hosts(url->host, err);
 
     if (r == 0)
         r = check_path(url->path, err);
     if (r == 0)
         r = check_security(url, err);
+    if (r == 0)
+        r = read_credentials(url, &credentials, err);
     if (r != 0)
         return r;
     struct zk *zk = calloc(1, sizeof *zk);
-    if (zk == NULL)
+    if (zk == NULL) {
+        free(credentials);
         return hf__fail(err, HF_NO_MEMORY, NULL);
+    }
+    zk->credentials = credentials;
     const char *acl = hf__url_text(url, options, "acl");
     bool creator = acl != NULL ? strcmp(acl, "creator") == 0 : url->user != NULL;
     zk->base = (struct hf__store){
@@ -174,13 +206,7 @@ static int open_zk(const struct hf__url *url, const struct hf__host *host,
     host->env->random(host->env->ctx, &zk->seed, sizeof zk->seed);
     zk->hosts = complete_hosts(url->host);
     zk->prefix = prefix_of(url->path);
-    bool ok = zk->hosts != NULL && zk->prefix != NULL;
-    if (ok && url->user != NULL &&
-        asprintf(&zk->credentials, "%s:%s", url->user, url->password) < 0) {
-        zk->credentials = NULL;
-        ok = false;
-    }
-    if (!ok) {
+    if (zk->hosts == NULL || zk->prefix == NULL) {
         free_store(zk);
         return hf__fail(err, HF_NO_MEMORY, NULL);
     }
