@@ -107,7 +107,7 @@ static void one_source_is_enough(void **state)
     assert_int_equal(hf__secret_read(&twice, &secret, &err), HF_INVALID);
     check_contains("twice", err.text, "keep one of URL, password_file, password_env");
     assert_int_equal(hf__secret_read(&variable, &secret, &err), HF_INVALID);
-    check_contains("no variable", err.text, "no such environment variable");
+    check_contains("no variable", err.text, "no environment variable 'HOLDFAST_TEST_SECRET'");
     assert_int_equal(hf__secret_read(&none, &secret, &err), 0);
     assert_null(secret);
     setenv("HOLDFAST_TEST_SECRET", "Sesam", 1);
