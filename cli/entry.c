@@ -63,7 +63,7 @@ void cli_print_who(FILE *out, const hf_entry *entry)
 void cli_print_left(FILE *out, const hf_entry *entry)
 {
     if (entry->remaining_ms == HF_NEVER)
-        fputs("never expires", out);
+        fputs(entry->ttl_ms == HF_NEVER ? "never expires" : "with its connection", out);
     else
         cli_print_duration(out, entry->remaining_ms);
 }

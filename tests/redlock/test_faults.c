@@ -288,6 +288,18 @@ static void c3_bids_beyond_max_ttl_are_refused(void **state)
     hf_close(client);
 }
 
+static void what_it_cannot_do_is_said_in_good_english(void **state)
+{
+    hf_client *client = open_with("restart_guard=off");
+    hf_options opt = {.size = sizeof opt, .lock_delay_ms = 1000};
+    hf_lock *none = NULL;
+
+    (void)state;
+    assert_int_equal(hf_acquire(client, "a", HF_NTS, &opt, &none, &last), HF_UNSUPPORTED);
+    assert_string_equal(last.text, "acquire 'a': redlock has no lock-delay");
+    hf_close(client);
+}
+
 static void c1_password_is_given_to_every_node(void **state)
 {
     char url[600];
@@ -345,6 +357,7 @@ int main(void)
         cmocka_unit_test_setup(c1_scripts_that_were_flushed_are_taught_again, set_up),
         cmocka_unit_test_setup(c3_bids_beyond_max_ttl_are_refused, set_up),
         cmocka_unit_test_setup(setup_wants_a_majority, set_up),
+        cmocka_unit_test_setup(what_it_cannot_do_is_said_in_good_english, set_up),
         cmocka_unit_test_setup(c1_server_named_twice_is_refused, set_up),
         cmocka_unit_test_setup(c1_password_is_given_to_every_node, set_up),
     };
