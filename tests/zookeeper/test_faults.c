@@ -281,6 +281,46 @@ static void c2_creator_alone_may_touch_a_lock(void **state)
     hf_close(other);
 }
 
+#define RACERS 6
+#define ROUNDS 40
+
+static pthread_barrier_t start;
+
+/* Takes one new lock after the other, with all others at once; gives how many it had. */
+static void *race(void *arg)
+{
+    hf_client *client = open_at(servers(), "");
+    intptr_t had = 0;
+    char name[40];
+
+    (void)arg;
+    for (int i = 0; i < ROUNDS; i++) {
+        snprintf(name, sizeof name, "new %d", i);
+        pthread_barrier_wait(&start);
+        had += hf_lock_release(take(client, name, 10000), NULL) == HF_OK;
+    }
+    hf_close(client);
+    return (void *)had;
+}
+
+/* The directory of a new lock is made by whoever finds it missing: between a create that found none
+ * and the list behind it others may have made it, and their nodes. */
+static void c1_many_race_for_new_locks(void **state)
+{
+    pthread_t threads[RACERS];
+    void *had;
+
+    (void)state;
+    pthread_barrier_init(&start, NULL, RACERS);
+    for (int i = 0; i < RACERS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, race, NULL), 0);
+    for (int i = 0; i < RACERS; i++) {
+        assert_int_equal(pthread_join(threads[i], &had), 0);
+        assert_int_equal((intptr_t)had, ROUNDS);
+    }
+    pthread_barrier_destroy(&start);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -291,6 +331,7 @@ int main(void)
         cmocka_unit_test(c7_short_break_of_the_connection_loses_nothing),
         cmocka_unit_test(c12_waiter_is_woken_after_a_break_of_the_connection),
         cmocka_unit_test(c5_waiter_is_not_let_in_by_what_it_missed),
+        cmocka_unit_test(c1_many_race_for_new_locks),
         cmocka_unit_test(c1_what_the_library_lacks_is_refused),
         cmocka_unit_test(c2_creator_alone_may_touch_a_lock),
     };

@@ -79,9 +79,10 @@ static int read_details(struct breaking *q, const struct zk *zk, const struct hf
         hf__zk_mark_path(zk, ticket, now, path, sizeof path);
         int got = hf__zk_get(q->s, path, q->deadline_ns, mark);
         q->marked |= got == ZOK;
-        mark->done = false;
-        free(mark->text);
-        mark->text = NULL;
+        if (got != ZOK && got != ZNONODE)
+            rc = got;
+        else
+            hf__zk_call_again(mark);
     }
     hf__zk_call_free(node);
     hf__zk_call_free(mark);

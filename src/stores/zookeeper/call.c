@@ -42,6 +42,14 @@ static void clear_result(struct call *call)
     call->name_count = call->text_len = call->result_count = 0;
 }
 
+void hf__zk_call_again(struct call *call)
+{
+    pthread_mutex_lock(&call->mutex);
+    clear_result(call);
+    call->done = false;
+    pthread_mutex_unlock(&call->mutex);
+}
+
 void hf__zk_call_free(struct call *call)
 {
     if (call == NULL)

@@ -26,8 +26,9 @@ static int make_node(struct bidding *b, int64_t deadline_ns, struct call *made, 
     if (!hf__zk_child_path(b, node, path))
         return ZBADARGUMENTS;
     int rc = hf__zk_make_and_list(b, path, deadline_ns, made, list, ret_listed);
-    for (int i = 0; rc == ZNONODE && i < 3; i++) {
-        made->done = list->done = false;
+    for (int i = 0; rc == ZNONODE && *ret_listed != ZOPERATIONTIMEOUT && i < 3; i++) {
+        hf__zk_call_again(made);
+        hf__zk_call_again(list); /* others may have made the directory meanwhile, and stand in it */
         rc = hf__zk_make_directory(b->session, b->directory, deadline_ns);
         if (rc == ZOK)
             rc = hf__zk_make_and_list(b, path, deadline_ns, made, list, ret_listed);

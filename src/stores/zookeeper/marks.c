@@ -43,7 +43,7 @@ int hf__zk_put_mark(struct session *s, const struct hf__ticket *ticket, const st
     hf__zk_mark_path(s->zk, ticket, mark->now, path, sizeof path);
     int rc = hf__zk_make(s, path, mark->why, mark->mode, deadline_ns, call);
     if (rc == ZNONODE) {
-        call->done = false;
+        hf__zk_call_again(call);
         rc = hf__zk_make_marks(s->zk, s, deadline_ns);
         if (rc == ZOK)
             rc = hf__zk_make(s, path, mark->why, mark->mode, deadline_ns, call);
@@ -132,7 +132,7 @@ void hf__zk_heed_marks(struct zk *zk, struct session *s, int64_t deadline_ns)
         return;
     int rc = read_marks(zk, s, deadline_ns, list);
     if (rc == ZNONODE) {
-        list->done = false;
+        hf__zk_call_again(list);
         rc = hf__zk_make_marks(zk, s, deadline_ns);
         if (rc == ZOK)
             rc = read_marks(zk, s, deadline_ns, list);

@@ -15,7 +15,7 @@ static int create(struct bidding *b, const char *path, int64_t deadline_ns, stru
     int rc = hf__zk_make(b->session, path, b->data, ZOO_EPHEMERAL, deadline_ns, call);
 
     for (int i = 0; rc == ZNONODE && i < 3; i++) {
-        call->done = false;
+        hf__zk_call_again(call);
         rc = hf__zk_make_directory(b->session, b->directory, deadline_ns);
         if (rc == ZOK)
             rc = hf__zk_make(b->session, path, b->data, ZOO_EPHEMERAL, deadline_ns, call);

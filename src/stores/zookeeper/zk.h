@@ -209,6 +209,7 @@ struct call *hf__zk_call_new(void); /* NULL: no memory */
 void hf__zk_call_free(struct call *call);
 /* The completions to hand to zoo_a*() with the call as data; each takes a reference first. */
 void hf__zk_call_ref(struct call *call);
+void hf__zk_call_again(struct call *call); /* for another try, once it was answered */
 void hf__zk_on_void(int rc, const void *data);
 void hf__zk_on_stat(int rc, const struct Stat *stat, const void *data);
 void hf__zk_on_data(int rc, const char *value, int len, const struct Stat *stat, const void *data);
