@@ -118,13 +118,26 @@ def leg_clang(leg):
     leg.test("unit", "fuzz")
 
 
-def leg_asan(leg):
-    """Memory errors, leaks and undefined behaviour."""
+ASAN = {"ASAN_OPTIONS": "detect_stack_use_after_return=1", "UBSAN_OPTIONS": "print_stacktrace=1"}
+
+
+def build_asan(leg):
     leg.build("-Db_sanitize=address,undefined", "-Db_lundef=false",
               "-Dc_args=-fno-sanitize-recover=undefined", **GCC)
-    leg.test("unit", "doorman", "conformance", "fault", "cli", "examples", slower=3,
-             ASAN_OPTIONS="detect_stack_use_after_return=1",
-             UBSAN_OPTIONS="print_stacktrace=1")
+
+
+def leg_asan(leg):
+    """Memory errors, leaks and undefined behaviour."""
+    build_asan(leg)
+    leg.test("unit", "doorman", "conformance", "fault", "cli", "examples", slower=3, **ASAN)
+
+
+def leg_deep(leg):
+    """The servers' tests once more, for memory errors; too long for every day, so only if it is named."""
+    leg.dir = os.path.join(OUT, "asan")
+    leg.test_log = os.path.join(leg.dir, "meson-logs", "testlog.json")
+    build_asan(leg)
+    leg.test(without=LOCAL, slower=3, at_once=CPUS + 1, **ASAN)
 
 
 def leg_tsan(leg):
@@ -202,14 +215,15 @@ def main():
     for name in chosen.legs:
         if name not in LEGS:
             parser.error(f"there is no leg '{name}'; there are: {' '.join(LEGS)}")
-    names = ["gcc"] if chosen.quick else chosen.legs or list(LEGS)
+    names = ["gcc"] if chosen.quick else chosen.legs or [name for name in LEGS if name != "deep"]
 
     os.makedirs(OUT, exist_ok=True)
     signal.signal(signal.SIGINT, interrupted)
     signal.signal(signal.SIGTERM, interrupted)
+    alone = ("stores", "deep")
     with ThreadPoolExecutor(max_workers=2) as pool:
-        legs = list(pool.map(run_leg, [name for name in names if name != "stores"]))
-    return sum_up(legs + [run_leg(name) for name in names if name == "stores"])
+        legs = list(pool.map(run_leg, [name for name in names if name not in alone]))
+    return sum_up(legs + [run_leg(name) for name in names if name in alone])
 
 
 if __name__ == "__main__":
