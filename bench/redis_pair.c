@@ -100,11 +100,11 @@ static void prepare(struct worker *w, int i, const char *address, hf_client *cli
 static int64_t server_ns(redisContext *redis)
 {
     redisReply *reply = bench_reply(redis, redisCommand(redis, "INFO cpu"));
-    const char *system = strstr(reply->str, "used_cpu_sys:"),
+    const char *kernel = strstr(reply->str, "used_cpu_sys:"),
                *user = strstr(reply->str, "used_cpu_user:");
 
-    BENCH_MUST(system != NULL && user != NULL, "INFO does not tell the processor time");
-    double seconds = strtod(system + 13, NULL) + strtod(user + 14, NULL);
+    BENCH_MUST(kernel != NULL && user != NULL, "INFO does not tell the processor time");
+    double seconds = strtod(kernel + 13, NULL) + strtod(user + 14, NULL);
     freeReplyObject(reply);
     return (int64_t)(seconds * 1e9);
 }

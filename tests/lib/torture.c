@@ -203,8 +203,9 @@ size_t torture_run(torture_scenario *scenario, void *arg, size_t step)
     const char *given = getenv("HOLDFAST_TORTURE_STEP");
     bool more = true;
 
-    if (given != NULL && atoi(given) > 0)
-        step = (size_t)atoi(given);
+    long wanted = given != NULL ? strtol(given, NULL, 10) : 0;
+    if (wanted > 0)
+        step = (size_t)wanted;
     torture_stop();
     check_number("without a failure", scenario(arg), HF_OK);
     for (; more && tally.nth < NTH_MAX; tally.nth += step) {

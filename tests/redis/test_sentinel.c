@@ -128,11 +128,11 @@ static void c1_sentinels_have_a_password_of_their_own(void **state)
 
     (void)state;
     freeReplyObject(ask(redis, "ACL SETUSER default resetpass >sesame"));
-    snprintf(url, sizeof url, "redis+sentinel://%.*s/m?op_timeout=2s", (int)strcspn(sentinels, ","),
-             sentinels);
+    int used = snprintf(url, sizeof url, "redis+sentinel://%.*s/m?op_timeout=2s",
+                        (int)strcspn(sentinels, ","), sentinels);
     assert_int_equal(hf_open(url, NULL, &client, &err), HF_DENIED);
     setenv("HOLDFAST_TEST_SESAME", "sesame", 1);
-    strcat(url, "&sentinel_password_env=HOLDFAST_TEST_SESAME");
+    snprintf(url + used, sizeof url - (size_t)used, "&sentinel_password_env=HOLDFAST_TEST_SESAME");
     client = open_at(url);
     assert_int_equal(try_lock(client, "auth", 20000, &lock), 0);
     assert_int_equal(hf_lock_release(lock, NULL), 0);
