@@ -27,7 +27,9 @@ CREATE TABLE IF NOT EXISTS holdfast_lock (
     name       bytea PRIMARY KEY,          -- compared as bytes
     generation bigint NOT NULL,            -- the last fencing token given
     touched    timestamptz NOT NULL,       -- the time of the last operation
-    before     timestamptz NOT NULL        -- and of the one before: later than that means the clock went back
+    before     timestamptz NOT NULL,       -- and of the one before: later than that means the clock went back
+    state      smallint NOT NULL           -- 1: nobody inside, nobody waits, no ticket is remembered;
+                                           -- 2: the same, but for one inside; 0: the rows must be looked at
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.05);
 
 -- The order in which they came.
