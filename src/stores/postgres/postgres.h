@@ -67,8 +67,9 @@ struct hf__pg {
     struct hf__pool pool;
     struct hf__pg_listener listener;
     _Atomic(enum hf__pg_way) way;
-    atomic_bool begin_first; /* the server's default is not READ COMMITTED */
-    _Atomic uint64_t registered[HF__PG_REGISTERED];
+    atomic_bool begin_first;                        /* the server's default is not READ COMMITTED */
+    _Atomic uint64_t registered[HF__PG_REGISTERED]; /* hold.c: hashes of names */
+    _Atomic int64_t registered_ns;                  /* since then */
 };
 
 /* open.c ------------------------------------------------------------------- */
