@@ -19,8 +19,7 @@
 #ifndef HF_SQL_HOLD_H
 #define HF_SQL_HOLD_H
 
-#include "net/pool.h"
-#include "stores/store.h"
+#include "sql/store.h"
 
 enum hf__held_state { HF__HELD_WAITING, HF__HELD_INSIDE, HF__HELD_REFUSED, HF__HELD_DEAD };
 
@@ -95,9 +94,10 @@ int hf__hold_init(struct hf__hold *hold, const struct hf__hold_type *type, void 
                   const struct hf_env *env, hf_error *err);
 void hf__hold_clear(struct hf__hold *hold);
 
-/* The store of such locks begins with these two, so that the functions below can be its own. */
+/* The store of such locks begins with these, so that the functions below can be its own. */
 struct hf__holding {
     struct hf__store base;
+    struct hf__sql sql;
     struct hf__hold hold;
 };
 #define HF__IS_HOLDING(type) \

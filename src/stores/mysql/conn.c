@@ -240,7 +240,7 @@ const struct hf__pool_type hf__my_pool_type = {
 int hf__my_dial(struct hf__my *s, int64_t deadline_ns, struct hf__my_conn **ret_conn, hf_error *err)
 {
     struct hf__pooled *conn = NULL;
-    int r = hf__pool_dial(&s->pool, deadline_ns, &conn, err);
+    int r = hf__pool_dial(&s->sql.pool, deadline_ns, &conn, err);
 
     if (r == 0)
         *ret_conn = (struct hf__my_conn *)conn;
@@ -251,14 +251,17 @@ int hf__my_borrow(struct hf__my *s, int64_t deadline_ns, struct hf__my_conn **re
                   hf_error *err)
 {
     struct hf__pooled *conn = NULL;
-    int r = hf__pool_take(&s->pool, deadline_ns, &conn, err);
+    int r = hf__pool_take(&s->sql.pool, deadline_ns, &conn, err);
 
     if (r == 0)
         *ret_conn = (struct hf__my_conn *)conn;
     return r;
 }
 
-void hf__my_give_back(struct hf__my *s, struct hf__my_conn *c)
+void hf__my_give_back(void *store, void *conn)
 {
-    hf__pool_give(&s->pool, &c->pooled, !c->broken);
+    struct hf__my *s = store;
+    struct hf__my_conn *c = conn;
+
+    hf__pool_give(&s->sql.pool, &c->pooled, !c->broken);
 }

@@ -205,7 +205,7 @@ static bool end_session(struct hf__my *s, const struct held *h, int64_t deadline
             break;
         bool none;
         ask_elsewhere(s, c, kill, deadline_ns, &none);
-        hf__pool_sleep(&s->pool, GONE_YET_MS);
+        hf__pool_sleep(&s->sql.pool, GONE_YET_MS);
     }
     hf__my_give_back(s, c);
     return answered && !there;
@@ -468,7 +468,7 @@ HF__IS_HOLDING(struct hf__my);
 
 int hf__my_hold_init(struct hf__my *s, hf_error *err)
 {
-    s->pool.limits.max_active = s->set.max_held + 4; /* some are needed for looking */
+    s->sql.pool.limits.max_active = s->set.max_held + 4; /* some are needed for looking */
     int r = hf__hold_init(&s->hold, &hold_type, s, s->base.host->env, err);
     s->hold.max_held = s->set.max_held;
     return r;

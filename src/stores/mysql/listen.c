@@ -93,7 +93,7 @@ static int dial(struct hf__my *s, int64_t deadline_ns, struct hf__my_conn **ret_
     struct epoll_event event = {.events = EPOLLIN};
     int r = hf__my_dial(s, deadline_ns, &c, NULL);
 
-    if (r == 0 && (c->proxied || atomic_load(&s->way) != HF__MY_ROUTINES))
+    if (r == 0 && (c->proxied || atomic_load(&s->sql.way) != HF__SQL_ROUTINES))
         r = HF_UNSUPPORTED;
     if (r == 0)
         r = dial_gate(s, deadline_ns, &gate);

@@ -1,6 +1,6 @@
 /* The inside of the store of MariaDB and MySQL.
  *
- *   mysql.c     the table of functions, retries, how often to ask
+ *   mysql.c     the table of functions, what is there, which refusals are worth another try
  *   settings.c  what the URL says
  *   conn.c      one connection
  *   query.c     a statement and its answer, without blocking; what the server's errors mean
@@ -19,7 +19,7 @@
 #include <pthread.h>
 
 #include "sql/hold.h"
-#include "sql/record.h"
+#include "sql/store.h"
 #include "sql/url.h"
 
 #define HF__MY_SCHEMA 1 /* the version this code speaks */
@@ -58,9 +58,6 @@ struct hf__my_conn {
     bool broken; /* of no more use: a reply is missing, or a transaction may be open */
 };
 
-/* How operations are done: learnt from the first answer. */
-enum hf__my_way { HF__MY_NOT_KNOWN, HF__MY_ROUTINES, HF__MY_PLAIN };
-
 enum hf__my_ear { HF__MY_DEAF, HF__MY_SLEEPS, HF__MY_ASKS, HF__MY_READS };
 
 struct hf__my_listener {
@@ -83,11 +80,10 @@ struct hf__my_listener {
 
 struct hf__my {
     struct hf__store base;
+    struct hf__sql sql;
     struct hf__hold hold; /* hold.c */
     struct hf__my_settings set;
-    struct hf__pool pool;
     struct hf__my_listener listener;
-    _Atomic(enum hf__my_way) way;
 };
 
 /* mysql.c, open.c ---------------------------------------------------------- */
@@ -95,8 +91,8 @@ int hf__my_open(const struct hf__url *url, const struct hf__host *host,
                 struct hf__store **ret_store, hf_error *err);
 void hf__my_close(struct hf__store *store);
 
-/* Learns how operations are done. HF_DENIED: the tables are missing or of another version. */
-int hf__my_learn(struct hf__my *s, struct hf__my_conn *c, int64_t deadline_ns, hf_error *err);
+extern const struct hf__sql_type hf__my_sql_type;
+int hf__my_learn(void *store, void *conn, int64_t deadline_ns, hf_error *err);
 
 /* Whether the error that this code stands for ends if the same is done again. */
 bool hf__my_is_conflict(long store_code);
@@ -122,7 +118,7 @@ bool hf__my_is_quiet(const struct hf__my_conn *c);
 /* One of the pool's; a broken one is not lent again. */
 int hf__my_borrow(struct hf__my *s, int64_t deadline_ns, struct hf__my_conn **ret_conn,
                   hf_error *err);
-void hf__my_give_back(struct hf__my *s, struct hf__my_conn *c);
+void hf__my_give_back(void *store, void *conn);
 
 /* Waits for what libmariadb asks for; gives back what has come, 0: the deadline. */
 int hf__my_wait(struct hf__my *s, MYSQL *my, int wanted, int64_t deadline_ns);
@@ -165,8 +161,8 @@ int hf__my_fail(unsigned number, const char *text, bool reads, hf_error *err);
 
 /* call.c ------------------------------------------------------------------- */
 
-int hf__my_call(struct hf__my *s, struct hf__my_conn *c, const struct hf__sql_operation *op,
-                int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err);
+int hf__my_call(void *store, void *conn, const struct hf__sql_operation *op, int64_t deadline_ns,
+                struct hf__answer *ret_answer, hf_error *err);
 
 /* The columns from host to note, as they stand in both tables. */
 void hf__my_add_who(struct hf__my_text *t, const struct hf__who *who);
@@ -176,17 +172,18 @@ void hf__my_add_who(struct hf__my_text *t, const struct hf__who *who);
 struct hf__my_record {
     struct hf__my *s;
     struct hf__my_conn *c;
+    const struct hf__sql_operation *op;
     int64_t deadline_ns, line;
+    hf_error *err;
     struct hf__sql_record at_hand;
     struct hf__my_text calls; /* whom to call after the commit: "connection word," */
 };
 
-/* Applies the operation in one transaction. */
-int hf__my_apply(struct hf__my *s, struct hf__my_conn *c, const struct hf__sql_operation *op,
-                 int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err);
-
-/* Writes what the doorman has marked, and notes whom to call. */
-int hf__my_save(struct hf__my_record *r, const struct hf__sql_operation *op, hf_error *err);
+int hf__my_apply(void *store, void *conn, const struct hf__sql_operation *op, int64_t deadline_ns,
+                 struct hf__answer *ret_answer, hf_error *err);
+int hf__my_load(void *ctx);
+int hf__my_finish(void *ctx, int code);
+extern const struct hf__sql_writer hf__my_writer;
 
 /* The cells of an entry, for a holder and for a waiter. */
 #define HF__MY_HOLDER_COLUMNS                                                               \

@@ -82,7 +82,7 @@ static int setup(struct hf__my *s, struct hf__my_conn *c, int64_t deadline_ns, h
     if (r != 0)
         return r;
     r = run_file(s, c, hf__my_routines_sql, deadline_ns, &why);
-    atomic_store(&s->way, HF__MY_NOT_KNOWN);
+    hf__sql_forget_way(&s->sql);
     if (r != 0 && r != HF_DENIED && err != NULL)
         *err = why;
     return r == HF_DENIED ? 0 : r; /* `holdfast doctor` says that they are missing */

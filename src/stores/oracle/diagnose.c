@@ -62,7 +62,7 @@ static void look_at_routines(const struct report *r)
 
     if (hf__ora_learn(r->s, r->c, r->deadline_ns, &err) != 0)
         hf__say(&r->to, HF__PROBLEM, NULL, "%s", err.text);
-    else if (atomic_load(&r->s->way) == HF__ORA_ROUTINES)
+    else if (atomic_load(&r->s->sql.way) == HF__SQL_ROUTINES)
         hf__say(&r->to, HF__FINE, NULL,
                 "tables and package of version %d: one round trip an operation", HF__ORA_SCHEMA);
     else
@@ -134,7 +134,7 @@ int hf__ora_diagnose(struct hf__store *store, hf_finding_callback *found, void *
         return code;
     look_at_server(&r);
     look_at_routines(&r);
-    if (atomic_load(&r.s->way) != HF__ORA_NOT_KNOWN) {
+    if (atomic_load(&r.s->sql.way) != HF__SQL_NOT_KNOWN) {
         look_at_rights(&r);
         look_at_rows(&r);
     }

@@ -105,17 +105,20 @@ int hf__ora_borrow(struct hf__ora *s, int64_t deadline_ns, struct hf__ora_conn *
                    hf_error *err)
 {
     struct hf__pooled *pooled = NULL;
-    int r = hf__pool_take(&s->pool, deadline_ns, &pooled, err);
+    int r = hf__pool_take(&s->sql.pool, deadline_ns, &pooled, err);
 
     if (r == 0)
         *ret_conn = (struct hf__ora_conn *)pooled;
     return r;
 }
 
-void hf__ora_give_back(struct hf__ora *s, struct hf__ora_conn *c)
+void hf__ora_give_back(void *store, void *conn)
 {
+    struct hf__ora *s = store;
+    struct hf__ora_conn *c = conn;
+
     hf__ora_rollback(s, c, hf__now_ns(s->base.host->env) + HF__ORA_GOODBYE_MS * HF__NS_PER_MS);
     if (!atomic_load(&s->locks))
         hf__ora_rest(c);
-    hf__pool_give(&s->pool, &c->pooled, !c->broken);
+    hf__pool_give(&s->sql.pool, &c->pooled, !c->broken);
 }

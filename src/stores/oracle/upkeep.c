@@ -68,7 +68,7 @@ static int setup(struct hf__ora *s, struct hf__ora_conn *c, int64_t deadline_ns,
         r = run_file(s, c, hf__ora_rules_sql, deadline_ns, &why);
     if (r == 0 || r == HF_DENIED)
         run_file(s, c, hf__ora_view_sql, deadline_ns, NULL);
-    atomic_store(&s->way, HF__ORA_NOT_KNOWN);
+    hf__sql_forget_way(&s->sql);
     if (r != 0 && r != HF_DENIED && err != NULL)
         *err = why;
     return r == HF_DENIED ? 0 : r;

@@ -159,7 +159,7 @@ const struct hf__pool_type hf__pg_pool_type = {
 int hf__pg_dial(struct hf__pg *s, int64_t deadline_ns, struct hf__pg_conn **ret_conn, hf_error *err)
 {
     struct hf__pooled *conn = NULL;
-    int r = hf__pool_dial(&s->pool, deadline_ns, &conn, err);
+    int r = hf__pool_dial(&s->sql.pool, deadline_ns, &conn, err);
 
     if (r == 0)
         *ret_conn = (struct hf__pg_conn *)conn;
@@ -170,20 +170,24 @@ int hf__pg_borrow(struct hf__pg *s, int64_t deadline_ns, struct hf__pg_conn **re
                   hf_error *err)
 {
     struct hf__pooled *conn = NULL;
-    int r = hf__pool_take(&s->pool, deadline_ns, &conn, err);
+    int r = hf__pool_take(&s->sql.pool, deadline_ns, &conn, err);
 
     if (r == 0)
         *ret_conn = (struct hf__pg_conn *)conn;
     return r;
 }
 
-void hf__pg_give_back(struct hf__pg *s, struct hf__pg_conn *c)
+void hf__pg_give_back(void *store, void *conn)
 {
-    hf__pool_give(&s->pool, &c->pooled,
-                  PQstatus(c->pg) == CONNECTION_OK && PQtransactionStatus(c->pg) == PQTRANS_IDLE);
+    struct hf__pg *s = store;
+    struct hf__pg_conn *c = conn;
+
+    hf__pool_give(&s->sql.pool, &c->pooled,
+                  !c->replica && PQstatus(c->pg) == CONNECTION_OK &&
+                      PQtransactionStatus(c->pg) == PQTRANS_IDLE);
 }
 
 void hf__pg_hang_up_borrowed(struct hf__pg *s, struct hf__pg_conn *c)
 {
-    hf__pool_give(&s->pool, &c->pooled, false);
+    hf__pool_give(&s->sql.pool, &c->pooled, false);
 }

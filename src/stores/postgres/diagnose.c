@@ -80,7 +80,7 @@ static void look_at_routines(const struct report *r)
 
     if (hf__pg_learn(r->s, r->c, r->deadline_ns, &err) != 0)
         hf__say(&r->to, HF__PROBLEM, NULL, "%s", err.text);
-    else if (atomic_load(&r->s->way) == HF__PG_ROUTINES)
+    else if (atomic_load(&r->s->sql.way) == HF__SQL_ROUTINES)
         hf__say(&r->to, HF__FINE, NULL,
                 "tables and functions of version %d: one round trip an operation", HF__PG_SCHEMA);
     else
@@ -196,7 +196,7 @@ int hf__pg_diagnose(struct hf__store *store, hf_finding_callback *found, void *a
     look_at_server(&r);
     look_at_pooler(&r);
     look_at_routines(&r);
-    if (atomic_load(&r.s->way) != HF__PG_NOT_KNOWN) {
+    if (atomic_load(&r.s->sql.way) != HF__SQL_NOT_KNOWN) {
         look_at_rights(&r);
         look_at_rows(&r);
     }

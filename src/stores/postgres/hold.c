@@ -108,7 +108,7 @@ static bool end_session(struct hf__pg *s, const struct hf__pg_session *session, 
         gone = r == 0 && PQntuples(result) == 0;
         PQclear(result);
         if (r == 0 && !gone)
-            hf__pool_sleep(&s->pool, GONE_YET_MS);
+            hf__pool_sleep(&s->sql.pool, GONE_YET_MS);
     }
     hf__pg_give_back(s, c);
     return gone;
@@ -272,7 +272,7 @@ int hf__pg_hold_init(struct hf__pg *s, hf_error *err)
 {
     if (s->set.hold == HF__PG_LEASE)
         return 0;
-    s->pool.limits.max_active = s->set.max_held + 4; /* some are needed for looking */
+    s->sql.pool.limits.max_active = s->set.max_held + 4; /* some are needed for looking */
     int r = hf__hold_init(&s->hold, &hold_type, s, s->base.host->env, err);
     s->hold.max_held = s->set.max_held;
     return r;

@@ -16,11 +16,14 @@ int hf__pg_open(const struct hf__url *url, const struct hf__host *host,
     if (s == NULL)
         return hf__fail(err, HF_NO_MEMORY, NULL);
     s->base.host = host;
-    r = hf__pool_init(&s->pool, &hf__pg_pool_type, s, host->env, err);
+    r = hf__pool_init(&s->sql.pool, &hf__pg_pool_type, s, host->env, err);
     if (r == 0)
         r = hf__pg_read_url(url, &s->set, host, err);
-    s->pool.limits = s->set.limits;
-    s->pool.host_count = s->set.hosts.count;
+    s->sql.type = &hf__pg_sql_type;
+    s->sql.routines = s->set.routines;
+    s->sql.poll_ms = s->set.poll_ms;
+    s->sql.pool.limits = s->set.limits;
+    s->sql.pool.host_count = s->set.hosts.count;
     s->base.type = s->set.hold == HF__PG_LEASE ? &hf_store_type_v1 : &hf__pg_hold_type;
     s->base.capabilities = s->base.type->capabilities;
     if (s->set.hold == HF__PG_LEASE && !s->set.push)
@@ -43,7 +46,7 @@ void hf__pg_close(struct hf__store *store)
 
     hf__hold_clear(&s->hold);
     hf__pg_listener_clear(s);
-    hf__pool_clear(&s->pool);
+    hf__pool_clear(&s->sql.pool);
     hf__pg_settings_clear(&s->set);
     free(s);
 }

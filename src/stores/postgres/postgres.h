@@ -8,7 +8,7 @@
 #include <pthread.h>
 
 #include "sql/hold.h"
-#include "sql/record.h"
+#include "sql/store.h"
 #include "sql/url.h"
 
 #define HF__PG_SCHEMA  1  /* the version this code speaks */
@@ -45,10 +45,8 @@ struct hf__pg_conn {
     struct hf__pooled pooled;
     PGconn *pg;
     struct hf__pg_session session; /* pid 0: it was not set up for hold.c */
+    bool replica;                  /* it became one: the next connection finds the primary */
 };
-
-/* How operations are done: learnt from the first answer. */
-enum hf__pg_way { HF__PG_NOT_KNOWN, HF__PG_ROUTINES, HF__PG_PLAIN };
 
 struct hf__pg_listener {
     pthread_mutex_t mutex;
@@ -62,11 +60,10 @@ struct hf__pg_listener {
 
 struct hf__pg {
     struct hf__store base;
+    struct hf__sql sql;
     struct hf__hold hold; /* hold.c */
     struct hf__pg_settings set;
-    struct hf__pool pool;
     struct hf__pg_listener listener;
-    _Atomic(enum hf__pg_way) way;
     atomic_bool begin_first; /* the server's default is not READ COMMITTED */
     _Atomic uint64_t registered[HF__PG_REGISTERED];
 };
@@ -92,7 +89,7 @@ void hf__pg_hang_up(struct hf__pg_conn *c); /* NULL is fine */
 /* One of the pool's. What was left in the middle of something is not lent again. */
 int hf__pg_borrow(struct hf__pg *s, int64_t deadline_ns, struct hf__pg_conn **ret_conn,
                   hf_error *err);
-void hf__pg_give_back(struct hf__pg *s, struct hf__pg_conn *c);
+void hf__pg_give_back(void *store, void *conn);
 void hf__pg_hang_up_borrowed(struct hf__pg *s, struct hf__pg_conn *c); /* not to be lent again */
 
 /* Waits for the socket: 1 it is ready, 0 the deadline has come. */
@@ -139,27 +136,25 @@ bool hf__pg_cell_flag(const PGresult *result, int row, int column);
 
 /* call.c: operations through the routines ---------------------------------- */
 
-int hf__pg_call(struct hf__pg *s, struct hf__pg_conn *c, const struct hf__sql_operation *op,
-                int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err);
+int hf__pg_call(void *store, void *conn, const struct hf__sql_operation *op, int64_t deadline_ns,
+                struct hf__answer *ret_answer, hf_error *err);
 
 /* record.c, save.c: operations by plain statements ------------------------- */
 
 struct hf__pg_record {
     struct hf__pg *s;
     struct hf__pg_conn *c;
+    const struct hf__sql_operation *op;
     int64_t deadline_ns;
+    hf_error *err;
     struct hf__sql_record at_hand;
 };
 
-/* Applies the operation in one transaction. */
-int hf__pg_apply(struct hf__pg *s, struct hf__pg_conn *c, const struct hf__sql_operation *op,
-                 int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err);
-
-/* Locks the row of the name and fills in the record. */
-int hf__pg_load(struct hf__pg_record *r, const struct hf__bid *bid, hf_error *err);
-
-/* Writes what the doorman has marked, and calls those who were let in. */
-int hf__pg_save(struct hf__pg_record *r, const struct hf__sql_operation *op, hf_error *err);
+int hf__pg_apply(void *store, void *conn, const struct hf__sql_operation *op, int64_t deadline_ns,
+                 struct hf__answer *ret_answer, hf_error *err);
+int hf__pg_load(void *ctx);
+int hf__pg_finish(void *ctx, int code);
+extern const struct hf__sql_writer hf__pg_writer;
 
 /* The cells of an entry, as SQL for a holder and for a waiter; and how they are read. */
 #define HF__PG_HOLDER_COLUMNS                                                             \
@@ -187,8 +182,8 @@ int hf__pg_find_pooler(struct hf__pg *s, struct hf__pg_conn *c, int64_t deadline
 
 /* postgres.c --------------------------------------------------------------- */
 
-/* Learns how operations are done. HF_DENIED: the tables are missing or of another version. */
-int hf__pg_learn(struct hf__pg *s, struct hf__pg_conn *c, int64_t deadline_ns, hf_error *err);
+extern const struct hf__sql_type hf__pg_sql_type;
+int hf__pg_learn(void *store, void *conn, int64_t deadline_ns, hf_error *err);
 
 /* inspect.c, upkeep.c, diagnose.c ------------------------------------------ */
 int hf__pg_inspect(struct hf__store *store, const struct hf__look *look, int64_t deadline_ns,
