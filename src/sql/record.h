@@ -6,10 +6,10 @@
 #ifndef HF_SQL_RECORD_H
 #define HF_SQL_RECORD_H
 
-#include "net/pool.h"
+#include "net/listener.h"
 #include "stores/store.h"
 
-#define HF__SQL_WAKE 64 /* bytes: where a waiter's client can be called */
+#define HF__SQL_WAKE HF__LISTENER_ADDRESS /* bytes: where a waiter's client can be called */
 
 enum hf__sql_kind {
     HF__SQL_ATTEMPT,

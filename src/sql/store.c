@@ -11,6 +11,21 @@ static struct hf__sql *sql_of(struct hf__store *store)
     return &((struct hf__sql_store *)store)->sql;
 }
 
+int hf__sql_init(struct hf__sql *sql, const struct hf__sql_type *type, void *store,
+                 const struct hf_env *env, hf_error *err)
+{
+    sql->type = type;
+    int r = hf__pool_init(&sql->pool, type->pool, store, env, err);
+    int listener = hf__listener_init(&sql->listener, type->listener, store, env, err);
+    return r != 0 ? r : listener;
+}
+
+void hf__sql_clear(struct hf__sql *sql)
+{
+    hf__listener_clear(&sql->listener);
+    hf__pool_clear(&sql->pool);
+}
+
 /* Learning ----------------------------------------------------------------- */
 
 int hf__sql_check_version(const struct hf__sql *sql, int64_t version, hf_error *err)
@@ -149,8 +164,8 @@ int hf__sql_attempt(struct hf__store *store, const struct hf__bid *bid, int64_t 
     struct hf__sql_operation op = {.kind = HF__SQL_ATTEMPT, .bid = bid};
     char wake[HF__SQL_WAKE];
 
-    if (sql->type->listen != NULL)
-        op.wake = sql->type->listen(store, deadline_ns, wake);
+    if (hf__listener_again(&sql->listener, deadline_ns, wake))
+        op.wake = wake;
     int r = operate(store, &op, deadline_ns, ret_answer, err);
     if (r == 0)
         pace(sql, op.wake != NULL, ret_answer);
@@ -225,4 +240,16 @@ int hf__sql_renew(struct hf__store *store, struct hf__renewal *items, size_t cou
     }
     free(order);
     return r;
+}
+
+int hf__sql_wake_fd(struct hf__store *store)
+{
+    struct hf__sql *sql = sql_of(store);
+    const struct hf__host *host = store->host;
+    int fd = sql->push ? hf__listener_open(&sql->listener) : -1;
+
+    if (fd < 0)
+        return -1;
+    int64_t deadline_ns = hf__now_ns(host->env) + host->op_timeout_ms * HF__NS_PER_MS;
+    return hf__listener_start(&sql->listener, deadline_ns) ? fd : -1;
 }

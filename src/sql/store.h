@@ -9,6 +9,8 @@
 
 #include <stdatomic.h>
 
+#include "net/listener.h"
+#include "net/pool.h"
 #include "sql/record.h"
 
 #define HF__SQL_ALWAYS UINT32_MAX /* see `tries` */
@@ -19,7 +21,9 @@ enum hf__sql_way { HF__SQL_NOT_KNOWN, HF__SQL_ROUTINES, HF__SQL_PLAIN };
 /* What a store does. `store` is the whole store, `conn` a connection of its pool. */
 struct hf__sql_type {
     const char *name; /* for messages */
-    int schema;       /* the version of the tables that this code speaks */
+    const struct hf__pool_type *pool;
+    const struct hf__listener_type *listener; /* NULL: nobody is called */
+    int schema;                               /* the version of the tables that this code speaks */
     int64_t retry_ms; /* the pause after a conflict, and its growth: up to 32 times as long */
     int64_t least_ms; /* less time is too little for another try; 0: any will do */
 
@@ -47,16 +51,14 @@ struct hf__sql_type {
 
     /* How many of these renewals one operation takes, then others get their turn. NULL: all. */
     size_t (*batch)(struct hf__renewal *const *items, size_t count);
-
-    /* What to note with a bid so that its client is called; NULL: nobody listens. The function is
-     * NULL where nobody is ever called. */
-    const char *(*listen)(void *store, int64_t deadline_ns, char buf[HF__SQL_WAKE]);
 };
 
 struct hf__sql {
     const struct hf__sql_type *type;
     struct hf__pool pool;
+    struct hf__listener listener;
     _Atomic(enum hf__sql_way) way;
+    bool push;          /* false: nobody is called even if it could be */
     bool routines;      /* false: not even if they are there */
     int64_t poll_ms;    /* how often to ask when nobody calls */
     int64_t recheck_ms; /* how often the first asks although it is called; 0: never */
@@ -69,6 +71,11 @@ struct hf__sql_store {
 };
 #define HF__IS_SQL(type) \
     _Static_assert(offsetof(type, sql) == offsetof(struct hf__sql_store, sql), "begins otherwise")
+
+/* HF_SYSTEM: there is no randomness to be had. It can be cleared even then. */
+int hf__sql_init(struct hf__sql *sql, const struct hf__sql_type *type, void *store,
+                 const struct hf_env *env, hf_error *err);
+void hf__sql_clear(struct hf__sql *sql);
 
 /* What was found out; both for `learn`. HF_DENIED: another version. */
 int hf__sql_check_version(const struct hf__sql *sql, int64_t version, hf_error *err);
@@ -86,6 +93,7 @@ int hf__sql_renew(struct hf__store *store, struct hf__renewal *items, size_t cou
                   int64_t deadline_ns, hf_error *err);
 int hf__sql_break(struct hf__store *store, const struct hf__bid *bid, bool now, int64_t deadline_ns,
                   struct hf__answer *ret_answer, hf_error *err);
+int hf__sql_wake_fd(struct hf__store *store);
 
 #define HF__SQL_CAPABILITIES                                                                   \
     (HF_CAN_SHARE | HF_CAN_LIMIT | HF_CAN_LEASE | HF_CAN_NEVER | HF_CAN_DELAY | HF_CAN_QUEUE | \

@@ -91,13 +91,10 @@ static size_t batch(struct hf__renewal *const *items, size_t count)
     return count < RENEW_BATCH ? count : RENEW_BATCH;
 }
 
-static const char *listen(void *store, int64_t deadline_ns, char buf[HF__SQL_WAKE])
-{
-    return hf__my_listens(store, deadline_ns, buf) ? buf : NULL;
-}
-
 const struct hf__sql_type hf__my_sql_type = {
     .name = "mysql",
+    .pool = &hf__my_pool_type,
+    .listener = &hf__my_listener_type,
     .schema = HF__MY_SCHEMA,
     .retry_ms = 4,
     .learn = hf__my_learn,
@@ -106,7 +103,6 @@ const struct hf__sql_type hf__my_sql_type = {
     .give_back = hf__my_give_back,
     .tries = tries,
     .batch = batch,
-    .listen = listen,
 };
 
 HF__IS_SQL(struct hf__my);
@@ -132,6 +128,6 @@ __attribute__((visibility("default"))) const struct hf__store_type hf_store_type
     .break_ticket = hf__sql_break,
     .upkeep = hf__my_upkeep,
     .diagnose = hf__my_diagnose,
-    .wake_fd = hf__my_wake_fd,
+    .wake_fd = hf__sql_wake_fd,
     .wake = hf__my_wake,
 };

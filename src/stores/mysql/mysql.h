@@ -16,7 +16,6 @@
 #define HF_STORES_MYSQL_MYSQL_H
 
 #include <mysql.h>
-#include <pthread.h>
 
 #include "sql/hold.h"
 #include "sql/store.h"
@@ -58,32 +57,11 @@ struct hf__my_conn {
     bool broken; /* of no more use: a reply is missing, or a transaction may be open */
 };
 
-enum hf__my_ear { HF__MY_DEAF, HF__MY_SLEEPS, HF__MY_ASKS, HF__MY_READS };
-
-struct hf__my_listener {
-    pthread_mutex_t mutex;
-    int epoll_fd, kick_fd;
-    struct hf__my_conn *conn; /* put in by a thread that dials; from then on the keeper's */
-    struct hf__my_conn *gate; /* comes and goes with it; keeps what it waits for */
-    bool wanted, dialling, missed;
-    int64_t retry_ns;
-    char word[HF_TICKET_SIZE]; /* nobody can guess it */
-    char wake[HF__SQL_WAKE];   /* "connection word" */
-    /* The keeper's own. */
-    enum hf__my_ear ear;
-    int64_t news_ns;  /* when it last saw a grant that it had not known */
-    bool called;      /* the sleep was ended from outside */
-    uint64_t told;    /* the generations of the grants we know of, all in one */
-    char sql[400];    /* what is being asked */
-    int64_t slept_ns; /* since when it sleeps */
-};
-
 struct hf__my {
     struct hf__store base;
     struct hf__sql sql;
     struct hf__hold hold; /* hold.c */
     struct hf__my_settings set;
-    struct hf__my_listener listener;
 };
 
 /* mysql.c, open.c ---------------------------------------------------------- */
@@ -196,13 +174,8 @@ extern const struct hf__sql_writer hf__my_writer;
         "since") ", " HF__MY_MS("until") ", lease, 0, wake"
 
 /* listen.c ----------------------------------------------------------------- */
-int hf__my_listener_init(struct hf__my *s, hf_error *err);
-void hf__my_listener_clear(struct hf__my *s);
-int hf__my_wake_fd(struct hf__store *store);
+extern const struct hf__listener_type hf__my_listener_type;
 void hf__my_wake(struct hf__store *store, hf__wake_sink *sink, void *ctx);
-
-/* What to note with a bid; false: nobody listens. Dials again if the connection was lost. */
-bool hf__my_listens(struct hf__my *s, int64_t deadline_ns, char wake[HF__SQL_WAKE]);
 
 /* inspect.c, upkeep.c, diagnose.c ------------------------------------------ */
 int hf__my_inspect(struct hf__store *store, const struct hf__look *look, int64_t deadline_ns,

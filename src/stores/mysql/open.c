@@ -17,13 +17,10 @@ int hf__my_open(const struct hf__url *url, const struct hf__host *host,
     }
     s->base.host = host;
     s->base.type = &hf_store_type_v1;
-    r = hf__pool_init(&s->sql.pool, &hf__my_pool_type, s, host->env, err);
-    int listener = hf__my_listener_init(s, r == 0 ? err : NULL);
-    if (r == 0)
-        r = listener;
+    r = hf__sql_init(&s->sql, &hf__my_sql_type, s, host->env, err);
     if (r == 0)
         r = hf__my_read_url(url, &s->set, host, err);
-    s->sql.type = &hf__my_sql_type;
+    s->sql.push = s->set.push;
     s->sql.routines = s->set.routines;
     s->sql.poll_ms = s->set.poll_ms;
     s->sql.recheck_ms = s->set.recheck_ms;
@@ -49,8 +46,7 @@ void hf__my_close(struct hf__store *store)
     struct hf__my *s = (struct hf__my *)store;
 
     hf__hold_clear(&s->hold);
-    hf__my_listener_clear(s);
-    hf__pool_clear(&s->sql.pool);
+    hf__sql_clear(&s->sql);
     hf__my_settings_clear(&s->set);
     free(s);
 }

@@ -17,14 +17,13 @@ int hf__ora_open(const struct hf__url *url, const struct hf__host *host,
     s->base.host = host;
     s->base.type = &hf_store_type_v1;
     s->base.capabilities = s->base.type->capabilities;
-    int r = hf__pool_init(&s->sql.pool, &hf__ora_pool_type, s, host->env, err);
+    int r = hf__sql_init(&s->sql, &hf__ora_sql_type, s, host->env, err);
     if (r == 0)
         r = hf__ora_read_url(url, &s->set, err);
     if (r != 0) {
         hf__ora_close(&s->base);
         return r;
     }
-    s->sql.type = &hf__ora_sql_type;
     s->sql.routines = s->set.routines;
     s->sql.poll_ms = s->set.poll_ms;
     s->sql.pool.limits = s->set.limits;
@@ -37,7 +36,7 @@ void hf__ora_close(struct hf__store *store)
 {
     struct hf__ora *s = (struct hf__ora *)store;
 
-    hf__pool_clear(&s->sql.pool);
+    hf__sql_clear(&s->sql);
     hf__ora_settings_clear(&s->set);
     free(s);
 }

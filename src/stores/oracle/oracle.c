@@ -70,6 +70,7 @@ static bool met_another(const void *conn)
 
 const struct hf__sql_type hf__ora_sql_type = {
     .name = "oracle",
+    .pool = &hf__ora_pool_type,
     .schema = HF__ORA_SCHEMA,
     .retry_ms = 2,
     .least_ms = 50, /* with less it would only end as unknown */

@@ -16,10 +16,10 @@ int hf__pg_open(const struct hf__url *url, const struct hf__host *host,
     if (s == NULL)
         return hf__fail(err, HF_NO_MEMORY, NULL);
     s->base.host = host;
-    r = hf__pool_init(&s->sql.pool, &hf__pg_pool_type, s, host->env, err);
+    r = hf__sql_init(&s->sql, &hf__pg_sql_type, s, host->env, err);
     if (r == 0)
         r = hf__pg_read_url(url, &s->set, host, err);
-    s->sql.type = &hf__pg_sql_type;
+    s->sql.push = s->set.push;
     s->sql.routines = s->set.routines;
     s->sql.poll_ms = s->set.poll_ms;
     s->sql.pool.limits = s->set.limits;
@@ -28,10 +28,8 @@ int hf__pg_open(const struct hf__url *url, const struct hf__host *host,
     s->base.capabilities = s->base.type->capabilities;
     if (s->set.hold == HF__PG_LEASE && !s->set.push)
         s->base.capabilities &= ~(uint32_t)HF_CAN_PUSH;
-    int listener = hf__pg_listener_init(s, r == 0 ? err : NULL);
-    int hold = hf__pg_hold_init(s, r == 0 && listener == 0 ? err : NULL);
     if (r == 0)
-        r = listener != 0 ? listener : hold;
+        r = hf__pg_hold_init(s, err);
     if (r != 0) {
         hf__pg_close(&s->base);
         return r;
@@ -45,8 +43,7 @@ void hf__pg_close(struct hf__store *store)
     struct hf__pg *s = (struct hf__pg *)store;
 
     hf__hold_clear(&s->hold);
-    hf__pg_listener_clear(s);
-    hf__pool_clear(&s->sql.pool);
+    hf__sql_clear(&s->sql);
     hf__pg_settings_clear(&s->set);
     free(s);
 }

@@ -85,14 +85,10 @@ static unsigned tries(void *store, void *conn, const hf_error *why)
                : 0;
 }
 
-static const char *listen(void *store, int64_t deadline_ns, char buf[HF__SQL_WAKE])
-{
-    (void)buf;
-    return hf__pg_channel(store, deadline_ns);
-}
-
 const struct hf__sql_type hf__pg_sql_type = {
     .name = "postgres",
+    .pool = &hf__pg_pool_type,
+    .listener = &hf__pg_listener_type,
     .schema = HF__PG_SCHEMA,
     .retry_ms = 4,
     .learn = hf__pg_learn,
@@ -100,7 +96,6 @@ const struct hf__sql_type hf__pg_sql_type = {
     .apply = hf__pg_apply,
     .give_back = hf__pg_give_back,
     .tries = tries,
-    .listen = listen,
 };
 
 HF__IS_SQL(struct hf__pg);
@@ -126,6 +121,6 @@ __attribute__((visibility("default"))) const struct hf__store_type hf_store_type
     .break_ticket = hf__sql_break,
     .upkeep = hf__pg_upkeep,
     .diagnose = hf__pg_diagnose,
-    .wake_fd = hf__pg_wake_fd,
+    .wake_fd = hf__sql_wake_fd,
     .wake = hf__pg_wake,
 };

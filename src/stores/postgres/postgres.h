@@ -5,15 +5,13 @@
 #define HF_STORES_POSTGRES_POSTGRES_H
 
 #include <libpq-fe.h>
-#include <pthread.h>
 
 #include "sql/hold.h"
 #include "sql/store.h"
 #include "sql/url.h"
 
-#define HF__PG_SCHEMA  1  /* the version this code speaks */
-#define HF__PG_VALUES  24 /* parameters of a question */
-#define HF__PG_CHANNEL 48
+#define HF__PG_SCHEMA 1  /* the version this code speaks */
+#define HF__PG_VALUES 24 /* parameters of a question */
 #ifndef HF__PG_CLOCK
 #define HF__PG_CLOCK "clock_timestamp()" /* tests have one of their own */
 #endif
@@ -48,22 +46,11 @@ struct hf__pg_conn {
     bool replica;                  /* it became one: the next connection finds the primary */
 };
 
-struct hf__pg_listener {
-    pthread_mutex_t mutex;
-    int epoll_fd, kick_fd;
-    struct hf__pg_conn *conn; /* put in by a thread that dials; from then on the keeper's */
-    bool wanted, dialling, missed;
-    int64_t retry_ns;
-    unsigned failures;
-    char channel[HF__PG_CHANNEL];
-};
-
 struct hf__pg {
     struct hf__store base;
     struct hf__sql sql;
     struct hf__hold hold; /* hold.c */
     struct hf__pg_settings set;
-    struct hf__pg_listener listener;
     atomic_bool begin_first; /* the server's default is not READ COMMITTED */
     _Atomic uint64_t registered[HF__PG_REGISTERED];
 };
@@ -167,14 +154,8 @@ extern const struct hf__sql_writer hf__pg_writer;
 void hf__pg_cells(const PGresult *result, int row, const char *cells[HF__SQL_ENTRY_CELLS]);
 
 /* listen.c ----------------------------------------------------------------- */
-int hf__pg_listener_init(struct hf__pg *s, hf_error *err);
-void hf__pg_listener_clear(struct hf__pg *s);
-int hf__pg_wake_fd(struct hf__store *store);
+extern const struct hf__listener_type hf__pg_listener_type;
 void hf__pg_wake(struct hf__store *store, hf__wake_sink *sink, void *ctx);
-
-/* The channel to note with a bid, NULL if nobody listens; dials again if the connection was lost.
- */
-const char *hf__pg_channel(struct hf__pg *s, int64_t deadline_ns);
 
 /* Whether something that is not the server answers on this connection. */
 int hf__pg_find_pooler(struct hf__pg *s, struct hf__pg_conn *c, int64_t deadline_ns,
