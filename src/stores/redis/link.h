@@ -58,6 +58,7 @@ struct hf__redis_conn {
     struct hf__redis_facts facts;
     int64_t idle_since_ns;
     int64_t redirect; /* CLIENT TRACKING tells this client id; 0: not on */
+    int64_t id;       /* the listener's own such id; 0: it is not told */
     unsigned epoch;   /* of the pool, when it was dialled */
     bool broken;      /* of no more use */
     bool demoted;     /* because the server is a replica now */

@@ -141,7 +141,7 @@ int hf__redis_open(const struct hf__url *url, const struct hf__host *host,
     s->base = (struct hf__store){
         .type = &hf_store_type_v1, .host = host, .capabilities = hf_store_type_v1.capabilities};
     hf__redis_pool_init(&s->pool);
-    int r = hf__redis_listener_init(s, err);
+    int r = hf__listener_init(&s->listener, &hf__redis_listener_type, s, host->env, err);
     if (r == 0)
         r = read_settings(url, s, err);
     if (r == 0) {
@@ -163,7 +163,9 @@ void hf__redis_close(struct hf__store *store)
 {
     struct hf__redis *s = (struct hf__redis *)store;
 
-    hf__redis_listener_clear(s);
+    hf__listener_clear(&s->listener);
+    hf__redis_hang_up(s->sentinels.scout);
+    hf__redis_unwatch_all(s);
     hf__redis_pool_clear(&s->pool);
     hf__redis_settings_clear(&s->set);
     hf__redis_sentinels_clear(&s->sentinels);

@@ -19,9 +19,9 @@
 
 #include <pthread.h>
 
+#include "net/listener.h"
 #include "stores/redis/link.h"
 
-#define HF__REDIS_CHANNEL       33 /* 32 hex digits and a NUL */
 #define HF__REDIS_WHO_MAX       1024
 #define HF__REDIS_OWN_WORD      "holdfast."
 #define HF__REDIS_SENTINELS_MAX 16
@@ -62,22 +62,6 @@ struct hf__redis_watch {
     char key[];
 };
 
-struct hf__redis_listener {
-    pthread_mutex_t mutex;
-    char channel[HF__REDIS_CHANNEL];
-    int epoll_fd, kick_fd;       /* -1: nobody has asked to listen yet */
-    struct hf__redis_conn *conn; /* NULL: not connected */
-    int64_t id;                  /* our client id on that connection */
-    _Atomic bool wanted;         /* somebody has asked to listen, and can */
-    bool dialling;
-    bool missed; /* calls may have been lost: everybody ask */
-    bool kicked; /* kick_fd is readable */
-    int64_t retry_ns;
-    unsigned failures;
-    struct hf__redis_watch *watches;
-    _Atomic size_t watch_count;
-};
-
 struct hf__redis_place {
     char host[256], port[16];
 };
@@ -104,7 +88,9 @@ struct hf__redis {
     struct hf__redis_settings set;
     struct hf__redis_sentinels sentinels;
     struct hf__redis_pool pool;
-    struct hf__redis_listener listener;
+    struct hf__listener listener;    /* its word is our channel */
+    struct hf__redis_watch *watches; /* listener.mutex */
+    _Atomic size_t watch_count;
     char self[HF__REDIS_WHO_MAX / 2]; /* "pid\0host\0user\0program\0" */
     size_t self_len;
 };
@@ -211,16 +197,13 @@ int hf__redis_answer(const redisReply *reply, struct hf__answer *ret_answer, boo
                      hf_error *err);
 
 /* listen.c ------------------------------------------------------------------------------------- */
-int hf__redis_listener_init(struct hf__redis *s, hf_error *err);
-void hf__redis_listener_clear(struct hf__redis *s);
+extern const struct hf__listener_type hf__redis_listener_type;
 int hf__redis_wake_fd(struct hf__store *store);
 void hf__redis_wake(struct hf__store *store, hf__wake_sink *sink, void *ctx);
 
 /* Connects again if calls were wanted and the connection was lost. The channel, or NULL: nobody
  * listens. */
 const char *hf__redis_listen_again(struct hf__redis *s, int64_t deadline_ns);
-
-bool hf__redis_listens(struct hf__redis *s);
 
 /* Reads what has come, without blocking. False: the connection is lost. */
 typedef void hf__redis_hear(void *ctx, const redisReply *reply);
@@ -235,6 +218,10 @@ void hf__redis_watch_key(struct hf__redis *s, struct hf__redis_conn *c,
                          const struct hf__redis_names *names, const struct hf__ticket *ticket,
                          int64_t deadline_ns, bool *ret_gone);
 void hf__redis_unwatch(struct hf__redis *s, const struct hf__ticket *ticket);
+void hf__redis_unwatch_all(struct hf__redis *s);
+
+/* The key has changed: takes out one who watches it, for the caller to free; NULL: there is none. */
+struct hf__redis_watch *hf__redis_take_watch(struct hf__redis *s, const redisReply *key);
 
 /* open.c, inspect.c, upkeep.c, diagnose.c ------------------------------------------------------ */
 int hf__redis_open(const struct hf__url *url, const struct hf__host *host,
