@@ -130,7 +130,8 @@ static int wait_for_store(struct bid *bid, int code)
     hf__lock_client(client);
     int r = begin_waiting(bid);
     if (r == 0) {
-        bid->lock->waiter->ask_ns = now_ns + hf__backoff_ns(client, bid->failures++);
+        bid->lock->waiter->ask_ns =
+            now_ns + hf__backoff_ns(client->env, bid->failures++, HF__PAUSE_MAX_MS);
         bid->lock->waiter->sign_ns = INT64_MAX;
         r = sleep_until_news(bid);
         if (r == HF_TIMEOUT) /* that the store is away tells more */

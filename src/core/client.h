@@ -22,7 +22,10 @@
 #include "doorman/lease.h"
 #include "stores/store.h"
 #include "util/heap.h"
+#include "util/patience.h"
 #include "util/table.h"
+
+#define HF__PAUSE_MAX_MS 2000 /* between two tries of what failed */
 
 /* What the keeper and the hand have to do for a lock. */
 enum hf__duty {
@@ -282,8 +285,5 @@ int hf__undo(hf_lock *lock, bool release, hf_error *err);
 
 /* One more try, by the hand. True: it is over. Mutex not held. */
 bool hf__undo_again(hf_lock *lock);
-
-/* Mutex held. The pause after the n-th failure in a row, with jitter. */
-int64_t hf__backoff_ns(const hf_client *client, unsigned failures);
 
 #endif
