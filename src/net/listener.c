@@ -7,9 +7,11 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "util/patience.h"
+
 #include "util/banned.h"
 
-#define RETRY_MS 500
+#define BACKOFF_MAX_MS 500
 
 int hf__listener_init(struct hf__listener *l, const struct hf__listener_type *type, void *owner,
                       const struct hf_env *env, hf_error *err)
@@ -62,10 +64,7 @@ static void connect_again(struct hf__listener *l, int64_t deadline_ns)
     l->dialling = false;
     l->wanted = r != HF_UNSUPPORTED;
     if (r != 0) {
-        l->retry_ns =
-            hf__now_ns(l->env) + (l->type->pause_ns != NULL ? l->type->pause_ns(l->env, l->failures)
-                                                            : RETRY_MS * HF__NS_PER_MS);
-        l->failures++;
+        l->retry_ns = hf__now_ns(l->env) + hf__backoff_ns(l->env, l->failures++, BACKOFF_MAX_MS);
         return;
     }
     l->failures = 0;

@@ -33,9 +33,6 @@ struct hf__listener_type {
 
     /* `lost`: the other side has gone, so there is nobody to say good-bye to. */
     void (*hang_up)(void *conn, bool lost);
-
-    /* The pause after so many failures. NULL: always the same. */
-    int64_t (*pause_ns)(const struct hf_env *env, unsigned failures);
 };
 
 struct hf__listener {

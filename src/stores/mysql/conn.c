@@ -225,8 +225,9 @@ static void hang_up(struct hf__pooled *conn)
     hf__my_hang_up((struct hf__my_conn *)conn);
 }
 
-static bool is_quiet(struct hf__pooled *conn)
+static bool is_alive(void *owner, struct hf__pooled *conn, int64_t idle_ns, int64_t deadline_ns)
 {
+    (void)owner, (void)idle_ns, (void)deadline_ns;
     return hf__my_is_quiet((struct hf__my_conn *)conn);
 }
 
@@ -234,7 +235,7 @@ const struct hf__pool_type hf__my_pool_type = {
     .store = "mysql",
     .dial = dial,
     .hang_up = hang_up,
-    .is_quiet = is_quiet,
+    .is_alive = is_alive,
 };
 
 int hf__my_dial(struct hf__my *s, int64_t deadline_ns, struct hf__my_conn **ret_conn, hf_error *err)

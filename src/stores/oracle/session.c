@@ -91,15 +91,16 @@ static int dial(void *owner, size_t host, int64_t deadline_ns, struct hf__pooled
 
 /* A driver's own opinion (SQL_ATTR_CONNECTION_DEAD) is old or costs a round trip. But if one session
  * was lost, those that have been idle since may be as well. */
-static bool is_quiet(struct hf__pooled *pooled)
+static bool is_alive(void *owner, struct hf__pooled *pooled, int64_t idle_ns, int64_t deadline_ns)
 {
-    struct hf__ora_conn *c = (struct hf__ora_conn *)pooled;
+    struct hf__ora *s = owner;
 
-    return pooled->idle_since_ns > atomic_load(&c->s->lost_ns);
+    (void)idle_ns, (void)deadline_ns;
+    return pooled->idle_since_ns > atomic_load(&s->lost_ns);
 }
 
 const struct hf__pool_type hf__ora_pool_type = {
-    .store = "oracle", .dial = dial, .hang_up = hang_up, .is_quiet = is_quiet};
+    .store = "oracle", .dial = dial, .hang_up = hang_up, .is_alive = is_alive};
 
 int hf__ora_borrow(struct hf__ora *s, int64_t deadline_ns, struct hf__ora_conn **ret_conn,
                    hf_error *err)

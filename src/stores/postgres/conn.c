@@ -141,11 +141,12 @@ static void hang_up(struct hf__pooled *conn)
     hf__pg_hang_up((struct hf__pg_conn *)conn);
 }
 
-static bool is_quiet(struct hf__pooled *conn)
+static bool is_alive(void *owner, struct hf__pooled *conn, int64_t idle_ns, int64_t deadline_ns)
 {
     struct hf__pg_conn *c = (struct hf__pg_conn *)conn;
     struct pollfd fd = {.fd = PQsocket(c->pg), .events = POLLIN};
 
+    (void)owner, (void)idle_ns, (void)deadline_ns;
     return PQstatus(c->pg) == CONNECTION_OK && poll(&fd, 1, 0) == 0;
 }
 
@@ -153,7 +154,7 @@ const struct hf__pool_type hf__pg_pool_type = {
     .store = "postgres",
     .dial = dial,
     .hang_up = hang_up,
-    .is_quiet = is_quiet,
+    .is_alive = is_alive,
 };
 
 int hf__pg_dial(struct hf__pg *s, int64_t deadline_ns, struct hf__pg_conn **ret_conn, hf_error *err)

@@ -62,8 +62,7 @@ static void hang_up(void *conn, bool lost)
     hf__redis_hang_up(conn);
 }
 
-const struct hf__listener_type hf__redis_listener_type = {
-    .dial = dial, .hang_up = hang_up, .pause_ns = hf__redis_backoff_ns};
+const struct hf__listener_type hf__redis_listener_type = {.dial = dial, .hang_up = hang_up};
 
 /* Sentinels tell of another master by the same descriptor, also to those who poll. */
 int hf__redis_wake_fd(struct hf__store *store)

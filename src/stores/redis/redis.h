@@ -20,6 +20,7 @@
 #include <pthread.h>
 
 #include "net/listener.h"
+#include "net/pool.h"
 #include "stores/redis/link.h"
 
 #define HF__REDIS_WHO_MAX       1024
@@ -42,18 +43,6 @@ enum hf__redis_script {
 #undef X
 };
 
-struct hf__redis_pool {
-    pthread_mutex_t mutex;
-    pthread_cond_t free_one;
-    struct hf__redis_conn *idle; /* the last used first */
-    int64_t idle_count, active;
-    _Atomic unsigned epoch; /* rises when all connections have become useless */
-    int64_t retry_ns;       /* nobody dials before then */
-    unsigned failures;
-    int failure_code;
-    char failure[200]; /* why the last dial failed */
-};
-
 /* A lock held by a stranger, whose end we asked the server to tell. */
 struct hf__redis_watch {
     struct hf__redis_watch *next;
@@ -74,7 +63,7 @@ struct hf__redis_sentinels {
     char *user, *password;         /* the sentinels' own; NULL: none */
     _Atomic bool demoted;          /* an operation has met a master that is none any more */
     _Atomic size_t last;           /* the one that answered last */
-    struct hf__redis_place master; /* the server last used; pool->mutex */
+    struct hf__redis_place master; /* the server last used; pool.mutex */
 
     /* scout.c; listener->mutex */
     struct hf__redis_conn *scout;           /* subscribed at a sentinel; NULL: not connected */
@@ -87,7 +76,7 @@ struct hf__redis {
     struct hf__store base;
     struct hf__redis_settings set;
     struct hf__redis_sentinels sentinels;
-    struct hf__redis_pool pool;
+    struct hf__pool pool;
     struct hf__listener listener;    /* its word is our channel */
     struct hf__redis_watch *watches; /* listener.mutex */
     _Atomic size_t watch_count;
@@ -165,19 +154,13 @@ int hf__redis_wait_replicas(struct hf__redis *s, struct hf__redis_conn *c, int64
                             bool *ret_enough, hf_error *err);
 
 /* pool.c --------------------------------------------------------------------------------------- */
-void hf__redis_pool_init(struct hf__redis_pool *pool);
-void hf__redis_pool_clear(struct hf__redis_pool *pool);
-void hf__redis_pool_flush(
-    struct hf__redis *s); /* closes those that are not lent, and those when given */
+extern const struct hf__pool_type hf__redis_pool_type;
 
 /* Lends a connection; give it back, broken or not. HF_UNAVAILABLE also if all are lent and none
  * comes back in time. */
 int hf__redis_take(struct hf__redis *s, int64_t deadline_ns, struct hf__redis_conn **ret_conn,
                    hf_error *err);
 void hf__redis_give(struct hf__redis *s, struct hf__redis_conn *c);
-
-/* How long to wait before dialling again after so many failures, with jitter. */
-int64_t hf__redis_backoff_ns(const struct hf_env *env, unsigned failures);
 
 /* script.c ------------------------------------------------------------------------------------- */
 
