@@ -92,9 +92,12 @@ static int wait_in_queue(struct bid *bid, const struct hf__answer *answer)
 {
     hf_client *client = bid->client;
 
-    if (bid->opt->on_wait != NULL)
+    if (bid->opt->on_wait != NULL) {
+        struct hf__calling calling;
+        hf__calling_begin(client, &calling);
         bid->opt->on_wait(answer->position, bid->opt->arg);
-
+        hf__calling_end(client, &calling);
+    }
     hf__lock_client(client);
     int r = begin_waiting(bid);
     if (r == 0 && hf__keeper_listen(client, bid->asked_ns)) {

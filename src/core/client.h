@@ -108,6 +108,7 @@ struct hf_client {
     unsigned refs;          /* the opener's and one per lock handle */
     unsigned users;         /* calls under way; hf_close waits for them */
     bool closing, closed;
+    struct hf__calling *calling; /* callbacks under way, but for the herald's */
     hf_lock *locks;
     struct hf__heap timers;
     size_t lock_count;
@@ -148,6 +149,14 @@ struct hf__visit {
 };
 int hf__enter(hf_client *client, struct hf__visit *visit, hf_error *err);
 void hf__leave(hf_client *client, const struct hf__visit *visit);
+
+/* Around a callback that runs on the caller's own thread. */
+struct hf__calling {
+    struct hf__calling *next;
+    pthread_t thread;
+};
+void hf__calling_begin(hf_client *client, struct hf__calling *calling);
+void hf__calling_end(hf_client *client, const struct hf__calling *calling);
 
 static inline void hf__lock_client(hf_client *client)
 {
