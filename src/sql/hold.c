@@ -20,12 +20,14 @@ static struct hf__hold *hold_of(struct hf__store *store)
     return &((struct hf__holding *)store)->hold;
 }
 
-int hf__hold_init(struct hf__hold *hold, const struct hf__hold_type *type, void *owner,
-                  const struct hf_env *env, hf_error *err)
+int hf__hold_init(struct hf__holding *s, const struct hf__hold_type *type, hf_error *err)
 {
+    struct hf__hold *hold = &s->hold;
     pthread_condattr_t attr;
 
-    *hold = (struct hf__hold){.type = type, .owner = owner, .env = env};
+    *hold = (struct hf__hold){
+        .type = type, .owner = s, .env = s->base.host->env, .max_held = s->sql.set.max_held};
+    s->sql.pool.limits.max_active = hold->max_held + 4; /* some are needed for looking */
     pthread_mutex_init(&hold->mutex, NULL);
     pthread_condattr_init(&attr);
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);

@@ -36,7 +36,7 @@ struct hf__held {
     bool polled;         /* the keeper hears from it */
 };
 
-/* What a store does. `owner` is the one given to hf__hold_init. */
+/* What a store does. `owner` is the store. */
 struct hf__hold_type {
     const char *store; /* for messages */
     size_t held_size;
@@ -89,11 +89,6 @@ struct hf__hold {
     size_t retired_count, retired_capacity;
 };
 
-/* HF_SYSTEM; it can be cleared even then. */
-int hf__hold_init(struct hf__hold *hold, const struct hf__hold_type *type, void *owner,
-                  const struct hf_env *env, hf_error *err);
-void hf__hold_clear(struct hf__hold *hold);
-
 /* The store of such locks begins with these, so that the functions below can be its own. */
 struct hf__holding {
     struct hf__store base;
@@ -102,6 +97,10 @@ struct hf__holding {
 };
 #define HF__IS_HOLDING(type) \
     _Static_assert(offsetof(type, hold) == offsetof(struct hf__holding, hold), "begins otherwise")
+
+/* HF_SYSTEM; it can be cleared even then, and where it was never made. */
+int hf__hold_init(struct hf__holding *s, const struct hf__hold_type *type, hf_error *err);
+void hf__hold_clear(struct hf__hold *hold);
 
 /* The functions of a store; see store.h. */
 int hf__hold_attempt(struct hf__store *store, const struct hf__bid *bid, int64_t deadline_ns,

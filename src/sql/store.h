@@ -12,6 +12,7 @@
 #include "net/listener.h"
 #include "net/pool.h"
 #include "sql/record.h"
+#include "sql/url.h"
 
 #define HF__SQL_ALWAYS UINT32_MAX /* see `tries` */
 
@@ -55,13 +56,10 @@ struct hf__sql_type {
 
 struct hf__sql {
     const struct hf__sql_type *type;
+    struct hf__sql_settings set;
     struct hf__pool pool;
     struct hf__listener listener;
     _Atomic(enum hf__sql_way) way;
-    bool push;          /* false: nobody is called even if it could be */
-    bool routines;      /* false: not even if they are there */
-    int64_t poll_ms;    /* how often to ask when nobody calls */
-    int64_t recheck_ms; /* how often the first asks although it is called; 0: never */
 };
 
 /* A store begins with these two, so that the functions below can be its own. */
@@ -72,9 +70,10 @@ struct hf__sql_store {
 #define HF__IS_SQL(type) \
     _Static_assert(offsetof(type, sql) == offsetof(struct hf__sql_store, sql), "begins otherwise")
 
-/* HF_SYSTEM: there is no randomness to be had. It can be cleared even then. */
-int hf__sql_init(struct hf__sql *sql, const struct hf__sql_type *type, void *store,
-                 const struct hf_env *env, hf_error *err);
+/* Makes it ready, once its host, its type and its settings are known. `code`: what reading them came
+ * to, and then the result; otherwise HF_SYSTEM: there is no randomness to be had. It can be cleared
+ * even then. */
+int hf__sql_init(struct hf__store *store, const struct hf__sql_type *type, int code, hf_error *err);
 void hf__sql_clear(struct hf__sql *sql);
 
 /* What was found out; both for `learn`. HF_DENIED: another version. */

@@ -468,10 +468,7 @@ HF__IS_HOLDING(struct hf__my);
 
 int hf__my_hold_init(struct hf__my *s, hf_error *err)
 {
-    s->sql.pool.limits.max_active = s->set.max_held + 4; /* some are needed for looking */
-    int r = hf__hold_init(&s->hold, &hold_type, s, s->base.host->env, err);
-    s->hold.max_held = s->set.max_held;
-    return r;
+    return hf__hold_init((struct hf__holding *)s, &hold_type, err);
 }
 
 static const char *const schemes[] = {"mysql", "mariadb", NULL};

@@ -33,13 +33,10 @@ extern const char hf__my_ddl[]; /* schema.sql, rules.sql, operations.sql */
 extern const char hf__my_schema_sql[], hf__my_routines_sql[];
 extern const struct hf__option hf__my_options[];
 
+/* Beside those that all SQL stores have. */
 struct hf__my_settings {
-    struct hf__sql_hosts hosts;
-    char *user, *password, *option_file, *database, *program;
-    char *tls_ca, *tls_cert, *tls_key;
-    bool push, routines, session; /* session: hold=session */
-    struct hf__pool_limits limits;
-    int64_t max_held, poll_ms, recheck_ms, retain_ms;
+    char *option_file, *program;
+    bool session; /* hold=session */
 };
 
 /* How the server calls a connection in its process list. */
@@ -76,9 +73,7 @@ int hf__my_learn(void *store, void *conn, int64_t deadline_ns, hf_error *err);
 bool hf__my_is_conflict(long store_code);
 
 /* settings.c --------------------------------------------------------------- */
-int hf__my_read_url(const struct hf__url *url, struct hf__my_settings *set,
-                    const struct hf__host *host, hf_error *err);
-void hf__my_settings_clear(struct hf__my_settings *set);
+int hf__my_read_url(struct hf__my *s, const struct hf__url *url, hf_error *err);
 
 /* conn.c ------------------------------------------------------------------- */
 

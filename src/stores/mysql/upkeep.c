@@ -172,7 +172,8 @@ static int purge(struct hf__my *s, struct hf__my_conn *c, int64_t retain_ms, int
 
     do {
         before = *count;
-        r = purge_some(s, c, retain_ms > 0 ? retain_ms : s->set.retain_ms, deadline_ns, count, err);
+        r = purge_some(s, c, retain_ms > 0 ? retain_ms : s->sql.set.retain_ms, deadline_ns, count,
+                       err);
     } while (r == 0 && *count - before == PURGE_BATCH);
     return r;
 }

@@ -185,7 +185,7 @@ int hf__ora_upkeep(struct hf__store *store, enum hf__upkeep what, int64_t retain
     struct hf__ora *s = (struct hf__ora *)store;
     struct purge p = {.s = s,
                       .deadline_ns = deadline_ns,
-                      .retain_ms = retain_ms > 0 ? retain_ms : s->set.retain_ms};
+                      .retain_ms = retain_ms > 0 ? retain_ms : s->sql.set.retain_ms};
     int r = hf__ora_borrow(s, deadline_ns, &p.c, err);
 
     if (r != 0)

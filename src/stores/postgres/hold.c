@@ -270,12 +270,7 @@ static const struct hf__hold_type hold_type = {
 
 int hf__pg_hold_init(struct hf__pg *s, hf_error *err)
 {
-    if (s->set.hold == HF__PG_LEASE)
-        return 0;
-    s->sql.pool.limits.max_active = s->set.max_held + 4; /* some are needed for looking */
-    int r = hf__hold_init(&s->hold, &hold_type, s, s->base.host->env, err);
-    s->hold.max_held = s->set.max_held;
-    return r;
+    return hf__hold_init((struct hf__holding *)s, &hold_type, err);
 }
 
 HF__IS_HOLDING(struct hf__pg);

@@ -48,7 +48,7 @@ static int purge(struct hf__pg *s, struct hf__pg_conn *c, int64_t retain_ms, int
     int r;
 
     do {
-        r = purge_some(s, c, retain_ms > 0 ? retain_ms : s->set.retain_ms, deadline_ns, &count,
+        r = purge_some(s, c, retain_ms > 0 ? retain_ms : s->sql.set.retain_ms, deadline_ns, &count,
                        err);
         if (r == 0)
             *ret_count += count;
