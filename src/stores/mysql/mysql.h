@@ -7,7 +7,7 @@
  *   call.c      operations through the procedures of rules.sql and operations.sql
  *   record.c, save.c   the same by plain statements around the doorman itself
  *   listen.c    how wake-ups come
- *   hold.c, hold_look.c   hold=session
+ *   hold.c, hold_begin.c, hold_look.c   hold=session
  *   inspect.c, upkeep.c, diagnose.c
  *
  * Mutexes: the pool's and the listener's; none is kept during a system call
