@@ -256,6 +256,41 @@ int hf__sql_renew(struct hf__store *store, struct hf__renewal *items, size_t cou
     return r;
 }
 
+/* Upkeep, wake-ups --------------------------------------------------------- */
+
+static int purge(struct hf__store *store, void *conn, int64_t retain_ms, int64_t deadline_ns,
+                 uint64_t *count, hf_error *err)
+{
+    const struct hf__sql *sql = sql_of(store);
+    uint64_t before;
+    int r;
+
+    do {
+        before = *count;
+        r = sql->type->purge(store, conn, retain_ms > 0 ? retain_ms : sql->set.retain_ms,
+                             deadline_ns, count, err);
+    } while (r == 0 && *count - before == HF__SQL_PURGE_BATCH);
+    return r;
+}
+
+int hf__sql_upkeep(struct hf__store *store, enum hf__upkeep what, int64_t retain_ms,
+                   int64_t deadline_ns, uint64_t *ret_count, hf_error *err)
+{
+    struct hf__sql *sql = sql_of(store);
+    struct hf__pooled *conn = NULL;
+    uint64_t count = 0;
+    int r = hf__pool_take(&sql->pool, deadline_ns, &conn, err);
+
+    if (r != 0)
+        return r;
+    r = what == HF__SETUP ? sql->type->setup(store, conn, deadline_ns, err)
+                          : purge(store, conn, retain_ms, deadline_ns, &count, err);
+    sql->type->give_back(store, conn);
+    if (ret_count != NULL)
+        *ret_count = count;
+    return r;
+}
+
 int hf__sql_wake_fd(struct hf__store *store)
 {
     struct hf__sql *sql = sql_of(store);

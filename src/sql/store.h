@@ -14,7 +14,8 @@
 #include "sql/record.h"
 #include "sql/url.h"
 
-#define HF__SQL_ALWAYS UINT32_MAX /* see `tries` */
+#define HF__SQL_ALWAYS      UINT32_MAX /* see `tries` */
+#define HF__SQL_PURGE_BATCH 200
 
 /* How operations are done. */
 enum hf__sql_way { HF__SQL_NOT_KNOWN, HF__SQL_ROUTINES, HF__SQL_PLAIN };
@@ -49,6 +50,14 @@ struct hf__sql_type {
     /* Whether somebody else was in the way of the last statement, so that a renewal by plain
      * statements is tried again although some were renewed. NULL: it is not. */
     bool (*met_another)(const void *conn);
+
+    /* Creates what is missing, and learns; the tables are needed, the routines are not. */
+    int (*setup)(void *store, void *conn, int64_t deadline_ns, hf_error *err);
+
+    /* Removes locks that nobody has used for so long, HF__SQL_PURGE_BATCH at most: others come while
+     * we go. Adds to the count. */
+    int (*purge)(void *store, void *conn, int64_t retain_ms, int64_t deadline_ns, uint64_t *count,
+                 hf_error *err);
 
     /* How many of these renewals one operation takes, then others get their turn. NULL: all. */
     size_t (*batch)(struct hf__renewal *const *items, size_t count);
@@ -92,6 +101,8 @@ int hf__sql_renew(struct hf__store *store, struct hf__renewal *items, size_t cou
                   int64_t deadline_ns, hf_error *err);
 int hf__sql_break(struct hf__store *store, const struct hf__bid *bid, bool now, int64_t deadline_ns,
                   struct hf__answer *ret_answer, hf_error *err);
+int hf__sql_upkeep(struct hf__store *store, enum hf__upkeep what, int64_t retain_ms,
+                   int64_t deadline_ns, uint64_t *ret_count, hf_error *err);
 int hf__sql_wake_fd(struct hf__store *store);
 
 #define HF__SQL_CAPABILITIES                                                                   \

@@ -175,8 +175,9 @@ void hf__my_wake(struct hf__store *store, hf__wake_sink *sink, void *ctx);
 /* inspect.c, upkeep.c, diagnose.c ------------------------------------------ */
 int hf__my_inspect(struct hf__store *store, const struct hf__look *look, int64_t deadline_ns,
                    hf_error *err);
-int hf__my_upkeep(struct hf__store *store, enum hf__upkeep what, int64_t retain_ms,
-                  int64_t deadline_ns, uint64_t *ret_count, hf_error *err);
+int hf__my_setup(void *store, void *conn, int64_t deadline_ns, hf_error *err);
+int hf__my_purge(void *store, void *conn, int64_t retain_ms, int64_t deadline_ns, uint64_t *count,
+                 hf_error *err);
 int hf__my_diagnose(struct hf__store *store, hf_finding_callback *found, void *arg,
                     int64_t deadline_ns, hf_error *err);
 

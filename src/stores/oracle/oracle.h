@@ -286,8 +286,9 @@ extern const struct hf__sql_writer hf__ora_writer;
 /* inspect.c, upkeep.c, diagnose.c ------------------------------------------ */
 int hf__ora_inspect(struct hf__store *store, const struct hf__look *look, int64_t deadline_ns,
                     hf_error *err);
-int hf__ora_upkeep(struct hf__store *store, enum hf__upkeep what, int64_t retain_ms,
-                   int64_t deadline_ns, uint64_t *ret_count, hf_error *err);
+int hf__ora_setup(void *store, void *conn, int64_t deadline_ns, hf_error *err);
+int hf__ora_purge(void *store, void *conn, int64_t retain_ms, int64_t deadline_ns, uint64_t *count,
+                  hf_error *err);
 int hf__ora_diagnose(struct hf__store *store, hf_finding_callback *found, void *arg,
                      int64_t deadline_ns, hf_error *err);
 

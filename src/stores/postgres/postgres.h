@@ -163,8 +163,9 @@ int hf__pg_learn(void *store, void *conn, int64_t deadline_ns, hf_error *err);
 /* inspect.c, upkeep.c, diagnose.c ------------------------------------------ */
 int hf__pg_inspect(struct hf__store *store, const struct hf__look *look, int64_t deadline_ns,
                    hf_error *err);
-int hf__pg_upkeep(struct hf__store *store, enum hf__upkeep what, int64_t retain_ms,
-                  int64_t deadline_ns, uint64_t *ret_count, hf_error *err);
+int hf__pg_setup(void *store, void *conn, int64_t deadline_ns, hf_error *err);
+int hf__pg_purge(void *store, void *conn, int64_t retain_ms, int64_t deadline_ns, uint64_t *count,
+                 hf_error *err);
 int hf__pg_diagnose(struct hf__store *store, hf_finding_callback *found, void *arg,
                     int64_t deadline_ns, hf_error *err);
 
