@@ -11,19 +11,33 @@ static struct hf__sql *sql_of(struct hf__store *store)
     return &((struct hf__sql_store *)store)->sql;
 }
 
-int hf__sql_init(struct hf__sql *sql, const struct hf__sql_type *type, void *store,
-                 const struct hf_env *env, hf_error *err)
+int hf__sql_init(struct hf__store *store, const struct hf__sql_type *type, int code, hf_error *err)
 {
+    struct hf__sql *sql = sql_of(store);
+    const struct hf_env *env = store->host->env;
+    hf_error why = {0};
+
     sql->type = type;
-    int r = hf__pool_init(&sql->pool, type->pool, store, env, err);
-    int listener = hf__listener_init(&sql->listener, type->listener, store, env, err);
-    return r != 0 ? r : listener;
+    int pool = hf__pool_init(&sql->pool, type->pool, store, env, &why);
+    int listener = hf__listener_init(&sql->listener, type->listener, store, env, &why);
+    sql->pool.limits = sql->set.limits;
+    sql->pool.host_count = sql->set.hosts.count > 0 ? sql->set.hosts.count : 1;
+    store->capabilities = store->type->capabilities;
+    if (store->type->wake_fd == hf__sql_wake_fd && !sql->set.push)
+        store->capabilities &= ~(uint32_t)HF_CAN_PUSH;
+    if (code == 0 && (pool != 0 || listener != 0)) {
+        code = why.code;
+        if (err != NULL)
+            *err = why;
+    }
+    return code;
 }
 
 void hf__sql_clear(struct hf__sql *sql)
 {
     hf__listener_clear(&sql->listener);
     hf__pool_clear(&sql->pool);
+    hf__sql_settings_clear(&sql->set);
 }
 
 /* Learning ----------------------------------------------------------------- */
@@ -42,7 +56,7 @@ int hf__sql_check_version(const struct hf__sql *sql, int64_t version, hf_error *
 
 void hf__sql_learnt(struct hf__sql *sql, bool routines)
 {
-    atomic_store(&sql->way, routines && sql->routines ? HF__SQL_ROUTINES : HF__SQL_PLAIN);
+    atomic_store(&sql->way, routines && sql->set.routines ? HF__SQL_ROUTINES : HF__SQL_PLAIN);
 }
 
 void hf__sql_forget_way(struct hf__sql *sql)
@@ -148,7 +162,7 @@ static void pace(struct hf__sql *sql, bool called, struct hf__answer *answer)
     int64_t behind = answer->position > 8   ? 8
                      : answer->position < 1 ? 1
                                             : (int64_t)answer->position;
-    int64_t most_ms = called ? sql->recheck_ms : sql->poll_ms * behind;
+    int64_t most_ms = called ? sql->set.recheck_ms : sql->set.poll_ms * behind;
 
     if (answer->verdict != HF__QUEUED || most_ms == 0 || (called && behind > 1))
         return;
@@ -242,11 +256,46 @@ int hf__sql_renew(struct hf__store *store, struct hf__renewal *items, size_t cou
     return r;
 }
 
+/* Upkeep, wake-ups --------------------------------------------------------- */
+
+static int purge(struct hf__store *store, void *conn, int64_t retain_ms, int64_t deadline_ns,
+                 uint64_t *count, hf_error *err)
+{
+    const struct hf__sql *sql = sql_of(store);
+    uint64_t before;
+    int r;
+
+    do {
+        before = *count;
+        r = sql->type->purge(store, conn, retain_ms > 0 ? retain_ms : sql->set.retain_ms,
+                             deadline_ns, count, err);
+    } while (r == 0 && *count - before == HF__SQL_PURGE_BATCH);
+    return r;
+}
+
+int hf__sql_upkeep(struct hf__store *store, enum hf__upkeep what, int64_t retain_ms,
+                   int64_t deadline_ns, uint64_t *ret_count, hf_error *err)
+{
+    struct hf__sql *sql = sql_of(store);
+    struct hf__pooled *conn = NULL;
+    uint64_t count = 0;
+    int r = hf__pool_take(&sql->pool, deadline_ns, &conn, err);
+
+    if (r != 0)
+        return r;
+    r = what == HF__SETUP ? sql->type->setup(store, conn, deadline_ns, err)
+                          : purge(store, conn, retain_ms, deadline_ns, &count, err);
+    sql->type->give_back(store, conn);
+    if (ret_count != NULL)
+        *ret_count = count;
+    return r;
+}
+
 int hf__sql_wake_fd(struct hf__store *store)
 {
     struct hf__sql *sql = sql_of(store);
     const struct hf__host *host = store->host;
-    int fd = sql->push ? hf__listener_open(&sql->listener) : -1;
+    int fd = sql->set.push ? hf__listener_open(&sql->listener) : -1;
 
     if (fd < 0)
         return -1;

@@ -12,8 +12,10 @@
 #include "net/listener.h"
 #include "net/pool.h"
 #include "sql/record.h"
+#include "sql/url.h"
 
-#define HF__SQL_ALWAYS UINT32_MAX /* see `tries` */
+#define HF__SQL_ALWAYS      UINT32_MAX /* see `tries` */
+#define HF__SQL_PURGE_BATCH 200
 
 /* How operations are done. */
 enum hf__sql_way { HF__SQL_NOT_KNOWN, HF__SQL_ROUTINES, HF__SQL_PLAIN };
@@ -49,19 +51,24 @@ struct hf__sql_type {
      * statements is tried again although some were renewed. NULL: it is not. */
     bool (*met_another)(const void *conn);
 
+    /* Creates what is missing, and learns; the tables are needed, the routines are not. */
+    int (*setup)(void *store, void *conn, int64_t deadline_ns, hf_error *err);
+
+    /* Removes locks that nobody has used for so long, HF__SQL_PURGE_BATCH at most: others come while
+     * we go. Adds to the count. */
+    int (*purge)(void *store, void *conn, int64_t retain_ms, int64_t deadline_ns, uint64_t *count,
+                 hf_error *err);
+
     /* How many of these renewals one operation takes, then others get their turn. NULL: all. */
     size_t (*batch)(struct hf__renewal *const *items, size_t count);
 };
 
 struct hf__sql {
     const struct hf__sql_type *type;
+    struct hf__sql_settings set;
     struct hf__pool pool;
     struct hf__listener listener;
     _Atomic(enum hf__sql_way) way;
-    bool push;          /* false: nobody is called even if it could be */
-    bool routines;      /* false: not even if they are there */
-    int64_t poll_ms;    /* how often to ask when nobody calls */
-    int64_t recheck_ms; /* how often the first asks although it is called; 0: never */
 };
 
 /* A store begins with these two, so that the functions below can be its own. */
@@ -72,9 +79,10 @@ struct hf__sql_store {
 #define HF__IS_SQL(type) \
     _Static_assert(offsetof(type, sql) == offsetof(struct hf__sql_store, sql), "begins otherwise")
 
-/* HF_SYSTEM: there is no randomness to be had. It can be cleared even then. */
-int hf__sql_init(struct hf__sql *sql, const struct hf__sql_type *type, void *store,
-                 const struct hf_env *env, hf_error *err);
+/* Makes it ready, once its host, its type and its settings are known. `code`: what reading them came
+ * to, and then the result; otherwise HF_SYSTEM: there is no randomness to be had. It can be cleared
+ * even then. */
+int hf__sql_init(struct hf__store *store, const struct hf__sql_type *type, int code, hf_error *err);
 void hf__sql_clear(struct hf__sql *sql);
 
 /* What was found out; both for `learn`. HF_DENIED: another version. */
@@ -93,6 +101,8 @@ int hf__sql_renew(struct hf__store *store, struct hf__renewal *items, size_t cou
                   int64_t deadline_ns, hf_error *err);
 int hf__sql_break(struct hf__store *store, const struct hf__bid *bid, bool now, int64_t deadline_ns,
                   struct hf__answer *ret_answer, hf_error *err);
+int hf__sql_upkeep(struct hf__store *store, enum hf__upkeep what, int64_t retain_ms,
+                   int64_t deadline_ns, uint64_t *ret_count, hf_error *err);
 int hf__sql_wake_fd(struct hf__store *store);
 
 #define HF__SQL_CAPABILITIES                                                                   \

@@ -38,7 +38,7 @@ int hf__my_wait(struct hf__my *s, MYSQL *my, int wanted, int64_t deadline_ns)
     }
 }
 
-static void set_tls(MYSQL *my, const struct hf__my_settings *set, enum hf__sql_tls tls)
+static void set_tls(MYSQL *my, const struct hf__sql_settings *set, enum hf__sql_tls tls)
 {
     my_bool enforce = tls != HF__TLS_OFF, verify = tls == HF__TLS_VERIFY;
 
@@ -75,7 +75,7 @@ static MYSQL *prepare(struct hf__my *s, const struct hf__sql_host *host)
     mysql_optionsv(my, MYSQL_OPT_CONNECT_ATTR_ADD, "_holdfast_version", HF_VERSION);
     if (host->host[0] != '/')
         mysql_optionsv(my, MYSQL_OPT_PROTOCOL, &tcp);
-    set_tls(my, &s->set, host->tls);
+    set_tls(my, &s->sql.set, host->tls);
     return my;
 }
 
@@ -99,7 +99,7 @@ static int find_address(struct hf__my *s, const struct hf__sql_host *host, int64
 static int connect_by(struct hf__my *s, MYSQL *my, const struct hf__sql_host *host,
                       int64_t deadline_ns, hf_error *err)
 {
-    const struct hf__my_settings *set = &s->set;
+    const struct hf__sql_settings *set = &s->sql.set;
     char address[256] = "";
     MYSQL *done = NULL;
     bool local = host->host[0] == '/';
@@ -187,7 +187,7 @@ static int dial(void *owner, size_t host, int64_t deadline_ns, struct hf__pooled
 
     if (c == NULL)
         return hf__fail(err, HF_NO_MEMORY, NULL);
-    int r = dial_host(s, &s->set.hosts.list[host], deadline_ns, c, err);
+    int r = dial_host(s, &s->sql.set.hosts.list[host], deadline_ns, c, err);
     if (r == 0) {
         *ret_conn = &c->pooled;
         return 0;

@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "sql/report.h"
 #include "stores/mysql/mysql.h"
+#include "stores/report.h"
 
 #include "util/banned.h"
 
@@ -144,12 +144,14 @@ static void look_at_connection(const struct report *r)
 
     if (r->c->proxied)
         hf__say(&r->to, HF__NOTE, "C12",
-                "something stands in between: waiters ask every %" PRId64 " ms", r->s->set.poll_ms);
-    else if (r->s->set.push)
+                "something stands in between: waiters ask every %" PRId64 " ms",
+                r->s->sql.set.poll_ms);
+    else if (r->s->sql.set.push)
         hf__say(&r->to, HF__FINE, "C12", "nothing in between: waiters are called by KILL QUERY");
     else
         hf__say(&r->to, HF__FINE, "C12",
-                "mode=poll: the first of the queue asks every %" PRId64 " ms", r->s->set.poll_ms);
+                "mode=poll: the first of the queue asks every %" PRId64 " ms",
+                r->s->sql.set.poll_ms);
     hf__say(&r->to, HF__FINE, NULL, cipher != NULL ? "TLS: %s" : "no TLS on this connection%s",
             cipher != NULL ? cipher : "");
 }

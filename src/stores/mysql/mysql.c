@@ -80,7 +80,7 @@ static unsigned tries(void *store, void *conn, const hf_error *why)
     }
     for (size_t i = 0; i < sizeof elsewhere / sizeof elsewhere[0]; i++) {
         if (why->store_code == elsewhere[i]) /* the connection was closed: dial another server */
-            return (unsigned)s->set.hosts.count;
+            return (unsigned)s->sql.set.hosts.count;
     }
     return hf__my_is_conflict(why->store_code) ? HF__SQL_ALWAYS : 0;
 }
@@ -101,6 +101,8 @@ const struct hf__sql_type hf__my_sql_type = {
     .call = hf__my_call,
     .apply = hf__my_apply,
     .give_back = hf__my_give_back,
+    .setup = hf__my_setup,
+    .purge = hf__my_purge,
     .tries = tries,
     .batch = batch,
 };
@@ -126,7 +128,7 @@ __attribute__((visibility("default"))) const struct hf__store_type hf_store_type
     .renew = hf__sql_renew,
     .inspect = hf__my_inspect,
     .break_ticket = hf__sql_break,
-    .upkeep = hf__my_upkeep,
+    .upkeep = hf__sql_upkeep,
     .diagnose = hf__my_diagnose,
     .wake_fd = hf__sql_wake_fd,
     .wake = hf__my_wake,

@@ -7,7 +7,7 @@
  *   call.c      operations through the procedures of rules.sql and operations.sql
  *   record.c, save.c   the same by plain statements around the doorman itself
  *   listen.c    how wake-ups come
- *   hold.c, hold_look.c   hold=session
+ *   hold.c, hold_begin.c, hold_look.c   hold=session
  *   inspect.c, upkeep.c, diagnose.c
  *
  * Mutexes: the pool's and the listener's; none is kept during a system call
@@ -33,13 +33,10 @@ extern const char hf__my_ddl[]; /* schema.sql, rules.sql, operations.sql */
 extern const char hf__my_schema_sql[], hf__my_routines_sql[];
 extern const struct hf__option hf__my_options[];
 
+/* Beside those that all SQL stores have. */
 struct hf__my_settings {
-    struct hf__sql_hosts hosts;
-    char *user, *password, *option_file, *database, *program;
-    char *tls_ca, *tls_cert, *tls_key;
-    bool push, routines, session; /* session: hold=session */
-    struct hf__pool_limits limits;
-    int64_t max_held, poll_ms, recheck_ms, retain_ms;
+    char *option_file, *program;
+    bool session; /* hold=session */
 };
 
 /* How the server calls a connection in its process list. */
@@ -76,9 +73,7 @@ int hf__my_learn(void *store, void *conn, int64_t deadline_ns, hf_error *err);
 bool hf__my_is_conflict(long store_code);
 
 /* settings.c --------------------------------------------------------------- */
-int hf__my_read_url(const struct hf__url *url, struct hf__my_settings *set,
-                    const struct hf__host *host, hf_error *err);
-void hf__my_settings_clear(struct hf__my_settings *set);
+int hf__my_read_url(struct hf__my *s, const struct hf__url *url, hf_error *err);
 
 /* conn.c ------------------------------------------------------------------- */
 
@@ -180,8 +175,9 @@ void hf__my_wake(struct hf__store *store, hf__wake_sink *sink, void *ctx);
 /* inspect.c, upkeep.c, diagnose.c ------------------------------------------ */
 int hf__my_inspect(struct hf__store *store, const struct hf__look *look, int64_t deadline_ns,
                    hf_error *err);
-int hf__my_upkeep(struct hf__store *store, enum hf__upkeep what, int64_t retain_ms,
-                  int64_t deadline_ns, uint64_t *ret_count, hf_error *err);
+int hf__my_setup(void *store, void *conn, int64_t deadline_ns, hf_error *err);
+int hf__my_purge(void *store, void *conn, int64_t retain_ms, int64_t deadline_ns, uint64_t *count,
+                 hf_error *err);
 int hf__my_diagnose(struct hf__store *store, hf_finding_callback *found, void *arg,
                     int64_t deadline_ns, hf_error *err);
 

@@ -242,9 +242,9 @@ int hf__ora_conn_new(struct hf__ora *s, struct hf__ora_conn **ret_conn, hf_error
     if (r == 0)
         r = hf__sql_copy(set->dsn, &c->dsn, err);
     if (r == 0)
-        r = hf__sql_copy(set->user, &c->user, err);
+        r = hf__sql_copy(s->sql.set.user, &c->user, err);
     if (r == 0)
-        r = hf__sql_copy(set->password, &c->password, err);
+        r = hf__sql_copy(s->sql.set.password, &c->password, err);
     if (r == 0)
         *ret_conn = c;
     else

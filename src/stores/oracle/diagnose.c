@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "sql/report.h"
 #include "stores/oracle/oracle.h"
+#include "stores/report.h"
 
 #include "util/banned.h"
 
@@ -139,7 +139,7 @@ int hf__ora_diagnose(struct hf__store *store, hf_finding_callback *found, void *
         look_at_rows(&r);
     }
     hf__say(&r.to, HF__FINE, "C12", "waiters ask: the first of the queue every %" PRId64 " ms",
-            r.s->set.poll_ms);
+            r.s->sql.set.poll_ms);
     look_at_clock(&r);
     hf__say_latency(&r.to, ask_little, &r);
     hf__ora_give_back(r.s, r.c);

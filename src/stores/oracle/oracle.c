@@ -78,6 +78,8 @@ const struct hf__sql_type hf__ora_sql_type = {
     .call = hf__ora_call,
     .apply = hf__ora_apply,
     .give_back = hf__ora_give_back,
+    .setup = hf__ora_setup,
+    .purge = hf__ora_purge,
     .tries = tries,
     .met_another = met_another,
     .batch = hf__ora_renewals,
@@ -111,6 +113,6 @@ __attribute__((visibility("default"))) const struct hf__store_type hf_store_type
     .renew = hf__sql_renew,
     .inspect = hf__ora_inspect,
     .break_ticket = hf__sql_break,
-    .upkeep = hf__ora_upkeep,
+    .upkeep = hf__sql_upkeep,
     .diagnose = hf__ora_diagnose,
 };

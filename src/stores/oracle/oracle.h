@@ -216,14 +216,12 @@ const char *hf__ora_cell(const struct hf__ora_conn *c, size_t column);
 
 /* The store ---------------------------------------------------------------- */
 
+/* Beside those that all SQL stores have. */
 struct hf__ora_settings {
     char *connect; /* a driver string, or NULL: */
     char *dsn;
-    char *user, *password, *schema;
+    char *schema;
     const struct hf__ora_dialect *dialect; /* NULL: as the driver says */
-    bool routines;
-    struct hf__pool_limits limits;
-    int64_t poll_ms, retain_ms;
 };
 
 struct hf__ora {
@@ -237,8 +235,7 @@ struct hf__ora {
 int hf__ora_open(const struct hf__url *url, const struct hf__host *host,
                  struct hf__store **ret_store, hf_error *err);
 void hf__ora_close(struct hf__store *store);
-int hf__ora_read_url(const struct hf__url *url, struct hf__ora_settings *set, hf_error *err);
-void hf__ora_settings_clear(struct hf__ora_settings *set);
+int hf__ora_read_url(struct hf__ora *s, const struct hf__url *url, hf_error *err);
 
 extern const struct hf__sql_type hf__ora_sql_type;
 int hf__ora_learn(void *store, void *conn, int64_t deadline_ns, hf_error *err);
@@ -289,8 +286,9 @@ extern const struct hf__sql_writer hf__ora_writer;
 /* inspect.c, upkeep.c, diagnose.c ------------------------------------------ */
 int hf__ora_inspect(struct hf__store *store, const struct hf__look *look, int64_t deadline_ns,
                     hf_error *err);
-int hf__ora_upkeep(struct hf__store *store, enum hf__upkeep what, int64_t retain_ms,
-                   int64_t deadline_ns, uint64_t *ret_count, hf_error *err);
+int hf__ora_setup(void *store, void *conn, int64_t deadline_ns, hf_error *err);
+int hf__ora_purge(void *store, void *conn, int64_t retain_ms, int64_t deadline_ns, uint64_t *count,
+                  hf_error *err);
 int hf__ora_diagnose(struct hf__store *store, hf_finding_callback *found, void *arg,
                      int64_t deadline_ns, hf_error *err);
 

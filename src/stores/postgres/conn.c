@@ -29,17 +29,18 @@ static const char *sslmode(enum hf__sql_tls tls)
 }
 
 /* No `options`, and nothing else that a pooler would refuse or a shared connection keep. */
-static void fill_in(const struct hf__pg_settings *set, const struct hf__sql_host *host,
-                    struct parameters *p)
+static void fill_in(const struct hf__pg *s, const struct hf__sql_host *host, struct parameters *p)
 {
+    const struct hf__sql_settings *set = &s->sql.set;
+
     *p = (struct parameters){0};
     add(p, "host", host->host);
     add(p, "port", host->port);
     add(p, "user", set->user);
     add(p, "password", set->password);
-    add(p, "passfile", set->passfile);
+    add(p, "passfile", s->set.passfile);
     add(p, "dbname", set->database);
-    add(p, "application_name", set->application);
+    add(p, "application_name", s->set.application);
     add(p, "client_encoding", "UTF8");
     add(p, "sslmode", sslmode(host->tls));
     /* With an authority at hand libpq would check the chain even where we asked it not to. */
@@ -91,7 +92,7 @@ static int dial_host(struct hf__pg *s, const struct hf__sql_host *host, int64_t 
 {
     struct parameters p;
 
-    fill_in(&s->set, host, &p);
+    fill_in(s, host, &p);
     PGconn *pg = PQconnectStartParams(p.keywords, p.values, 0);
     if (pg == NULL)
         return hf__fail(err, HF_NO_MEMORY, NULL);
@@ -118,7 +119,7 @@ static int dial(void *owner, size_t host, int64_t deadline_ns, struct hf__pooled
     struct hf__pg *s = owner;
     struct hf__pg_conn *c = calloc(1, sizeof *c);
     int r = c == NULL ? hf__fail(err, HF_NO_MEMORY, NULL)
-                      : dial_host(s, &s->set.hosts.list[host], deadline_ns, &c->pg, err);
+                      : dial_host(s, &s->sql.set.hosts.list[host], deadline_ns, &c->pg, err);
 
     if (r != 0) {
         free(c);

@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "sql/report.h"
 #include "stores/postgres/postgres.h"
+#include "stores/report.h"
 
 #include "util/banned.h"
 
@@ -128,7 +128,7 @@ static void look_at_pooler(const struct report *r)
         hf__say(&r->to, HF__NOTE, "C12",
                 "a pooler stands between: leases work, waiters ask every %" PRId64
                 " ms instead of being called, hold=session and hold=advisory are refused",
-                r->s->set.poll_ms);
+                r->s->sql.set.poll_ms);
     else
         hf__say(&r->to, HF__FINE, "C12", "no pooler in between: waiters are called by NOTIFY");
     if (PQsslInUse(r->c->pg))

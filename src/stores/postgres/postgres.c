@@ -95,6 +95,8 @@ const struct hf__sql_type hf__pg_sql_type = {
     .call = hf__pg_call,
     .apply = hf__pg_apply,
     .give_back = hf__pg_give_back,
+    .setup = hf__pg_setup,
+    .purge = hf__pg_purge,
     .tries = tries,
 };
 
@@ -119,7 +121,7 @@ __attribute__((visibility("default"))) const struct hf__store_type hf_store_type
     .renew = hf__sql_renew,
     .inspect = hf__pg_inspect,
     .break_ticket = hf__sql_break,
-    .upkeep = hf__pg_upkeep,
+    .upkeep = hf__sql_upkeep,
     .diagnose = hf__pg_diagnose,
     .wake_fd = hf__sql_wake_fd,
     .wake = hf__pg_wake,

@@ -23,14 +23,10 @@ extern const struct hf__option hf__pg_options[];
 
 enum hf__pg_hold { HF__PG_LEASE, HF__PG_SESSION, HF__PG_ADVISORY };
 
+/* Beside those that all SQL stores have. */
 struct hf__pg_settings {
-    struct hf__sql_hosts hosts;
-    char *user, *password, *passfile, *database, *application;
-    char *tls_ca, *tls_cert, *tls_key;
+    char *passfile, *application;
     enum hf__pg_hold hold;
-    bool push, routines;
-    struct hf__pool_limits limits;
-    int64_t max_held, poll_ms, retain_ms;
 };
 
 /* What the server calls a connection. Numbers come again, but in sessions that began later. */
@@ -59,9 +55,7 @@ struct hf__pg {
 int hf__pg_open(const struct hf__url *url, const struct hf__host *host,
                 struct hf__store **ret_store, hf_error *err);
 void hf__pg_close(struct hf__store *store);
-int hf__pg_read_url(const struct hf__url *url, struct hf__pg_settings *set,
-                    const struct hf__host *host, hf_error *err);
-void hf__pg_settings_clear(struct hf__pg_settings *set);
+int hf__pg_read_url(struct hf__pg *s, const struct hf__url *url, hf_error *err);
 
 /* conn.c: one connection --------------------------------------------------- */
 
@@ -169,8 +163,9 @@ int hf__pg_learn(void *store, void *conn, int64_t deadline_ns, hf_error *err);
 /* inspect.c, upkeep.c, diagnose.c ------------------------------------------ */
 int hf__pg_inspect(struct hf__store *store, const struct hf__look *look, int64_t deadline_ns,
                    hf_error *err);
-int hf__pg_upkeep(struct hf__store *store, enum hf__upkeep what, int64_t retain_ms,
-                  int64_t deadline_ns, uint64_t *ret_count, hf_error *err);
+int hf__pg_setup(void *store, void *conn, int64_t deadline_ns, hf_error *err);
+int hf__pg_purge(void *store, void *conn, int64_t retain_ms, int64_t deadline_ns, uint64_t *count,
+                 hf_error *err);
 int hf__pg_diagnose(struct hf__store *store, hf_finding_callback *found, void *arg,
                     int64_t deadline_ns, hf_error *err);
 

@@ -7,7 +7,7 @@
  *   line.c      one connection to one node; never blocks
  *   pool.c      sets of N connections, lent to one operation at a time
  *   open.c      from the URL to a store
- *   inspect.c   what a majority knows
+ *   inspect.c, scan.c   what a majority knows, and of which names
  *   diagnose.c  what each node gives
  *
  * store->mutex guards the pool and what is noted of the nodes; it is never held during I/O. */
