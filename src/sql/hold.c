@@ -7,8 +7,9 @@
 
 #include <stdlib.h>
 #include <sys/epoll.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "util/patience.h"
 
 #include "util/banned.h"
 
@@ -23,16 +24,11 @@ static struct hf__hold *hold_of(struct hf__store *store)
 int hf__hold_init(struct hf__holding *s, const struct hf__hold_type *type, hf_error *err)
 {
     struct hf__hold *hold = &s->hold;
-    pthread_condattr_t attr;
-
     *hold = (struct hf__hold){
         .type = type, .owner = s, .env = s->base.host->env, .max_held = s->sql.set.max_held};
     s->sql.pool.limits.max_active = hold->max_held + 4; /* some are needed for looking */
     pthread_mutex_init(&hold->mutex, NULL);
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&hold->idle_one, &attr);
-    pthread_condattr_destroy(&attr);
+    hf__cond_init(&hold->idle_one);
     hold->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     return hold->epoll_fd >= 0 ? 0 : hf__fail_errno(err, HF_SYSTEM, "no descriptor to be had");
 }
