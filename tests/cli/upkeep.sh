@@ -63,7 +63,7 @@ test_gc_keeps_what_was_broken_just_now() {
     hf lock -q x --never-expires
     hf break x --ticket "$(cat out)" -q
     status_is 0
-    sleep 0.1
+    sleep 0.1 # so that it has been idle for longer than the 10 ms
     hf gc --retain 10ms
     out_is 'removed 0 idle records'
 }

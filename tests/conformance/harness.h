@@ -112,6 +112,7 @@ void await_count(hf_client *client, const char *name, hf_place place, size_t cou
 size_t in_queue(hf_client *client, size_t waiting);   /* how many of them the store can show */
 void await_free(hf_client *client, const char *name); /* nobody inside, lingering or waiting */
 void await_lost(hf_lock *lock);                       /* by its descriptor */
+void await_renewal(const hf_lock *lock);              /* until the keeper has renewed its lease */
 void await_age(int64_t since_ms, int64_t ms);         /* until so much time has passed */
 /* Until a trace has so many lines of this operation ("": any) with this answer. */
 void await_line(const char *path, const char *operation, const char *answer, size_t count);
