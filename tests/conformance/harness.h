@@ -32,6 +32,19 @@
 #define UNDER_TSAN 0
 #endif
 
+/* AddressSanitizer's allocator, unlike the C library's, is not made ready for a fork: if another
+ * thread is in it just then, the child stands still when it comes there. */
+#if defined(__SANITIZE_ADDRESS__)
+#define UNDER_ASAN 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define UNDER_ASAN 1
+#endif
+#endif
+#ifndef UNDER_ASAN
+#define UNDER_ASAN 0
+#endif
+
 #define AWAIT_MS 15000 /* an event that has not come by then does not come */
 #define SHORT_MS 300   /* a lease that is meant to run out */
 #define LONG_MS  20000 /* a lease that is not */
