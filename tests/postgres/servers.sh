@@ -63,6 +63,29 @@ check "tables in another schema are told" says 'schema=Locks' hf run -u "$printe
 check "and setup does not make a second set beside them" says 'schema=Locks' hf setup -u "$printed"
 check "unless the schema is named" hf setup -u "$printed?schema=public"
 
+# Whoever may create functions and operators in a schema that others look into catches nobody.
+fleet_psql -d postgres -f "$here/traps.sql"
+export PGOPTIONS='-c search_path=trap,public'
+check "the traps work" says 'trapped' "$pg_bin/psql" -X -h 127.0.0.1 -p "$pg_port" -U postgres -c "SELECT 1::bigint * interval '1 ms'"
+ticket_of() {
+    hf lock -u "$1" --json --ttl 20s "$2" | sed 's/.*"ticket":"\([0-9a-f]*\)".*/\1/'
+}
+for way in hold=lease hold=session hold=advisory routines=no; do
+    check "not trapped: $way" hf run -u "$url?$way" trap -- "$HOLDFAST" show -u "$url?$way" trap
+    check "not trapped while it waits: $way" says 'not obtained in time' hf run -u "$url?$way" trap -- \
+        env -u HOLDFAST_HELD "$HOLDFAST" run -u "$url?$way" -w 200ms trap -- true
+    check "not trapped, a reader: $way" hf run -s -u "$url?$way" trap -- true
+    check "not trapped, gc: $way" hf gc --retain 1ms -u "$url?$way"
+    check "not trapped, doctor: $way" hf doctor -u "$url?$way"
+done
+for way in hold=lease routines=no; do
+    check "not trapped, renew: $way" hf renew -u "$url?$way" --ticket "$(ticket_of "$url?$way" "renewed-$way")" "renewed-$way"
+    check "not trapped, break: $way" hf break -u "$url?$way" --now --ticket "$(ticket_of "$url?$way" "broken-$way")" "broken-$way"
+    check "not trapped, unlock: $way" hf unlock -u "$url?$way" --ticket "$(ticket_of "$url?$way" "unlocked-$way")" "unlocked-$way"
+done
+check "not trapped, setup" hf setup -u "$url"
+unset PGOPTIONS
+
 # C3, C4: the server is killed with -9 and started again.
 first=$(hf lock -u "$url" --json --never-expires crash | sed 's/.*"generation":"\([0-9]*\)".*/\1/')
 advisory_token() {

@@ -122,12 +122,13 @@ static void look_at_rights(const struct report *r)
     bool whole = true;
 
     for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
-        snprintf(sql, sizeof sql,
-                 "SELECT coalesce(has_table_privilege(to_regclass('public.%s'), 'select') AND"
-                 " has_table_privilege(to_regclass('public.%s'), 'insert') AND"
-                 " has_table_privilege(to_regclass('public.%s'), 'update') AND"
-                 " has_table_privilege(to_regclass('public.%s'), 'delete'), false), current_user",
-                 tables[i], tables[i], tables[i], tables[i]);
+        snprintf(
+            sql, sizeof sql,
+            "SELECT coalesce(has_table_privilege(to_regclass('public.%s')::oid, 'select') AND"
+            " has_table_privilege(to_regclass('public.%s')::oid, 'insert') AND"
+            " has_table_privilege(to_regclass('public.%s')::oid, 'update') AND"
+            " has_table_privilege(to_regclass('public.%s')::oid, 'delete'), false), current_user",
+            tables[i], tables[i], tables[i], tables[i]);
         PGresult *a = ask(r, sql);
         if (a != NULL && !hf__pg_cell_flag(a, 0, 0)) {
             whole = false;
@@ -165,7 +166,7 @@ static void look_at_clock(const struct report *r)
 {
     const struct hf_env *env = r->s->base.host->env;
     int64_t before_us = (int64_t)env->wall_us(env->ctx);
-    PGresult *a = ask(r, "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint");
+    PGresult *a = ask(r, "SELECT (extract(epoch FROM clock_timestamp()) * 1000000.0)::bigint");
 
     if (a != NULL)
         hf__say_clock(&r->to, hf__pg_cell(a, 0, 0, 0), before_us, "");
@@ -174,10 +175,10 @@ static void look_at_clock(const struct report *r)
 
 static void look_at_rows(const struct report *r)
 {
-    PGresult *a = ask(r, "SELECT (SELECT count(*) FROM public.holdfast_lock), (SELECT count(*) "
-                         "FROM public.holdfast_holder),"
-                         " (SELECT count(*) FROM public.holdfast_waiter), (SELECT count(*) FROM "
-                         "public.holdfast_retired)");
+    PGresult *a = ask(r, "SELECT (SELECT count(*) FROM public.holdfast_lock), (SELECT count(*)"
+                         " FROM public.holdfast_holder), (SELECT count(*) FROM"
+                         " public.holdfast_waiter), (SELECT count(*) FROM"
+                         " public.holdfast_retired)");
     if (a == NULL)
         return;
     hf__say(&r->to, HF__FINE, NULL,
@@ -185,12 +186,13 @@ static void look_at_rows(const struct report *r)
             PQgetvalue(a, 0, 0), PQgetvalue(a, 0, 1), PQgetvalue(a, 0, 2), PQgetvalue(a, 0, 3));
     PQclear(a);
     a = ask(
-        r,
-        "SELECT coalesce(sum(n_dead_tup), 0), pg_size_pretty(sum(pg_total_relation_size(relid))),"
-        " coalesce(sum(n_dead_tup), 0) > 100000 AND coalesce(sum(n_dead_tup), 0) >"
-        " 10 * coalesce(sum(n_live_tup), 0) FROM pg_stat_user_tables WHERE relid IN"
-        " (to_regclass('public.holdfast_lock'), to_regclass('public.holdfast_holder'),"
-        " to_regclass('public.holdfast_waiter'), to_regclass('public.holdfast_retired'))");
+        r, "SELECT coalesce(sum(n_dead_tup), 0),"
+           " pg_size_pretty(sum(pg_total_relation_size(relid::regclass))),"
+           " coalesce(sum(n_dead_tup), 0) > 100000.0 AND coalesce(sum(n_dead_tup), 0) >"
+           " 10.0 * coalesce(sum(n_live_tup), 0) FROM pg_stat_user_tables WHERE relid IN"
+           " (to_regclass('public.holdfast_lock')::oid, to_regclass('public.holdfast_holder')::oid,"
+           " to_regclass('public.holdfast_waiter')::oid,"
+           " to_regclass('public.holdfast_retired')::oid)");
     if (a == NULL)
         return;
     hf__say(&r->to, hf__pg_cell_flag(a, 0, 2) ? HF__WARNING : HF__FINE, NULL,

@@ -9,20 +9,20 @@
 
 /* key # 1 is session's door, key # 2 its mark; see hold_text.c. `inside` sorts first, then who came
  * first. */
-#define LOOK(where)                                                                                \
-    "SELECT n.name, bool_or(l.granted AND l.kind <> 1), min(a.query),"                             \
-    " min((extract(epoch FROM clock_timestamp() - CASE WHEN a.state = 'active' THEN a.query_start" \
-    " ELSE a.state_change END) * 1000)::bigint), min(g.generation)"                                \
-    " FROM (SELECT pid, granted, waitstart, kind, ((classid::bigint << 32) | objid::bigint) # "    \
-    "kind"                                                                                         \
-    " AS key FROM pg_locks, unnest(ARRAY[0, 1, 2]::bigint[]) AS kind WHERE locktype = 'advisory'"  \
-    " AND objsubid = 1 AND database = (SELECT oid FROM pg_database WHERE datname ="                \
-    " current_database())) AS l JOIN public.holdfast_name n ON n.key = l.key"                      \
-    " JOIN pg_stat_activity a ON a.pid = l.pid AND a.query LIKE '/*holdfast %' LEFT JOIN (SELECT"  \
-    " pid, (classid::bigint << 32) | objid::bigint AS generation FROM pg_locks WHERE locktype ="   \
-    " 'advisory' AND objsubid = 2) AS g ON g.pid = l.pid WHERE " where                             \
-    " GROUP BY n.name, l.pid ORDER BY 1, 2 DESC, min(CASE WHEN NOT l.granted THEN"                 \
-    " cardinality(pg_blocking_pids(l.pid)) END) NULLS FIRST, min(l.waitstart), min(a.query_start)"
+#define LOOK(where)                                                                          \
+    "SELECT n.name, bool_or(l.granted AND l.kind <> 1), min(a.query), min((extract(epoch"    \
+    " FROM clock_timestamp() - CASE WHEN a.state = 'active' THEN a.query_start ELSE"         \
+    " a.state_change END) * 1000.0)::bigint), min(g.generation) FROM (SELECT pid, granted,"  \
+    " waitstart, kind, ((classid::bigint << 32) | objid::bigint) # kind AS key FROM"         \
+    " pg_locks, pg_catalog.unnest(ARRAY[0, 1, 2]::bigint[]) AS kind WHERE locktype ="        \
+    " 'advisory' AND objsubid = 1 AND database = (SELECT oid FROM pg_database WHERE datname" \
+    " = current_database())) AS l JOIN public.holdfast_name n ON n.key = l.key JOIN"         \
+    " pg_stat_activity a ON a.pid = l.pid AND a.query LIKE '/*holdfast %' LEFT JOIN (SELECT" \
+    " pid, (classid::bigint << 32) | objid::bigint AS generation FROM pg_locks WHERE"        \
+    " locktype = 'advisory' AND objsubid = 2) AS g ON g.pid = l.pid WHERE " where            \
+    " GROUP BY n.name, l.pid ORDER BY 1, 2 DESC, min(CASE WHEN NOT l.granted THEN"           \
+    " pg_catalog.cardinality(pg_blocking_pids(l.pid)) END) NULLS FIRST,"                     \
+    " min(l.waitstart), min(a.query_start)"
 
 static int show(const PGresult *q, int row, const struct hf__look *look, const char *name,
                 size_t len)

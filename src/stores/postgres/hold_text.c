@@ -18,7 +18,7 @@
 #include "util/banned.h"
 
 #define KEY   HF__PG_KEY("$1")
-#define TOKEN "nextval('public.holdfast_token')"
+#define TOKEN "nextval('public.holdfast_token'::regclass)"
 /* Shows the generation t to others, as a lock with two keys that are its halves: they are seen in
  * pg_locks at once, and cost a tenth of what a setting costs. Somebody else's lock may be in the
  * way; then it is not shown. */
@@ -34,16 +34,17 @@
 
 /* A door that is closed divides by zero, which ends the transaction and the statements that follow.
  */
-#define DOOR(name, lock, is_open)                                                                 \
-    "PREPARE holdfast_door_" name "(bytea) AS SELECT 1, CASE WHEN " lock "(" KEY " # 1) " is_open \
-    " THEN 1 ELSE 1 / (SELECT 0) END;"
+#define DOOR(name, lock, is_open)                                                \
+    "PREPARE holdfast_door_" name "(bytea) AS SELECT 1, CASE WHEN " lock "(" KEY \
+    " # 1::bigint) " is_open " THEN 1 ELSE 1 / (SELECT 0) END;"
 #define ROW(name, strength)                                            \
     "PREPARE holdfast_row_" name                                       \
     "(bytea) AS SELECT 1, 1 FROM public.holdfast_name WHERE name = $1" \
     " FOR " strength ";"
 #define INSIDE                                                                                     \
     "PREPARE holdfast_inside(bytea) AS SELECT m, t, d, " SHOW_TOKEN "pg_advisory_lock_shared(" KEY \
-    " # 2) AS m, pg_advisory_unlock(" KEY " # 1) AS d, " TOKEN " AS t OFFSET 0) AS n;"
+    " # 2::bigint) AS m, pg_advisory_unlock(" KEY " # 1::bigint) AS d, " TOKEN                     \
+    " AS t OFFSET 0) AS n;"
 
 #define LEAVE "PREPARE holdfast_leave AS SELECT pg_advisory_unlock_all();"
 
@@ -69,13 +70,13 @@ static const char session[] = DOOR("wait", "pg_advisory_lock", "IS NOT NULL")
  * the next token would be lower than any instant, and then lifts the sequence above all that were
  * given: to the time. One at a time: nobody has taken a token from below. */
 #define BEGINS_ANEW \
-    "coalesce(pg_sequence_last_value('public.holdfast_token'), 0) < 1000000000000000"
-#define LIFT                                                                                       \
-    "SELECT pg_advisory_xact_lock(" HF__PG_KEY(                                                    \
-        "'public.holdfast_token'::bytea") " # 3) WHERE " BEGINS_ANEW ";"                           \
-                                          "SELECT setval('public.holdfast_token', (extract(epoch " \
-                                          "FROM "                                                  \
-                                          "clock_timestamp()) * 1000000)::bigint)"                 \
+    "coalesce(pg_sequence_last_value('public.holdfast_token'::regclass), 0) < 1000000000000000"
+#define LIFT                                                                                 \
+    "SELECT pg_advisory_xact_lock(" HF__PG_KEY(                                              \
+        "'public.holdfast_token'::bytea") " # 3::bigint) WHERE " BEGINS_ANEW ";"             \
+                                          "SELECT setval('public.holdfast_token'::regclass," \
+                                          " (extract(epoch FROM clock_timestamp()) *"        \
+                                          " 1000000.0)::bigint)"                             \
                                           " WHERE " BEGINS_ANEW ";"
 
 char *hf__pg_session_sql(const struct hf__pg *s, int pid)

@@ -9,7 +9,7 @@
 
 #define WHO ", name, host, username, program, pid, note"
 #define LOOK(where)                                                                            \
-    "SELECT *, floor(extract(epoch FROM " HF__PG_CLOCK ") * 1000)::bigint FROM "               \
+    "SELECT *, floor(extract(epoch FROM " HF__PG_CLOCK ") * 1000.0)::bigint FROM "             \
     "(SELECT " HF__PG_HOLDER_COLUMNS WHO " FROM public.holdfast_holder WHERE " where           \
     " UNION ALL SELECT " HF__PG_WAITER_COLUMNS WHO " FROM public.holdfast_waiter WHERE " where \
     ") AS e ORDER BY name, seq"

@@ -79,7 +79,7 @@ BEGIN
             generation := public.holdfast_next_generation(l.generation, l.touched);
             claimed := a_ttl <> 0;
             lease := CASE WHEN claimed THEN a_ttl ELSE public.holdfast_provisional_lease(a_ttl) END;
-            INSERT INTO public.holdfast_holder VALUES (a_name, a_ticket, nextval('public.holdfast_line'), false, a_shared,
+            INSERT INTO public.holdfast_holder VALUES (a_name, a_ticket, nextval('public.holdfast_line'::regclass), false, a_shared,
                 a_room, generation, a_ttl, a_delay, a_retire, now, public.holdfast_after(now, lease), lease, claimed,
                 a_wake, a_host, a_user, a_program, a_pid, a_note);
             UPDATE public.holdfast_lock k SET generation = holdfast_attempt.generation, state = CASE WHEN EXISTS (SELECT
@@ -87,7 +87,7 @@ BEGIN
                 WHERE k.name = a_name;
             RETURN;
         END IF;
-        INSERT INTO public.holdfast_waiter VALUES (a_name, nextval('public.holdfast_line'), a_ticket, a_shared, a_room,
+        INSERT INTO public.holdfast_waiter VALUES (a_name, nextval('public.holdfast_line'::regclass), a_ticket, a_shared, a_room,
             a_ttl, a_delay, a_retire, now, public.holdfast_after(now, public.holdfast_own_lease(a_ttl)),
             public.holdfast_own_lease(a_ttl), a_wake, a_host, a_user, a_program, a_pid, a_note);
     END IF;
@@ -230,7 +230,7 @@ LANGUAGE plpgsql AS $$
 DECLARE
     i bigint;
 BEGIN
-    FOR i IN SELECT k.at FROM unnest(names) WITH ORDINALITY AS k(name, at) ORDER BY k.name, k.at LOOP
+    FOR i IN SELECT k.at FROM pg_catalog.unnest(names) WITH ORDINALITY AS k(name, at) ORDER BY k.name, k.at LOOP
         RETURN QUERY SELECT i, r.* FROM public.holdfast_renew_one(names[i], tickets[i], generations[i]) r;
     END LOOP;
 END $$;

@@ -39,12 +39,11 @@ int hf__pg_learn(void *store, void *conn, int64_t deadline_ns, hf_error *err)
 {
     struct hf__pg *s = store;
     struct hf__pg_query q = {
-        .sql =
-            "SELECT to_regclass('public.holdfast_schema') IS NOT NULL,"
-            " coalesce((SELECT bool_and(has_function_privilege(oid, 'execute')) AND count(*) >= 20"
-            " FROM pg_proc WHERE proname LIKE 'holdfast\\_%' AND pronamespace = (SELECT oid FROM"
-            " pg_namespace WHERE nspname = $1)), false),"
-            " current_setting('transaction_isolation') <> 'read committed'",
+        .sql = "SELECT to_regclass('public.holdfast_schema') IS NOT NULL, coalesce((SELECT"
+               " bool_and(has_function_privilege(oid, 'execute')) AND count(*) >= 20 FROM pg_proc"
+               " WHERE proname::text LIKE 'holdfast\\_%' AND pronamespace = (SELECT oid FROM"
+               " pg_namespace WHERE nspname = $1)), false),"
+               " current_setting('transaction_isolation') <> 'read committed'",
         .reads = true};
     PGresult *result = NULL;
 

@@ -172,11 +172,11 @@ extern const struct hf__sql_writer hf__pg_writer;
 /* The cells of an entry, as SQL for a holder and for a waiter; and how they are read. */
 #define HF__PG_HOLDER_COLUMNS                                                             \
     "seq, ticket, CASE WHEN lingering THEN 3 ELSE 2 END, shared, room, generation, ttl, " \
-    "delay, retire, (extract(epoch FROM since) * 1000)::bigint, CASE WHEN until < "       \
-    "'infinity' THEN (extract(epoch FROM until) * 1000)::bigint END, lease, claimed, wake"
+    "delay, retire, (extract(epoch FROM since) * 1000.0)::bigint, CASE WHEN until < "     \
+    "'infinity' THEN (extract(epoch FROM until) * 1000.0)::bigint END, lease, claimed, wake"
 #define HF__PG_WAITER_COLUMNS                                                          \
     "seq, ticket, 1, shared, room, 0, ttl, delay, retire, (extract(epoch FROM since) " \
-    "* 1000)::bigint, (extract(epoch FROM until) * 1000)::bigint, lease, false, wake"
+    "* 1000.0)::bigint, (extract(epoch FROM until) * 1000.0)::bigint, lease, false, wake"
 void hf__pg_cells(const PGresult *result, int row, const char *cells[HF__SQL_ENTRY_CELLS]);
 
 /* listen.c ----------------------------------------------------------------- */

@@ -3,6 +3,10 @@
 -- Every operation locks the row of its name first, in one upsert, which makes all others that want the
 -- same name wait until the commit; the clock is read after that. In READ COMMITTED each later statement
 -- sees what the one before us has committed.
+--
+-- All names have their schema, and all values the types that the system's own operators and functions take (1000.0,
+-- float8, regclass): where one has to be converted, somebody else's in a schema of the caller's search_path could fit
+-- better, and would run with the caller's rights.
 
 CREATE OR REPLACE FUNCTION public.holdfast_own_lease(ttl bigint) RETURNS bigint LANGUAGE sql IMMUTABLE AS $$
     SELECT CASE WHEN ttl = 0 THEN 5000 ELSE least(greatest(ttl, 1000), 10000) END
@@ -16,17 +20,17 @@ $$;
 -- STABLE, as the arithmetic of timestamptz is: else it would not be inlined.
 CREATE OR REPLACE FUNCTION public.holdfast_after(moment timestamptz, span bigint) RETURNS timestamptz
 LANGUAGE sql STABLE AS $$
-    SELECT CASE WHEN span IS NULL THEN 'infinity' ELSE moment + span * interval '1 millisecond' END
+    SELECT CASE WHEN span IS NULL THEN 'infinity' ELSE moment + span::float8 * interval '1 millisecond' END
 $$;
 
 CREATE OR REPLACE FUNCTION public.holdfast_span(later timestamptz, moment timestamptz) RETURNS bigint
 LANGUAGE sql STABLE AS $$
-    SELECT CASE WHEN later = 'infinity' THEN NULL ELSE (extract(epoch FROM later - moment) * 1000)::bigint END
+    SELECT CASE WHEN later = 'infinity' THEN NULL ELSE (extract(epoch FROM later - moment) * 1000.0)::bigint END
 $$;
 
 CREATE OR REPLACE FUNCTION public.holdfast_next_generation(last bigint, moment timestamptz) RETURNS bigint
 LANGUAGE sql STABLE AS $$
-    SELECT greatest(last + 1, (extract(epoch FROM moment) * 1000000)::bigint)
+    SELECT greatest(last + 1, (extract(epoch FROM moment) * 1000000.0)::bigint)
 $$;
 
 -- The serialization point. `touched` is the time of this operation.
@@ -152,7 +156,7 @@ BEGIN
             w.delay, w.retire, now, public.holdfast_after(now, lease), lease, own, w.wake, w.host, w.username,
             w.program, w.pid, w.note);
         IF w.wake IS NOT NULL AND w.ticket IS DISTINCT FROM knows THEN
-            PERFORM pg_notify(w.wake, encode(w.ticket, 'hex') || ' ' || last);
+            PERFORM pg_notify(w.wake, encode(w.ticket, 'hex') || ' ' || last::text);
         END IF;
         inside := inside + 1;
         closed := closed OR NOT w.shared;

@@ -8,26 +8,26 @@
 #include "util/banned.h"
 
 /* $n, milliseconds since 1970, as an instant; NULL is never. */
-#define INSTANT(n) "coalesce(timestamptz 'epoch' + " n " * interval '1 millisecond', 'infinity')"
+#define INSTANT(n) \
+    "coalesce(timestamptz 'epoch' + " n "::float8 * interval '1 millisecond', 'infinity')"
 
-#define ADD_HOLDER                                                                                 \
-    "INSERT INTO public.holdfast_holder (name, ticket, seq, lingering, shared, room, generation, " \
-    "ttl,"                                                                                         \
-    " delay, retire, since, until, lease, claimed, wake, host, username, program, pid, note)"      \
-    " VALUES ($1, $2, nextval('public.holdfast_line'), false, $3, $4, $5, $6, $7, $8, " INSTANT(   \
-        "$9") ", " INSTANT("$10") ", $11, $12, $13, $14, $15, $16, $17, $18)"
-#define ADD_WAITER                                                                              \
-    "INSERT INTO public.holdfast_waiter (name, ticket, seq, shared, room, ttl, delay, retire, " \
-    "since,"                                                                                    \
-    " until, lease, wake, host, username, program, pid, note) VALUES ($1, $2,"                  \
-    " nextval('public.holdfast_line'), $3, $4, $5, $6, $7, " INSTANT("$8") ", " INSTANT(        \
+#define ADD_HOLDER                                                                           \
+    "INSERT INTO public.holdfast_holder (name, ticket, seq, lingering, shared, room,"        \
+    " generation, ttl, delay, retire, since, until, lease, claimed, wake, host, username,"   \
+    " program, pid, note) VALUES ($1, $2, nextval('public.holdfast_line'::regclass), false," \
+    " $3, $4, $5, $6, $7, $8, " INSTANT("$9") ", " INSTANT(                                  \
+        "$10") ", $11, $12, $13, $14, $15, $16, $17, $18)"
+#define ADD_WAITER                                                                                 \
+    "INSERT INTO public.holdfast_waiter (name, ticket, seq, shared, room, ttl, delay,"             \
+    " retire, since, until, lease, wake, host, username, program, pid, note) VALUES ($1, $2,"      \
+    " nextval('public.holdfast_line'::regclass), $3, $4, $5, $6, $7, " INSTANT("$8") ", " INSTANT( \
         "$9") ", $10, $11, $12, $13, $14, $15, $16)"
-#define MOVE_INSIDE                                                                                \
-    "WITH w AS (DELETE FROM public.holdfast_waiter WHERE name = $1 AND ticket = $2 RETURNING *)"   \
-    " INSERT INTO public.holdfast_holder SELECT name, ticket, seq, false, shared, room, $3, ttl, " \
-    "delay,"                                                                                       \
-    " retire, " INSTANT("$4") ", " INSTANT("$5") ", $6, $7, wake, host, username, program, pid,"   \
-                                                 " note FROM w"
+#define MOVE_INSIDE                                                                               \
+    "WITH w AS (DELETE FROM public.holdfast_waiter WHERE name = $1 AND ticket = $2 RETURNING *)"  \
+    " INSERT INTO public.holdfast_holder SELECT name, ticket, seq, false, shared, room, $3, ttl," \
+    " delay, retire, " INSTANT("$4") ", " INSTANT(                                                \
+        "$5") ", $6, $7, wake, host, username, program, pid,"                                     \
+              " note FROM w"
 #define SET_HOLDER                                                        \
     "UPDATE public.holdfast_holder SET lingering = $3, until = " INSTANT( \
         "$4") ", lease = $5,"                                             \

@@ -10,32 +10,28 @@
 
 /* Rows that somebody works on are passed over: they are not idle. What has run out but was never
  * swept must not keep an idle lock alive. 200 is HF__SQL_PURGE_BATCH. */
-#define PURGE                                                                                     \
-    "WITH idle AS (SELECT name FROM public.holdfast_lock l WHERE touched <= clock_timestamp() - " \
-    "$1"                                                                                          \
-    " * interval '1 millisecond' AND NOT EXISTS (SELECT FROM public.holdfast_holder h WHERE"      \
-    " h.name = l.name AND (h.until = 'infinity' OR h.until + (h.delay + h.retire)"                \
-    " * interval '1 millisecond' > clock_timestamp())) AND NOT EXISTS (SELECT FROM"               \
-    " public.holdfast_waiter w WHERE w.name = l.name AND w.until > clock_timestamp()) AND NOT "   \
-    "EXISTS"                                                                                      \
-    " (SELECT FROM public.holdfast_retired r WHERE r.name = l.name AND r.until > "                \
-    "clock_timestamp())"                                                                          \
-    " LIMIT 200 FOR UPDATE SKIP LOCKED),"                                                         \
-    " a AS (DELETE FROM public.holdfast_holder WHERE name IN (SELECT name FROM idle)),"           \
-    " b AS (DELETE FROM public.holdfast_waiter WHERE name IN (SELECT name FROM idle)),"           \
-    " c AS (DELETE FROM public.holdfast_retired WHERE name IN (SELECT name FROM idle))"           \
-    " DELETE FROM public.holdfast_lock WHERE name IN (SELECT name FROM idle)"
+#define PURGE                                                                                \
+    "WITH idle AS (SELECT name FROM public.holdfast_lock l WHERE touched <="                 \
+    " clock_timestamp() - $1::float8 * interval '1 millisecond' AND NOT EXISTS (SELECT FROM" \
+    " public.holdfast_holder h WHERE h.name = l.name AND (h.until = 'infinity' OR h.until +" \
+    " (h.delay + h.retire)::float8 * interval '1 millisecond' > clock_timestamp())) AND NOT" \
+    " EXISTS (SELECT FROM public.holdfast_waiter w WHERE w.name = l.name AND w.until >"      \
+    " clock_timestamp()) AND NOT EXISTS (SELECT FROM public.holdfast_retired r WHERE r.name" \
+    " = l.name AND r.until > clock_timestamp()) LIMIT 200 FOR UPDATE SKIP LOCKED), a AS"     \
+    " (DELETE FROM public.holdfast_holder WHERE name IN (SELECT name FROM idle)), b AS"      \
+    " (DELETE FROM public.holdfast_waiter WHERE name IN (SELECT name FROM idle)), c AS"      \
+    " (DELETE FROM public.holdfast_retired WHERE name IN (SELECT name FROM idle)) DELETE"    \
+    " FROM public.holdfast_lock WHERE name IN (SELECT name FROM idle)"
 
 /* Names of the hold modes. Those whose row or key is locked are passed over; one that is wanted just now is
  * registered again. Tokens do not depend on them. */
-#define PURGE_NAMES                                                                              \
-    "WITH free AS (SELECT name FROM public.holdfast_name WHERE key <> ALL (ARRAY(SELECT"         \
-    " ((classid::bigint << 32) | objid::bigint) # kind FROM pg_locks,"                           \
-    " unnest(ARRAY[0, 1, 2]::bigint[]) AS kind WHERE locktype = 'advisory' AND objsubid = 1 AND" \
-    " database = (SELECT oid FROM pg_database WHERE datname = current_database())))"             \
-    " LIMIT 200 FOR UPDATE SKIP LOCKED) DELETE FROM public.holdfast_name WHERE name IN (SELECT " \
-    "name FROM"                                                                                  \
-    " free)"
+#define PURGE_NAMES                                                                        \
+    "WITH free AS (SELECT name FROM public.holdfast_name WHERE key <> ALL (ARRAY(SELECT"   \
+    " ((classid::bigint << 32) | objid::bigint) # kind FROM pg_locks,"                     \
+    " pg_catalog.unnest(ARRAY[0, 1, 2]::bigint[]) AS kind WHERE locktype = 'advisory' AND" \
+    " objsubid = 1 AND database = (SELECT oid FROM pg_database WHERE datname ="            \
+    " current_database()))) LIMIT 200 FOR UPDATE SKIP LOCKED) DELETE FROM"                 \
+    " public.holdfast_name WHERE name IN (SELECT name FROM free)"
 
 /* An operation that began before we locked the row may have changed what the statement's snapshot
  * shows as idle; then the row itself was changed too, and FOR UPDATE sees it again by its new
