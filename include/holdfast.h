@@ -121,7 +121,8 @@ int hf_open(const char *url, const hf_client_options *opt, hf_client **ret_clien
 /* Releases what is still held, wakes everybody who waits (they return HF_CLOSED), joins the threads
  * and frees the client. Nothing of the library runs afterwards; no callback is under way. Lock
  * handles of this client stay valid only for hf_lock_release(), which then just frees them, and for
- * the questions about a lock, which then say LOST. NULL is fine. In a callback it does nothing. */
+ * the questions about a lock, which then say LOST. NULL is fine. In a callback of this client,
+ * on_wait and that of hf_diagnose() included, it does nothing. */
 void hf_close(hf_client *client);
 
 /* What the store can do: one bit a capability. */
@@ -185,7 +186,8 @@ typedef struct hf_options {
     uint32_t limit;        /* HF_SHARED: at most so many holders; 0: no limit */
     int64_t ttl_ms;        /* the lease; 0: HF_TTL_DEFAULT_MS; HF_NEVER: until released or broken */
     int64_t wait_ms;       /* 0: do not wait for others; HF_FOREVER; on CLOCK_BOOTTIME. A store that
-                              does not answer is borne for its op_timeout in any case */
+                              does not answer is borne in any case: asked, asked again, and told
+                              to forget it, for an op_timeout each */
     int64_t lock_delay_ms; /* how long it stays closed if we vanish instead of releasing it */
     int64_t max_hold_ms;   /* the keeper stops renewing after so long, the lock is LOST; 0: no cap;
                               needs a lease */
