@@ -13,14 +13,18 @@
  *  - Not every store keeps every clause. hf_capabilities() tells; a call that needs what is missing
  *    returns HF_UNSUPPORTED, it never pretends. What each store promises: docs/GUARANTEES.md.
  *  - A handle is of no use in a forked child: whatever would touch the store or free something returns
- *    HF_FORKED and does nothing, a lock says LOST, and a cancel does not fire.
+ *    HF_FORKED and does nothing, a lock says LOST, and a cancel does not fire. The child may open a
+ *    client of its own. (fork() waits for operations on SQLite that are under way.)
  *  - The library starts threads (none before the first acquire). It installs no signal handler,
- *    prints nothing, and keeps no global state but the loaded modules and the memory:// stores.
+ *    prints nothing, and keeps no global state but the loaded modules, the memory:// stores and a
+ *    list of open SQLite databases.
  *
  * Conventions
  * -----------
  *  - Functions that can fail return 0 (HF_OK) or a negative HF_ code. Out-parameters named ret_ are
  *    written on success only. `err` may be NULL; otherwise it is filled in on failure.
+ *  - A structure that begins with its size may be of an older header than the library's, or of a newer
+ *    one: then what the library does not know must be 0, or the call returns HF_UNSUPPORTED.
  *  - Inputs are copied. Strings returned as `const char *` are borrowed: the comment says for how long.
  *  - A name is 1 to 512 arbitrary bytes, compared as bytes. Pass HF_NTS as its length if it ends in
  *    NUL. Durations are in milliseconds.
