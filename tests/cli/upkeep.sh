@@ -167,6 +167,17 @@ test_bench_measures() {
     nothing_left
 }
 
+# Beside a reader, for whom an exclusive round would wait.
+test_bench_of_shared_locks() {
+    hf lock -q -s holdfast/bench/0 --ttl 1h
+    status_is 0
+    for word in -s --shared; do
+        hf bench --json $word --count 3
+        status_is 0
+        json '.[0].rounds == 3'
+    done
+}
+
 test_bench_reports_a_failing_store() {
     hf -u "fault+$HOLDFAST_URL?fail=attempt:3-&op_timeout=200ms" bench --count 20
     refused 69 'holdfast/bench/0'
