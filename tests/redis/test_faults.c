@@ -6,24 +6,18 @@
 #include "lib/proxy.h"
 #include "redis/live.h"
 
-static redisContext *redis;
 static struct proxy *proxy;
 
-static int set_up(void **state)
+static int set_up_proxy(void **state)
 {
-    (void)state;
-    redis = stranger();
-    freeReplyObject(ask(redis, "FLUSHALL"));
     proxy = proxy_start(getenv("HOLDFAST_TEST_REDIS"));
-    return 0;
+    return set_up(state);
 }
 
-static int tear_down(void **state)
+static int tear_down_proxy(void **state)
 {
-    (void)state;
     proxy_stop(proxy);
-    redisFree(redis);
-    return 0;
+    return tear_down(state);
 }
 
 /* A client behind the proxy that has a connection in its pool. */
@@ -338,7 +332,7 @@ static void c6_loading_server_is_waited_for(void **state)
     server_clear(&server);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up_proxy, tear_down_proxy)
 
 int main(void)
 {

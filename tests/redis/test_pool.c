@@ -5,23 +5,6 @@
 #include "lib/proxy.h"
 #include "redis/live.h"
 
-static redisContext *redis;
-
-static int set_up(void **state)
-{
-    (void)state;
-    redis = stranger();
-    freeReplyObject(ask(redis, "FLUSHALL"));
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    redisFree(redis);
-    return 0;
-}
-
 /* Those of which CLIENT LIST says this. */
 static size_t count_connections(const char *what)
 {

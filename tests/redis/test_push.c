@@ -4,23 +4,6 @@
 
 #include "redis/live.h"
 
-static redisContext *redis;
-
-static int set_up(void **state)
-{
-    (void)state;
-    redis = stranger();
-    freeReplyObject(ask(redis, "FLUSHALL"));
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    redisFree(redis);
-    return 0;
-}
-
 /* A number out of INFO. */
 static long info(const char *section, const char *name)
 {

@@ -4,23 +4,6 @@
 
 #include "redis/live.h"
 
-static redisContext *redis;
-
-static int set_up(void **state)
-{
-    (void)state;
-    redis = stranger();
-    freeReplyObject(ask(redis, "FLUSHALL"));
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    redisFree(redis);
-    return 0;
-}
-
 static long long set_nx(const char *key, const char *value, int px)
 {
     redisReply *reply = ask(redis, "SET %s %s NX PX %d", key, value, px);

@@ -225,10 +225,10 @@ static pid_t start_sentinel(int port)
 
 static int accepts(void *ctx)
 {
-    redisContext *redis = redisConnect("127.0.0.1", *(int *)ctx);
-    bool ok = redis->err == 0;
+    redisContext *c = redisConnect("127.0.0.1", *(int *)ctx);
+    bool ok = c->err == 0;
 
-    redisFree(redis);
+    redisFree(c);
     return ok;
 }
 
