@@ -153,6 +153,13 @@ test_stores_says_why_one_is_missing() {
     out_has '^  missing .*install'
 }
 
+test_a_missing_module_names_its_libraries() {
+    HOLDFAST_MODULES=$PWD/nowhere
+    export HOLDFAST_MODULES
+    hf -u etcd://node ls
+    refused 69 "etcd: its module .*/nowhere/holdfast-etcd.so is not there: .* libcurl4 and libjansson4"
+}
+
 test_bench_measures() {
     hf bench --count 20
     status_is 0
