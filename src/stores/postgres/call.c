@@ -125,17 +125,10 @@ static int call_end(struct hf__pg *s, struct hf__pg_conn *c, const struct hf__sq
 
 /* Array literals: {"\\x61","\\x62"} and {1,2}. ------------------------------------------------- */
 
-static char *put_hex(char *at, const void *bytes, size_t len)
+static char *put_bytes(char *at, const void *bytes, size_t len)
 {
-    static const char digits[] = "0123456789abcdef";
-    const unsigned char *from = bytes;
-
     memcpy(at, "\"\\\\x", 4);
-    at += 4;
-    for (size_t i = 0; i < len; i++) {
-        *at++ = digits[from[i] >> 4];
-        *at++ = digits[from[i] & 15];
-    }
+    at = hf__pg_put_hex(at + 4, bytes, len);
     *at++ = '"';
     return at;
 }
@@ -150,8 +143,8 @@ static void fill_arrays(struct arrays *a, struct hf__renewal *const *items, size
 
     for (size_t i = 0; i < count; i++) {
         *name++ = *ticket++ = i == 0 ? '{' : ',';
-        name = put_hex(name, items[i]->name, items[i]->name_len);
-        ticket = put_hex(ticket, items[i]->ticket.bits, sizeof items[i]->ticket.bits);
+        name = put_bytes(name, items[i]->name, items[i]->name_len);
+        ticket = put_bytes(ticket, items[i]->ticket.bits, sizeof items[i]->ticket.bits);
         generation +=
             snprintf(generation, 24, "%c%" PRIu64, i == 0 ? '{' : ',', items[i]->generation);
     }

@@ -89,13 +89,6 @@ char *hf__pg_session_sql(const struct hf__pg *s, int pid)
                : sql;
 }
 
-static void put_hex(const char *bytes, size_t len, char *out)
-{
-    for (size_t i = 0; i < len; i++)
-        snprintf(out + 2 * i, 3, "%02x", (unsigned char)bytes[i]);
-    out[2 * len] = '\0';
-}
-
 /* Literals are written with standard_conforming_strings, the server's default and ours. */
 char *hf__pg_hold_sql(const struct hf__pg *s, const struct hf__bid *bid)
 {
@@ -104,7 +97,7 @@ char *hf__pg_hold_sql(const struct hf__pg *s, const struct hf__bid *bid)
     char mode = bid->mode == HF_SHARED ? 's' : 'x';
     int len;
 
-    put_hex(bid->name, bid->name_len, hex);
+    *hf__pg_put_hex(hex, bid->name, bid->name_len) = '\0';
     hf__about_format(bid, bid->who != NULL ? bid->who : s->base.host->self, about);
     if (s->set.hold == HF__PG_ADVISORY)
         len = asprintf(&sql, "%s EXECUTE holdfast_%s_%c('\\x%s')", about, how, mode, hex);

@@ -98,6 +98,9 @@ void hf__pg_number_or_null(struct hf__pg_query *q, int64_t number, int64_t null)
 void hf__pg_flag(struct hf__pg_query *q, bool flag);
 void hf__pg_array(struct hf__pg_query *q, Oid type, const char *literal);
 
+/* Writes the bytes in hex, without a NUL; gives back what follows. */
+char *hf__pg_put_hex(char *at, const void *bytes, size_t len);
+
 /* Asks, and reads everything up to "ready": only then the server has committed. If the reply is
  * lost the connection is broken (PQstatus): hang it up before anything else. HF_UNKNOWN: it may
  * have been applied; every other code: it was not. Tables and functions are named
