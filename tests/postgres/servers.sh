@@ -14,7 +14,7 @@ url=postgres://postgres@127.0.0.1:$pg_port/postgres
 
 check "setup creates the schema" hf setup -u "$url"
 check "setup once more does no harm" hf setup -u "$url"
-check "setup prints the schema" sh -c '"$HOLDFAST" setup --print -u "$1" | grep -q "FUNCTION holdfast_attempt"' - "$url"
+check "setup prints the schema" sh -c '"$HOLDFAST" setup --print -u "$1" | grep -q "FUNCTION public.holdfast_attempt"' - "$url"
 check "a command runs under the lock" hf run -u "$url" job -- true
 check "the socket works" hf run -u "postgres://postgres@/postgres?socket=$pg_dir&port=$pg_port" job -- true
 check "doctor finds no problem" hf doctor -u "$url"
