@@ -57,7 +57,8 @@ const char *url_of(const char *hosts, const char *options)
 {
     static _Thread_local char url[500];
 
-    snprintf(url, sizeof url, "zookeeper://%s/locks%s%s", hosts, options[0] ? "?" : "", options);
+    snprintf(url, sizeof url, "zookeeper://%s/locks?acl=world%s%s", hosts, options[0] ? "&" : "",
+             options);
     return url;
 }
 

@@ -16,7 +16,8 @@
 zhandle_t *stranger(void);
 int child_count(zhandle_t *zh, const char *path); /* 0 if there is no such node */
 
-/* "zookeeper://<hosts>/locks?<options>". Static storage per thread. */
+/* "zookeeper://<hosts>/locks?acl=world&<options>", so that strangers can be played with them. Static
+ * storage per thread. */
 const char *url_of(const char *hosts, const char *options);
 const char *servers(void); /* of the fleet */
 

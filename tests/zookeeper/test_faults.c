@@ -229,58 +229,6 @@ static void c5_waiter_is_not_let_in_by_what_it_missed(void **state)
     hf_close(other);
 }
 
-static void c1_what_the_library_lacks_is_refused(void **state)
-{
-    static const struct {
-        const char *url;
-        int code;
-        const char *says;
-    } cases[] = {
-        {"zookeeper://h/x?tls=verify", HF_UNSUPPORTED, "without TLS"},
-        {"zookeeper://h/x?sasl=GSSAPI", HF_UNSUPPORTED, "without SASL"},
-        {"zookeeper://h/x?acl=creator", HF_INVALID, "needs a user"},
-        {"zookeeper://h/x?acl=all", HF_INVALID, "creator or world"},
-        {"zookeeper://user@h/x", HF_INVALID, "needs a password"},
-        {"zookeeper://user@h/x?password_file=/tmp", HF_DENIED, "Is a directory"},
-        {"zookeeper://h/x?password_env=HOME", HF_INVALID, "a password a user"},
-        {"zookeeper:///x", HF_INVALID, "no server"},
-        {"zookeeper://h//x", HF_INVALID, "empty part"},
-    };
-    hf_client *client;
-    hf_error err;
-
-    (void)state;
-    for (size_t i = 0; i < COUNT(cases); i++) {
-        check_number(cases[i].url, hf_open(cases[i].url, NULL, &client, &err), cases[i].code);
-        check_contains(cases[i].url, err.text, cases[i].says);
-    }
-}
-
-static void c2_creator_alone_may_touch_a_lock(void **state)
-{
-    char url[200];
-    hf_client *mine = NULL, *other = open_at(servers(), "");
-    hf_lock *lock = NULL, *none = NULL;
-    hf_options opt = HF_OPTIONS_INIT;
-    hf_error err;
-
-    (void)state;
-    opt.wait_ms = 0;
-    snprintf(url, sizeof url, "zookeeper://ann:secret@%s/private", servers());
-    assert_int_equal(hf_open(url, NULL, &mine, NULL), HF_OK);
-    assert_int_equal(hf_acquire(mine, "a", HF_NTS, &opt, &lock, &err), HF_OK);
-    hf_close(other);
-    snprintf(url, sizeof url, "zookeeper://bob:other@%s/private", servers());
-    assert_int_equal(hf_open(url, NULL, &other, NULL), HF_OK);
-    assert_int_equal(hf_acquire(other, "a", HF_NTS, &opt, &none, &err), HF_DENIED);
-    check_lacks("the text", err.text, "other");
-    assert_int_equal(hf_break(other, "a", HF_NTS, hf_lock_ticket(lock), 1, &err), HF_DENIED);
-    assert_int_equal(hf_lock_renew(lock, NULL), HF_OK);
-    assert_int_equal(hf_lock_release(lock, NULL), HF_OK);
-    hf_close(mine);
-    hf_close(other);
-}
-
 #define RACERS 6
 #define ROUNDS 40
 
@@ -332,8 +280,6 @@ int main(void)
         cmocka_unit_test(c12_waiter_is_woken_after_a_break_of_the_connection),
         cmocka_unit_test(c5_waiter_is_not_let_in_by_what_it_missed),
         cmocka_unit_test(c1_many_race_for_new_locks),
-        cmocka_unit_test(c1_what_the_library_lacks_is_refused),
-        cmocka_unit_test(c2_creator_alone_may_touch_a_lock),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -18,7 +18,8 @@ static hf_client *open_traced(size_t i, const char *options)
 
     snprintf(trace[i], sizeof trace[i], "/tmp/holdfast-herd-XXXXXX");
     close(mkstemp(trace[i]));
-    snprintf(url, sizeof url, "trace+zookeeper://%s/herd?trace=%s%s", servers(), trace[i], options);
+    snprintf(url, sizeof url, "trace+zookeeper://%s/herd?acl=world&trace=%s%s", servers(), trace[i],
+             options);
     assert_int_equal(hf_open(url, NULL, &client, NULL), HF_OK);
     return client;
 }
