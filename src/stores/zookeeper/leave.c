@@ -19,6 +19,22 @@ static int remove_mark(struct bidding *b, int64_t deadline_ns)
     return ZOK;
 }
 
+/* A writer who had to wait has others behind it, maybe, who want to know that it was inside. */
+static int delete_node(struct bidding *b, int64_t deadline_ns)
+{
+    int rc = b->zk->fair ? ZOK : hf__zk_simple_is_ours(b, deadline_ns);
+
+    if (rc != ZOK)
+        return rc;
+    pthread_mutex_lock(&b->zk->mutex);
+    hf__zk_look_away(&b->sights[HF__ZK_OWN]); /* that it goes is no news */
+    bool tells = b->zk->fair && b->waited && b->inside && b->mode == HF_EXCLUSIVE;
+    pthread_mutex_unlock(&b->zk->mutex);
+    rc = tells ? hf__zk_leave_word(b, deadline_ns) : ZNOAUTH;
+    /* The directory may be of somebody who lets others make nodes in it, but not write to it. */
+    return rc == ZNOAUTH ? hf__zk_delete(b->session, b->path, deadline_ns) : rc;
+}
+
 int hf__zk_remove(struct bidding *b, int64_t deadline_ns)
 {
     if (b->session == NULL)
@@ -32,12 +48,7 @@ int hf__zk_remove(struct bidding *b, int64_t deadline_ns)
     }
     if (b->path == NULL)
         return ZNONODE;
-    pthread_mutex_lock(&b->zk->mutex);
-    hf__zk_look_away(&b->sights[HF__ZK_OWN]); /* that it goes is no news */
-    pthread_mutex_unlock(&b->zk->mutex);
-    int rc = b->zk->fair ? ZOK : hf__zk_simple_is_ours(b, deadline_ns);
-    if (rc == ZOK)
-        rc = hf__zk_delete(b->session, b->path, deadline_ns);
+    int rc = delete_node(b, deadline_ns);
     if (b->marked && (rc == ZOK || rc == ZNONODE))
         remove_mark(b, deadline_ns);
     if (rc == ZSESSIONEXPIRED || rc == ZINVALIDSTATE)

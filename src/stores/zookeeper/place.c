@@ -20,21 +20,6 @@ int64_t hf__zk_wait_ms(int64_t ttl_ms, int64_t lock_delay_ms)
     return own_ms < hold_ms ? own_ms : hold_ms;
 }
 
-/* A bid moves once into the session of a waiter and once, with its claim, into that of a holder, if
- * these differ. Other clients make a node once. */
-bool hf__zk_is_settled(const char *data, int len)
-{
-    struct details d;
-
-    hf__zk_parse(data, len, &d);
-    if (d.ttl_ms < 0)
-        return true;
-    if (d.generation != 0 && !d.waits)
-        return true;
-    return d.ttl_ms > 0 &&
-           hf__zk_hold_ms(d.ttl_ms, d.lock_delay_ms) == hf__zk_wait_ms(d.ttl_ms, d.lock_delay_ms);
-}
-
 /* The simple lock's node has no place of its own: it counts as the first. */
 static bool is_later(const struct child *c, const struct child *than)
 {
@@ -76,17 +61,20 @@ bool hf__zk_child_path(const struct bidding *b, const char *name, char buf[HF__Z
     return snprintf(buf, HF__ZK_PATH_MAX, "%s/%s", b->directory, name) < HF__ZK_PATH_MAX;
 }
 
+/* Whoever watches the node is told of the first change only: that it was written to, not that it
+ * was deleted. So a node that is told as deleted has not moved: it is gone for good. */
 static int move_node(struct bidding *b, struct session *by, const char *data, int mode,
                      int64_t deadline_ns)
 {
-    zoo_op_t ops[2];
+    zoo_op_t ops[3];
     struct call *call = hf__zk_call_new();
 
     if (call == NULL)
         return ZSYSTEMERROR;
-    zoo_delete_op_init(&ops[0], b->path, -1);
-    zoo_create_op_init(&ops[1], b->path, data, (int)strlen(data), b->zk->acl, mode, NULL, 0);
-    int rc = hf__zk_multi(by, ops, 2, deadline_ns, call);
+    zoo_set_op_init(&ops[0], b->path, data, (int)strlen(data), -1, NULL);
+    zoo_delete_op_init(&ops[1], b->path, -1);
+    zoo_create_op_init(&ops[2], b->path, data, (int)strlen(data), b->zk->acl, mode, NULL, 0);
+    int rc = hf__zk_multi(by, ops, 3, deadline_ns, call);
     hf__zk_call_free(call);
     return rc;
 }
