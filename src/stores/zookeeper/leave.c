@@ -22,17 +22,22 @@ static int remove_mark(struct bidding *b, int64_t deadline_ns)
 /* A writer who had to wait has others behind it, maybe, who want to know that it was inside. */
 static int delete_node(struct bidding *b, int64_t deadline_ns)
 {
-    int rc = b->zk->fair ? ZOK : hf__zk_simple_is_ours(b, deadline_ns);
-
-    if (rc != ZOK)
-        return rc;
     pthread_mutex_lock(&b->zk->mutex);
     hf__zk_look_away(&b->sights[HF__ZK_OWN]); /* that it goes is no news */
-    bool tells = b->zk->fair && b->waited && b->inside && b->mode == HF_EXCLUSIVE;
+    bool tells = b->waited && b->inside && b->mode == HF_EXCLUSIVE;
     pthread_mutex_unlock(&b->zk->mutex);
-    rc = tells ? hf__zk_leave_word(b, deadline_ns) : ZNOAUTH;
+    int rc = tells ? hf__zk_leave_word(b, deadline_ns) : ZNOAUTH;
     /* The directory may be of somebody who lets others make nodes in it, but not write to it. */
     return rc == ZNOAUTH ? hf__zk_delete(b->session, b->path, deadline_ns) : rc;
+}
+
+static int remove_fair(struct bidding *b, int64_t deadline_ns)
+{
+    int rc = b->unsure ? hf__zk_find_node(b, deadline_ns) : ZOK;
+
+    if (rc == ZOK && b->path == NULL)
+        rc = ZNONODE;
+    return rc == ZOK ? delete_node(b, deadline_ns) : rc;
 }
 
 int hf__zk_remove(struct bidding *b, int64_t deadline_ns)
@@ -41,14 +46,7 @@ int hf__zk_remove(struct bidding *b, int64_t deadline_ns)
         return ZNONODE; /* its session is over, and the node with it */
     if (!hf__zk_await(b->session, deadline_ns))
         return hf__zk_is_dead(b->session) && !b->permanent ? ZNONODE : ZOPERATIONTIMEOUT;
-    if (b->unsure) {
-        int rc = hf__zk_find_node(b, deadline_ns);
-        if (rc != ZOK)
-            return rc;
-    }
-    if (b->path == NULL)
-        return ZNONODE;
-    int rc = delete_node(b, deadline_ns);
+    int rc = b->zk->fair ? remove_fair(b, deadline_ns) : hf__zk_simple_remove(b, deadline_ns);
     if (b->marked && (rc == ZOK || rc == ZNONODE))
         remove_mark(b, deadline_ns);
     if (rc == ZSESSIONEXPIRED || rc == ZINVALIDSTATE)

@@ -66,7 +66,8 @@ bool hf__zk_child_path(const struct bidding *b, const char *name, char buf[HF__Z
 static int move_node(struct bidding *b, struct session *by, const char *data, int mode,
                      int64_t deadline_ns)
 {
-    zoo_op_t ops[3];
+    char deed[HF__ZK_PATH_MAX];
+    zoo_op_t ops[5];
     struct call *call = hf__zk_call_new();
 
     if (call == NULL)
@@ -74,7 +75,10 @@ static int move_node(struct bidding *b, struct session *by, const char *data, in
     zoo_set_op_init(&ops[0], b->path, data, (int)strlen(data), -1, NULL);
     zoo_delete_op_init(&ops[1], b->path, -1);
     zoo_create_op_init(&ops[2], b->path, data, (int)strlen(data), b->zk->acl, mode, NULL, 0);
-    int rc = hf__zk_multi(by, ops, 3, deadline_ns, call);
+    hf__zk_deed_path(b->zk, &b->ticket, deed, sizeof deed);
+    zoo_delete_op_init(&ops[3], deed, -1);
+    zoo_create_op_init(&ops[4], deed, NULL, -1, b->zk->acl, mode, NULL, 0);
+    int rc = hf__zk_multi(by, ops, b->zk->fair ? 3 : 5, deadline_ns, call);
     hf__zk_call_free(call);
     return rc;
 }
@@ -129,6 +133,8 @@ static int adopt(struct bidding *b, const char *path, const struct call *node)
     int rc = ZNONODE;
 
     hf__zk_parse(node->text, node->text_len, &d);
+    if (!b->zk->fair && !(d.has_ticket && hf__ticket_equal(&d.ticket, &b->ticket)))
+        return ZNONODE; /* all holders have that path */
     pthread_mutex_lock(&b->zk->mutex);
     for (struct session *s = b->zk->sessions; s != NULL && rc != ZOK; s = s->next) {
         bool permanent = node->stat.ephemeralOwner == 0;
@@ -157,31 +163,43 @@ static bool is_mine(const struct bidding *b, const char *name)
 {
     char prefix[64];
 
+    if (!b->zk->fair)
+        return strcmp(name, HF__ZK_SIMPLE) == 0;
     hf__zk_node_name(&b->ticket, b->mode, prefix);
     return strncmp(name, prefix, strlen(prefix)) == 0;
+}
+
+int hf__zk_adopt(struct bidding *b, const char *path, int64_t deadline_ns)
+{
+    struct call *node = hf__zk_call_new();
+
+    if (node == NULL)
+        return ZSYSTEMERROR;
+    int rc = hf__zk_get(b->session, path, deadline_ns, node);
+    if (rc == ZOK)
+        rc = adopt(b, path, node);
+    hf__zk_call_free(node);
+    return rc;
 }
 
 int hf__zk_find_node(struct bidding *b, int64_t deadline_ns)
 {
     char path[HF__ZK_PATH_MAX] = "";
-    struct call *list = hf__zk_call_new(), *node = hf__zk_call_new();
-    int rc = list != NULL && node != NULL ? ZOK : ZSYSTEMERROR;
+    struct call *list = hf__zk_call_new();
 
-    if (rc == ZOK)
-        rc = hf__zk_children(b->session, b->directory, true, deadline_ns, list);
+    if (list == NULL)
+        return ZSYSTEMERROR;
+    int rc = hf__zk_children(b->session, b->directory, true, deadline_ns, list);
     for (int i = 0; rc == ZOK && i < list->name_count; i++) {
         if (is_mine(b, list->names[i]))
             snprintf(path, sizeof path, "%s/%s", b->directory, list->names[i]);
     }
     if (rc == ZOK)
-        rc = path[0] != '\0' ? hf__zk_get(b->session, path, deadline_ns, node) : ZNONODE;
-    if (rc == ZOK)
-        rc = adopt(b, path, node);
+        rc = path[0] != '\0' ? hf__zk_adopt(b, path, deadline_ns) : ZNONODE;
     pthread_mutex_lock(&b->zk->mutex);
     b->unsure &= rc != ZNONODE; /* it was not applied, or is gone again */
     pthread_mutex_unlock(&b->zk->mutex);
     hf__zk_call_free(list);
-    hf__zk_call_free(node);
     return rc;
 }
 

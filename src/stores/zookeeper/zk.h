@@ -338,6 +338,8 @@ int hf__zk_move(struct bidding *b, struct session *to, int64_t deadline_ns);
 /* After a lost answer: finds its node, if there is one, and in which session it is. ZOK: b->path
  * and b->session say. */
 int hf__zk_find_node(struct bidding *b, int64_t deadline_ns);
+/* The same for the node at this path, as far as this server knows. */
+int hf__zk_adopt(struct bidding *b, const char *path, int64_t deadline_ns);
 /* The session lengths of a bid. */
 int64_t hf__zk_hold_ms(int64_t ttl_ms, int64_t lock_delay_ms);
 int64_t hf__zk_wait_ms(int64_t ttl_ms, int64_t lock_delay_ms);
@@ -356,8 +358,11 @@ int hf__zk_attempt(struct hf__store *store, const struct hf__bid *bid, int64_t d
 int hf__zk_spent(struct bidding *b, struct hf__answer *ret_answer); /* the answer WITHDRAWN */
 int hf__zk_simple_ask(struct bidding *b, const struct hf__bid *bid, int64_t deadline_ns,
                       struct hf__answer *ret_answer, hf_error *err);
-/* Whether the one node of the lock is this bid's: ZOK, or ZNONODE. */
-int hf__zk_simple_is_ours(struct bidding *b, int64_t deadline_ns);
+/* Deletes the one node of the lock if it is this ticket's, or ZNONODE. */
+int hf__zk_simple_delete(struct session *s, const struct hf__ticket *ticket, const char *path,
+                         int64_t deadline_ns);
+int hf__zk_simple_remove(struct bidding *b, int64_t deadline_ns); /* likewise */
+void hf__zk_deed_path(const struct zk *zk, const struct hf__ticket *ticket, char *buf, size_t size);
 int hf__zk_withdraw(struct hf__store *store, const struct hf__bid *bid, int64_t retire_ms,
                     int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err);
 int hf__zk_release(struct hf__store *store, const struct hf__bid *bid, int64_t retire_ms,
