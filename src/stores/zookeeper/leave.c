@@ -26,9 +26,13 @@ static int delete_node(struct bidding *b, int64_t deadline_ns)
     hf__zk_look_away(&b->sights[HF__ZK_OWN]); /* that it goes is no news */
     bool tells = b->waited && b->inside && b->mode == HF_EXCLUSIVE;
     pthread_mutex_unlock(&b->zk->mutex);
-    int rc = tells ? hf__zk_leave_word(b, deadline_ns) : ZNOAUTH;
-    /* The directory may be of somebody who lets others make nodes in it, but not write to it. */
-    return rc == ZNOAUTH ? hf__zk_delete(b->session, b->path, deadline_ns) : rc;
+    if (tells) {
+        int rc = hf__zk_leave_word(b, deadline_ns);
+        if (rc != ZNOAUTH)
+            return rc;
+        /* Others may let us make nodes in their directory, but not write to it. */
+    }
+    return hf__zk_delete(b->session, b->path, deadline_ns);
 }
 
 static int remove_fair(struct bidding *b, int64_t deadline_ns)
