@@ -40,6 +40,11 @@ static int is_empty(void *path)
     return child_count(zh, path) == 0;
 }
 
+static int has_answered(void *count)
+{
+    return proxy_answered(proxy) > *(size_t *)count;
+}
+
 /* A client behind the proxy whose session for this ttl is there, and the directory of the lock, so
  * that its next request is the create itself: without it, the answer that is lost would be that there
  * is no directory. */
@@ -229,6 +234,38 @@ static void c5_waiter_is_not_let_in_by_what_it_missed(void **state)
     hf_close(other);
 }
 
+/* The holder's node moves into another session while the waiter is cut off: after the reconnect that
+ * is not told as its end. */
+static void c1_waiter_that_missed_a_move_is_not_let_in(void **state)
+{
+    hf_client *client = open_behind("", "moved", 20000), *first = open_at(servers(), "");
+    hf_client *second = open_at(servers(), "");
+    hf_lock *lock = take(first, "moved", 20000);
+    struct waiter holder, w;
+
+    (void)state;
+    wait_in_thread(&holder, second, "moved", 20000);
+    await_waiting(first, "moved", 1);
+    wait_in_thread(&w, client, "moved", 20000);
+    await_waiting(first, "moved", 2);
+    proxy_set(proxy, PROXY_RST, 0);
+    assert_int_equal(hf_lock_release(lock, NULL), HF_OK);
+    assert_int_equal(join_waiter(&holder), HF_OK);
+    assert_int_equal(hf_lock_renew(holder.lock, NULL), HF_OK); /* claims it */
+    size_t answered = proxy_answered(proxy);
+    proxy_set(proxy, PROXY_PASS, 0);
+    await("the waiter to be back", has_answered, &answered);
+    for (int64_t until_ms = now_ms() + 500; now_ms() < until_ms;)
+        assert_false(w.done);
+    assert_int_equal(hf_lock_renew(holder.lock, NULL), HF_OK);
+    assert_int_equal(hf_lock_release(holder.lock, NULL), HF_OK);
+    assert_int_equal(join_waiter(&w), HF_OK);
+    assert_int_equal(hf_lock_release(w.lock, NULL), HF_OK);
+    hf_close(client);
+    hf_close(first);
+    hf_close(second);
+}
+
 #define RACERS 6
 #define ROUNDS 40
 
@@ -279,6 +316,7 @@ int main(void)
         cmocka_unit_test(c7_short_break_of_the_connection_loses_nothing),
         cmocka_unit_test(c12_waiter_is_woken_after_a_break_of_the_connection),
         cmocka_unit_test(c5_waiter_is_not_let_in_by_what_it_missed),
+        cmocka_unit_test(c1_waiter_that_missed_a_move_is_not_let_in),
         cmocka_unit_test(c1_many_race_for_new_locks),
     };
 
