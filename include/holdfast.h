@@ -264,6 +264,10 @@ typedef enum hf_state {
 hf_state hf_lock_state(const hf_lock *lock);
 hf_cause hf_lock_cause(const hf_lock *lock); /* why it was lost; HF_CAUSE_NONE if it was not */
 
+/* Why the last renewal failed, as the call that failed would have said it: what is behind AT_RISK and
+ * HF_CAUSE_EXPIRED. HF_OK: it did not fail, or is under way. */
+int hf_lock_error(const hf_lock *lock, hf_error *err);
+
 /* How long it is still ours without another renewal, by the local clock and on the safe side; 0
  * when lost; INT64_MAX when it never expires. */
 int64_t hf_lock_remaining_ms(const hf_lock *lock);
