@@ -112,9 +112,12 @@ const char *cli_paint(const struct cli *cli, enum cli_paint paint); /* PAINT_NON
 /* Opens cli->url. On failure prints the sentence and gives the exit status, else 0. */
 int cli_open(const struct cli *cli, hf_client **ret_client);
 
-/* Whether it is a lock name, or a ticket. If not, prints a sentence with the verb's --help. */
+/* Whether it is a lock name. If not, prints a sentence with the verb's --help. */
 bool cli_check_name(const char *verb, const char *name);
-bool cli_check_ticket(const char *verb, const char *ticket);
+
+/* The ticket, given as such or by a file whose first line it is ("-": standard input), goes to
+ * *ticket. False after a sentence. */
+bool cli_take_ticket(const char *verb, const char **ticket, const char *file);
 
 /* Whether there are exactly `wanted` operands; else prints the sentence. */
 bool cli_check_operands(const struct cli_verb *verb, int argc, int wanted);

@@ -116,6 +116,41 @@ test_tickets_are_checked() {
     status_is 1
 }
 
+test_a_ticket_may_come_from_a_file_or_from_standard_input() {
+    hf lock -q x --ttl 1m
+    cp out ticket
+    hf renew x --ticket-file ticket
+    status_is 0
+    out_has "^ticket     $(cat ticket)$"
+    "$HOLDFAST" unlock x --ticket-file - <ticket
+    nothing_left
+    hf lock -q x --never-expires
+    cp out ticket
+    hf break x --ticket-file ticket
+    status_is 0
+    nothing_left
+}
+
+test_files_with_tickets_are_checked() {
+    hf lock -q x --ttl 1m
+    cp out ticket
+    for verb in unlock renew break; do
+        hf "$verb" x --ticket-file missing
+        refused 64 "--ticket-file 'missing' cannot be read: No such file"
+        hf "$verb" x --ticket-file - # /dev/null
+        refused 64 "--ticket-file '-' has no first line"
+        hf "$verb" x --ticket-file ticket --ticket "$(cat ticket)"
+        refused 64 'choose one of --ticket and --ticket-file'
+    done
+    chmod 644 ticket
+    hf unlock x --ticket-file ticket
+    refused 64 "--ticket-file 'ticket' is open to others; run: chmod 600 ticket"
+    echo "not one" >wrong
+    hf unlock x --ticket-file wrong
+    refused 64 '32 hexadecimal digits'
+    lacks err 'not one'
+}
+
 test_the_wrong_ticket_changes_nothing() {
     hf lock -q x --ttl 1m
     hf lock -q y --ttl 1m
