@@ -55,11 +55,10 @@ struct cli_option {
 
 struct cli_verb {
     const char *name;
-    const char *operands;             /* "NAME -- COMMAND [ARG...]"; "" for none */
+    const char *operands;             /* "NAME [--] COMMAND [ARG...]"; "" for none */
     const char *summary;              /* one line */
     const struct cli_option *options; /* ends with long_name NULL; the global ones are added */
-    bool operands_end_options;        /* like flock: the first operand ends the options; a "--" that
-                                         follows it is dropped */
+    bool operands_end_options;        /* like flock: the first operand ends the options */
     bool no_store;                    /* needs no URL, so none is looked for */
     int (*run)(struct cli *cli, int argc, char **argv); /* operands only; gives the exit status */
 };
@@ -111,6 +110,9 @@ const char *cli_paint(const struct cli *cli, enum cli_paint paint); /* PAINT_NON
 
 /* Opens cli->url. On failure prints the sentence and gives the exit status, else 0. */
 int cli_open(const struct cli *cli, hf_client **ret_client);
+
+/* The sentence about a store whose locks end with this process. */
+int cli_refuse_process_store(void);
 
 /* Whether it is a lock name. If not, prints a sentence with the verb's --help. */
 bool cli_check_name(const char *verb, const char *name);

@@ -81,8 +81,7 @@ static int prepare(struct run *r)
         return cli_fail(EXIT_MACHINE, "cannot start the guard: %s", strerror(error));
     int status = cli_open(r->cli, &r->client);
     if (status == 0 && !(hf_capabilities(r->client) & HF_CAN_PROCESS))
-        status = cli_fail(EXIT_USAGE, "this store's locks exclude nobody outside this process; use "
-                                      "another store");
+        status = cli_refuse_process_store();
     return status;
 }
 

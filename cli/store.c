@@ -18,6 +18,12 @@ int cli_open(const struct cli *cli, hf_client **ret_client)
     return 0;
 }
 
+int cli_refuse_process_store(void)
+{
+    return cli_fail(EXIT_USAGE,
+                    "this store's locks exclude nobody outside this process; use another store");
+}
+
 bool cli_check_operands(const struct cli_verb *verb, int argc, int wanted)
 {
     if (argc == wanted)

@@ -31,6 +31,8 @@ test_lock_needs_a_lease() {
 test_lock_refuses_what_contradicts() {
     hf lock x --ttl 5s -s -x
     refused 64 'choose one of -x and -s'
+    hf lock x --ttl 5s -n -w 5
+    refused 64 'choose one of -n and -w'
     hf lock x --ttl 5s -x --limit 3
     refused 64 'choose one of -x and --limit'
 }
@@ -51,7 +53,7 @@ test_lock_refuses_wrong_names() {
 
 test_lock_refuses_a_store_that_ends_with_it() {
     hf -u memory://x lock x --ttl 5s
-    refused 64 'cannot keep a lock after the command ends'
+    refused 64 'exclude nobody outside this process; use another store'
 }
 
 test_conflict_exit_code() {
