@@ -291,8 +291,7 @@ const char *hf_lock_name(const hf_lock *lock, size_t *ret_len); /* borrowed; als
 /* At the resource. ---------------------------------------------------------------------------- */
 
 /* Asks the store whether the grant behind this sequencer is live now.
- * HF_OK: it is. HF_STALE: it is not. Errors: HF_INVALID, HF_UNSUPPORTED, HF_UNAVAILABLE,
- * HF_UNKNOWN, ... */
+ * HF_OK: it is. HF_STALE: it is not. Errors: HF_INVALID, HF_UNSUPPORTED, HF_UNAVAILABLE, ... */
 int hf_check(hf_client *client, const char *sequencer, hf_error *err);
 
 /* The check without the store: a gate lets an exclusive sequencer pass if none newer was seen, and
@@ -346,8 +345,8 @@ typedef struct hf_query {
 } hf_query;
 
 /* Finds who holds and who waits, sorted by name, then holders before waiters, in their order.
- * `query` may be NULL. A free lock does not appear. Errors: HF_INVALID, HF_UNAVAILABLE, HF_UNKNOWN,
- * HF_DENIED, HF_CORRUPT, HF_NO_MEMORY, HF_FORKED. */
+ * `query` may be NULL. A free lock does not appear. Errors: HF_INVALID, HF_UNAVAILABLE, HF_DENIED,
+ * HF_CORRUPT, HF_NO_MEMORY, HF_FORKED. */
 int hf_inspect(hf_client *client, const hf_query *query, hf_view **ret_view, hf_error *err);
 size_t hf_view_count(const hf_view *view);
 const hf_entry *hf_view_entry(const hf_view *view, size_t i); /* NULL past the end */

@@ -226,6 +226,14 @@ test_colours_only_when_asked_or_on_a_terminal() {
     lacks terminal "$escape"
 }
 
+test_a_look_that_is_not_answered_has_no_outcome() {
+    for verb in ls 'show x' 'check hf1:x:1::x'; do
+        # shellcheck disable=SC2086
+        hf -u "fault+$HOLDFAST_URL?lose=inspect:*" $verb
+        refused 69 'the answer was lost|made to'
+    done
+}
+
 test_lease_ends_by_itself() {
     hf lock -q x --ttl 100ms
     eventually is_free x
