@@ -188,7 +188,7 @@ double metric(const char *prefix)
 static int watchers(void)
 {
     return (int)(metric("etcd_debugging_mvcc_watcher_total") -
-                 metric("etcd_debugging_mvcc_watch_stream_total"));
+                 2 * metric("etcd_debugging_mvcc_watch_stream_total"));
 }
 
 void await_watchers(int wanted)

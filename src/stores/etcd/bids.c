@@ -133,6 +133,16 @@ void hf__etcd_bid_retire(struct hf__etcd *e, const struct hf__bid *bid, int64_t 
     hf__etcd_unwatch(e, &bid->ticket);
 }
 
+void hf__etcd_bid_set_next(struct hf__etcd *e, const struct hf__ticket *ticket,
+                           const struct hf__etcd_next *next)
+{
+    pthread_mutex_lock(&e->mutex);
+    struct hf__etcd_bid *b = find(e, ticket);
+    if (b != NULL)
+        b->next = *next;
+    pthread_mutex_unlock(&e->mutex);
+}
+
 struct search {
     int64_t lease;
     const struct hf__etcd_bid *found;

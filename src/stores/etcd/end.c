@@ -3,9 +3,9 @@
  * A release of what this client took itself is
  *
  *   if      the place is the one we made, nobody has broken it
- *   then    delete place, inside            DONE
+ *   then    delete place, inside, slot      DONE
  *
- * and any other, or if that was not so:
+ * or a direct hand-over (see handover.c); and any other, or if that was not so:
  *
  *   if      the place is the one we made, we are inside, nobody has broken it
  *   then    delete place, inside            DONE
@@ -31,7 +31,7 @@ struct end {
     int64_t lease; /* 0: not known. What the ticket asked for may be another ticket's by now */
     int64_t deadline_ns, retire_ms;
     struct hf__etcd_found found; /* where it is; `joined` 0: nothing of it is known to be there */
-    struct hf__etcd_key inside, broken;
+    struct hf__etcd_key inside, broken, slot;
     bool withdraw;
     struct hf__etcd_bid known; /* if this client took it; inside it most likely still is */
     hf_error *err;
@@ -138,19 +138,36 @@ static int locate(struct end *x)
     return r < 0 || !x->found.there ? r : lingers(x);
 }
 
-/* What is usual, in few words: see asking.c. Its lease holds nothing any more: it is kept for the
- * next bid, or its end is not awaited. 1: done. */
-static int leave_quickly(struct end *x)
+/* Whoever watches the slot and is not let in is called by its deletion. */
+static int release_known(struct end *x, bool hand_over, bool *ret_done)
 {
     json_t *compare = json_array(), *success = json_array();
-    bool done;
 
     json_array_append_new(compare,
                           hf__etcd_compare(&x->found.place, NULL, "EQUAL", x->found.joined));
     json_array_append_new(compare, hf__etcd_compare(&x->broken, NULL, "EQUAL", 0));
     json_array_append_new(success, hf__etcd_delete(&x->found.place));
     json_array_append_new(success, hf__etcd_delete(&x->inside));
-    int r = txn(x, hf__etcd_txn(compare, success, json_array()), true, &done, NULL);
+    if (hand_over) {
+        hf__etcd_add_hand_over(x->e, x->name, &x->known, compare, success);
+    } else if (x->known.mode == HF_EXCLUSIVE) {
+        hf__etcd_slot_key(x->e, x->lease, &x->slot);
+        json_array_append_new(success, hf__etcd_delete(&x->slot));
+    }
+    return txn(x, hf__etcd_txn(compare, success, json_array()), true, ret_done, NULL);
+}
+
+/* What is usual, in few words: see asking.c. Its lease holds nothing any more: it is kept for the
+ * next bid, or its end is not awaited. 1: done. */
+static int leave_quickly(struct end *x)
+{
+    bool done = false;
+    int r = 0;
+
+    if (hf__etcd_can_hand_over(&x->known))
+        r = release_known(x, true, &done);
+    if (r == 0 && !done)
+        r = release_known(x, false, &done);
     if (r < 0 || !done)
         return r;
     hf__etcd_bid_retire(x->e, x->bid, 0);

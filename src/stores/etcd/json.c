@@ -128,6 +128,12 @@ json_t *hf__etcd_compare(const struct hf__etcd_key *key, const struct hf__etcd_k
     return compare;
 }
 
+json_t *hf__etcd_unchanged(const struct hf__etcd_key *key, int64_t mod_revision)
+{
+    return json_pack("{s:s, s:s, s:o, s:o}", "target", "MOD", "result", "EQUAL", "key",
+                     hf__etcd_key_json(key), "mod_revision", hf__etcd_int_json(mod_revision));
+}
+
 json_t *hf__etcd_txn(json_t *compare, json_t *success, json_t *failure)
 {
     return json_pack("{s:o, s:o, s:o}", "compare", compare, "success", success, "failure", failure);
@@ -169,10 +175,10 @@ json_t *hf__etcd_details_json(const struct hf__etcd *e, const struct hf__bid *bi
     char ticket[HF_TICKET_SIZE];
 
     hf__ticket_format(&bid->ticket, ticket);
-    json_t *d =
-        json_pack("{s:s, s:I, s:I, s:I, s:I}", "ticket", ticket, "ttl_ms", (json_int_t)bid->ttl_ms,
-                  "delay_ms", (json_int_t)bid->lock_delay_ms, "since_ms",
-                  (json_int_t)(env->wall_us(env->ctx) / 1000), "pid", (json_int_t)who->pid);
+    json_t *d = json_pack("{s:s, s:I, s:I, s:I, s:I, s:s}", "ticket", ticket, "ttl_ms",
+                          (json_int_t)bid->ttl_ms, "delay_ms", (json_int_t)bid->lock_delay_ms,
+                          "since_ms", (json_int_t)(env->wall_us(env->ctx) / 1000), "pid",
+                          (json_int_t)who->pid, "inbox", e->inbox);
     if (set_text(d, "host", who->host) < 0 || set_text(d, "user", who->user) < 0 ||
         set_text(d, "program", who->program) < 0 || set_text(d, "note", who->note) < 0) {
         json_decref(d);
@@ -218,6 +224,7 @@ bool hf__etcd_details_read(const json_t *kv, struct hf__etcd_details *ret)
     ret->ttl_ms = hf__etcd_int(ret->keep, "ttl_ms");
     ret->delay_ms = hf__etcd_int(ret->keep, "delay_ms");
     ret->since_ms = hf__etcd_int(ret->keep, "since_ms");
+    snprintf(ret->inbox, sizeof ret->inbox, "%s", text_of(ret->keep, "inbox"));
     read_note(ret->keep, ret);
     ret->who = (struct hf__who){.host = text_of(ret->keep, "host"),
                                 .user = text_of(ret->keep, "user"),

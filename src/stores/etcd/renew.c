@@ -6,22 +6,27 @@
  * The second step is the proof: servers before 3.4.38 and 3.5.23 renew a lease that was revoked,
  * and a key can be gone while its lease lives. So n locks cost 1 + n/CHECKED requests.
  *
- * A lock that never expires is let in with a lease like any other. The first renewal that names its
- * generation puts place and mark again without one: from then on only a release or a break ends it.
- * This is the one time a place is put again (but for break --now with a lock-delay). */
+ * Whoever waits at the slot of another (see handover.c) also looks at that one's place: somebody may
+ * have deleted it by hand.
+ *
+ * Two kinds of grants are claimed, by the first renewal that names their generation. The mark of one
+ * that was handed over is put once more, without the word "handed". A lock that never expires is let
+ * in with a lease like any other: place and mark are put again without one, and from then on only a
+ * release or a break ends it. This is the one time a place is put again (but for break --now with a
+ * lock-delay). */
 #include <stdlib.h>
 
 #include "stores/etcd/etcd.h"
 
 #include "util/banned.h"
 
-#define CHECKED 40 /* three reads each; a server takes 128 by default */
+#define CHECKED 32 /* four reads each at most; a server takes 128 by default */
 
 struct sign {
     struct hf__renewal *item;
     struct hf__etcd_bid known; /* of another client's ticket: what was found */
     bool mine, skip;           /* skip: the answer is known already */
-    int64_t lease;
+    int64_t lease, behind;     /* of the one whose slot it watches; 0: none */
 };
 
 struct batch {
@@ -91,6 +96,8 @@ static int begin(struct batch *b, struct sign *s)
     if (!s->mine)
         return look_up(b, s);
     s->lease = s->known.lease;
+    if (s->known.generation == 0)
+        s->behind = hf__etcd_behind(b->e, &s->item->ticket);
     if (s->known.retired) {
         answer_lost(s);
     } else if (is_too_late(b, s)) {
@@ -148,21 +155,25 @@ static json_t *check_request(const struct batch *b, const struct sign *s, size_t
         json_array_append_new(list, hf__etcd_range(key, NULL, 0));
         hf__etcd_mark_key(b->e, HF__ETCD_BROKEN, name_of(&s[i]), lease, key);
         json_array_append_new(list, hf__etcd_range(key, NULL, 0));
+        if (s[i].behind == 0)
+            continue;
+        hf__etcd_place_key(b->e, name_of(&s[i]), HF_EXCLUSIVE, s[i].behind, key);
+        json_array_append_new(list, hf__etcd_range(key, NULL, 0));
     }
     free(key);
     return hf__etcd_txn(json_array(), list, json_array());
 }
 
-static void answer_granted(struct sign *s, bool dropped)
+static void answer_granted(struct sign *s, bool claimed)
 {
     struct hf__answer *a = &s->item->answer;
 
     a->verdict = HF__GRANTED;
     a->generation = s->known.generation;
-    a->claimed = s->known.ttl_ms != 0 || dropped;
-    a->lease_ms = s->known.ttl_ms != 0 ? s->known.ttl_ms
-                  : dropped            ? HF__NEVER
-                                       : hf__provisional_lease_ms(0);
+    a->claimed = claimed;
+    a->lease_ms = !claimed               ? hf__provisional_lease_ms(s->known.ttl_ms)
+                  : s->known.ttl_ms == 0 ? HF__NEVER
+                                         : s->known.ttl_ms;
 }
 
 static json_t *put_for_ever(const struct hf__etcd_key *key)
@@ -171,8 +182,8 @@ static json_t *put_for_ever(const struct hf__etcd_key *key)
                      1);
 }
 
-/* It never expires, and its bidder knows of it: without a lease from now on. */
-static int drop_lease(struct batch *b, struct sign *s)
+/* Its bidder knows of it. */
+static int claim(struct batch *b, struct sign *s, const json_t *mark)
 {
     struct hf__etcd_key *keys = calloc(3, sizeof *keys);
     json_t *compare = json_array(), *success = json_array(), *answer = NULL;
@@ -186,19 +197,25 @@ static int drop_lease(struct batch *b, struct sign *s)
         json_array_append_new(compare,
                               hf__etcd_compare(&keys[1], NULL, "EQUAL", s->known.generation));
         json_array_append_new(compare, hf__etcd_compare(&keys[2], NULL, "EQUAL", 0));
-        json_array_append_new(success, put_for_ever(&keys[0]));
-        json_array_append_new(success, put_for_ever(&keys[1]));
+        if (s->known.ttl_ms == 0)
+            json_array_append_new(success, put_for_ever(&keys[0]));
+        json_array_append_new(success, hf__etcd_is_handed(mark)
+                                           ? hf__etcd_put(&keys[1], hf__etcd_claimed_value(mark),
+                                                          s->known.ttl_ms == 0 ? 0 : s->lease)
+                                           : put_for_ever(&keys[1]));
     }
     struct hf__etcd_request q = {.path = "kv/txn",
                                  .body = hf__etcd_txn(compare, success, json_array()),
                                  .deadline_ns = b->deadline_ns};
     int r = hf__etcd_call(b->e, q, &answer, b->err);
-    if (r == 0 && json_is_true(json_object_get(answer, "succeeded"))) {
-        s->known.lease_dropped = true;
+    bool done = r == 0 && json_is_true(json_object_get(answer, "succeeded"));
+    if (done)
         answer_granted(s, true);
-        hf__etcd_lease_revoke(b->e, lease, b->deadline_ns, NULL); /* nothing hangs on it any more */
-    } else if (r == 0) {
+    else if (r == 0)
         answer_lost(s);
+    if (done && s->known.ttl_ms == 0) {
+        s->known.lease_dropped = true;
+        hf__etcd_lease_revoke(b->e, lease, b->deadline_ns, NULL); /* nothing hangs on it any more */
     }
     json_decref(answer);
     free(keys);
@@ -207,16 +224,20 @@ static int drop_lease(struct batch *b, struct sign *s)
 
 static int conclude(struct batch *b, struct sign *s, const json_t *answer, size_t at)
 {
-    const json_t *kvs[3];
+    const json_t *kvs[4];
     struct hf__renewal *item = s->item;
 
-    for (size_t i = 0; i < 3; i++)
+    for (size_t i = 0; i < 4; i++)
         kvs[i] = hf__etcd_kv(hf__etcd_nth(answer, at + i, "response_range"), 0);
     uint64_t joined = (uint64_t)hf__etcd_int(kvs[0], "create_revision");
     uint64_t generation = (uint64_t)hf__etcd_int(kvs[1], "create_revision");
     bool dropped = kvs[0] != NULL && hf__etcd_int(kvs[0], "lease") == 0;
 
-    if (joined == 0 || joined != s->known.joined || kvs[2] != NULL ||
+    bool handed = hf__etcd_is_handed(kvs[1]);
+    bool claimed = s->known.ttl_ms == 0 ? dropped : !handed;
+    bool alone = generation == 0 && s->behind != 0 && kvs[3] == NULL; /* it asks */
+
+    if (joined == 0 || joined != s->known.joined || kvs[2] != NULL || alone ||
         (item->generation != 0 && item->generation != generation)) {
         answer_lost(s);
         return 0;
@@ -231,10 +252,10 @@ static int conclude(struct batch *b, struct sign *s, const json_t *answer, size_
         item->answer.generation = hf__etcd_revision(answer);
         item->answer.lease_ms = hf__provisional_lease_ms(s->known.ttl_ms);
         item->answer.ask_again_ms = hf__own_lease_ms(s->known.ttl_ms);
-    } else if (s->known.ttl_ms == 0 && !dropped && item->generation != 0) {
-        r = drop_lease(b, s);
+    } else if (!claimed && item->generation != 0) {
+        r = claim(b, s, kvs[1]);
     } else {
-        answer_granted(s, dropped);
+        answer_granted(s, claimed);
     }
     if (s->mine)
         hf__etcd_bid_learn(b->e, &s->known);
@@ -257,7 +278,7 @@ static int check(struct batch *b, struct sign *s, size_t count)
         if (s[i].skip)
             continue;
         r = conclude(b, &s[i], answer, at);
-        at += 3;
+        at += s[i].behind != 0 ? 4 : 3;
     }
     json_decref(answer);
     return r;
