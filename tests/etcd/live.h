@@ -45,6 +45,7 @@ void await_free(hf_client *client, const char *name);
 double metric(const char *prefix);
 void await_watchers(int count); /* of bids: each stream has two more, for its client */
 void await_streams(int count);
-void compact(void); /* all revisions but the present one */
+void delete_place(const char *name, size_t nth); /* as an operator would */
+void compact(void);                              /* all revisions but the present one */
 
 #endif

@@ -215,7 +215,7 @@ int hf__etcd_ask(struct hf__etcd_attempt *a, enum hf__etcd_question question, ui
 static int remove_dead(struct hf__etcd_attempt *a, const struct hf__etcd_seen *s,
                        const json_t *handed, json_t **ret_answer)
 {
-    struct hf__etcd_key *mark = malloc(sizeof *mark);
+    struct hf__etcd_key *mark = calloc(2, sizeof *mark), *slot = mark + 1;
     json_t *compare = json_array(), *success = json_array(), *failure = json_array();
 
     if (mark != NULL) {
@@ -229,6 +229,8 @@ static int remove_dead(struct hf__etcd_attempt *a, const struct hf__etcd_seen *s
         json_array_append_new(success, hf__etcd_delete(&s->before));
         json_array_append_new(success, hf__etcd_delete(mark));
         json_array_append_new(failure, hf__etcd_range(mark, NULL, 0));
+        hf__etcd_slot_key(a->e, s->before_lease, slot);
+        json_array_append_new(success, hf__etcd_delete(slot));
     }
     free(mark);
     struct hf__etcd_request q = {.path = "kv/txn",

@@ -88,11 +88,13 @@ static json_t *leave_request(const struct end *x)
     json_array_append_new(compare, hf__etcd_compare(&x->broken, NULL, "EQUAL", 0));
     json_array_append_new(success, hf__etcd_delete(place));
     json_array_append_new(success, hf__etcd_delete(&x->inside));
+    json_array_append_new(success, hf__etcd_delete(&x->slot));
 
     json_array_append_new(not_broken, hf__etcd_compare(&x->broken, NULL, "EQUAL", 0));
     json_array_append_new(not_broken, hf__etcd_compare(place, NULL, "GREATER", 0));
     json_array_append_new(leave_queue, hf__etcd_delete(place));
     json_array_append_new(leave_queue, hf__etcd_delete(&x->inside));
+    json_array_append_new(leave_queue, hf__etcd_delete(&x->slot));
     json_array_append_new(failure,
                           hf__etcd_nested(hf__etcd_txn(not_broken, leave_queue, json_array())));
     json_array_append_new(failure, hf__etcd_range(&x->broken, NULL, 0));
@@ -116,6 +118,7 @@ static void set_marks(struct end *x)
 {
     hf__etcd_mark_key(x->e, HF__ETCD_INSIDE, x->name, x->lease, &x->inside);
     hf__etcd_mark_key(x->e, HF__ETCD_BROKEN, x->name, x->lease, &x->broken);
+    hf__etcd_slot_key(x->e, x->lease, &x->slot);
 }
 
 /* Where its place is. 1: it lingers and is not ours to touch. */
@@ -151,7 +154,6 @@ static int release_known(struct end *x, bool hand_over, bool *ret_done)
     if (hand_over) {
         hf__etcd_add_hand_over(x->e, x->name, &x->known, compare, success);
     } else if (x->known.mode == HF_EXCLUSIVE) {
-        hf__etcd_slot_key(x->e, x->lease, &x->slot);
         json_array_append_new(success, hf__etcd_delete(&x->slot));
     }
     return txn(x, hf__etcd_txn(compare, success, json_array()), true, ret_done, NULL);
