@@ -62,17 +62,17 @@ static void add_conflicts(const struct hf__etcd_attempt *a, json_t *list, uint64
         if (joined > 0)
             json_object_set_new(inner, "max_create_revision",
                                 hf__etcd_int_json((int64_t)joined - 1));
-        json_array_append_new(list, range);
+        hf__etcd_add(list, range);
     }
 }
 
 /* place, inside, broken, tombstone, conflicts: `parse` reads them in this order. */
 static void look_at_all(const struct hf__etcd_attempt *a, json_t *list, uint64_t joined)
 {
-    json_array_append_new(list, hf__etcd_range(&a->place, NULL, 0));
-    json_array_append_new(list, hf__etcd_range(&a->inside, NULL, 0));
-    json_array_append_new(list, hf__etcd_range(&a->broken, NULL, 0));
-    json_array_append_new(list, hf__etcd_range(&a->tombstone, NULL, 0));
+    hf__etcd_add(list, hf__etcd_range(&a->place, NULL, 0));
+    hf__etcd_add(list, hf__etcd_range(&a->inside, NULL, 0));
+    hf__etcd_add(list, hf__etcd_range(&a->broken, NULL, 0));
+    hf__etcd_add(list, hf__etcd_range(&a->tombstone, NULL, 0));
     add_conflicts(a, list, joined);
 }
 
@@ -82,14 +82,13 @@ static json_t *enter_free_request(const struct hf__etcd_attempt *a)
 {
     json_t *compare = json_array(), *success = json_array();
 
-    json_array_append_new(compare, hf__etcd_compare(&a->tombstone, NULL, "EQUAL", 0));
+    hf__etcd_add(compare, hf__etcd_compare(&a->tombstone, NULL, "EQUAL", 0));
     if (a->bid->mode == HF_SHARED)
-        json_array_append_new(compare, hf__etcd_compare(&a->place, NULL, "EQUAL", 0));
+        hf__etcd_add(compare, hf__etcd_compare(&a->place, NULL, "EQUAL", 0));
     for (size_t i = 0; i < a->ranges; i++)
-        json_array_append_new(compare, hf__etcd_compare(&a->from[i], &a->to[i], "EQUAL", 0));
-    json_array_append_new(success,
-                          hf__etcd_put(&a->place, hf__etcd_details_json(a->e, a->bid), a->lease));
-    json_array_append_new(success, hf__etcd_put(&a->inside, json_string(""), a->lease));
+        hf__etcd_add(compare, hf__etcd_compare(&a->from[i], &a->to[i], "EQUAL", 0));
+    hf__etcd_add(success, hf__etcd_put(&a->place, hf__etcd_details_json(a->e, a->bid), a->lease));
+    hf__etcd_add(success, hf__etcd_put(&a->inside, json_string(""), a->lease));
     return hf__etcd_txn(compare, success, json_array());
 }
 
@@ -99,12 +98,12 @@ static json_t *line_up_request(const struct hf__etcd_attempt *a)
     json_t *list = json_array(), *compare = json_array(), *success = json_array();
 
     if (a->bid->queue) {
-        json_array_append_new(compare, hf__etcd_compare(&a->tombstone, NULL, "EQUAL", 0));
-        json_array_append_new(compare, hf__etcd_compare(&a->place, NULL, "EQUAL", 0));
-        json_array_append_new(
-            success, hf__etcd_put(&a->place, hf__etcd_details_json(a->e, a->bid), a->lease));
+        hf__etcd_add(compare, hf__etcd_compare(&a->tombstone, NULL, "EQUAL", 0));
+        hf__etcd_add(compare, hf__etcd_compare(&a->place, NULL, "EQUAL", 0));
+        hf__etcd_add(success,
+                     hf__etcd_put(&a->place, hf__etcd_details_json(a->e, a->bid), a->lease));
     }
-    json_array_append_new(list, hf__etcd_nested(hf__etcd_txn(compare, success, json_array())));
+    hf__etcd_add(list, hf__etcd_nested(hf__etcd_txn(compare, success, json_array())));
     look_at_all(a, list, 0);
     return hf__etcd_txn(json_array(), list, json_array());
 }
@@ -116,16 +115,14 @@ static json_t *enter_request(const struct hf__etcd_attempt *a, uint64_t joined, 
 {
     json_t *compare = json_array(), *success = json_array();
 
-    json_array_append_new(compare, hf__etcd_compare(&a->place, NULL, "EQUAL", joined));
-    json_array_append_new(compare, hf__etcd_compare(&a->inside, NULL, "EQUAL", 0));
+    hf__etcd_add(compare, hf__etcd_compare(&a->place, NULL, "EQUAL", joined));
+    hf__etcd_add(compare, hf__etcd_compare(&a->inside, NULL, "EQUAL", 0));
     for (size_t i = 0; !first && i < a->ranges; i++) {
         bool shared = a->bid->mode == HF_SHARED;
-        json_array_append_new(compare,
-                              hf__etcd_compare(&a->from[i], &a->to[i], shared ? "EQUAL" : "GREATER",
+        hf__etcd_add(compare, hf__etcd_compare(&a->from[i], &a->to[i], shared ? "EQUAL" : "GREATER",
                                                shared ? 0 : joined - 1));
     }
-    json_array_append_new(success,
-                          hf__etcd_put(&a->inside, hf__etcd_mark_value(a->e, false), a->lease));
+    hf__etcd_add(success, hf__etcd_put(&a->inside, hf__etcd_mark_value(a->e, false), a->lease));
     return hf__etcd_txn(compare, success, json_array());
 }
 
@@ -135,7 +132,7 @@ static json_t *look_request(const struct hf__etcd_attempt *a, uint64_t joined)
 {
     json_t *list = json_array();
 
-    json_array_append_new(list, hf__etcd_range(&a->place, NULL, 0)); /* where others line up */
+    hf__etcd_add(list, hf__etcd_range(&a->place, NULL, 0)); /* where others line up */
     look_at_all(a, list, joined);
     return hf__etcd_txn(json_array(), list, json_array());
 }
@@ -218,19 +215,19 @@ static int remove_dead(struct hf__etcd_attempt *a, const struct hf__etcd_seen *s
     struct hf__etcd_key *mark = calloc(2, sizeof *mark), *slot = mark + 1;
     json_t *compare = json_array(), *success = json_array(), *failure = json_array();
 
-    if (mark != NULL) {
+    if (mark == NULL) {
+        hf__etcd_add(compare, NULL);
+    } else {
         hf__etcd_mark_key(a->e, HF__ETCD_INSIDE, a->name, s->before_lease, mark);
-        json_array_append_new(compare,
-                              hf__etcd_compare(&s->before, NULL, "EQUAL", s->before_joined));
-        json_array_append_new(compare,
-                              handed == NULL
+        hf__etcd_add(compare, hf__etcd_compare(&s->before, NULL, "EQUAL", s->before_joined));
+        hf__etcd_add(compare, handed == NULL
                                   ? hf__etcd_compare(mark, NULL, "EQUAL", 0)
                                   : hf__etcd_unchanged(mark, hf__etcd_int(handed, "mod_revision")));
-        json_array_append_new(success, hf__etcd_delete(&s->before));
-        json_array_append_new(success, hf__etcd_delete(mark));
-        json_array_append_new(failure, hf__etcd_range(mark, NULL, 0));
+        hf__etcd_add(success, hf__etcd_delete(&s->before));
+        hf__etcd_add(success, hf__etcd_delete(mark));
+        hf__etcd_add(failure, hf__etcd_range(mark, NULL, 0));
         hf__etcd_slot_key(a->e, s->before_lease, slot);
-        json_array_append_new(success, hf__etcd_delete(slot));
+        hf__etcd_add(success, hf__etcd_delete(slot));
     }
     free(mark);
     struct hf__etcd_request q = {.path = "kv/txn",

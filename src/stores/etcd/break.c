@@ -32,8 +32,7 @@ static int apply(struct breach *b, json_t *success, bool *ret_done)
 {
     json_t *compare = json_array(), *answer = NULL;
 
-    json_array_append_new(compare,
-                          hf__etcd_compare(&b->found.place, NULL, "EQUAL", b->found.joined));
+    hf__etcd_add(compare, hf__etcd_compare(&b->found.place, NULL, "EQUAL", b->found.joined));
     struct hf__etcd_request q = {.path = "kv/txn",
                                  .body = hf__etcd_txn(compare, success, json_array()),
                                  .deadline_ns = b->deadline_ns};
@@ -65,11 +64,11 @@ static int delete_it(struct breach *b, bool *ret_done)
     int64_t lease = b->found.lease;
     int r = b->found.ours && lease == 0 ? new_lease(b, CALL_S, &lease) : 0;
 
-    json_array_append_new(success, hf__etcd_delete(&b->found.place));
-    json_array_append_new(success, hf__etcd_delete(&b->inside));
-    json_array_append_new(success, hf__etcd_delete(&b->slot));
+    hf__etcd_add(success, hf__etcd_delete(&b->found.place));
+    hf__etcd_add(success, hf__etcd_delete(&b->inside));
+    hf__etcd_add(success, hf__etcd_delete(&b->slot));
     if (b->found.ours && r == 0)
-        json_array_append_new(success, hf__etcd_put(&b->broken, json_string(""), lease));
+        hf__etcd_add(success, hf__etcd_put(&b->broken, json_string(""), lease));
     b->deleted = true;
     return apply(b, success, ret_done);
 }
@@ -78,7 +77,7 @@ static int mark_it(struct breach *b, bool *ret_done)
 {
     json_t *success = json_array();
 
-    json_array_append_new(success, hf__etcd_put(&b->broken, json_string(""), b->found.lease));
+    hf__etcd_add(success, hf__etcd_put(&b->broken, json_string(""), b->found.lease));
     return apply(b, success, ret_done);
 }
 
@@ -103,10 +102,10 @@ static int close_for_delay(struct breach *b, bool *ret_done)
         json_decref(success);
         return r;
     }
-    json_array_append_new(success, put_again(&b->found.place, lease));
-    json_array_append_new(success, put_again(&b->inside, lease));
-    json_array_append_new(success, hf__etcd_delete(&b->slot));
-    json_array_append_new(success, hf__etcd_put(&b->broken, json_string(""), lease));
+    hf__etcd_add(success, put_again(&b->found.place, lease));
+    hf__etcd_add(success, put_again(&b->inside, lease));
+    hf__etcd_add(success, hf__etcd_delete(&b->slot));
+    hf__etcd_add(success, hf__etcd_put(&b->broken, json_string(""), lease));
     return apply(b, success, ret_done);
 }
 

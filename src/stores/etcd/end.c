@@ -69,7 +69,7 @@ static int put_tombstone(struct end *x)
     if (r == 0) {
         json_t *success = json_array();
         hf__etcd_tombstone_key(x->e, &x->bid->ticket, key);
-        json_array_append_new(success, hf__etcd_put(key, json_string(""), lease));
+        hf__etcd_add(success, hf__etcd_put(key, json_string(""), lease));
         r = txn(x, hf__etcd_txn(json_array(), success, json_array()), false, &done, &answer);
     }
     json_decref(answer);
@@ -83,21 +83,20 @@ static json_t *leave_request(const struct end *x)
     json_t *not_broken = json_array(), *leave_queue = json_array();
     const struct hf__etcd_key *place = &x->found.place;
 
-    json_array_append_new(compare, hf__etcd_compare(place, NULL, "EQUAL", x->found.joined));
-    json_array_append_new(compare, hf__etcd_compare(&x->inside, NULL, "GREATER", 0));
-    json_array_append_new(compare, hf__etcd_compare(&x->broken, NULL, "EQUAL", 0));
-    json_array_append_new(success, hf__etcd_delete(place));
-    json_array_append_new(success, hf__etcd_delete(&x->inside));
-    json_array_append_new(success, hf__etcd_delete(&x->slot));
+    hf__etcd_add(compare, hf__etcd_compare(place, NULL, "EQUAL", x->found.joined));
+    hf__etcd_add(compare, hf__etcd_compare(&x->inside, NULL, "GREATER", 0));
+    hf__etcd_add(compare, hf__etcd_compare(&x->broken, NULL, "EQUAL", 0));
+    hf__etcd_add(success, hf__etcd_delete(place));
+    hf__etcd_add(success, hf__etcd_delete(&x->inside));
+    hf__etcd_add(success, hf__etcd_delete(&x->slot));
 
-    json_array_append_new(not_broken, hf__etcd_compare(&x->broken, NULL, "EQUAL", 0));
-    json_array_append_new(not_broken, hf__etcd_compare(place, NULL, "GREATER", 0));
-    json_array_append_new(leave_queue, hf__etcd_delete(place));
-    json_array_append_new(leave_queue, hf__etcd_delete(&x->inside));
-    json_array_append_new(leave_queue, hf__etcd_delete(&x->slot));
-    json_array_append_new(failure,
-                          hf__etcd_nested(hf__etcd_txn(not_broken, leave_queue, json_array())));
-    json_array_append_new(failure, hf__etcd_range(&x->broken, NULL, 0));
+    hf__etcd_add(not_broken, hf__etcd_compare(&x->broken, NULL, "EQUAL", 0));
+    hf__etcd_add(not_broken, hf__etcd_compare(place, NULL, "GREATER", 0));
+    hf__etcd_add(leave_queue, hf__etcd_delete(place));
+    hf__etcd_add(leave_queue, hf__etcd_delete(&x->inside));
+    hf__etcd_add(leave_queue, hf__etcd_delete(&x->slot));
+    hf__etcd_add(failure, hf__etcd_nested(hf__etcd_txn(not_broken, leave_queue, json_array())));
+    hf__etcd_add(failure, hf__etcd_range(&x->broken, NULL, 0));
     return hf__etcd_txn(compare, success, failure);
 }
 
@@ -146,15 +145,14 @@ static int release_known(struct end *x, bool hand_over, bool *ret_done)
 {
     json_t *compare = json_array(), *success = json_array();
 
-    json_array_append_new(compare,
-                          hf__etcd_compare(&x->found.place, NULL, "EQUAL", x->found.joined));
-    json_array_append_new(compare, hf__etcd_compare(&x->broken, NULL, "EQUAL", 0));
-    json_array_append_new(success, hf__etcd_delete(&x->found.place));
-    json_array_append_new(success, hf__etcd_delete(&x->inside));
+    hf__etcd_add(compare, hf__etcd_compare(&x->found.place, NULL, "EQUAL", x->found.joined));
+    hf__etcd_add(compare, hf__etcd_compare(&x->broken, NULL, "EQUAL", 0));
+    hf__etcd_add(success, hf__etcd_delete(&x->found.place));
+    hf__etcd_add(success, hf__etcd_delete(&x->inside));
     if (hand_over) {
         hf__etcd_add_hand_over(x->e, x->name, &x->known, compare, success);
     } else if (x->known.mode == HF_EXCLUSIVE) {
-        json_array_append_new(success, hf__etcd_delete(&x->slot));
+        hf__etcd_add(success, hf__etcd_delete(&x->slot));
     }
     return txn(x, hf__etcd_txn(compare, success, json_array()), true, ret_done, NULL);
 }

@@ -199,6 +199,8 @@ json_t *hf__etcd_compare(const struct hf__etcd_key *key, const struct hf__etcd_k
                          const char *result, uint64_t revision);
 /* The key is as it was at this revision. */
 json_t *hf__etcd_unchanged(const struct hf__etcd_key *key, int64_t mod_revision);
+/* Adds to one of the arrays of a transaction. NULL: there will be none. */
+void hf__etcd_add(json_t *list, json_t *item);
 /* Steals all three arrays. */
 json_t *hf__etcd_txn(json_t *compare, json_t *success, json_t *failure);
 json_t *hf__etcd_nested(json_t *txn);

@@ -114,12 +114,15 @@ static json_t *announce_request(const struct hf__etcd_attempt *a, const struct h
     json_t *value = to_value(json_pack("{s:s, s:s, s:o, s:o}", "to", to, "next", ticket, "lease",
                                        hf__etcd_int_json(a->lease), "joined",
                                        hf__etcd_int_json((int64_t)s->joined)));
-    json_array_append_new(compare, hf__etcd_compare(&s->before, NULL, "EQUAL", s->before_joined));
-    json_array_append_new(compare, hf__etcd_compare(&a->place, NULL, "EQUAL", s->joined));
-    json_array_append_new(success, hf__etcd_put(slot, json_string(""), s->before_lease));
-    if (inbox != NULL) {
+    hf__etcd_add(compare, hf__etcd_compare(&s->before, NULL, "EQUAL", s->before_joined));
+    hf__etcd_add(compare, hf__etcd_compare(&a->place, NULL, "EQUAL", s->joined));
+    hf__etcd_add(success, hf__etcd_put(slot, json_string(""), s->before_lease));
+    if (inbox == NULL) {
+        json_decref(value);
+        hf__etcd_add(success, NULL);
+    } else {
         hf__etcd_next_key(a->e, s->before_inbox, s->before_lease, inbox);
-        json_array_append_new(success, hf__etcd_put(inbox, value, s->before_lease));
+        hf__etcd_add(success, hf__etcd_put(inbox, value, s->before_lease));
     }
     free(inbox);
     return hf__etcd_txn(compare, success, json_array());
@@ -187,11 +190,11 @@ void hf__etcd_add_hand_over(struct hf__etcd *e, struct hf__etcd_name name,
         return; /* then nobody is handed anything, and asks */
     hf__ticket_format(&b->next.ticket, ticket);
     hf__etcd_place_key(e, name, HF_EXCLUSIVE, b->next.lease, key);
-    json_array_append_new(compare, hf__etcd_compare(key, NULL, "EQUAL", b->next.joined));
+    hf__etcd_add(compare, hf__etcd_compare(key, NULL, "EQUAL", b->next.joined));
     hf__etcd_mark_key(e, HF__ETCD_INSIDE, name, b->next.lease, key);
-    json_array_append_new(success, hf__etcd_put(key, hf__etcd_mark_value(e, true), b->next.lease));
+    hf__etcd_add(success, hf__etcd_put(key, hf__etcd_mark_value(e, true), b->next.lease));
     hf__etcd_slot_key(e, b->lease, key);
-    json_array_append_new(
-        success, hf__etcd_put(key, to_value(json_pack("{s:s}", "granted", ticket)), b->lease));
+    hf__etcd_add(success,
+                 hf__etcd_put(key, to_value(json_pack("{s:s}", "granted", ticket)), b->lease));
     free(key);
 }

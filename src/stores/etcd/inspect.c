@@ -35,12 +35,14 @@ static json_t *request(const struct view *v)
 
     if (look->name == NULL)
         name = (struct hf__etcd_name){look->prefix, look->prefix_len};
+    if (from == NULL || to == NULL)
+        hf__etcd_add(list, NULL);
     for (int kind = HF__ETCD_PLACE; from != NULL && to != NULL && kind <= HF__ETCD_BROKEN; kind++) {
         hf__etcd_root(v->e, (enum hf__etcd_kind)kind, name, look->name != NULL, from);
         hf__etcd_end_of(from, to);
         if (from->len == 0) /* everything */
             *from = *to = (struct hf__etcd_key){.len = 1};
-        json_array_append_new(list, hf__etcd_range(from, to, 0));
+        hf__etcd_add(list, hf__etcd_range(from, to, 0));
     }
     free(from);
     free(to);

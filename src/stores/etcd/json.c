@@ -114,14 +114,21 @@ json_t *hf__etcd_range(const struct hf__etcd_key *key, const struct hf__etcd_key
     return json_pack("{s:o}", "request_range", range);
 }
 
+/* In few words: see asking.c. EQUAL and 0 are what the server takes for granted. */
 json_t *hf__etcd_compare(const struct hf__etcd_key *key, const struct hf__etcd_key *end,
                          const char *result, uint64_t revision)
 {
-    json_t *compare =
-        json_pack("{s:s, s:s, s:o, s:o}", "target", "CREATE", "result", result, "key",
-                  hf__etcd_key_json(key), "create_revision", hf__etcd_int_json((int64_t)revision));
+    json_t *compare = json_pack("{s:s, s:o}", "target", "CREATE", "key", hf__etcd_key_json(key));
+    bool failed = compare == NULL;
 
-    if (end != NULL && json_object_set_new(compare, "range_end", hf__etcd_key_json(end)) < 0) {
+    if (strcmp(result, "EQUAL") != 0)
+        failed |= json_object_set_new(compare, "result", json_string(result)) < 0;
+    if (revision != 0)
+        failed |= json_object_set_new(compare, "create_revision",
+                                      hf__etcd_int_json((int64_t)revision)) < 0;
+    if (end != NULL)
+        failed |= json_object_set_new(compare, "range_end", hf__etcd_key_json(end)) < 0;
+    if (failed) {
         json_decref(compare);
         return NULL;
     }
@@ -134,9 +141,36 @@ json_t *hf__etcd_unchanged(const struct hf__etcd_key *key, int64_t mod_revision)
                      hf__etcd_key_json(key), "mod_revision", hf__etcd_int_json(mod_revision));
 }
 
+/* A condition that finds no memory must not just be missing: the whole list is spoilt. */
+void hf__etcd_add(json_t *list, json_t *item)
+{
+    if (item != NULL && json_array_append_new(list, item) == 0)
+        return;
+    json_array_clear(list);
+    json_array_append_new(list, json_null());
+}
+
+static bool is_spoilt(const json_t *list)
+{
+    return list == NULL || json_is_null(json_array_get(list, 0));
+}
+
 json_t *hf__etcd_txn(json_t *compare, json_t *success, json_t *failure)
 {
-    return json_pack("{s:o, s:o, s:o}", "compare", compare, "success", success, "failure", failure);
+    json_t *lists[] = {compare, success, failure}, *txn = json_object();
+    static const char *const names[] = {"compare", "success", "failure"};
+    bool failed = txn == NULL;
+
+    for (size_t i = 0; i < 3; i++) {
+        failed |= is_spoilt(lists[i]);
+        if (json_array_size(lists[i]) > 0)
+            failed |= json_object_set(txn, names[i], lists[i]) < 0;
+        json_decref(lists[i]);
+    }
+    if (!failed)
+        return txn;
+    json_decref(txn);
+    return NULL;
 }
 
 json_t *hf__etcd_nested(json_t *txn)

@@ -145,20 +145,22 @@ static json_t *check_request(const struct batch *b, const struct sign *s, size_t
     struct hf__etcd_key *key = malloc(sizeof *key);
     json_t *list = json_array();
 
+    if (key == NULL)
+        hf__etcd_add(list, NULL);
     for (size_t i = 0; key != NULL && i < count; i++) {
         if (s[i].skip)
             continue;
         int64_t lease = s[i].known.lease;
         hf__etcd_place_key(b->e, name_of(&s[i]), s[i].known.mode, lease, key);
-        json_array_append_new(list, hf__etcd_range(key, NULL, 0));
+        hf__etcd_add(list, hf__etcd_range(key, NULL, 0));
         hf__etcd_mark_key(b->e, HF__ETCD_INSIDE, name_of(&s[i]), lease, key);
-        json_array_append_new(list, hf__etcd_range(key, NULL, 0));
+        hf__etcd_add(list, hf__etcd_range(key, NULL, 0));
         hf__etcd_mark_key(b->e, HF__ETCD_BROKEN, name_of(&s[i]), lease, key);
-        json_array_append_new(list, hf__etcd_range(key, NULL, 0));
+        hf__etcd_add(list, hf__etcd_range(key, NULL, 0));
         if (s[i].behind == 0)
             continue;
         hf__etcd_place_key(b->e, name_of(&s[i]), HF_EXCLUSIVE, s[i].behind, key);
-        json_array_append_new(list, hf__etcd_range(key, NULL, 0));
+        hf__etcd_add(list, hf__etcd_range(key, NULL, 0));
     }
     free(key);
     return hf__etcd_txn(json_array(), list, json_array());
@@ -189,20 +191,21 @@ static int claim(struct batch *b, struct sign *s, const json_t *mark)
     json_t *compare = json_array(), *success = json_array(), *answer = NULL;
     int64_t lease = s->known.lease;
 
-    if (keys != NULL) {
+    if (keys == NULL) {
+        hf__etcd_add(compare, NULL);
+    } else {
         hf__etcd_place_key(b->e, name_of(s), s->known.mode, lease, &keys[0]);
         hf__etcd_mark_key(b->e, HF__ETCD_INSIDE, name_of(s), lease, &keys[1]);
         hf__etcd_mark_key(b->e, HF__ETCD_BROKEN, name_of(s), lease, &keys[2]);
-        json_array_append_new(compare, hf__etcd_compare(&keys[0], NULL, "EQUAL", s->known.joined));
-        json_array_append_new(compare,
-                              hf__etcd_compare(&keys[1], NULL, "EQUAL", s->known.generation));
-        json_array_append_new(compare, hf__etcd_compare(&keys[2], NULL, "EQUAL", 0));
+        hf__etcd_add(compare, hf__etcd_compare(&keys[0], NULL, "EQUAL", s->known.joined));
+        hf__etcd_add(compare, hf__etcd_compare(&keys[1], NULL, "EQUAL", s->known.generation));
+        hf__etcd_add(compare, hf__etcd_compare(&keys[2], NULL, "EQUAL", 0));
         if (s->known.ttl_ms == 0)
-            json_array_append_new(success, put_for_ever(&keys[0]));
-        json_array_append_new(success, hf__etcd_is_handed(mark)
-                                           ? hf__etcd_put(&keys[1], hf__etcd_claimed_value(mark),
-                                                          s->known.ttl_ms == 0 ? 0 : s->lease)
-                                           : put_for_ever(&keys[1]));
+            hf__etcd_add(success, put_for_ever(&keys[0]));
+        hf__etcd_add(success, hf__etcd_is_handed(mark)
+                                  ? hf__etcd_put(&keys[1], hf__etcd_claimed_value(mark),
+                                                 s->known.ttl_ms == 0 ? 0 : s->lease)
+                                  : put_for_ever(&keys[1]));
     }
     struct hf__etcd_request q = {.path = "kv/txn",
                                  .body = hf__etcd_txn(compare, success, json_array()),
