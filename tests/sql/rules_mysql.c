@@ -17,5 +17,5 @@ void rules_write_clock(int64_t now_us, char *sql, size_t size)
 
 bool rules_uses_routines(const struct hf__store *store)
 {
-    return ((const struct hf__my *)store)->way == HF__MY_ROUTINES;
+    return ((const struct hf__my *)store)->sql.way == HF__SQL_ROUTINES;
 }

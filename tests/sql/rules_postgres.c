@@ -18,5 +18,5 @@ void rules_write_clock(int64_t now_us, char *sql, size_t size)
 
 bool rules_uses_routines(const struct hf__store *store)
 {
-    return ((const struct hf__pg *)store)->way == HF__PG_ROUTINES;
+    return ((const struct hf__pg *)store)->sql.way == HF__SQL_ROUTINES;
 }
