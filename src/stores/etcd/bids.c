@@ -108,8 +108,12 @@ void hf__etcd_bid_learn(struct hf__etcd *e, const struct hf__etcd_bid *copy)
         b->lease_dropped |= copy->lease_dropped;
         if (copy->joined > b->joined)
             b->joined = copy->joined;
-        if (copy->generation > b->generation)
+        if (copy->generation > b->generation) {
             b->generation = copy->generation;
+            b->handed = copy->handed;
+        } else if (copy->generation == b->generation) {
+            b->handed &= copy->handed;
+        }
         if (copy->proved_ns > b->proved_ns)
             b->proved_ns = copy->proved_ns;
     }

@@ -61,6 +61,7 @@ struct hf__etcd_bid {
     bool retired;        /* over: never let in again */
     uint64_t joined;     /* create revision of its place; 0: not known */
     uint64_t generation; /* 0: not inside */
+    bool handed;         /* by another's release, and not claimed yet */
     int64_t proved_ns;   /* sent before the request that last restarted the lease */
     int64_t forget_ns;   /* INT64_MAX while it is of use */
     struct hf__etcd_next {

@@ -108,6 +108,18 @@ static int begin(struct batch *b, struct sign *s)
     return 0;
 }
 
+/* Whether it is to be claimed, and its lease was shown to be alive a moment ago: then the claim is
+ * all there is to do, and counts from there. */
+static bool can_claim_at_once(const struct batch *b, const struct sign *s)
+{
+    const struct hf__etcd_bid *k = &s->known;
+    int64_t third_ns = hf__provisional_lease_ms(k->ttl_ms) * HF__NS_PER_MS / 3;
+
+    return s->mine && !s->skip && k->handed && k->ttl_ms != 0 &&
+           s->item->generation == k->generation &&
+           hf__now_ns(b->e->base.host->env) - k->proved_ns < third_ns;
+}
+
 static bool needs_lease(const struct sign *s)
 {
     return !s->skip && s->lease != 0 && !s->known.lease_dropped;
@@ -184,7 +196,17 @@ static json_t *put_for_ever(const struct hf__etcd_key *key)
                      1);
 }
 
-/* Its bidder knows of it. */
+static json_t *put_claimed(const struct batch *b, const struct sign *s,
+                           const struct hf__etcd_key *key, const json_t *mark)
+{
+    if (!s->known.handed)
+        return put_for_ever(key);
+    return hf__etcd_put(
+        key, mark != NULL ? hf__etcd_claimed_value(mark) : hf__etcd_mark_value(b->e, false),
+        s->known.ttl_ms == 0 ? 0 : s->lease);
+}
+
+/* Its bidder knows of it. `mark`: what is there, if it was read. */
 static int claim(struct batch *b, struct sign *s, const json_t *mark)
 {
     struct hf__etcd_key *keys = calloc(3, sizeof *keys);
@@ -202,10 +224,7 @@ static int claim(struct batch *b, struct sign *s, const json_t *mark)
         hf__etcd_add(compare, hf__etcd_compare(&keys[2], NULL, "EQUAL", 0));
         if (s->known.ttl_ms == 0)
             hf__etcd_add(success, put_for_ever(&keys[0]));
-        hf__etcd_add(success, hf__etcd_is_handed(mark)
-                                  ? hf__etcd_put(&keys[1], hf__etcd_claimed_value(mark),
-                                                 s->known.ttl_ms == 0 ? 0 : s->lease)
-                                  : put_for_ever(&keys[1]));
+        hf__etcd_add(success, put_claimed(b, s, &keys[1], mark));
     }
     struct hf__etcd_request q = {.path = "kv/txn",
                                  .body = hf__etcd_txn(compare, success, json_array()),
@@ -216,6 +235,7 @@ static int claim(struct batch *b, struct sign *s, const json_t *mark)
         answer_granted(s, true);
     else if (r == 0)
         answer_lost(s);
+    s->known.handed &= !done;
     if (done && s->known.ttl_ms == 0) {
         s->known.lease_dropped = true;
         hf__etcd_lease_revoke(b->e, lease, b->deadline_ns, NULL); /* nothing hangs on it any more */
@@ -246,6 +266,7 @@ static int conclude(struct batch *b, struct sign *s, const json_t *answer, size_
         return 0;
     }
     s->known.generation = generation;
+    s->known.handed = handed;
     s->known.lease_given = true;
     s->known.lease_dropped = dropped;
     s->known.proved_ns = item->answer.sent_ns;
@@ -262,6 +283,16 @@ static int conclude(struct batch *b, struct sign *s, const json_t *answer, size_
     }
     if (s->mine)
         hf__etcd_bid_learn(b->e, &s->known);
+    return r;
+}
+
+static int claim_at_once(struct batch *b, struct sign *s)
+{
+    int r = claim(b, s, NULL);
+
+    s->item->answer.sent_ns = s->known.proved_ns;
+    s->skip = true;
+    hf__etcd_bid_learn(b->e, &s->known);
     return r;
 }
 
@@ -300,6 +331,8 @@ int hf__etcd_renew(struct hf__store *store, struct hf__renewal *items, size_t co
     for (size_t i = 0; r == 0 && i < count; i++) {
         b.signs[i].item = &items[i];
         r = begin(&b, &b.signs[i]);
+        if (r == 0 && can_claim_at_once(&b, &b.signs[i]))
+            r = claim_at_once(&b, &b.signs[i]);
     }
     if (r == 0)
         r = keep_alive(&b);

@@ -266,7 +266,8 @@ static void tell(struct hf__etcd *e, int64_t id, uint64_t revision, uint64_t gen
     }
     pthread_mutex_unlock(&e->mutex);
     if (calls && generation != 0)
-        hf__etcd_bid_learn(e, &(struct hf__etcd_bid){.ticket = ticket, .generation = generation});
+        hf__etcd_bid_learn(
+            e, &(struct hf__etcd_bid){.ticket = ticket, .generation = generation, .handed = true});
     if (calls)
         e->stream.sink(e->stream.sink_ctx, &ticket, generation);
 }
