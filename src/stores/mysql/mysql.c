@@ -1,6 +1,7 @@
 /* The store of a MariaDB or MySQL server: lease rows, by the server's clock.
  *
- * Each operation is one CALL, and inside it
+ * A lock without a queue is taken and released by one UPDATE of its row (quick.c). Every other
+ * operation is one CALL, and inside it
  *
  *      INSERT INTO holdfast_lock ... ON DUPLICATE KEY UPDATE ...   -- from here on it is our turn
  *      <the doorman's rules, on SYSDATE(6) in UTC read after that> -- rules.sql, operations.sql
@@ -16,7 +17,7 @@
 
 #include "util/banned.h"
 
-#define ROUTINES    14  /* procedures */
+#define ROUTINES    16  /* procedures */
 #define RETRY_MS    4   /* the pause after a deadlock, and its growth */
 #define RENEW_BATCH 256 /* renewals in one transaction, then others get their turn */
 
@@ -55,7 +56,9 @@ int hf__my_learn(struct hf__my *s, struct hf__my_conn *c, int64_t deadline_ns, h
         MYSQL_RES *result = hf__my_look(
             s, c,
             "SELECT COUNT(*) FROM information_schema.routines WHERE routine_schema = DATABASE() AND"
-            " routine_name IN ('holdfast_look', 'holdfast_enter', 'holdfast_retire', "
+            " routine_name IN ('holdfast_begin', 'holdfast_move', 'holdfast_enter', "
+            "'holdfast_finish',"
+            " 'holdfast_retire', "
             "'holdfast_cut',"
             " 'holdfast_sweep', 'holdfast_let_in', 'holdfast_ask_again', 'holdfast_call', "
             "'holdfast_listen',"

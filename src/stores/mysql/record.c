@@ -43,24 +43,39 @@ static int forget(struct hf__my_record *r, const struct hf__bid *bid, const char
     return code;
 }
 
-/* Whoever inserts the row may have waited as well, so the clock is read by the next statement. The
- * procedures must not take this lock by its row alone: sole is not known. */
+/* Whoever stands in the lock's row alone moves to where the record is read from; see rules.sql. */
+static int move(struct hf__my_record *r, const struct hf__bid *bid, hf_error *err)
+{
+    int code = ask_about(
+        r,
+        "INSERT INTO holdfast_holder SELECT name, inside, 0, 0, 0, NULL, token, ttl, 0, retire,"
+        " since - INTERVAL MICROSECOND(since) MOD 1000 MICROSECOND,"
+        " since + INTERVAL ttl * 1000 - MICROSECOND(since) MOD 1000 MICROSECOND,"
+        " ttl, 1, wake, host, username, program, pid, note FROM holdfast_lock WHERE name = ",
+        bid, "", NULL, err);
+
+    return code != 0 ? code
+                     : ask_about(r, "UPDATE holdfast_lock SET inside = NULL WHERE name = ", bid, "",
+                                 NULL, err);
+}
+
+/* Whoever inserts the row may have waited as well, so the clock is read by the next statement. */
 static int lock_row(struct hf__my_record *r, const struct hf__bid *bid, hf_error *err)
 {
     MYSQL_RES *result = NULL;
     int code = ask_about(
         r, "INSERT INTO holdfast_lock (name, generation, line, touched, `before`) VALUES (", bid,
         ", 0, 1, '1970-01-01', '1970-01-01') ON DUPLICATE KEY UPDATE"
-        " line = line + 1, sole = NULL",
+        " line = line + 1, inside = NULLIF(inside, " HF__MY_NOBODY ")",
         NULL, err);
 
     if (code == 0)
-        code =
-            ask_about(r,
-                      "SELECT generation, line, touched, TIMESTAMPDIFF(MICROSECOND, '1970-01-01',"
-                      " now), touched > now FROM holdfast_lock, (SELECT " HF__MY_CLOCK
-                      " AS now) k WHERE name = ",
-                      bid, "", &result, err);
+        code = ask_about(
+            r,
+            "SELECT generation, line, touched, TIMESTAMPDIFF(MICROSECOND, '1970-01-01',"
+            " now), touched > now, inside IS NOT NULL FROM holdfast_lock, (SELECT " HF__MY_CLOCK
+            " AS now) k WHERE name = ",
+            bid, "", &result, err);
     if (code != 0)
         return code;
     MYSQL_ROW row = result != NULL ? mysql_fetch_row(result) : NULL;
@@ -73,6 +88,8 @@ static int lock_row(struct hf__my_record *r, const struct hf__bid *bid, hf_error
         r->at_hand.at.now_ms = (int64_t)(r->at_hand.at.stamp_us / 1000);
         if (hf__sql_integer(row[4], 0) != 0)
             code = forget(r, bid, row[2], err);
+        if (code == 0 && hf__sql_integer(row[5], 0) != 0)
+            code = move(r, bid, err);
     }
     mysql_free_result(result);
     return code;
@@ -144,8 +161,12 @@ int hf__my_apply(struct hf__my *s, struct hf__my_conn *c, const struct hf__sql_o
 {
     struct hf__my_record r = {.s = s, .c = c, .deadline_ns = deadline_ns};
     struct hf__answer answer = {0};
-    int code = hf__my_run(s, c, "START TRANSACTION", deadline_ns, err);
+    bool done = false;
+    int code = hf__my_quick(s, c, op, deadline_ns, ret_answer, &done, err);
 
+    if (code != 0 || done)
+        return code;
+    code = hf__my_run(s, c, "START TRANSACTION", deadline_ns, err);
     if (code == 0)
         code = load(&r, op->bid, err);
     if (code == 0) {
@@ -165,5 +186,6 @@ int hf__my_apply(struct hf__my *s, struct hf__my_conn *c, const struct hf__sql_o
         return code;
     answer.sent_ns = ret_answer->sent_ns;
     *ret_answer = answer;
+    hf__my_quick_learn(s, op, ret_answer);
     return 0;
 }
