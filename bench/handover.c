@@ -7,15 +7,10 @@
  * One hand-over is then: an attempt that queues, a release that lets the other in, and a wake-up.
  * The floor of it: the transactions of one acquire and release, and one datagram. */
 #include <holdfast.h>
-#include <signal.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include "bench.h"
 #include "tape.h"
+#include "two.h"
 
 struct plan {
     const char *url, *path;
@@ -23,36 +18,9 @@ struct plan {
     struct learnt learnt;
 };
 
-/* One of the two processes; `peer` leads to the other. */
-typedef void role(const struct plan *plan, int first, int peer);
-
-static void tell(int peer)
+static void hand_over(const void *arg, int first, int peer)
 {
-    BENCH_MUST(send(peer, "", 1, 0) == 1, "send failed");
-}
-
-static void be_told(int peer)
-{
-    char byte;
-    BENCH_MUST(recv(peer, &byte, 1, 0) == 1, "recv failed");
-}
-
-struct waiting {
-    int peer;
-    int told; /* in this wait */
-};
-
-static void on_wait(size_t position, void *arg)
-{
-    struct waiting *waiting = arg;
-    (void)position;
-    if (!waiting->told)
-        tell(waiting->peer);
-    waiting->told = 1;
-}
-
-static void hand_over(const struct plan *plan, int first, int peer)
-{
+    const struct plan *plan = arg;
     struct waiting waiting = {.peer = peer};
     hf_options opt = HF_OPTIONS_INIT;
     hf_client *client;
@@ -60,7 +28,7 @@ static void hand_over(const struct plan *plan, int first, int peer)
     hf_error err;
     int64_t start = 0;
 
-    opt.on_wait = on_wait;
+    opt.on_wait = tell_of_wait;
     opt.arg = &waiting;
     BENCH_MUST(hf_open(plan->url, NULL, &client, &err) == HF_OK, "%s", err.text);
     if (!first)
@@ -83,8 +51,9 @@ static void hand_over(const struct plan *plan, int first, int peer)
     hf_close(client);
 }
 
-static void play_and_tell(const struct plan *plan, int first, int peer)
+static void play_and_tell(const void *arg, int first, int peer)
 {
+    const struct plan *plan = arg;
     struct player player;
     player_open(&player, plan->path, &plan->learnt);
     if (first)
@@ -104,27 +73,6 @@ static void play_and_tell(const struct plan *plan, int first, int peer)
         bench_print("hand-over: floor",
                     (double)(bench_now_ns() - start) / (2.0 * plan->handovers) / 1e3, "us");
     player_close(&player);
-}
-
-static void run_two(const struct plan *plan, role *play)
-{
-    int ends[2];
-    BENCH_MUST(socketpair(AF_UNIX, SOCK_DGRAM, 0, ends) == 0, "socketpair failed");
-    for (int i = 0; i < 2; i++) {
-        pid_t pid = fork();
-        BENCH_MUST(pid >= 0, "fork failed");
-        if (pid == 0) {
-            prctl(PR_SET_PDEATHSIG, SIGKILL); /* if the other one fails */
-            play(plan, i == 0, ends[i]);
-            exit(0);
-        }
-    }
-    for (int i = 0; i < 2; i++) {
-        int status;
-        BENCH_MUST(wait(&status) > 0 && status == 0, "one of the two failed");
-    }
-    close(ends[0]);
-    close(ends[1]);
 }
 
 int main(int argc, char **argv)

@@ -6,15 +6,11 @@
  * Ours counts from the call of hf_lock_release() in one process to the return of hf_acquire() in
  * the other, who was queued before; the floor from before the PUBLISH to when the subscriber has
  * it. */
-#include <signal.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "redis.h"
+#include "two.h"
 
 #define CHANNEL "0123456789abcdef0123456789abcdef"
 
@@ -31,46 +27,21 @@ struct plan {
     struct shared *shared;
 };
 
-typedef void role(const struct plan *plan, int first, int peer);
-
-static void tell(int peer)
-{
-    BENCH_MUST(send(peer, "", 1, 0) == 1, "send failed");
-}
-
-static void be_told(int peer)
-{
-    char byte;
-    BENCH_MUST(recv(peer, &byte, 1, 0) == 1, "recv failed");
-}
-
 static void sample(struct shared *shared)
 {
     shared->samples[shared->count++] = bench_now_ns() - shared->since_ns;
 }
 
-struct waiting {
-    int peer, told;
-};
-
-static void on_wait(size_t position, void *arg)
+static void hand_over(const void *arg, int first, int peer)
 {
-    struct waiting *waiting = arg;
-    (void)position;
-    if (!waiting->told)
-        tell(waiting->peer);
-    waiting->told = 1;
-}
-
-static void hand_over(const struct plan *plan, int first, int peer)
-{
+    const struct plan *plan = arg;
     struct waiting waiting = {.peer = peer};
     hf_options opt = HF_OPTIONS_INIT;
     hf_client *client = bench_open(plan->address);
     hf_lock *lock;
     hf_error err;
 
-    opt.on_wait = on_wait;
+    opt.on_wait = tell_of_wait;
     opt.arg = &waiting;
     if (!first)
         be_told(peer); /* that the other one is inside */
@@ -91,8 +62,9 @@ static void hand_over(const struct plan *plan, int first, int peer)
 }
 
 /* The first publishes, the other subscribes and says when it is ready for the next. */
-static void deliver(const struct plan *plan, int first, int peer)
+static void deliver(const void *arg, int first, int peer)
 {
+    const struct plan *plan = arg;
     redisContext *redis = bench_connect(plan->address);
     void *reply = NULL;
 
@@ -114,27 +86,10 @@ static void deliver(const struct plan *plan, int first, int peer)
     redisFree(redis);
 }
 
-static void run_two(const char *label, const char *what, const struct plan *plan, role *play)
+static void measure(const char *label, const char *what, const struct plan *plan, two_role *play)
 {
-    int ends[2];
-
     plan->shared->count = 0;
-    BENCH_MUST(socketpair(AF_UNIX, SOCK_DGRAM, 0, ends) == 0, "socketpair failed");
-    for (int i = 0; i < 2; i++) {
-        pid_t pid = fork();
-        BENCH_MUST(pid >= 0, "fork failed");
-        if (pid == 0) {
-            prctl(PR_SET_PDEATHSIG, SIGKILL); /* if the other one fails */
-            play(plan, i == 0, ends[i]);
-            exit(0);
-        }
-    }
-    for (int i = 0; i < 2; i++) {
-        int status;
-        BENCH_MUST(wait(&status) > 0 && status == 0, "one of the two failed");
-    }
-    close(ends[0]);
-    close(ends[1]);
+    run_two(plan, play);
     bench_print_for(label, what, bench_p50_us(plan->shared->samples, plan->shared->count), "us");
 }
 
@@ -146,7 +101,7 @@ int main(int argc, char **argv)
 
     plan.shared = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     BENCH_MUST(plan.shared != MAP_FAILED, "out of memory");
-    run_two(argv[1], "ours", &plan, hand_over);
-    run_two(argv[1], "floor", &plan, deliver);
+    measure(argv[1], "ours", &plan, hand_over);
+    measure(argv[1], "floor", &plan, deliver);
     return 0;
 }

@@ -1,8 +1,9 @@
 /* holdfast setup: creates what the store needs, or prints it for somebody who may. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli.h"
-#include "core/url.h"
+#include "core/registry.h"
 #include "json.h"
 
 #include "util/banned.h"
@@ -14,65 +15,28 @@ static const struct cli_option options[] = {
     {0},
 };
 
-/* Looking for the store of a scheme among those of the installation. */
-struct search {
-    const char *scheme;
-    size_t len;
-    bool found, json;
-};
-
-/* Whether "sqlite:" is among "redis:// rediss://". */
-static bool has_scheme(const char *schemes, const char *scheme, size_t len)
-{
-    while (*schemes != '\0') {
-        size_t n = strcspn(schemes, ":/, ");
-        if (n == len && memcmp(schemes, scheme, len) == 0)
-            return true;
-        schemes += n + strcspn(schemes + n, " ,");
-        schemes += strspn(schemes, " ,");
-    }
-    return false;
-}
-
-static void print_ddl(const hf_store_info *info, void *arg)
-{
-    struct search *search = arg;
-    struct cli_json json = {.out = stdout};
-
-    if (search->found || !has_scheme(info->schemes, search->scheme, search->len))
-        return;
-    search->found = true;
-    if (search->json) {
-        cli_json_open(&json, NULL, '{');
-        cli_json_text(&json, "store", info->name);
-        cli_json_text(&json, "ddl", info->ddl);
-        cli_json_close(&json, '}');
-        cli_json_end(&json);
-    } else if (info->ddl != NULL) {
-        printf("%s%s", info->ddl, info->ddl[strlen(info->ddl) - 1] == '\n' ? "" : "\n");
-    } else {
-        printf("# %s needs nothing\n", info->name);
-    }
-}
-
-/* Asks for the whole scheme, then without its first wrapper: trace+sqlite is sqlite. */
 static int print_setup(const struct cli *cli)
 {
-    struct search search = {.scheme = cli->url != NULL ? cli->url : "sqlite", .json = cli->json};
-    const char *plus;
+    struct cli_json json = {.out = stdout};
+    const char *store;
+    char *text;
+    hf_error err = {0};
 
-    for (;;) {
-        search.len = strcspn(search.scheme, ":");
-        hf_stores(print_ddl, &search);
-        plus = memchr(search.scheme, '+', search.len);
-        if (search.found || plus == NULL)
-            break;
-        search.scheme = plus + 1;
+    if (hf__setup_text(cli->url, &store, &text, &err) != HF_OK)
+        return cli_fail_error(&err);
+    if (cli->json) {
+        cli_json_open(&json, NULL, '{');
+        cli_json_text(&json, "store", store);
+        cli_json_text(&json, "ddl", text);
+        cli_json_close(&json, '}');
+        cli_json_end(&json);
+    } else if (text != NULL) {
+        printf("%s%s", text, text[strlen(text) - 1] == '\n' ? "" : "\n");
+    } else {
+        printf("# %s needs nothing\n", store);
     }
-    if (search.found)
-        return 0;
-    return cli_fail(EXIT_STORE, "there is no store for '%.*s:'; see 'holdfast stores'",
-                    (int)search.len, search.scheme);
+    free(text);
+    return 0;
 }
 
 static void tell(const struct cli *cli)

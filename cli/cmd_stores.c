@@ -119,11 +119,27 @@ static void print_store(const struct listing *listing, const hf_store_info *info
         print_options(info->options);
 }
 
+/* Whether `wanted` is the store's name or one of its schemes: "rediss" of "redis: rediss:". */
+static bool is_called(const hf_store_info *info, const char *wanted)
+{
+    size_t len = strlen(wanted);
+
+    if (strcmp(wanted, info->name) == 0)
+        return true;
+    for (const char *s = info->schemes; *s != '\0'; s += strspn(s, " ")) {
+        size_t n = strcspn(s, " ");
+        if (n == len + 1 && memcmp(s, wanted, len) == 0)
+            return true;
+        s += n;
+    }
+    return false;
+}
+
 static void found(const hf_store_info *info, void *arg)
 {
     struct listing *listing = arg;
 
-    if (listing->only != NULL && strcmp(listing->only, info->name) != 0)
+    if (listing->only != NULL && !is_called(info, listing->only))
         return;
     listing->found = true;
     if (listing->cli->json)

@@ -185,7 +185,8 @@ typedef struct hf_options {
     uint32_t limit;        /* HF_SHARED: at most so many holders; 0: no limit */
     int64_t ttl_ms;        /* the lease; 0: HF_TTL_DEFAULT_MS; HF_NEVER: until released or broken */
     int64_t wait_ms;       /* 0: do not wait for others; HF_FOREVER; on CLOCK_BOOTTIME. A store that
-                              does not answer is borne for its op_timeout in any case */
+                              does not answer is borne for its op_timeout in any case, and
+                              for as long again while the bid is taken back */
     int64_t lock_delay_ms; /* how long it stays closed if we vanish instead of releasing it */
     int64_t max_hold_ms;   /* the keeper stops renewing after so long, the lock is LOST; 0: no cap;
                               needs a lease */

@@ -18,22 +18,28 @@ command:pkg-config pkg-config          pkgconf-pkg-config    pkgconf     pkgconf
 library:sqlite3   libsqlite3-dev       sqlite-devel          sqlite      sqlite-dev
 '
 
+# What the modules of the stores are built with: a module whose libraries are not there is left out.
+# shellcheck disable=SC2034
+store_needs='
+library:libmariadb libmariadb-dev      mariadb-connector-c-devel mariadb-libs mariadb-connector-c-dev
+library:libcurl   libcurl4-openssl-dev libcurl-devel         curl        curl-dev
+library:jansson   libjansson-dev       jansson-devel         jansson     jansson-dev
+library:hiredis   libhiredis-dev       hiredis-devel         hiredis     hiredis-dev
+library:openssl   libssl-dev           openssl-devel         openssl     openssl-dev
+library:libpq     libpq-dev            libpq-devel           postgresql-libs libpq-dev
+library:odbc      unixodbc-dev         unixODBC-devel        unixodbc    unixodbc-dev
+package:libzookeeper-mt-dev libzookeeper-mt-dev - - -
+'
+
 # shellcheck disable=SC2034
 test_needs='
 command:g++       g++                  gcc-c++               gcc         g++
 command:python3   python3              python3               python      python3
 command:mariadbd  mariadb-server       mariadb-server        mariadb     mariadb
-library:libmariadb libmariadb-dev      mariadb-connector-c-devel mariadb-libs mariadb-connector-c-dev
 library:cmocka    libcmocka-dev        libcmocka-devel       cmocka      cmocka-dev
-library:libcurl   libcurl4-openssl-dev libcurl-devel         curl        curl-dev
-library:jansson   libjansson-dev       jansson-devel         jansson     jansson-dev
 command:etcd      etcd-server          etcd                  etcd        etcd
 command:etcdctl   etcd-client          etcd                  etcd        etcd-ctl
 command:curl      curl                 curl                  curl        curl
-library:hiredis   libhiredis-dev       hiredis-devel         hiredis     hiredis-dev
-library:openssl   libssl-dev           openssl-devel         openssl     openssl-dev
-library:libpq     libpq-dev            libpq-devel           postgresql-libs libpq-dev
-library:odbc      unixodbc-dev         unixODBC-devel        unixodbc    unixodbc-dev
 command:odbcinst  unixodbc             unixODBC              unixodbc    unixodbc
 package:odbc-mariadb odbc-mariadb      -                     -           -
 package:odbc-postgresql odbc-postgresql - - -
@@ -57,7 +63,6 @@ command:ip        iproute2             iproute               iproute2    iproute
 command:ps        procps               procps-ng             procps-ng   procps
 command:mandoc    mandoc               mandoc                mandoc      mandoc
 command:zsh       zsh                  zsh                   zsh         zsh
-package:libzookeeper-mt-dev libzookeeper-mt-dev - - -
 package:zookeeper zookeeper            -                     -           -
 package:libcurator-recipes-java libcurator-recipes-java - - -
 package:python3-kazoo python3-kazoo    -                     -           -
@@ -144,22 +149,30 @@ apt_install() {
         { tail -n 20 "$log" >&2; die "apt-get could not install $1 (log: $log)"; }
 }
 
+# The same for the packages of this system; "other" is shown Debian's names.
+missing_here() {
+    case $family in
+    fedora | arch | alpine) missing_packages "$family" "$1" ;;
+    *) missing_packages debian "$1" ;;
+    esac
+}
+
 # Sees to it that every need of table `$1` is met, or says what to install and exits 69.
 meet_needs() {
-    missing=$(missing_packages debian "$1")
-    [ -n "$missing" ] || return 0
     family=$(system_family)
+    missing=$(missing_here "$1")
+    [ -n "$missing" ] || return 0
     case $family in
     debian) apt_install "$missing" ;;
-    fedora) die "please install: dnf install $(missing_packages fedora "$1")" ;;
-    arch) die "please install: pacman -S --needed $(missing_packages arch "$1")" ;;
-    alpine) die "please install: apk add $(missing_packages alpine "$1")" ;;
+    fedora) die "please install: dnf install $missing" ;;
+    arch) die "please install: pacman -S --needed $missing" ;;
+    alpine) die "please install: apk add $missing" ;;
     macos) die "macOS is not supported: holdfast needs Linux (epoll, timerfd, CLOCK_BOOTTIME)" ;;
     *)
         say "please install, by whatever name your system has for them: $missing"
         die "(Fedora: $(missing_packages fedora "$1"); Arch: $(missing_packages arch "$1"); Alpine: $(missing_packages alpine "$1"))"
         ;;
     esac
-    missing=$(missing_packages debian "$1")
+    missing=$(missing_here "$1")
     [ -z "$missing" ] || die "still missing after the installation: $missing"
 }

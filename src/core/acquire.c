@@ -92,9 +92,12 @@ static int wait_in_queue(struct bid *bid, const struct hf__answer *answer)
 {
     hf_client *client = bid->client;
 
-    if (bid->opt->on_wait != NULL)
+    if (bid->opt->on_wait != NULL) {
+        struct hf__calling calling;
+        hf__calling_begin(client, &calling);
         bid->opt->on_wait(answer->position, bid->opt->arg);
-
+        hf__calling_end(client, &calling);
+    }
     hf__lock_client(client);
     int r = begin_waiting(bid);
     if (r == 0 && hf__keeper_listen(client, bid->asked_ns)) {
@@ -114,8 +117,9 @@ static int wait_in_queue(struct bid *bid, const struct hf__answer *answer)
     return r;
 }
 
-/* The store did not answer: a pause, then once more, for as long as one operation may take. */
-static int wait_for_store(struct bid *bid, int code)
+/* The store did not answer what was asked at `asked_ns`: a pause, then once more, for as long as one
+ * operation may take. */
+static int wait_for_store(struct bid *bid, int64_t asked_ns, int code)
 {
     hf_client *client = bid->client;
     int64_t now_ns = hf__now_ns(client->env);
@@ -123,14 +127,15 @@ static int wait_for_store(struct bid *bid, int code)
     if (code != HF_UNAVAILABLE && code != HF_UNKNOWN)
         return code;
     if (bid->failing_since_ns == 0)
-        bid->failing_since_ns = now_ns;
+        bid->failing_since_ns = asked_ns;
     if (now_ns - bid->failing_since_ns >= client->op_timeout_ms * HF__NS_PER_MS)
         return code;
 
     hf__lock_client(client);
     int r = begin_waiting(bid);
     if (r == 0) {
-        bid->lock->waiter->ask_ns = now_ns + hf__backoff_ns(client, bid->failures++);
+        bid->lock->waiter->ask_ns =
+            now_ns + hf__backoff_ns(client->env, bid->failures++, HF__PAUSE_MAX_MS);
         bid->lock->waiter->sign_ns = INT64_MAX;
         r = sleep_until_news(bid);
         if (r == HF_TIMEOUT) /* that the store is away tells more */
@@ -167,10 +172,11 @@ static int confirm(struct bid *bid)
     hf_lock *lock = bid->lock;
 
     while (needs_claim(bid)) {
+        int64_t asked_ns = hf__now_ns(client->env);
         int r = hf__lock_renew_once(lock, bid->err);
         if (r == HF_LOST)
             return 1;
-        if (r < 0 && (r = wait_for_store(bid, r)) < 0)
+        if (r < 0 && (r = wait_for_store(bid, asked_ns, r)) < 0)
             return r;
     }
     hf__lock_client(client);
@@ -237,7 +243,7 @@ static int run(struct bid *bid)
             return give_up(bid, r);
         r = ask(bid, &answer, &advice);
         if (r < 0) {
-            r = wait_for_store(bid, r);
+            r = wait_for_store(bid, bid->asked_ns, r);
             if (r < 0)
                 return give_up(bid, r);
             advice = r == 1 ? HF__HOLD : HF__ASK;

@@ -76,14 +76,17 @@ int hf_purge(hf_client *client, int64_t retain_ms, uint64_t *ret_count, hf_error
 int hf_diagnose(hf_client *client, hf_finding_callback *found, void *arg, hf_error *err)
 {
     struct hf__visit visit;
+    struct hf__calling calling;
     int r = hf__enter(client, &visit, err);
 
     if (r < 0)
         return r;
+    hf__calling_begin(client, &calling);
     if (found == NULL)
         r = hf__fail(err, HF_INVALID, "there is nobody to tell");
     else if (client->store->type->diagnose != NULL)
         r = client->store->type->diagnose(client->store, found, arg, hf__op_deadline(client), err);
+    hf__calling_end(client, &calling);
     hf__leave(client, &visit);
     return r;
 }

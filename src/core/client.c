@@ -158,6 +158,36 @@ void hf__leave(hf_client *client, const struct hf__visit *visit)
     pthread_setcancelstate(visit->cancel_state, NULL);
 }
 
+void hf__calling_begin(hf_client *client, struct hf__calling *calling)
+{
+    calling->thread = pthread_self();
+    hf__lock_client(client);
+    calling->next = client->calling;
+    client->calling = calling;
+    hf__unlock_client(client);
+}
+
+void hf__calling_end(hf_client *client, const struct hf__calling *calling)
+{
+    struct hf__calling **at = &client->calling;
+
+    hf__lock_client(client);
+    while (*at != calling)
+        at = &(*at)->next;
+    *at = calling->next;
+    hf__unlock_client(client);
+}
+
+/* Mutex held. */
+static bool in_callback(const hf_client *client)
+{
+    const struct hf__calling *calling = client->calling;
+
+    while (calling != NULL && !pthread_equal(calling->thread, pthread_self()))
+        calling = calling->next;
+    return calling != NULL || hf__herald_is_me(client);
+}
+
 void hf__unref_client(hf_client *client)
 {
     bool last = --client->refs == 0;
@@ -254,7 +284,7 @@ void hf_close(hf_client *client)
         return; /* in a forked child everything belongs to the parent */
 
     hf__lock_client(client);
-    if (hf__herald_is_me(client)) { /* it would wait for itself */
+    if (in_callback(client)) { /* it would wait for itself */
         hf__unlock_client(client);
         return;
     }

@@ -22,7 +22,10 @@
 #include "doorman/lease.h"
 #include "stores/store.h"
 #include "util/heap.h"
+#include "util/patience.h"
 #include "util/table.h"
+
+#define HF__PAUSE_MAX_MS 2000 /* between two tries of what failed */
 
 /* What the keeper and the hand have to do for a lock. */
 enum hf__duty {
@@ -105,6 +108,7 @@ struct hf_client {
     unsigned refs;          /* the opener's and one per lock handle */
     unsigned users;         /* calls under way; hf_close waits for them */
     bool closing, closed;
+    struct hf__calling *calling; /* callbacks under way, but for the herald's */
     hf_lock *locks;
     struct hf__heap timers;
     size_t lock_count;
@@ -145,6 +149,14 @@ struct hf__visit {
 };
 int hf__enter(hf_client *client, struct hf__visit *visit, hf_error *err);
 void hf__leave(hf_client *client, const struct hf__visit *visit);
+
+/* Around a callback that runs on the caller's own thread. */
+struct hf__calling {
+    struct hf__calling *next;
+    pthread_t thread;
+};
+void hf__calling_begin(hf_client *client, struct hf__calling *calling);
+void hf__calling_end(hf_client *client, const struct hf__calling *calling);
 
 static inline void hf__lock_client(hf_client *client)
 {
@@ -282,8 +294,5 @@ int hf__undo(hf_lock *lock, bool release, hf_error *err);
 
 /* One more try, by the hand. True: it is over. Mutex not held. */
 bool hf__undo_again(hf_lock *lock);
-
-/* Mutex held. The pause after the n-th failure in a row, with jitter. */
-int64_t hf__backoff_ns(const hf_client *client, unsigned failures);
 
 #endif

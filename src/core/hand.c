@@ -26,20 +26,11 @@ static hf_lock *pop(hf_client *client)
     return lock;
 }
 
-int64_t hf__backoff_ns(const hf_client *client, unsigned failures)
-{
-    uint32_t jitter = 0;
-    int64_t pause_ms = failures >= 6 ? 2000 : INT64_C(25) << failures;
-
-    client->env->random(client->env->ctx, &jitter, sizeof jitter);
-    return (pause_ms / 2 + jitter % pause_ms) * HF__NS_PER_MS;
-}
-
 static void note_failure(hf_lock *lock)
 {
     hf_client *client = lock->client;
     int64_t now_ns = hf__now_ns(client->env);
-    int64_t pause_ns = hf__backoff_ns(client, lock->failures++);
+    int64_t pause_ns = hf__backoff_ns(client->env, lock->failures++, HF__PAUSE_MAX_MS);
     int64_t left_ns = lock->bidder.deadline_ns - now_ns;
 
     /* Short leases do not wait for long: at least four tries in what is left. */

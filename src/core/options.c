@@ -62,40 +62,40 @@ static size_t distance(const char *a, const char *b)
     return row[b_len];
 }
 
-/* What can be said about an unknown option: the known ones, and the nearest. */
-struct hint {
+/* The option that was meant, as far as slips of the finger tell. */
+struct guess {
     const char *wrong, *nearest;
-    size_t nearest_distance;
-    char known[200];
-    size_t known_len;
+    size_t distance;
 };
 
-static void collect(struct hint *hint, const struct hf__option *table)
+static void compare(struct guess *guess, const struct hf__option *table)
 {
     for (; table != NULL && table->name != NULL; table++) {
-        size_t d = distance(hint->wrong, table->name), room = sizeof hint->known - hint->known_len;
-        if (d < hint->nearest_distance) {
-            hint->nearest_distance = d;
-            hint->nearest = table->name;
+        size_t d = distance(guess->wrong, table->name);
+        if (d < guess->distance) {
+            guess->distance = d;
+            guess->nearest = table->name;
         }
-        int n = snprintf(hint->known + hint->known_len, room, "%s%s",
-                         hint->known_len > 0 ? ", " : "", table->name);
-        hint->known_len += (size_t)n < room ? (size_t)n : room - 1;
     }
 }
 
-static int refuse_unknown(const char *name, const struct hf__option *table, hf_error *err)
+/* Some stores have more options than fit into a message: it says who lists them. */
+static int refuse_unknown(const struct hf__url *url, const char *name,
+                          const struct hf__option *table, hf_error *err)
 {
-    struct hint hint = {.wrong = name, .nearest_distance = SIZE_MAX};
+    struct guess guess = {.wrong = name, .distance = 2 + strlen(name) / 3}; /* nearer than that */
     char shown[64];
 
-    collect(&hint, table);
-    collect(&hint, hf__common_options);
+    compare(&guess, table);
+    compare(&guess, hf__common_options);
     hf__printable(name, strlen(name), shown, sizeof shown);
-    if (hint.nearest_distance > 1 + strlen(name) / 3)
-        return hf__fail(err, HF_INVALID, "unknown option '%s' (known: %s)", shown, hint.known);
-    return hf__fail(err, HF_INVALID, "unknown option '%s': did you mean '%s'? (known: %s)", shown,
-                    hint.nearest, hint.known);
+    if (guess.nearest == NULL)
+        return hf__fail(err, HF_INVALID,
+                        "unknown option '%s': 'holdfast stores %s' lists those there are", shown,
+                        url->scheme);
+    return hf__fail(err, HF_INVALID,
+                    "unknown option '%s': did you mean '%s'? 'holdfast stores %s' lists all", shown,
+                    guess.nearest, url->scheme);
 }
 
 static bool parse_number(const char *text, int64_t *ret_number)
@@ -196,7 +196,7 @@ int hf__url_check(const struct hf__url *url, const struct hf__option *table, hf_
         const struct hf__setting *setting = &url->settings[i];
         const struct hf__option *option = find(table, setting->name);
         if (option == NULL)
-            return refuse_unknown(setting->name, table, err);
+            return refuse_unknown(url, setting->name, table, err);
         if (find_setting(url, setting->name) != setting)
             return hf__fail(err, HF_INVALID, "option '%s' is given twice", option->name);
         int code = check_value(option, setting->value, err);

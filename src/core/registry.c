@@ -196,21 +196,32 @@ static int name_store(hf_error *err, int code, const char *name)
     return hf__wrap(err, code, "%s", name);
 }
 
+static int find_type(const char *scheme, const struct hf__store_type **ret_type, bool *ret_wrapper,
+                     hf_error *err)
+{
+    const struct module *m;
+
+    *ret_wrapper = false;
+    *ret_type = find_builtin(scheme);
+    if (*ret_type != NULL)
+        return 0;
+    m = find_module(scheme);
+    if (m == NULL)
+        return unknown_scheme(scheme, err);
+    *ret_wrapper = m->wrapper;
+    return load(m, ret_type, err);
+}
+
 static int open_parsed(const struct hf__host *host, const struct hf__url *url,
                        struct hf__store **ret_store, hf_error *err)
 {
-    const struct hf__store_type *type = find_builtin(url->scheme);
-    const struct module *m = type == NULL ? find_module(url->scheme) : NULL;
-    int r = 0;
+    const struct hf__store_type *type;
+    bool wrapper;
+    int r = find_type(url->scheme, &type, &wrapper, err);
 
-    if (type == NULL && m == NULL)
-        return unknown_scheme(url->scheme, err);
-    if (m != NULL)
-        r = load(m, &type, err);
     if (r != 0)
         return r;
-
-    if (m != NULL && m->wrapper)
+    if (wrapper)
         r = check_wrapper(url, type->options, err);
     else
         r = hf__url_check(url, type->options, err);
@@ -234,6 +245,41 @@ int hf__store_open(const struct hf__host *host, const char *url, struct hf__stor
     if (r != 0)
         return r;
     r = open_parsed(host, &parsed, ret_store, err);
+    hf__url_clear(&parsed);
+    return r;
+}
+
+static int write_setup(const struct hf__store_type *type, const struct hf__url *url,
+                       char **ret_text, hf_error *err)
+{
+    *ret_text = NULL;
+    if (type->ddl_of != NULL) {
+        int r = type->ddl_of(url, ret_text, err);
+        return r == 0 ? 0 : name_store(err, r, type->name);
+    }
+    if (type->ddl == NULL)
+        return 0;
+    *ret_text = strdup(type->ddl);
+    return *ret_text != NULL ? 0 : hf__fail(err, HF_NO_MEMORY, NULL);
+}
+
+int hf__setup_text(const char *url, const char **ret_store, char **ret_text, hf_error *err)
+{
+    const char *text = url != NULL ? url : "sqlite:";
+    const struct hf__store_type *type;
+    struct hf__url parsed;
+    bool wrapper;
+    int r = hf__url_parse(text, &parsed, err);
+
+    if (r != 0)
+        return r;
+    r = find_type(parsed.scheme, &type, &wrapper, err);
+    if (r == 0 && wrapper) {
+        r = hf__setup_text(strchr(text, '+') + 1, ret_store, ret_text, err);
+    } else if (r == 0) {
+        *ret_store = type->name;
+        r = write_setup(type, &parsed, ret_text, err);
+    }
     hf__url_clear(&parsed);
     return r;
 }

@@ -62,7 +62,7 @@ static int go_on_in_background(hf_lock *lock, bool release, hf_error *err)
     lock->duty = HF__UNDO;
     lock->undo_is_release = release;
     lock->failures = 0;
-    lock->retry_ns = now_ns + hf__backoff_ns(client, 0);
+    lock->retry_ns = now_ns + hf__backoff_ns(client->env, 0, HF__PAUSE_MAX_MS);
     lock->undo_until_ns = hold_ms == HF_NEVER ? INT64_MAX : now_ns + hold_ms * HF__NS_PER_MS;
     hf__keeper_schedule(lock);
     hf__unlock_client(client);

@@ -6,11 +6,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+
+#include "util/patience.h"
 
 #include "util/banned.h"
 
-#define BACK_OFF_MS     100
 #define BACK_OFF_MAX_MS 2000
 #define IDLE_MS         30000 /* an older connection is asked for a sign of life first */
 
@@ -27,7 +27,7 @@ int hf__cql_open(struct hf__cql_settings *settings, const struct hf_env *env,
     *settings = (struct hf__cql_settings){0};
     cql->env = env;
     pthread_mutex_init(&cql->mutex, NULL);
-    pthread_cond_init(&cql->changed, NULL);
+    hf__cond_init(&cql->changed);
 
     const struct hf__cql_settings *set = &cql->settings;
     for (size_t i = 0; i < set->contact_count; i++) {
@@ -66,24 +66,6 @@ size_t hf__cql_node_count(const struct hf__cql *cql)
 const char *hf__cql_node_name(const struct hf__cql *cql, size_t index)
 {
     return cql->nodes[index].name;
-}
-
-/* waiting on the cluster's mutex ------------------------------------------------------------------
- */
-
-/* Until something changes or the moment has come. */
-static void wait_until(struct hf__cql *cql, int64_t when_ns)
-{
-    int64_t left_ns = when_ns - hf__now_ns(cql->env);
-    struct timespec until;
-
-    if (left_ns <= 0)
-        return;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    left_ns = (left_ns < 1000000000 ? left_ns : 1000000000) + until.tv_nsec;
-    until.tv_sec += (time_t)(left_ns / 1000000000);
-    until.tv_nsec = (long)(left_ns % 1000000000);
-    pthread_cond_clockwait(&cql->changed, &cql->mutex, CLOCK_MONOTONIC, &until);
 }
 
 /* choosing ----------------------------------------------------------------------------------------
@@ -132,7 +114,7 @@ int hf__cql_choose(struct hf__cql *cql, int wanted, unsigned tried, int64_t dead
             node = -1;
             break;
         }
-        wait_until(cql, cql->nodes[node].not_before_ns);
+        hf__cond_wait(&cql->changed, &cql->mutex, cql->env, cql->nodes[node].not_before_ns);
     }
     pthread_mutex_unlock(&cql->mutex);
     return node;
@@ -140,15 +122,8 @@ int hf__cql_choose(struct hf__cql *cql, int wanted, unsigned tried, int64_t dead
 
 static void back_off(struct hf__cql *cql, struct hf__cql_node *n)
 {
-    unsigned shift = n->failures < 8 ? n->failures : 8;
-    int64_t ms = BACK_OFF_MS << shift;
-    uint32_t random = 0;
-
-    if (ms > BACK_OFF_MAX_MS)
-        ms = BACK_OFF_MAX_MS;
-    cql->env->random(cql->env->ctx, &random, sizeof random);
-    n->failures++;
-    n->not_before_ns = hf__now_ns(cql->env) + (ms - random % (ms / 2)) * HF__NS_PER_MS;
+    n->not_before_ns =
+        hf__now_ns(cql->env) + hf__backoff_ns(cql->env, n->failures++, BACK_OFF_MAX_MS);
 }
 
 void hf__cql_worked(struct hf__cql *cql, size_t node)
@@ -237,7 +212,7 @@ static int get_conn(struct hf__cql *cql, struct hf__cql_node *n, int64_t deadlin
     while (n->connecting) {
         if (hf__now_ns(cql->env) >= deadline_ns)
             return hf__fail(err, HF_UNAVAILABLE, "no answer in time");
-        wait_until(cql, deadline_ns);
+        hf__cond_wait(&cql->changed, &cql->mutex, cql->env, deadline_ns);
     }
     if (waited && n->conn == NULL && n->not_before_ns > hf__now_ns(cql->env))
         return give_error(&n->refusal, err);

@@ -3,31 +3,36 @@
 
 #include <time.h>
 
+#include "util/patience.h"
+
 #include "util/banned.h"
+
+#define BACKOFF_MAX_MS 250
 
 int hf__pool_init(struct hf__pool *pool, const struct hf__pool_type *type, void *owner,
                   const struct hf_env *env, hf_error *err)
 {
-    pthread_condattr_t attr;
-
     *pool = (struct hf__pool){.type = type, .owner = owner, .env = env};
     pthread_mutex_init(&pool->mutex, NULL);
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&pool->free_one, &attr);
-    pthread_condattr_destroy(&attr);
+    hf__cond_init(&pool->free_one);
     if (env->random(env->ctx, &pool->dice, sizeof pool->dice) != 0)
         return hf__fail(err, HF_SYSTEM, "there is no randomness to be had");
     pool->dice |= 1;
     return 0;
 }
 
+static void hang_up_all(struct hf__pool *pool, struct hf__pooled *c)
+{
+    while (c != NULL) {
+        struct hf__pooled *next = c->next;
+        pool->type->hang_up(c);
+        c = next;
+    }
+}
+
 void hf__pool_clear(struct hf__pool *pool)
 {
-    for (struct hf__pooled *c = pool->idle, *next; c != NULL; c = next) {
-        next = c->next;
-        pool->type->hang_up(c);
-    }
+    hang_up_all(pool, pool->idle);
     pthread_cond_destroy(&pool->free_one);
     pthread_mutex_destroy(&pool->mutex);
 }
@@ -65,6 +70,7 @@ static void note_host(struct hf__pool *pool, size_t host)
 {
     pthread_mutex_lock(&pool->mutex);
     pool->best_host = host;
+    pool->failures = 0;
     pthread_mutex_unlock(&pool->mutex);
 }
 
@@ -89,93 +95,133 @@ int hf__pool_dial(struct hf__pool *pool, int64_t deadline_ns, struct hf__pooled 
 
 /* Lending ------------------------------------------------------------------ */
 
-/* False: the deadline has come. Mutex held. */
-static bool wait_for_one(struct hf__pool *pool, int64_t deadline_ns)
+/* Who asks bears an outage for the time it has: within that it must be tried more than once. */
+static void note_failure(struct hf__pool *pool, int64_t patience_ns, const hf_error *why)
 {
-    int64_t left_ns = deadline_ns - hf__now_ns(pool->env);
-    struct timespec until;
-
-    if (left_ns <= 0)
-        return false;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    left_ns += until.tv_nsec;
-    until.tv_sec += left_ns / 1000000000;
-    until.tv_nsec = left_ns % 1000000000;
-    pthread_cond_timedwait(&pool->free_one, &pool->mutex, &until);
-    return true;
-}
-
-static bool enter(struct hf__pool *pool, int64_t deadline_ns)
-{
-    bool room;
+    int64_t pause_ns = hf__backoff_ns(pool->env, pool->failures, BACKOFF_MAX_MS);
 
     pthread_mutex_lock(&pool->mutex);
-    while (!(room = pool->active < pool->limits.max_active) && wait_for_one(pool, deadline_ns))
-        continue;
-    pool->active += room;
-    pthread_mutex_unlock(&pool->mutex);
-    return room;
-}
-
-static void leave(struct hf__pool *pool)
-{
-    pthread_mutex_lock(&pool->mutex);
+    pool->failures++;
+    pool->retry_ns =
+        hf__now_ns(pool->env) + (pause_ns < patience_ns / 4 ? pause_ns : patience_ns / 4);
+    pool->failure = *why;
     pool->active--;
     pthread_cond_signal(&pool->free_one);
     pthread_mutex_unlock(&pool->mutex);
 }
 
-static struct hf__pooled *take_idle(struct hf__pool *pool)
+/* The mutex is held, and given back; the connection counts as active already. */
+static int lend_new(struct hf__pool *pool, int64_t deadline_ns, struct hf__pooled **ret_conn,
+                    hf_error *err)
 {
-    pthread_mutex_lock(&pool->mutex);
-    struct hf__pooled *c = pool->idle;
-    if (c != NULL) {
-        pool->idle = c->next;
-        pool->idle_count--;
-    }
+    int64_t now_ns = hf__now_ns(pool->env);
+    bool too_early = pool->failures > 0 && now_ns < pool->retry_ns;
+    hf_error why = too_early ? pool->failure : (hf_error){0};
+
+    pool->active -= too_early;
     pthread_mutex_unlock(&pool->mutex);
-    return c;
+    int r = too_early ? why.code : hf__pool_dial(pool, deadline_ns, ret_conn, &why);
+    why.code = r;
+    if (r != 0 && !too_early)
+        note_failure(pool, deadline_ns - now_ns, &why);
+    if (r != 0 && err != NULL)
+        *err = why;
+    return r;
 }
 
-/* False: there are enough of them. */
-static bool put_idle(struct hf__pool *pool, struct hf__pooled *c)
+static bool is_alive(struct hf__pool *pool, struct hf__pooled *c, int64_t deadline_ns)
 {
-    c->idle_since_ns = hf__now_ns(pool->env);
-    pthread_mutex_lock(&pool->mutex);
-    bool keep = pool->idle_count < pool->limits.max_idle;
-    if (keep) {
-        c->next = pool->idle;
-        pool->idle = c;
-        pool->idle_count++;
-    }
+    int64_t idle_ns = hf__now_ns(pool->env) - c->idle_since_ns;
+
+    return idle_ns <= pool->limits.idle_timeout_ms * HF__NS_PER_MS &&
+           (pool->type->is_alive == NULL ||
+            pool->type->is_alive(pool->owner, c, idle_ns, deadline_ns));
+}
+
+/* The mutex is held, and given back. False: it was dead, and the mutex is held again. */
+static bool lend_idle(struct hf__pool *pool, struct hf__pooled *c, int64_t deadline_ns)
+{
+    pool->idle = c->next;
+    pool->active++;
     pthread_mutex_unlock(&pool->mutex);
-    return keep;
+    if (is_alive(pool, c, deadline_ns))
+        return true;
+    pool->type->hang_up(c);
+    pthread_mutex_lock(&pool->mutex);
+    pool->active--;
+    return false;
 }
 
 int hf__pool_take(struct hf__pool *pool, int64_t deadline_ns, struct hf__pooled **ret_conn,
                   hf_error *err)
 {
-    int64_t oldest_ns = hf__now_ns(pool->env) - pool->limits.idle_timeout_ms * HF__NS_PER_MS;
+    const struct hf__pool_limits *limits = &pool->limits;
 
-    if (!enter(pool, deadline_ns))
-        return hf__fail(err, HF_UNAVAILABLE, "%s: all connections are in use; raise max_active",
-                        pool->type->store);
-    for (struct hf__pooled *c; (c = take_idle(pool)) != NULL;) {
-        if (c->idle_since_ns > oldest_ns && pool->type->is_quiet(c)) {
+    pthread_mutex_lock(&pool->mutex);
+    for (;;) {
+        struct hf__pooled *c = pool->idle;
+        if (c != NULL && lend_idle(pool, c, deadline_ns)) {
             *ret_conn = c;
             return 0;
         }
-        pool->type->hang_up(c);
+        if (c != NULL)
+            continue;
+        if (pool->active < limits->max_active) {
+            pool->active++;
+            return lend_new(pool, deadline_ns, ret_conn, err);
+        }
+        if (limits->fail_at_once ||
+            !hf__cond_wait(&pool->free_one, &pool->mutex, pool->env, deadline_ns))
+            break;
     }
-    int r = hf__pool_dial(pool, deadline_ns, ret_conn, err);
-    if (r != 0)
-        leave(pool);
-    return r;
+    pthread_mutex_unlock(&pool->mutex);
+    return hf__fail(err, HF_UNAVAILABLE,
+                    "%s: all %lld connections are in use; raise max_active in the URL",
+                    pool->type->store, (long long)limits->max_active);
 }
 
-void hf__pool_give(struct hf__pool *pool, struct hf__pooled *conn, bool whole)
+/* Those at the end of the list that have been idle for too long, or are too many. Mutex held. */
+static struct hf__pooled *cut_old(struct hf__pool *pool, int64_t now_ns)
 {
-    if (!whole || !put_idle(pool, conn))
-        pool->type->hang_up(conn);
-    leave(pool);
+    struct hf__pooled **at = &pool->idle;
+    int64_t oldest_ns = now_ns - pool->limits.idle_timeout_ms * HF__NS_PER_MS;
+
+    for (int64_t kept = 0;
+         *at != NULL && kept < pool->limits.max_idle && (*at)->idle_since_ns >= oldest_ns; kept++)
+        at = &(*at)->next;
+    struct hf__pooled *old = *at;
+    *at = NULL;
+    return old;
+}
+
+void hf__pool_give(struct hf__pool *pool, struct hf__pooled *c, bool whole)
+{
+    struct hf__pooled *old = NULL;
+
+    c->idle_since_ns = hf__now_ns(pool->env);
+    pthread_mutex_lock(&pool->mutex);
+    if (whole && c->epoch == pool->epoch) {
+        c->next = pool->idle;
+        pool->idle = c;
+        old = cut_old(pool, c->idle_since_ns);
+    } else {
+        pthread_mutex_unlock(&pool->mutex);
+        pool->type->hang_up(c);
+        pthread_mutex_lock(&pool->mutex);
+    }
+    pool->active--;
+    pthread_cond_signal(&pool->free_one);
+    pthread_mutex_unlock(&pool->mutex);
+    hang_up_all(pool, old);
+}
+
+void hf__pool_flush(struct hf__pool *pool)
+{
+    pthread_mutex_lock(&pool->mutex);
+    struct hf__pooled *old = pool->idle;
+    pool->epoch++;
+    pool->failures = 0;
+    pool->idle = NULL;
+    pthread_mutex_unlock(&pool->mutex);
+    hang_up_all(pool, old);
 }

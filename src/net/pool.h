@@ -17,6 +17,7 @@
 struct hf__pooled {
     struct hf__pooled *next;
     int64_t idle_since_ns;
+    unsigned epoch; /* the pool's, when it was dialled; for stores that flush */
 };
 
 /* What a store knows about its connections. `owner` is the one given to hf__pool_init. */
@@ -28,12 +29,14 @@ struct hf__pool_type {
                 hf_error *err);
     void (*hang_up)(struct hf__pooled *conn);
 
-    /* Whether the other side has neither hung up nor said anything. Must not block. */
-    bool (*is_quiet)(struct hf__pooled *conn);
+    /* Whether one that was idle for so long may be lent again: the other side has neither hung up
+     * nor said anything. NULL: always. */
+    bool (*is_alive)(void *owner, struct hf__pooled *conn, int64_t idle_ns, int64_t deadline_ns);
 };
 
 struct hf__pool_limits {
     int64_t max_active, max_idle, idle_timeout_ms;
+    bool fail_at_once; /* when all are in use, instead of waiting for one */
 };
 
 struct hf__pool {
@@ -44,10 +47,14 @@ struct hf__pool {
     size_t host_count;
     pthread_mutex_t mutex;
     pthread_cond_t free_one;
-    struct hf__pooled *idle;
-    int64_t active, idle_count;
-    size_t best_host; /* the one that answered last */
-    uint64_t dice;    /* for jitter only */
+    struct hf__pooled *idle; /* the last used first */
+    int64_t active;
+    _Atomic unsigned epoch; /* rises when all connections have become useless */
+    size_t best_host;       /* the one that answered last */
+    uint64_t dice;          /* for jitter only */
+    int64_t retry_ns;       /* nobody dials before then */
+    unsigned failures;
+    hf_error failure; /* why the last dial failed */
 };
 
 /* HF_SYSTEM: there is no randomness to be had. It can be cleared even then. */
@@ -61,13 +68,18 @@ void hf__pool_clear(struct hf__pool *pool); /* none is lent any more */
 int hf__pool_dial(struct hf__pool *pool, int64_t deadline_ns, struct hf__pooled **ret_conn,
                   hf_error *err);
 
-/* Lends one. HF_UNAVAILABLE also if all are in use until the deadline. */
+/* Lends one. HF_UNAVAILABLE also if all are in use until the deadline. Soon after a dial that failed
+ * it fails in the same way without dialling: a server that is down is not asked by everybody. */
 int hf__pool_take(struct hf__pool *pool, int64_t deadline_ns, struct hf__pooled **ret_conn,
                   hf_error *err);
 
 /* Takes it back. What is not `whole` (a reply is missing, a transaction is open) is hung up before
  * anybody else can ask on another one. */
 void hf__pool_give(struct hf__pool *pool, struct hf__pooled *conn, bool whole);
+
+/* All connections have become useless: hangs up those that are not lent now, the others when they
+ * are given back. What comes next may be dialled at once. */
+void hf__pool_flush(struct hf__pool *pool);
 
 /* A number below `below`, and a pause of about so long: for jitter. */
 uint64_t hf__pool_dice(struct hf__pool *pool, uint64_t below);

@@ -4,7 +4,8 @@
 
 #include <stdlib.h>
 #include <sys/epoll.h>
-#include <time.h>
+
+#include "util/patience.h"
 
 #include "util/banned.h"
 
@@ -49,29 +50,13 @@ void hf__held_stop_hearing(struct hf__hold *hold, struct hf__held *h)
     h->polled = false;
 }
 
-/* False: the deadline has come. */
-static bool wait_for_one(struct hf__hold *hold, int64_t deadline_ns)
-{
-    int64_t left_ns = deadline_ns - hf__now_ns(hold->env);
-    struct timespec until;
-
-    if (left_ns <= 0)
-        return false;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    left_ns += until.tv_nsec;
-    until.tv_sec += left_ns / 1000000000;
-    until.tv_nsec = left_ns % 1000000000;
-    pthread_cond_timedwait(&hold->idle_one, &hold->mutex, &until);
-    return true;
-}
-
 bool hf__held_claim(struct hf__hold *hold, const struct hf__ticket *ticket, int64_t deadline_ns,
                     struct hf__held **ret_held)
 {
     struct hf__held *h;
 
     while ((h = hf__held_find(hold, ticket)) != NULL && h->busy) {
-        if (!wait_for_one(hold, deadline_ns))
+        if (!hf__cond_wait(&hold->idle_one, &hold->mutex, hold->env, deadline_ns))
             return false;
     }
     if (h != NULL) {

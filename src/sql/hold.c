@@ -7,8 +7,9 @@
 
 #include <stdlib.h>
 #include <sys/epoll.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "util/patience.h"
 
 #include "util/banned.h"
 
@@ -20,17 +21,14 @@ static struct hf__hold *hold_of(struct hf__store *store)
     return &((struct hf__holding *)store)->hold;
 }
 
-int hf__hold_init(struct hf__hold *hold, const struct hf__hold_type *type, void *owner,
-                  const struct hf_env *env, hf_error *err)
+int hf__hold_init(struct hf__holding *s, const struct hf__hold_type *type, hf_error *err)
 {
-    pthread_condattr_t attr;
-
-    *hold = (struct hf__hold){.type = type, .owner = owner, .env = env};
+    struct hf__hold *hold = &s->hold;
+    *hold = (struct hf__hold){
+        .type = type, .owner = s, .env = s->base.host->env, .max_held = s->sql.set.max_held};
+    s->sql.pool.limits.max_active = hold->max_held + 4; /* some are needed for looking */
     pthread_mutex_init(&hold->mutex, NULL);
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&hold->idle_one, &attr);
-    pthread_condattr_destroy(&attr);
+    hf__cond_init(&hold->idle_one);
     hold->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     return hold->epoll_fd >= 0 ? 0 : hf__fail_errno(err, HF_SYSTEM, "no descriptor to be had");
 }
@@ -41,7 +39,8 @@ void hf__hold_clear(struct hf__hold *hold)
         return; /* never made */
     while (hold->first != NULL) {
         struct hf__held *next = hold->first->next;
-        hold->type->drop(hold->owner, hold->first);
+        hold->type->drop(hold->first);
+        free(hold->first);
         hold->first = next;
     }
     if (hold->epoll_fd >= 0)
@@ -69,23 +68,6 @@ static struct hf__answer queued(const struct hf__held *h)
 }
 
 /* Ending ------------------------------------------------------------------- */
-
-/* Ends one that the caller has claimed. True: it is over, and freed. False: it stays, and leaves. */
-static bool end(struct hf__hold *hold, struct hf__held *h, int64_t deadline_ns)
-{
-    bool gone = hold->type->end(hold->owner, h, deadline_ns);
-
-    pthread_mutex_lock(&hold->mutex);
-    hold->count -= !h->leaving; /* its connection is lent to nobody else, or closed */
-    h->leaving = true;
-    if (gone)
-        hf__held_take_out(hold, h);
-    hf__held_unclaim(hold, h);
-    pthread_mutex_unlock(&hold->mutex);
-    if (gone)
-        free(h);
-    return gone;
-}
 
 static int busy_for_too_long(const struct hf__hold *hold, hf_error *err)
 {
@@ -117,7 +99,7 @@ static int end_bid(struct hf__hold *hold, const struct hf__bid *bid, int64_t ret
         return r;
     hold->type->look(h);
     *ret_was = h->leaving ? HF__HELD_DEAD : h->state;
-    return end(hold, h, deadline_ns) ? r : not_proved(hold, err);
+    return hf__held_end(hold, h, deadline_ns) ? r : not_proved(hold, err);
 }
 
 int hf__hold_withdraw(struct hf__store *store, const struct hf__bid *bid, int64_t retire_ms,
@@ -151,7 +133,7 @@ static int fail(struct hf__hold *hold, struct hf__held *h, int64_t deadline_ns,
     if (h->state != HF__HELD_REFUSED)
         hf__fail(&why, HF_UNAVAILABLE, "%s: the server did not answer, or hung up",
                  hold->type->store);
-    if (!end(hold, h, deadline_ns))
+    if (!hf__held_end(hold, h, deadline_ns))
         return not_proved(hold, err);
     if (why.code == 0)
         ret_answer->verdict = HF__BUSY;
@@ -185,13 +167,6 @@ static int too_many(const struct hf__hold *hold, hf_error *err)
     return hf__fail(err, HF_UNAVAILABLE,
                     "%s: %d locks are held or waited for, one connection each; raise max_held",
                     hold->type->store, (int)hold->max_held);
-}
-
-static void await_answer(struct hf__hold *hold, struct hf__held *h, int64_t until_ns)
-{
-    hold->type->look(h);
-    while (h->state == HF__HELD_WAITING && hold->type->wait(hold->owner, h, until_ns))
-        hold->type->look(h);
 }
 
 /* A new one, claimed. Mutex held. */
@@ -233,7 +208,7 @@ static int begin(struct hf__hold *hold, struct hf__held *h, const struct hf__bid
         return r;
     }
     int64_t soon_ns = hf__now_ns(hold->env) + hold->type->first_look_ms * HF__NS_PER_MS;
-    await_answer(hold, h, bid->queue && soon_ns < deadline_ns ? soon_ns : deadline_ns);
+    hf__held_await(hold, h, bid->queue && soon_ns < deadline_ns ? soon_ns : deadline_ns);
     return settle(hold, h, bid, deadline_ns, ret_answer, err);
 }
 
@@ -257,7 +232,7 @@ int hf__hold_attempt(struct hf__store *store, const struct hf__bid *bid, int64_t
     if (r != 0)
         return r;
     if (h != NULL && (h->leaving || retired)) {
-        if (!end(hold, h, deadline_ns))
+        if (!hf__held_end(hold, h, deadline_ns))
             return not_proved(hold, err);
         h = NULL;
     }
@@ -321,7 +296,7 @@ int hf__hold_renew(struct hf__store *store, struct hf__renewal *items, size_t co
         a.sent_ns = items[i].answer.sent_ns;
         items[i].answer = a;
         if (lost != NULL)
-            end(hold, lost, deadline_ns);
+            hf__held_end(hold, lost, deadline_ns);
     }
     return 0;
 }

@@ -19,10 +19,12 @@
 #ifndef HF_SQL_HOLD_H
 #define HF_SQL_HOLD_H
 
-#include "net/pool.h"
-#include "stores/store.h"
+#include "sql/store.h"
 
 enum hf__held_state { HF__HELD_WAITING, HF__HELD_INSIDE, HF__HELD_REFUSED, HF__HELD_DEAD };
+
+/* Whether the server still has a session. */
+enum hf__held_gone { HF__HELD_NOT_SAID, HF__HELD_STILL_THERE, HF__HELD_GONE };
 
 /* A bid. A store's own structure begins with this. */
 struct hf__held {
@@ -37,7 +39,7 @@ struct hf__held {
     bool polled;         /* the keeper hears from it */
 };
 
-/* What a store does. `owner` is the one given to hf__hold_init. */
+/* What a store does. `owner` is the store. */
 struct hf__hold_type {
     const char *store; /* for messages */
     size_t held_size;
@@ -64,19 +66,26 @@ struct hf__hold_type {
     /* Sends a sign of life, without blocking, on a connection that is INSIDE. NULL: not needed. */
     void (*touch)(struct hf__held *h);
 
-    /* Ends what is held or waited for, whatever its state, and gives the connection back or hangs
-     * it up. True: it is proved that the server keeps nothing of it. False: the deadline has come;
-     * it may be called again. */
-    bool (*end)(void *owner, struct hf__held *h, int64_t deadline_ns);
+    /* On `other`, a connection that was borrowed for it: ends the wait in the server, whose answer
+     * then says how. False: it was not asked. */
+    bool (*cancel)(void *owner, struct hf__held *h, void *other, int64_t deadline_ns);
 
-    /* Hangs up and frees, when the store is closed. */
-    void (*drop)(void *owner, struct hf__held *h);
+    /* Gives up what it has, unless it is in the middle of a statement, and gives its connection back
+     * or hangs it up; there may be none any more. True: the server has said so. */
+    bool (*leave)(void *owner, struct hf__held *h, int64_t deadline_ns);
+
+    /* On `other`: ends its session, if the server still has it. */
+    enum hf__held_gone (*kill)(void *owner, const struct hf__held *h, void *other,
+                               int64_t deadline_ns);
+
+    /* Hangs up and clears, when the store is closed. */
+    void (*drop)(struct hf__held *h);
 };
 
 struct hf__hold {
     const struct hf__hold_type *type;
     const struct hf_env *env;
-    void *owner;
+    struct hf__holding *owner;
     int64_t max_held;
     pthread_mutex_t mutex;
     pthread_cond_t idle_one; /* one is busy no more */
@@ -90,18 +99,18 @@ struct hf__hold {
     size_t retired_count, retired_capacity;
 };
 
-/* HF_SYSTEM; it can be cleared even then. */
-int hf__hold_init(struct hf__hold *hold, const struct hf__hold_type *type, void *owner,
-                  const struct hf_env *env, hf_error *err);
-void hf__hold_clear(struct hf__hold *hold);
-
-/* The store of such locks begins with these two, so that the functions below can be its own. */
+/* The store of such locks begins with these, so that the functions below can be its own. */
 struct hf__holding {
     struct hf__store base;
+    struct hf__sql sql;
     struct hf__hold hold;
 };
 #define HF__IS_HOLDING(type) \
     _Static_assert(offsetof(type, hold) == offsetof(struct hf__holding, hold), "begins otherwise")
+
+/* HF_SYSTEM; it can be cleared even then, and where it was never made. */
+int hf__hold_init(struct hf__holding *s, const struct hf__hold_type *type, hf_error *err);
+void hf__hold_clear(struct hf__hold *hold);
 
 /* The functions of a store; see store.h. */
 int hf__hold_attempt(struct hf__store *store, const struct hf__bid *bid, int64_t deadline_ns,

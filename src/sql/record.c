@@ -6,26 +6,6 @@
 
 #include "util/banned.h"
 
-static int by_name(const void *a, const void *b)
-{
-    const struct hf__renewal *x = *(struct hf__renewal *const *)a;
-    const struct hf__renewal *y = *(struct hf__renewal *const *)b;
-    int order = memcmp(x->name, y->name, x->name_len < y->name_len ? x->name_len : y->name_len);
-
-    return order != 0 ? order : (x->name_len > y->name_len) - (x->name_len < y->name_len);
-}
-
-struct hf__renewal **hf__sql_in_order(struct hf__renewal *items, size_t count)
-{
-    struct hf__renewal **order = calloc(count + 1, sizeof(struct hf__renewal *));
-
-    for (size_t i = 0; order != NULL && i < count; i++)
-        order[i] = &items[i];
-    if (order != NULL)
-        qsort(order, count, sizeof(struct hf__renewal *), by_name);
-    return order;
-}
-
 int64_t hf__sql_integer(const char *cell, int64_t null)
 {
     return cell == NULL ? null : strtoll(cell, NULL, 10);
@@ -74,21 +54,6 @@ bool hf__sql_read_answer(const char *const cells[HF__SQL_ANSWER_CELLS],
     }
     *ret_answer = a;
     return true;
-}
-
-void hf__sql_pace(struct hf__pool *pool, bool called, int64_t poll_ms, int64_t recheck_ms,
-                  struct hf__answer *answer)
-{
-    int64_t behind = answer->position > 8   ? 8
-                     : answer->position < 1 ? 1
-                                            : (int64_t)answer->position;
-    int64_t most_ms = called ? recheck_ms : poll_ms * behind;
-
-    if (answer->verdict != HF__QUEUED || most_ms == 0 || (called && behind > 1))
-        return;
-    most_ms = most_ms * 3 / 4 + (int64_t)hf__pool_dice(pool, (uint64_t)most_ms / 2 + 1);
-    if (answer->ask_again_ms > most_ms)
-        answer->ask_again_ms = most_ms;
 }
 
 /* Reading ------------------------------------------------------------------ */
@@ -145,33 +110,6 @@ bool hf__sql_record_add(struct hf__sql_record *r, const char *const cells[HF__SQ
     e->who = row;
     r->record.count++;
     return true;
-}
-
-void hf__sql_record_clear(struct hf__sql_record *r)
-{
-    free(r->record.entries);
-    free(r->rows);
-}
-
-struct hf__answer hf__sql_decide(struct hf__sql_record *r, const struct hf__sql_operation *op)
-{
-    switch (op->kind) {
-    case HF__SQL_ATTEMPT:
-        return hf__doorman_attempt(&r->record, op->bid, NULL, r->at);
-    case HF__SQL_WITHDRAW:
-        return hf__doorman_withdraw(&r->record, &op->bid->ticket, op->retire_ms, r->at);
-    case HF__SQL_RELEASE:
-        return hf__doorman_release(&r->record, &op->bid->ticket, op->retire_ms, r->at);
-    case HF__SQL_RENEW:
-        return hf__doorman_renew(&r->record, &op->bid->ticket, op->generation, r->at);
-    default:
-        return hf__doorman_break(&r->record, &op->bid->ticket, op->now, r->at);
-    }
-}
-
-int hf__sql_not_applied(int code, hf_error *err)
-{
-    return code == HF_UNKNOWN ? hf__wrap(err, HF_UNAVAILABLE, "not committed") : code;
 }
 
 /* Showing ------------------------------------------------------------------ */

@@ -6,10 +6,10 @@
 #ifndef HF_SQL_RECORD_H
 #define HF_SQL_RECORD_H
 
-#include "net/pool.h"
+#include "net/listener.h"
 #include "stores/store.h"
 
-#define HF__SQL_WAKE 64 /* bytes: where a waiter's client can be called */
+#define HF__SQL_WAKE HF__LISTENER_ADDRESS /* bytes: where a waiter's client can be called */
 
 enum hf__sql_kind {
     HF__SQL_ATTEMPT,
@@ -30,10 +30,6 @@ struct hf__sql_operation {
     const char *wake; /* ATTEMPT: where its client can be called; NULL: nowhere */
 };
 
-/* The items in the order of their names, so that two clients cannot wait for each other. For the
- * caller to free; NULL: no memory. */
-struct hf__renewal **hf__sql_in_order(struct hf__renewal *items, size_t count);
-
 /* Answers ------------------------------------------------------------------ */
 
 /* The cells of an answer, as text; NULL is null. */
@@ -50,11 +46,6 @@ enum {
 /* Keeps sent_ns. False: this is no answer, the routines are of another version. */
 bool hf__sql_read_answer(const char *const cells[HF__SQL_ANSWER_CELLS],
                          struct hf__answer *ret_answer);
-
-/* When a queued bid should ask again. Whoever is not called asks every poll_ms, the further behind
- * the more rarely; the first one that is called asks every recheck_ms (0: never). */
-void hf__sql_pace(struct hf__pool *pool, bool called, int64_t poll_ms, int64_t recheck_ms,
-                  struct hf__answer *answer);
 
 int64_t hf__sql_integer(const char *cell, int64_t null);
 bool hf__sql_flag(const char *cell); /* 1 or t */
@@ -97,18 +88,14 @@ struct hf__sql_record {
 /* Room for `count` rows and what the doorman adds. HF_NO_MEMORY. */
 int hf__sql_record_init(struct hf__sql_record *r, size_t count, hf_error *err);
 bool hf__sql_record_add(struct hf__sql_record *r, const char *const cells[HF__SQL_ENTRY_CELLS]);
-void hf__sql_record_clear(struct hf__sql_record *r);
-
-/* The doorman's answer to the operation. */
-struct hf__answer hf__sql_decide(struct hf__sql_record *r, const struct hf__sql_operation *op);
-
-/* What was sent inside a transaction that was not committed is not applied. */
-int hf__sql_not_applied(int code, hf_error *err);
 
 /* Writing ------------------------------------------------------------------ */
 
-/* One statement each. `from` and e->place: HF__RETIRED, HF__WAITING, else a holder. */
+/* What it takes to apply an operation; from `add` on one statement each. `from` and e->place:
+ * HF__RETIRED, HF__WAITING, else a holder. set_wake and call are NULL where nobody is called. */
 struct hf__sql_writer {
+    int (*load)(void *ctx);          /* begins, locks the lock's row, fills in the record */
+    int (*end)(void *ctx, int code); /* commits, or rolls back if there is a code already */
     int (*add)(void *ctx, const struct hf__entry *e);         /* a new waiter or holder */
     int (*set)(void *ctx, const struct hf__entry *e);         /* its until, lease, place, claimed */
     int (*move_inside)(void *ctx, const struct hf__entry *e); /* a waiter becomes a holder */
@@ -119,10 +106,12 @@ struct hf__sql_writer {
     int (*set_lock)(void *ctx, bool let_in); /* the lock's row, at last */
 };
 
-/* Writes what the doorman has marked, and calls those who were let in and do not learn of it from
- * the answer, and whoever was broken. Stops at the first error. */
-int hf__sql_save(const struct hf__sql_record *r, const struct hf__sql_operation *op,
-                 const struct hf__sql_writer *writer, void *ctx);
+/* Applies the operation in one transaction: loads the record, lets the doorman decide, writes what
+ * it has marked, and calls those who were let in and do not learn of it from the answer, and
+ * whoever was broken. Clears the record. */
+int hf__sql_apply(struct hf__sql_record *r, const struct hf__sql_operation *op,
+                  const struct hf__sql_writer *writer, void *ctx, struct hf__answer *ret_answer,
+                  hf_error *err);
 
 /* Showing ------------------------------------------------------------------ */
 

@@ -1,5 +1,8 @@
-/* Which statements it takes to write back what the doorman has marked. See record.h. */
+/* How an operation is applied by plain statements: which of them it takes to write back what the
+ * doorman has marked. See record.h. */
 #include "sql/record.h"
+
+#include <stdlib.h>
 
 #include "util/banned.h"
 
@@ -61,23 +64,63 @@ static int save_entry(const struct save *save, const struct hf__entry *e)
     if (code == 0)
         code = tell(save, e, own);
     if (code == 0 && own && save->op->kind == HF__SQL_ATTEMPT && e->place == HF__WAITING &&
-        !(e->marks & HF__NEW))
+        !(e->marks & HF__NEW) && save->to->set_wake != NULL)
         code = save->to->set_wake(save->ctx, e);
     return code;
 }
 
-int hf__sql_save(const struct hf__sql_record *r, const struct hf__sql_operation *op,
-                 const struct hf__sql_writer *writer, void *ctx)
+/* Stops at the first error. */
+static int write_record(const struct save *save, const struct hf__sql_record *r)
 {
-    struct save save = {.op = op, .to = writer, .ctx = ctx};
     bool let_in = false;
     int code = 0;
 
     for (size_t i = 0; i < r->record.count && code == 0; i++) {
         const struct hf__entry *e = &r->record.entries[i];
         if (e->marks != 0)
-            code = save_entry(&save, e);
+            code = save_entry(save, e);
         let_in |= (e->marks & HF__LET_IN) != 0;
     }
-    return code != 0 ? code : writer->set_lock(ctx, let_in);
+    return code != 0 ? code : save->to->set_lock(save->ctx, let_in);
+}
+
+static struct hf__answer decide(struct hf__sql_record *r, const struct hf__sql_operation *op)
+{
+    switch (op->kind) {
+    case HF__SQL_ATTEMPT:
+        return hf__doorman_attempt(&r->record, op->bid, NULL, r->at);
+    case HF__SQL_WITHDRAW:
+        return hf__doorman_withdraw(&r->record, &op->bid->ticket, op->retire_ms, r->at);
+    case HF__SQL_RELEASE:
+        return hf__doorman_release(&r->record, &op->bid->ticket, op->retire_ms, r->at);
+    case HF__SQL_RENEW:
+        return hf__doorman_renew(&r->record, &op->bid->ticket, op->generation, r->at);
+    default:
+        return hf__doorman_break(&r->record, &op->bid->ticket, op->now, r->at);
+    }
+}
+
+/* What was sent inside a transaction that was not committed is not applied. */
+int hf__sql_apply(struct hf__sql_record *r, const struct hf__sql_operation *op,
+                  const struct hf__sql_writer *writer, void *ctx, struct hf__answer *ret_answer,
+                  hf_error *err)
+{
+    struct save save = {.op = op, .to = writer, .ctx = ctx};
+    struct hf__answer answer = {0};
+    int code = writer->load(ctx);
+
+    if (code == 0) {
+        answer = decide(r, op);
+        code = write_record(&save, r);
+    }
+    if (code == HF_UNKNOWN)
+        code = hf__wrap(err, HF_UNAVAILABLE, "not committed");
+    code = writer->end(ctx, code);
+    free(r->record.entries);
+    free(r->rows);
+    if (code != 0)
+        return code;
+    answer.sent_ns = ret_answer->sent_ns;
+    *ret_answer = answer;
+    return 0;
 }

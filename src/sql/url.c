@@ -4,10 +4,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "core/secret.h"
 
 #include "util/banned.h"
+
+#define SYSTEM_CA "/etc/ssl/certs/ca-certificates.crt"
 
 const char *hf__sql_text(const struct hf__sql_url *from, const char *option)
 {
@@ -101,8 +104,9 @@ static int read_socket(const char *path, const char *port, struct hf__sql_hosts 
     return r != 0 ? r : hf__sql_copy(port, &hosts->list[0].port, err);
 }
 
-int hf__sql_read_hosts(const struct hf__sql_url *from, const struct hf__sql_defaults *preset,
-                       struct hf__sql_hosts *ret_hosts, hf_error *err)
+/* The hosts of the authority, or `socket`, or what is preset. */
+static int read_hosts(const struct hf__sql_url *from, const struct hf__sql_defaults *preset,
+                      struct hf__sql_hosts *ret_hosts, hf_error *err)
 {
     static const struct hf__sql_choice tlss[] = {
         {"verify", HF__TLS_VERIFY}, {"insecure", HF__TLS_INSECURE}, {"off", HF__TLS_OFF}, {0}};
@@ -124,15 +128,36 @@ int hf__sql_read_hosts(const struct hf__sql_url *from, const struct hf__sql_defa
     return r;
 }
 
-void hf__sql_hosts_clear(struct hf__sql_hosts *hosts)
+static int read_tls(const struct hf__sql_url *from, bool has_ca, struct hf__sql_settings *set,
+                    hf_error *err)
 {
-    for (size_t i = 0; i < hosts->count; i++) {
-        free(hosts->list[i].host);
-        free(hosts->list[i].port);
-    }
+    const char *ca = hf__sql_text(from, "tls_ca");
+
+    if (ca == NULL && !has_ca && access(SYSTEM_CA, R_OK) == 0)
+        ca = SYSTEM_CA;
+    int r = hf__sql_copy(ca, &set->tls_ca, err);
+    if (r == 0)
+        r = hf__sql_copy(hf__sql_text(from, "tls_cert"), &set->tls_cert, err);
+    return r != 0 ? r : hf__sql_copy(hf__sql_text(from, "tls_key"), &set->tls_key, err);
 }
 
-/* Passwords ---------------------------------------------------------------- */
+int hf__sql_read_servers(const struct hf__sql_url *from, const struct hf__sql_defaults *preset,
+                         struct hf__sql_settings *set, hf_error *err)
+{
+    static const struct hf__sql_choice modes[] = {{"push", 1}, {"poll", 0}, {0}};
+    const char *database = from->url->path + (from->url->path[0] == '/');
+    int push = 1, r = hf__sql_choose(from, "mode", modes, &push, err);
+
+    set->push = push;
+    set->max_held = hf__sql_number(from, "max_held");
+    if (r == 0)
+        r = read_hosts(from, preset, &set->hosts, err);
+    if (r == 0)
+        r = hf__sql_copy(database[0] != '\0' ? database : NULL, &set->database, err);
+    return r != 0 ? r : read_tls(from, preset->has_ca, set, err);
+}
+
+/* The rest ----------------------------------------------------------------- */
 
 int hf__sql_read_password(const struct hf__sql_url *from, char **ret_password, hf_error *err)
 {
@@ -141,6 +166,33 @@ int hf__sql_read_password(const struct hf__sql_url *from, char **ret_password, h
                                        .env = hf__sql_text(from, "password_env")};
 
     return hf__secret_read(&source, ret_password, err);
+}
+
+int hf__sql_read_account(const struct hf__sql_url *from, struct hf__sql_settings *set,
+                         hf_error *err)
+{
+    int r = hf__sql_copy(from->url->user, &set->user, err);
+
+    set->routines = hf__url_switch(from->url, from->options, "routines");
+    set->limits = (struct hf__pool_limits){.max_active = hf__sql_number(from, "max_active"),
+                                           .max_idle = hf__sql_number(from, "max_idle"),
+                                           .idle_timeout_ms = hf__sql_number(from, "idle_timeout")};
+    set->poll_ms = hf__sql_number(from, "poll");
+    set->retain_ms = hf__sql_number(from, "retain");
+    return r != 0 ? r : hf__sql_read_password(from, &set->password, err);
+}
+
+void hf__sql_settings_clear(struct hf__sql_settings *set)
+{
+    char *texts[] = {set->user, set->database, set->tls_ca, set->tls_cert, set->tls_key};
+
+    hf__sql_forget(set->password);
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+        free(texts[i]);
+    for (size_t i = 0; i < set->hosts.count; i++) {
+        free(set->hosts.list[i].host);
+        free(set->hosts.list[i].port);
+    }
 }
 
 void hf__sql_forget(char *password)

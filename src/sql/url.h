@@ -7,9 +7,9 @@
 
 #include "core/error.h"
 #include "core/url.h"
+#include "net/pool.h"
 
 #define HF__SQL_HOSTS_MAX 16 /* servers in a URL */
-#define HF__SQL_SYSTEM_CA "/etc/ssl/certs/ca-certificates.crt"
 
 enum hf__sql_tls { HF__TLS_BY_HOST, HF__TLS_VERIFY, HF__TLS_INSECURE, HF__TLS_OFF };
 
@@ -64,15 +64,34 @@ struct hf__sql_choice {
 int hf__sql_choose(const struct hf__sql_url *from, const char *option,
                    const struct hf__sql_choice *choices, int *ret_value, hf_error *err);
 
-/* The hosts of the authority, or `socket`, or `preset_socket` if nothing is named, with the port
- * `port` unless they name one; and what `tls` means for each of them. */
-struct hf__sql_defaults {
-    const char *preset_socket, *port;
-    const char *socket_port; /* beside a socket; may be NULL */
+/* What they mean; zero before it is read. */
+struct hf__sql_settings {
+    char *user, *password; /* NULL: none */
+    bool routines;         /* false: plain statements even if the routines are there */
+    struct hf__pool_limits limits;
+    int64_t poll_ms;    /* how often to ask when nobody calls */
+    int64_t recheck_ms; /* how often the first asks although it is called; 0: never */
+    int64_t retain_ms;
+
+    /* Where the store itself knows the servers. */
+    struct hf__sql_hosts hosts; /* none: somebody else knows it */
+    char *database;             /* NULL: none is named */
+    char *tls_ca, *tls_cert, *tls_key;
+    bool push; /* false: nobody is called even if it could be */
+    int64_t max_held;
 };
-int hf__sql_read_hosts(const struct hf__sql_url *from, const struct hf__sql_defaults *preset,
-                       struct hf__sql_hosts *ret_hosts, hf_error *err);
-void hf__sql_hosts_clear(struct hf__sql_hosts *hosts);
+
+/* The first part, and the second. */
+struct hf__sql_defaults {
+    const char *preset_socket, *port; /* if none is named */
+    const char *socket_port;          /* beside a socket; may be NULL */
+    bool has_ca;                      /* the library finds an authority by itself */
+};
+int hf__sql_read_account(const struct hf__sql_url *from, struct hf__sql_settings *set,
+                         hf_error *err);
+int hf__sql_read_servers(const struct hf__sql_url *from, const struct hf__sql_defaults *preset,
+                         struct hf__sql_settings *set, hf_error *err);
+void hf__sql_settings_clear(struct hf__sql_settings *set);
 
 /* From the URL, password_file or password_env: one of them, or none. */
 int hf__sql_read_password(const struct hf__sql_url *from, char **ret_password, hf_error *err);

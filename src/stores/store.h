@@ -1,4 +1,4 @@
-/* What a store must do: one table of twelve functions.
+/* What a store must do: one table of twelve functions, and one for those whose setup has names in it.
  *
  * A store keeps one doorman record per name and applies the doorman's operations to it, each in one
  * atomic step and, if it can, one round trip. The core does everything else: deadlines, waiting,
@@ -28,7 +28,7 @@
 #include "doorman/doorman.h"
 #include "util/env.h"
 
-#define HF__STORE_ABI 1
+#define HF__STORE_ABI 2
 
 /* Who asks; kept with the bid and shown to people. All strings are set, possibly empty. */
 struct hf__who {
@@ -104,6 +104,10 @@ struct hf__store_type {
     uint32_t capabilities;            /* enum hf_capability */
     const struct hf__option *options; /* its own, besides the common ones; ends with a NULL name */
     const char *ddl;                  /* what SETUP creates, as text for a DBA; NULL: nothing */
+
+    /* The ddl as SETUP would run it for this URL, to be freed; nothing is opened. NULL: it is the
+     * same for all. Errors: HF_INVALID, HF_NO_MEMORY. */
+    int (*ddl_of)(const struct hf__url *url, char **ret_text, hf_error *err);
 
     /* Makes a store from a URL whose options were checked. May connect or not; files and rights
      * that are wrong for good are refused here. */

@@ -1,6 +1,7 @@
 /* See live.h. */
 #include "cassandra/live.h"
 
+#include <poll.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
@@ -193,4 +194,12 @@ void await_waiting(hf_client *client, const char *name, long wanted)
 void await_free(hf_client *client, const char *name)
 {
     await(client, name, false, 0);
+}
+
+void await_lost(hf_lock *lock)
+{
+    struct pollfd told = {.fd = hf_lock_fd(lock), .events = POLLIN};
+
+    check_number("told", poll(&told, 1, AWAIT_MS), 1);
+    check_number("state", hf_lock_state(lock), HF_STATE_LOST);
 }

@@ -52,5 +52,6 @@ long count_entries(hf_client *client, const char *name);
 long count_waiting(hf_client *client, const char *name);
 void await_waiting(hf_client *client, const char *name, long count);
 void await_free(hf_client *client, const char *name);
+void await_lost(hf_lock *lock);
 
 #endif

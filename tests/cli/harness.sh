@@ -133,7 +133,7 @@ run_all() {
     [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
 }
 
-: "${HOLDFAST:?}" "${HOLDFAST_MODULES:?}" "${MAN:?}" "${HEADER:?}" "${COMPLETIONS:?}"
+: "${HOLDFAST:?}" "${HOLDFAST_MODULES:?}" "${MAN:?}" "${HEADER:?}" "${COMPLETIONS:?}" "${TREE:?}"
 if [ "${1:-}" = --case ]; then
     run_case "$2"
 else

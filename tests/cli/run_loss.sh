@@ -125,7 +125,7 @@ test_on_lost_ignore_only_says_so() {
     break_now
     eventually has_text err 'lost'
     lost=$(date +%s%3N)
-    sleep 1
+    sleep 1 # the command goes on without the lock: TERM would come now, and held_ms would grow
     : >go
     ended_with 4 $wrapper
     not test -e heard

@@ -25,7 +25,32 @@ test_setup_print_does_not_touch_the_store() {
     status_is 0
     out_is '# memory needs nothing'
     hf -u gopher://x setup --print
-    refused 69 "no store for 'gopher:'"
+    refused 69 "no store 'gopher:'"
+}
+
+test_setup_print_has_the_names_of_the_url() {
+    hf stores cassandra
+    ! grep -q missing out || skip "the module cassandra is not there"
+    hf -u trace+cassandra://node/orders setup --print
+    status_is 0
+    out_has '^CREATE TABLE IF NOT EXISTS orders\.locks '
+    out_has 'CREATE KEYSPACE orders '
+    lacks out 'holdfast\.'
+    hf -u cassandra://node setup --print
+    out_has '^CREATE TABLE IF NOT EXISTS holdfast\.locks '
+    hf -u 'cassandra://node/a;b' setup --print
+    refused 64 'cassandra: the path of the URL is the keyspace'
+}
+
+test_setup_print_of_a_store_that_is_missing_says_so() {
+    HOLDFAST_MODULES=$PWD/nowhere
+    export HOLDFAST_MODULES
+    for scheme in redis rediss etcd trace+redis; do
+        hf -u "$scheme://node" setup --print
+        refused 69 'its module .*/nowhere/.* is not there'
+        hf -u "$scheme://node" setup --print --json
+        refused 69 'its module .*/nowhere/.* is not there'
+    done
 }
 
 test_the_printed_setup_is_what_setup_makes() {
@@ -63,7 +88,7 @@ test_gc_keeps_what_was_broken_just_now() {
     hf lock -q x --never-expires
     hf break x --ticket "$(cat out)" -q
     status_is 0
-    sleep 0.1
+    sleep 0.1 # so that it has been idle for longer than the 10 ms
     hf gc --retain 10ms
     out_is 'removed 0 idle records'
 }

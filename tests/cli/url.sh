@@ -246,4 +246,23 @@ test_password_on_the_command_line_is_warned_of_and_wiped() {
     lacks err s3cret
 }
 
+# Some stores have more options than fit into a message.
+test_unknown_option_names_who_lists_all() {
+    hf stores redis
+    ! grep -q missing out || skip 'the module redis is not there'
+    hf -u 'rediss://node?idle_timout=1s' ls
+    refused 64 "redis: unknown option 'idle_timout': did you mean 'idle_timeout'\? 'holdfast stores rediss' lists all$"
+    hf -u 'trace+redis://node?nonsense=1' ls
+    refused 64 "unknown option 'nonsense': 'holdfast stores redis' lists those there are$"
+    hf stores rediss
+    status_is 0
+    out_has '^  option +idle_timeout='
+    out_has '^  option +retain='
+}
+
+test_unknown_scheme_lists_all_of_them() {
+    hf -u gopher://x ls
+    refused 69 "no store 'gopher:'; those known are memory:, sqlite:, .*, cassandra:$"
+}
+
 . "$(dirname "$0")/harness.sh"

@@ -81,6 +81,18 @@ void await_lost(hf_lock *lock)
     CHECK(hf_lock_state(lock) == HF_STATE_LOST);
 }
 
+void await_renewal(const hf_lock *lock)
+{
+    int64_t until_ms = now_ms() + AWAIT_MS, last_ms = hf_lock_remaining_ms(lock), left_ms;
+
+    while ((left_ms = hf_lock_remaining_ms(lock)) <= last_ms) {
+        if (now_ms() > until_ms)
+            fail_at(__FILE__, __LINE__, "waited for the keeper to renew it");
+        last_ms = left_ms;
+        pause_briefly();
+    }
+}
+
 void await_age(int64_t since_ms, int64_t ms)
 {
     while (now_ms() - since_ms < ms)

@@ -24,6 +24,34 @@ static void c5_close_ends_every_wait(struct ctx *ctx)
     EXPECT(HF_OK, hf_lock_release(bid_join_lock(&stays), &ctx->err));
 }
 
+static void close_while_waiting(size_t position, void *client)
+{
+    (void)position;
+    hf_close(client);
+}
+
+static void close_when_told(int level, const char *clause, const char *text, void *client)
+{
+    (void)level, (void)clause, (void)text;
+    hf_close(client);
+}
+
+/* It would wait for the call that it is in. */
+static void c5_close_in_a_callback_does_nothing(struct ctx *ctx)
+{
+    hf_client *client = open_client(ctx), *other = open_client(ctx);
+    const char *name = name_of(ctx, "a");
+    hf_lock *lock = TAKE(ctx, other, name, options(LONG_MS, 0)), *none;
+    hf_options opt = options(LONG_MS, 100);
+
+    opt.on_wait = close_while_waiting;
+    opt.arg = client;
+    EXPECT(HF_TIMEOUT, hf_acquire(client, name, HF_NTS, &opt, &none, &ctx->err));
+    EXPECT(HF_OK, hf_diagnose(client, close_when_told, client, &ctx->err));
+    EXPECT(HF_OK, hf_lock_release(lock, &ctx->err));
+    EXPECT(HF_OK, probe(client, name));
+}
+
 static void c2_close_gives_back_what_is_held(struct ctx *ctx)
 {
     hf_client *client = open_client(ctx), *other = open_client(ctx);
@@ -77,7 +105,8 @@ static void use_it(struct ctx *ctx)
     CHECK(hf_lock_fd(lock) >= 0);
     EXPECT(HF_OK, hf_cancel_new(&opt.cancel));
     bid_queue(&bid, client, name, opt, 1);
-    await_age(now_ms(), 600); /* until it was renewed once, which starts a thread */
+    if (ctx->can & HF_CAN_LEASE)
+        await_renewal(lock); /* which starts a thread */
     EXPECT(HF_OK, hf_lock_release(lock, &ctx->err));
     EXPECT(HF_OK, hf_lock_release(bid_join_lock(&bid), &ctx->err));
     hf_cancel_free(opt.cancel);
@@ -121,6 +150,7 @@ static void c1_setup_and_diagnosis_do_no_harm(struct ctx *ctx)
 
 const struct conformance_case cases_close[] = {
     CASE(0, c5_close_ends_every_wait),
+    CASE(0, c5_close_in_a_callback_does_nothing),
     CASE(0, c2_close_gives_back_what_is_held),
     CASE(HF_CAN_DELAY, c8_close_leaves_no_lock_delay),
     CASE(0, c13_close_leaves_no_thread_and_no_descriptor),

@@ -105,7 +105,7 @@ static void c4_generation_survives_a_purge(struct ctx *ctx)
     EXPECT(HF_OK, hf_purge(client, 1, &count, &ctx->err)); /* not what is held */
     CHECK(count_place(client, name, HF_PLACE_INSIDE) == 1);
     EXPECT(HF_OK, hf_lock_release(lock, &ctx->err));
-    await_age(now_ms(), 5);
+    await_age(now_ms(), 5); /* older than what is to be kept */
     EXPECT(HF_OK, hf_purge(client, 1, &count, &ctx->err));
     lock = TAKE(ctx, client, name, options(LONG_MS, 0));
     CHECK(generation_of(lock) > last);

@@ -1,10 +1,44 @@
 /* C13: a forked child disturbs nothing, and a process that stood still learns it with its first
  * question. */
+#include <dirent.h>
 #include <poll.h>
+#include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "harness.h"
+
+static bool sleeps(const char *task)
+{
+    char path[64], state = '?';
+
+    snprintf(path, sizeof path, "/proc/self/task/%.20s/stat", task);
+    FILE *in = fopen(path, "r");
+    if (in == NULL)
+        return true; /* it has ended */
+    bool known = fscanf(in, "%*d (%*[^)]) %c", &state) == 1;
+    fclose(in);
+    return known && state == 'S';
+}
+
+static bool others_sleep(void)
+{
+    DIR *dir = opendir("/proc/self/task");
+    bool all = true;
+
+    CHECK(dir != NULL);
+    for (struct dirent *e; (e = readdir(dir)) != NULL;)
+        all = all &&
+              (e->d_name[0] == '.' || strtol(e->d_name, NULL, 10) == getpid() || sleeps(e->d_name));
+    closedir(dir);
+    return all;
+}
+
+static void await_sleep_of_others(void)
+{
+    for (int64_t began_ms = now_ms(); !others_sleep(); await_age(now_ms(), 1))
+        CHECK(now_ms() - began_ms < AWAIT_MS);
+}
 
 /* Forks a process that has threads, as a careless program would; the child must end well. */
 static void in_child(void (*part)(hf_client *client, hf_lock *lock, const char *name),
@@ -13,6 +47,8 @@ static void in_child(void (*part)(hf_client *client, hf_lock *lock, const char *
     int status;
 
     fflush(stdout);
+    if (UNDER_ASAN)
+        await_sleep_of_others();
     pid_t pid = fork();
     CHECK(pid >= 0);
     if (pid == 0) {

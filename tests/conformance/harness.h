@@ -32,6 +32,19 @@
 #define UNDER_TSAN 0
 #endif
 
+/* AddressSanitizer's allocator, unlike the C library's, is not made ready for a fork: if another
+ * thread is in it just then, the child stands still when it comes there. */
+#if defined(__SANITIZE_ADDRESS__)
+#define UNDER_ASAN 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define UNDER_ASAN 1
+#endif
+#endif
+#ifndef UNDER_ASAN
+#define UNDER_ASAN 0
+#endif
+
 #define AWAIT_MS 15000 /* an event that has not come by then does not come */
 #define SHORT_MS 300   /* a lease that is meant to run out */
 #define LONG_MS  20000 /* a lease that is not */
@@ -113,6 +126,7 @@ void await_count(hf_client *client, const char *name, hf_place place, size_t cou
 size_t in_queue(hf_client *client, size_t waiting);   /* how many of them the store can show */
 void await_free(hf_client *client, const char *name); /* nobody inside, lingering or waiting */
 void await_lost(hf_lock *lock);                       /* by its descriptor */
+void await_renewal(const hf_lock *lock);              /* until the keeper has renewed its lease */
 void await_age(int64_t since_ms, int64_t ms);         /* until so much time has passed */
 /* Until a trace has so many lines of this operation ("": any) with this answer. */
 void await_line(const char *path, const char *operation, const char *answer, size_t count);

@@ -7,8 +7,6 @@
 #include "client.h"
 #include "server.h"
 
-#define AMPLE_MS 20000 /* for what is answered: the machine may be slow */
-
 static const struct hf__cql_statement look = {HF__CQL_READ, "SELECT a FROM k.t"};
 static const struct hf__cql_statement swap = {HF__CQL_SWAP, "UPDATE k.t SET a = 1 IF a = 0"};
 

@@ -2,6 +2,7 @@
 #include "server.h"
 
 #include <arpa/inet.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -29,7 +30,7 @@ struct server {
     server_handler *handler;
     void *arg;
     struct guest guests[GUESTS];
-    atomic_uint connections, counts[32];
+    atomic_uint connections, ends, counts[32];
 };
 
 static struct guest *guest_of(struct server *s, int fd)
@@ -97,9 +98,22 @@ void server_answer(const struct question *q)
     }
 }
 
+/* Ours is told when the other side's system has acknowledged the end: then it is there to be seen. */
+static bool is_on_its_way(int fd)
+{
+    struct tcp_info info = {0};
+    socklen_t size = sizeof info;
+
+    return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) == 0 &&
+           info.tcpi_state == TCP_FIN_WAIT1;
+}
+
 void server_hang_up(const struct question *q)
 {
     shutdown(q->fd, SHUT_RDWR); /* the loop sees its end and closes it */
+    for (int i = 0; i < AMPLE_MS && is_on_its_way(q->fd); i++)
+        poll(NULL, 0, 1);
+    atomic_fetch_add(&q->server->ends, 1);
 }
 
 /* One frame at the front of the input; gives how many bytes it took, 0: not all there yet. In
@@ -230,4 +244,11 @@ unsigned server_count(struct server *s, enum hf__cql_opcode opcode)
 unsigned server_connections(struct server *s)
 {
     return atomic_load(&s->connections);
+}
+
+void server_await_end(struct server *s, unsigned count)
+{
+    for (int i = 0; i < AMPLE_MS && atomic_load(&s->ends) < count; i++)
+        poll(NULL, 0, 1);
+    assert_int_equal(atomic_load(&s->ends), count);
 }

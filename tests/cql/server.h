@@ -7,6 +7,8 @@
 
 #include "cql/frame.h"
 
+#define AMPLE_MS 20000 /* for what is answered: the machine may be slow */
+
 struct server;
 
 /* A frame that came in. */
@@ -42,7 +44,8 @@ void server_reply_to(const struct question *q, int16_t stream, enum hf__cql_opco
                      const void *body, size_t len);
 void server_send(const struct question *q, const void *bytes, size_t len);
 
-/* Ends the connection of a question. */
+/* Ends the connection of a question; and waits until so many ends have reached the client's side. */
 void server_hang_up(const struct question *q);
+void server_await_end(struct server *s, unsigned count);
 
 #endif

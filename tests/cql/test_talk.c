@@ -222,7 +222,7 @@ static void a_server_that_closed_an_idle_connection_is_met_again(void **state)
         if (ask(cql, &swap, AMPLE_MS, &err) != 0)
             fail_msg("%s", err.text);
         assert_int_equal(server_connections(s), i);
-        usleep(20000); /* so that its end has come */
+        server_await_end(s, i);
     }
     hf__cql_close(cql);
     server_stop(s);

@@ -87,6 +87,7 @@ static void answer_backwards(const struct question *q, void *arg)
 
 struct asker {
     struct hf__cql *cql;
+    struct server *server;
     int32_t first;
     int failed; /* the first code that was not 0 */
     atomic_int *done;
@@ -161,21 +162,21 @@ static void *ask_cut(void *arg)
     return NULL;
 }
 
+static void await_questions(struct server *s, unsigned count)
+{
+    for (int i = 0; i < AMPLE_MS && server_count(s, HF__CQL_OP_EXECUTE) < count; i++)
+        usleep(1000);
+}
+
 static void *ask_short_then_rest(void *arg)
 {
     struct asker *a = arg;
 
     a->failed = ask(a->cql, SHORT, 300) == HF_UNAVAILABLE ? 0 : HF_STALE;
+    await_questions(a->server, 2); /* CUT is before REST, however slow the machine */
     if (a->failed == 0)
         a->failed = ask(a->cql, REST, 20000);
     return NULL;
-}
-
-static void await_questions(struct server *s, unsigned count)
-{
-    for (int i = 0; i < 20000 && server_count(s, HF__CQL_OP_EXECUTE) < count; i++)
-        usleep(1000);
-    assert_int_equal(server_count(s, HF__CQL_OP_EXECUTE), count);
 }
 
 static void a_reader_that_leaves_loses_nothing_of_the_others(void **state)
@@ -183,7 +184,7 @@ static void a_reader_that_leaves_loses_nothing_of_the_others(void **state)
     int16_t stream = -1;
     struct server *s = server_start(answer_in_halves, &stream);
     struct hf__cql *cql = client_of(s, "");
-    struct asker first = {.cql = cql}, second = {.cql = cql};
+    struct asker first = {.cql = cql, .server = s}, second = {.cql = cql};
     pthread_t threads[2];
 
     (void)state;
@@ -234,7 +235,10 @@ static void a_stream_is_not_used_again_before_its_answer_came(void **state)
     struct hf__cql *cql = client_of(s, "");
 
     (void)state;
-    assert_int_equal(ask(cql, SHORT, 50), HF_UNAVAILABLE);
+    do { /* until it was sent: a slow machine may not come to that in so short a time */
+        assert_int_equal(ask(cql, 100, 20000), 0);
+        assert_int_equal(ask(cql, SHORT, 50), HF_UNAVAILABLE);
+    } while (atomic_load(&m.stream) == -1);
     for (int i = 0; i < 1100; i++) /* more than there are streams */
         assert_int_equal(ask(cql, 100 + i, 20000), 0);
     assert_int_equal(atomic_load(&m.reused), 0);
@@ -260,11 +264,12 @@ static void hang_up_on_all(const struct question *q, void *arg)
         server_hang_up(q);
 }
 
+/* Its time is longer than a test may take: who is not told fails it. */
 static void *ask_once(void *arg)
 {
     struct asker *a = arg;
 
-    a->failed = ask(a->cql, a->first, 20000);
+    a->failed = ask(a->cql, a->first, 600000);
     return NULL;
 }
 
@@ -275,7 +280,6 @@ static void all_who_wait_are_told_when_the_connection_breaks(void **state)
     struct hf__cql *cql = client_of(s, "");
     struct asker askers[THREADS];
     pthread_t threads[THREADS];
-    int64_t begun_ns = hf__now_ns(&hf__system_env);
 
     (void)state;
     assert_int_equal(ask(cql, FLUSH, 20000), 0); /* connected and prepared */
@@ -287,7 +291,6 @@ static void all_who_wait_are_told_when_the_connection_breaks(void **state)
         pthread_join(threads[i], NULL);
         check_number("an asker", askers[i].failed, HF_UNAVAILABLE);
     }
-    assert_true(hf__now_ns(&hf__system_env) - begun_ns < 15000 * HF__NS_PER_MS);
     assert_int_equal(ask(cql, FLUSH, 20000), 0);
     assert_int_equal(server_connections(s), 2);
     hf__cql_close(cql);

@@ -20,7 +20,6 @@
 
 static const char *prefix = "";                /* of the peer's keys */
 static const char *format = "key_format=%25s"; /* the same for us */
-static redisContext *redis;
 static struct peer peer;
 
 static int start_all(void **state)
@@ -39,7 +38,7 @@ static int stop_all(void **state)
     return 0;
 }
 
-static int set_up(void **state)
+static int empty_server(void **state)
 {
     (void)state;
     freeReplyObject(ask(redis, "FLUSHALL"));
@@ -361,7 +360,7 @@ static void c5_they_hold_without_end(void **state)
     hf_close(client);
 }
 
-#define TEST(name) cmocka_unit_test_setup(name, set_up)
+#define TEST(name) cmocka_unit_test_setup(name, empty_server)
 
 int main(int argc, char **argv)
 {

@@ -4,8 +4,6 @@
 
 #include "redis/live.h"
 
-static redisContext *redis;
-
 /* What each does to take the lock for so many milliseconds, and to let go. */
 static const struct kind {
     const char *take, *drop;
@@ -15,21 +13,6 @@ static const struct kind {
   zset = {"return {redis.call('ZADD', KEYS[1], ARGV[1], 'token', ARGV[1], '__write__'), "
           "redis.call('PEXPIRE', KEYS[1], ARGV[1])}",
           "return redis.call('ZREM', KEYS[1], 'token', '__write__')"};
-
-static int set_up(void **state)
-{
-    (void)state;
-    redis = stranger();
-    freeReplyObject(ask(redis, "FLUSHALL"));
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    redisFree(redis);
-    return 0;
-}
 
 static void take(const struct kind *kind, int px)
 {

@@ -53,7 +53,7 @@ static void the_package_answers_like_the_doorman(void **state)
     }
     walk(&w->walk, w->routines, w->routines, 22000);
     assert_true(w->walk.let_in > 1000 && w->walk.queued > 1000 && w->walk.went_back > 100);
-    check_number("way", ((struct hf__ora *)w->routines)->way, HF__ORA_ROUTINES);
+    check_number("way", ((struct hf__ora *)w->routines)->sql.way, HF__SQL_ROUTINES);
 }
 
 static void plain_statements_answer_like_the_doorman(void **state)
@@ -61,7 +61,7 @@ static void plain_statements_answer_like_the_doorman(void **state)
     struct world *w = *state;
 
     walk(&w->walk, w->plain, w->plain, 4000);
-    check_number("way", ((struct hf__ora *)w->plain)->way, HF__ORA_PLAIN);
+    check_number("way", ((struct hf__ora *)w->plain)->sql.way, HF__SQL_PLAIN);
 }
 
 static void plain_statements_and_the_package_share_locks(void **state)

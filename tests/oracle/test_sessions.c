@@ -78,19 +78,23 @@ static void autocommit_is_off_and_what_is_open_is_rolled_back(void **state)
 
 /* Deadlines ---------------------------------------------------------------- */
 
+/* The thread that was left behind cleans up. */
+static void await_disconnect(struct world *w)
+{
+    for (int i = 0; i < 2000 && count(w, "disconnect") == 0; i++)
+        usleep(10000);
+}
+
 static void c7_a_server_that_hangs_is_left_at_the_deadline(void **state)
 {
     struct world *w = *state;
     struct hf__answer answer = {0};
-    int64_t from_ns = hf__now_ns(&hf__system_env);
 
-    script(w, "", "1 slow rules.attempt 00000 8000");
+    script(w, "", "1 slow rules.attempt 00000 3600000"); /* longer than the test may take */
     check_number("late", attempt(w, 200, &answer), HF_UNKNOWN);
-    assert_true(hf__now_ns(&hf__system_env) - from_ns < 4000 * HF__NS_PER_MS);
     check_contains("late", w->walk.err.text, "in time");
     check_number("again", attempt(w, 2000, &answer), 0);
-    for (int i = 0; i < 400 && count(w, "disconnect") == 0; i++)
-        usleep(10000); /* the thread that was left behind cleans up */
+    await_disconnect(w);
     check_number("cancelled", count(w, "cancel"), 1);
     check_number("good-byes", count(w, "disconnect"), 1);
     assert_true(count(w, "timeout") >= 1);
@@ -105,8 +109,7 @@ static void the_store_may_close_while_a_server_hangs(void **state)
     check_number("late", attempt(w, 100, &answer), HF_UNKNOWN);
     hf_store_type_v1.close(w->store);
     w->store = NULL;
-    for (int i = 0; i < 400 && count(w, "disconnect") == 0; i++)
-        usleep(10000);
+    await_disconnect(w);
     check_number("good-byes", count(w, "disconnect"), 1);
 }
 

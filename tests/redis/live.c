@@ -12,51 +12,68 @@
 #include <time.h>
 #include <unistd.h>
 
+redisContext *redis;
+
 redisContext *stranger(void)
 {
-    redisContext *redis = redisConnectUnix(getenv("HOLDFAST_TEST_REDIS_SOCKET"));
+    redisContext *c = redisConnectUnix(getenv("HOLDFAST_TEST_REDIS_SOCKET"));
 
-    assert_true(redis != NULL && redis->err == 0);
-    return redis;
+    assert_true(c != NULL && c->err == 0);
+    return c;
 }
 
-static redisReply *ask_list(redisContext *redis, const char *format, va_list words)
+int set_up(void **state)
 {
-    redisReply *reply = redisvCommand(redis, format, words);
+    (void)state;
+    redis = stranger();
+    freeReplyObject(ask(redis, "FLUSHALL"));
+    return 0;
+}
+
+int tear_down(void **state)
+{
+    (void)state;
+    redisFree(redis);
+    return 0;
+}
+
+static redisReply *ask_list(redisContext *c, const char *format, va_list words)
+{
+    redisReply *reply = redisvCommand(c, format, words);
 
     if (reply == NULL || reply->type == REDIS_REPLY_ERROR)
-        fail_msg("%s: %s", format, reply != NULL ? reply->str : redis->errstr);
+        fail_msg("%s: %s", format, reply != NULL ? reply->str : c->errstr);
     return reply;
 }
 
-redisReply *ask(redisContext *redis, const char *format, ...)
+redisReply *ask(redisContext *c, const char *format, ...)
 {
     va_list words;
 
     va_start(words, format);
-    redisReply *reply = ask_list(redis, format, words);
+    redisReply *reply = ask_list(c, format, words);
     va_end(words);
     return reply;
 }
 
-long long ask_number(redisContext *redis, const char *format, ...)
+long long ask_number(redisContext *c, const char *format, ...)
 {
     va_list words;
 
     va_start(words, format);
-    redisReply *reply = ask_list(redis, format, words);
+    redisReply *reply = ask_list(c, format, words);
     va_end(words);
     long long number = reply->integer;
     freeReplyObject(reply);
     return number;
 }
 
-char *ask_text(redisContext *redis, const char *format, ...)
+char *ask_text(redisContext *c, const char *format, ...)
 {
     va_list words;
 
     va_start(words, format);
-    redisReply *reply = ask_list(redis, format, words);
+    redisReply *reply = ask_list(c, format, words);
     va_end(words);
     char *text = reply->str != NULL ? strdup(reply->str) : NULL;
     freeReplyObject(reply);
@@ -92,12 +109,12 @@ int free_port(void)
 static int answers(void *ctx)
 {
     struct server *s = ctx;
-    redisContext *redis = redisConnect("127.0.0.1", s->port);
-    redisReply *reply = redis->err == 0 ? redisCommand(redis, "PING") : NULL;
+    redisContext *c = redisConnect("127.0.0.1", s->port);
+    redisReply *reply = c->err == 0 ? redisCommand(c, "PING") : NULL;
     bool yes = reply != NULL;
 
     freeReplyObject(reply);
-    redisFree(redis);
+    redisFree(c);
     return yes;
 }
 
@@ -153,10 +170,10 @@ void server_clear(struct server *s)
 
 redisContext *server_stranger(const struct server *s)
 {
-    redisContext *redis = redisConnect("127.0.0.1", s->port);
+    redisContext *c = redisConnect("127.0.0.1", s->port);
 
-    assert_int_equal(redis->err, 0);
-    return redis;
+    assert_int_equal(c->err, 0);
+    return c;
 }
 
 hf_client *open_at(const char *url)

@@ -12,12 +12,17 @@
 /* A plain connection, by which the test acts as a stranger. */
 redisContext *stranger(void);
 
+/* Such a connection for the length of one test, which begins on an empty server. */
+extern redisContext *redis;
+int set_up(void **state);
+int tear_down(void **state);
+
 /* One command; fails the test if the server refuses it. Free the reply. */
-redisReply *ask(redisContext *redis, const char *format, ...);
+redisReply *ask(redisContext *c, const char *format, ...);
 
 /* The same, for its number, or its text (NULL: nil; free it). */
-long long ask_number(redisContext *redis, const char *format, ...);
-char *ask_text(redisContext *redis, const char *format, ...);
+long long ask_number(redisContext *c, const char *format, ...);
+char *ask_text(redisContext *c, const char *format, ...);
 
 /* "redis://127.0.0.1:<port>/0?<options>"; port 0: the server's own. Static storage per thread. */
 const char *url_of(int port, const char *options);

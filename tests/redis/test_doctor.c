@@ -3,26 +3,10 @@
 
 #include "redis/live.h"
 
-static redisContext *redis;
-
 struct findings {
     char text[8000]; /* "level clause text" a line */
     size_t len;
 };
-
-static int set_up(void **state)
-{
-    (void)state;
-    redis = stranger();
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    redisFree(redis);
-    return 0;
-}
 
 static void note(int level, const char *clause, const char *text, void *arg)
 {

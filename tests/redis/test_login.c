@@ -5,23 +5,6 @@
 
 #include "redis/live.h"
 
-static redisContext *redis;
-
-static int set_up(void **state)
-{
-    (void)state;
-    redis = stranger();
-    freeReplyObject(ask(redis, "FLUSHALL"));
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    redisFree(redis);
-    return 0;
-}
-
 static void expect_open(const char *url, int code, const char *text)
 {
     hf_client *client = NULL;

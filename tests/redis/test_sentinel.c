@@ -28,9 +28,9 @@ static const char *url_with(const char *options)
     return url;
 }
 
-static bool is_switched(redisContext *redis)
+static bool is_switched(redisContext *c)
 {
-    redisReply *reply = ask(redis, "SENTINEL get-master-addr-by-name m");
+    redisReply *reply = ask(c, "SENTINEL get-master-addr-by-name m");
     bool moved = strtol(reply->element[1]->str, NULL, 10) == now.replica.port;
 
     freeReplyObject(reply);
@@ -41,22 +41,22 @@ static bool is_switched(redisContext *redis)
  * has a connection of its own. */
 static int is_following(void *ctx)
 {
-    redisContext *redis = server_stranger(ctx);
-    redisReply *info = redisCommand(redis, "INFO replication");
+    redisContext *c = server_stranger(ctx);
+    redisReply *info = redisCommand(c, "INFO replication");
     bool follows = info != NULL && strstr(info->str, "role:slave") != NULL &&
                    strstr(info->str, "master_link_status:up") != NULL;
 
     freeReplyObject(info);
-    redisFree(redis);
+    redisFree(c);
     return follows;
 }
 
 /* A busy sentinel may give up the first try: it is asked again, which it refuses while one goes on. */
-static void switch_master(redisContext *redis)
+static void switch_master(redisContext *c)
 {
-    for (int64_t began_ms = now_ms(); !is_switched(redis); poll(NULL, 0, 50)) {
+    for (int64_t began_ms = now_ms(); !is_switched(c); poll(NULL, 0, 50)) {
         assert_true(now_ms() - began_ms < 60000);
-        freeReplyObject(redisCommand(redis, "SENTINEL failover m"));
+        freeReplyObject(redisCommand(c, "SENTINEL failover m"));
     }
 }
 
@@ -64,14 +64,14 @@ static void switch_master(redisContext *redis)
  * once. */
 static void fail_over(bool hang_up)
 {
-    redisContext *redis = sentinel(), *old = server_stranger(&now.master);
+    redisContext *c = sentinel(), *old = server_stranger(&now.master);
     struct server was = now.master;
 
-    switch_master(redis);
+    switch_master(c);
     freeReplyObject(ask(old, "REPLICAOF 127.0.0.1 %d", now.replica.port));
     if (hang_up)
         freeReplyObject(ask(old, "CLIENT KILL TYPE normal"));
-    redisFree(redis);
+    redisFree(c);
     redisFree(old);
     now.master = now.replica;
     now.replica = was;
@@ -93,9 +93,9 @@ static void c1_master_is_found_by_any_sentinel(void **state)
     snprintf(url, sizeof url, "redis+sentinel://127.0.0.1:1,%s/m", sentinels);
     hf_client *client = open_at(url);
     assert_int_equal(try_lock(client, "found", 20000, &lock), 0);
-    redisContext *redis = server_stranger(&now.master);
-    assert_int_equal(ask_number(redis, "EXISTS holdfast:found"), 1);
-    redisFree(redis);
+    redisContext *c = server_stranger(&now.master);
+    assert_int_equal(ask_number(c, "EXISTS holdfast:found"), 1);
+    redisFree(c);
     assert_int_equal(hf_lock_release(lock, NULL), 0);
     hf_close(client);
 }
@@ -120,14 +120,14 @@ static void c1_unknown_master_is_told_as_such(void **state)
 
 static void c1_sentinels_have_a_password_of_their_own(void **state)
 {
-    redisContext *redis = sentinel();
+    redisContext *c = sentinel();
     char url[500];
     hf_client *client;
     hf_lock *lock;
     hf_error err;
 
     (void)state;
-    freeReplyObject(ask(redis, "ACL SETUSER default resetpass >sesame"));
+    freeReplyObject(ask(c, "ACL SETUSER default resetpass >sesame"));
     int used = snprintf(url, sizeof url, "redis+sentinel://%.*s/m?op_timeout=2s",
                         (int)strcspn(sentinels, ","), sentinels);
     assert_int_equal(hf_open(url, NULL, &client, &err), HF_DENIED);
@@ -137,8 +137,8 @@ static void c1_sentinels_have_a_password_of_their_own(void **state)
     assert_int_equal(try_lock(client, "auth", 20000, &lock), 0);
     assert_int_equal(hf_lock_release(lock, NULL), 0);
     hf_close(client);
-    freeReplyObject(ask(redis, "ACL SETUSER default nopass"));
-    redisFree(redis);
+    freeReplyObject(ask(c, "ACL SETUSER default nopass"));
+    redisFree(c);
 }
 
 struct copy {
@@ -271,12 +271,12 @@ static long long at_sentinels(const char *command)
 
     for (const char *at = sentinels; at != NULL; at = strchr(at + 1, ',')) {
         struct server one = {.port = (int)strtol(strchr(at, ':') + 1, NULL, 10)};
-        redisContext *redis = server_stranger(&one);
-        redisReply *reply = ask(redis, command);
+        redisContext *c = server_stranger(&one);
+        redisReply *reply = ask(c, command);
         sum += reply->type == REDIS_REPLY_INTEGER ? reply->integer
                                                   : strstr(reply->str, " sub=1 ") != NULL;
         freeReplyObject(reply);
-        redisFree(redis);
+        redisFree(c);
     }
     return sum;
 }

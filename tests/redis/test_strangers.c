@@ -4,23 +4,6 @@
 
 #include "redis/live.h"
 
-static redisContext *redis;
-
-static int set_up(void **state)
-{
-    (void)state;
-    redis = stranger();
-    freeReplyObject(ask(redis, "FLUSHALL"));
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    redisFree(redis);
-    return 0;
-}
-
 static long long set_nx(const char *key, const char *value, int px)
 {
     redisReply *reply = ask(redis, "SET %s %s NX PX %d", key, value, px);
@@ -224,8 +207,9 @@ static void c5_lock_without_time_is_neither_spun_on_nor_repaired(void **state)
     while (now_ms() < from_ms + 600)
         ask_number(redis, "PTTL holdfast:a");
     char *stats = ask_text(redis, "INFO commandstats");
+    int64_t looks = (now_ms() - from_ms) / 200 + 1; /* as many as there was time for */
     const char *calls = strstr(stats, "cmdstat_evalsha:calls=");
-    assert_true(calls == NULL || strtol(calls + 22, NULL, 10) <= 12);
+    assert_true(calls == NULL || strtol(calls + 22, NULL, 10) <= 4 * looks);
     assert_int_equal(ask_number(redis, "PTTL holdfast:a"), -1);
     freeReplyObject(ask(redis, "DEL holdfast:a"));
     assert_int_equal(join_waiter(&w), HF_OK);
@@ -251,20 +235,20 @@ static void c12_release_by_a_stranger_wakes_the_first_waiter(void **state)
 
     (void)state;
     assert_true(set_nx("holdfast:a", "stranger", 100000));
+    w.opt = (hf_options)HF_OPTIONS_INIT;
+    w.opt.wait_ms = 30000; /* less than the recheck: it must be told */
     wait_in_thread(&w, client, "a");
     await_waiting(client, "a", 1);
     await("the key to be watched", is_watched, NULL); /* that follows the answer */
-    int64_t from_ms = now_ms();
     freeReplyObject(ask(redis, "DEL holdfast:a"));
     assert_int_equal(join_waiter(&w), HF_OK);
-    assert_true(w.got_ms - from_ms < 30000); /* by the message, not by the next look */
     hf_lock_release(w.lock, NULL);
     hf_close(client);
 }
 
 static void c5_yield_lets_a_polling_stranger_in(void **state)
 {
-    hf_client *client = open_live("yield=2&yield_for=300ms");
+    hf_client *client = open_live("yield=2&yield_for=3s");
     struct waiter w[6] = {0};
     hf_lock *lock = NULL;
     bool stranger_was_in = false;
@@ -278,8 +262,9 @@ static void c5_yield_lets_a_polling_stranger_in(void **state)
         await_waiting(client, "a", i + 1);
     }
     hf_lock_release(lock, NULL);
+    int64_t until_ms = now_ms() + 10000;
     for (size_t i = 0; i < COUNT(w); i++) {
-        for (int64_t until_ms = now_ms() + 200; i == 2 && now_ms() < until_ms && !stranger_was_in;)
+        while (i == 2 && !stranger_was_in && now_ms() < until_ms)
             stranger_was_in = set_nx("holdfast:a", "poller", 100);
         assert_int_equal(join_waiter(&w[i]), HF_OK);
         hf_lock_release(w[i].lock, NULL);

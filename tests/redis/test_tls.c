@@ -164,12 +164,12 @@ static void c12_waiters_are_called_over_tls(void **state)
 
     (void)state;
     assert_int_equal(try_lock(holder, "a", 60000, &lock), HF_OK);
+    w.opt = (hf_options)HF_OPTIONS_INIT;
+    w.opt.wait_ms = 30000; /* less than the recheck: it must be told */
     wait_in_thread(&w, client, "a");
     await_waiting(holder, "a", 1);
-    int64_t from_ms = now_ms();
     hf_lock_release(lock, NULL);
     assert_int_equal(join_waiter(&w), HF_OK);
-    assert_true(w.got_ms - from_ms < 5000);
     hf_lock_release(w.lock, NULL);
     hf_close(client);
     hf_close(holder);
@@ -225,10 +225,10 @@ static pid_t start_sentinel(int port)
 
 static int accepts(void *ctx)
 {
-    redisContext *redis = redisConnect("127.0.0.1", *(int *)ctx);
-    bool ok = redis->err == 0;
+    redisContext *c = redisConnect("127.0.0.1", *(int *)ctx);
+    bool ok = c->err == 0;
 
-    redisFree(redis);
+    redisFree(c);
     return ok;
 }
 

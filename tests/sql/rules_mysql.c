@@ -52,5 +52,5 @@ void rules_check_short_way(unsigned operations)
 
 bool rules_uses_routines(const struct hf__store *store)
 {
-    return ((const struct hf__my *)store)->way == HF__MY_ROUTINES;
+    return ((const struct hf__my *)store)->sql.way == HF__SQL_ROUTINES;
 }

@@ -23,5 +23,5 @@ void rules_check_short_way(unsigned operations)
 
 bool rules_uses_routines(const struct hf__store *store)
 {
-    return ((const struct hf__pg *)store)->way == HF__PG_ROUTINES;
+    return ((const struct hf__pg *)store)->sql.way == HF__SQL_ROUTINES;
 }

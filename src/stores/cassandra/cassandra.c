@@ -162,6 +162,7 @@ __attribute__((visibility("default"))) const struct hf__store_type hf_store_type
                     HF_CAN_PROCESS | HF_CAN_PERSIST,
     .options = hf__cs_options,
     .ddl = hf__cs_ddl,
+    .ddl_of = hf__cs_ddl_of,
     .open = hf__cs_open,
     .close = hf__cs_close,
     .attempt = attempt,

@@ -207,6 +207,10 @@ int hf__cs_look_for_signs(const struct hf__cs_lock *lock, struct hf__cs_row *row
  */
 int hf__cs_inspect(struct hf__store *store, const struct hf__look *look, int64_t deadline_ns,
                    hf_error *err);
+/* The keyspace that a URL names. Errors: HF_INVALID. */
+int hf__cs_keyspace(const struct hf__url *url, char keyspace[HF__CQL_KEYSPACE_MAX + 1],
+                    hf_error *err);
+int hf__cs_ddl_of(const struct hf__url *url, char **ret_text, hf_error *err);
 int hf__cs_upkeep(struct hf__store *store, enum hf__upkeep what, int64_t retain_ms,
                   int64_t deadline_ns, uint64_t *ret_count, hf_error *err);
 int hf__cs_diagnose(struct hf__store *store, hf_finding_callback *found, void *arg,

@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "sql/report.h"
 #include "stores/cassandra/cassandra.h"
+#include "stores/report.h"
 
 #include "util/banned.h"
 

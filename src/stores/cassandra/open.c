@@ -81,7 +81,8 @@ static bool make_statements(struct hf__cs *s)
     return true;
 }
 
-static int read_keyspace(struct hf__cs *s, const struct hf__url *url, hf_error *err)
+int hf__cs_keyspace(const struct hf__url *url, char keyspace[HF__CQL_KEYSPACE_MAX + 1],
+                    hf_error *err)
 {
     const char *name = url->path[0] == '/' ? url->path + 1 : url->path;
 
@@ -92,7 +93,7 @@ static int read_keyspace(struct hf__cs *s, const struct hf__url *url, hf_error *
                         "the path of the URL is the keyspace: a letter, then letters, digits and"
                         " '_', at most %d",
                         HF__CQL_KEYSPACE_MAX);
-    memcpy(s->keyspace, name, strlen(name) + 1);
+    memcpy(keyspace, name, strlen(name) + 1);
     return 0;
 }
 
@@ -148,7 +149,7 @@ static int read_url(struct hf__cs *s, const struct hf__url *url, hf_error *err)
         return hf__fail(err, HF_INVALID, "layout is doorman or simple, not '%s'", layout);
     int code = read_replication(s, url, err);
     if (code == 0)
-        code = read_keyspace(s, url, err);
+        code = hf__cs_keyspace(url, s->keyspace, err);
     if (code == 0)
         code = hf__cql_settings_read(url, hf__cs_options, &settings, err);
     if (code == 0)

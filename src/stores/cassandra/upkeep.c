@@ -14,6 +14,9 @@
 #define AGREE_MS 50
 #define PAGE     100
 
+#define STANDS     "holdfast" /* for the keyspace, in the ddl */
+#define STANDS_LEN (sizeof STANDS - 1)
+
 /* setup -------------------------------------------------------------------------------------------
  */
 
@@ -70,25 +73,47 @@ static int make_keyspace(struct hf__cs *s, int64_t deadline_ns, hf_error *err)
     return run(s, text, deadline_ns, err);
 }
 
-/* The statement with our keyspace in the place of "holdfast.". NULL: no memory. */
-static char *with_keyspace(const struct hf__cs *s, const char *from, size_t len)
+/* Whether the word "holdfast" at `i` stands for the keyspace: "holdfast.locks", "KEYSPACE holdfast". */
+static bool stands_for_keyspace(const char *from, size_t i, size_t len)
 {
-    static const char stands[] = "holdfast.";
-    char *text = malloc(len * (1 + sizeof s->keyspace / (sizeof stands - 1)) + 1), *to = text;
+    static const char before[] = "KEYSPACE ";
+    size_t before_len = sizeof before - 1;
+
+    if (len - i < STANDS_LEN || memcmp(from + i, STANDS, STANDS_LEN) != 0)
+        return false;
+    return (len - i > STANDS_LEN && from[i + STANDS_LEN] == '.') ||
+           (i >= before_len && memcmp(from + i - before_len, before, before_len) == 0);
+}
+
+/* The text with the keyspace put in. NULL: no memory. */
+static char *with_keyspace(const char *keyspace, const char *from, size_t len)
+{
+    char *text = malloc(len * (1 + HF__CQL_KEYSPACE_MAX / STANDS_LEN) + 1), *to = text;
 
     if (text == NULL)
         return NULL;
     for (size_t i = 0; i < len;) {
-        if (len - i >= sizeof stands - 1 && memcmp(from + i, stands, sizeof stands - 1) == 0) {
-            memcpy(to, s->keyspace, strlen(s->keyspace));
-            to += strlen(s->keyspace);
-            i += sizeof stands - 2; /* the dot stays */
+        if (stands_for_keyspace(from, i, len)) {
+            memcpy(to, keyspace, strlen(keyspace));
+            to += strlen(keyspace);
+            i += STANDS_LEN;
         } else {
             *to++ = from[i++];
         }
     }
     *to = '\0';
     return text;
+}
+
+int hf__cs_ddl_of(const struct hf__url *url, char **ret_text, hf_error *err)
+{
+    char keyspace[HF__CQL_KEYSPACE_MAX + 1];
+    int code = hf__cs_keyspace(url, keyspace, err);
+
+    if (code != 0)
+        return code;
+    *ret_text = with_keyspace(keyspace, hf__cs_ddl, strlen(hf__cs_ddl));
+    return *ret_text != NULL ? 0 : hf__fail(err, HF_NO_MEMORY, NULL);
 }
 
 static int make_tables(struct hf__cs *s, int64_t deadline_ns, hf_error *err)
@@ -105,7 +130,7 @@ static int make_tables(struct hf__cs *s, int64_t deadline_ns, hf_error *err)
             break;
         const char *end = strstr(at, ";\n");
         size_t len = end != NULL ? (size_t)(end - at) : strlen(at);
-        char *text = with_keyspace(s, at, len);
+        char *text = with_keyspace(s->keyspace, at, len);
         code = text != NULL ? run(s, text, deadline_ns, err) : hf__fail(err, HF_NO_MEMORY, NULL);
         free(text);
         at += len + (end != NULL);

@@ -1,42 +1,25 @@
 /* What `holdfast doctor` says about a cluster. It asks every server of the URL and makes one read
  * each; it changes nothing. */
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "stores/etcd/etcd.h"
+#include "stores/report.h"
 
 #include "util/banned.h"
-
-enum { FINE, NOTE, WARNING, PROBLEM };
 
 #define LATENCY_ROUNDS 8
 
 struct report {
     struct hf__etcd *e;
-    hf_finding_callback *found;
-    void *arg;
+    struct hf__report to;
     int64_t deadline_ns; /* of the present question */
     size_t up;
     int down;                  /* why the last server that cannot be asked cannot */
     uint64_t leader;           /* by the first server that answered */
     struct hf__etcd_key probe; /* one that is ours and never there */
 };
-
-static void say(const struct report *r, int level, const char *clause, const char *format, ...)
-    HF__PRINTF(4, 5);
-
-static void say(const struct report *r, int level, const char *clause, const char *format, ...)
-{
-    char text[400];
-    va_list args;
-
-    va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    r->found(level, clause, text, r->arg);
-}
 
 struct version {
     int major, minor, patch;
@@ -49,17 +32,17 @@ static const struct bug {
     const char *clause, *text;
 } bugs[] = {
     {{{3, 4, 31}, {3, 5, 13}},
-     WARNING,
+     HF__WARNING,
      "C3",
      "a slow former leader may revoke leases that are alive (fixed in 3.4.31 and 3.5.13): renewals "
      "read the key too, but a lock can be lost before its time"},
     {{{3, 4, 38}, {3, 5, 23}},
-     NOTE,
+     HF__NOTE,
      "C3",
      "a revoked lease may be answered as renewed (fixed in 3.4.38 and 3.5.23); holdfast reads the "
      "key with every renewal"},
     {{{3, 4, 42}, {3, 5, 0}},
-     NOTE,
+     HF__NOTE,
      "C1",
      "a server that was paused may answer with old data (fixed in 3.4.42); what grants is always a "
      "transaction, which is not affected"},
@@ -75,14 +58,15 @@ static void look_at_version(const struct report *r, const char *where, const cha
     struct version v = {0};
 
     if (text == NULL || sscanf(text, "%d.%d.%d", &v.major, &v.minor, &v.patch) != 3) {
-        say(r, WARNING, NULL, "%s does not say its version", where);
+        hf__say(&r->to, HF__WARNING, NULL, "%s does not say its version", where);
         return;
     }
     if (v.major < 3 || (v.major == 3 && v.minor < 4))
-        say(r, PROBLEM, "C1", "%s is version %s: 3.4 or later is needed", where, text);
+        hf__say(&r->to, HF__PROBLEM, "C1", "%s is version %s: 3.4 or later is needed", where, text);
     for (size_t i = 0; i < sizeof bugs / sizeof bugs[0]; i++) {
         if (is_before(v, bugs[i].fixed[0]) || is_before(v, bugs[i].fixed[1]))
-            say(r, bugs[i].level, bugs[i].clause, "%s (%s): %s", where, text, bugs[i].text);
+            hf__say(&r->to, bugs[i].level, bugs[i].clause, "%s (%s): %s", where, text,
+                    bugs[i].text);
     }
 }
 
@@ -116,7 +100,7 @@ static void look_at_server(struct report *r, size_t endpoint)
 
     if (hf__etcd_call_at(r->e, endpoint, q, &answer, &err) < 0) {
         r->down = err.code;
-        say(r, err.code == HF_DENIED ? PROBLEM : WARNING, "C6", "%s", err.text);
+        hf__say(&r->to, err.code == HF_DENIED ? HF__PROBLEM : HF__WARNING, "C6", "%s", err.text);
         return;
     }
     const char *version = json_string_value(json_object_get(answer, "version"));
@@ -127,14 +111,16 @@ static void look_at_server(struct report *r, size_t endpoint)
     r->up++;
     look_at_version(r, where, version);
     if (leader == 0)
-        say(r, PROBLEM, "C1", "%s has no leader: it can neither give nor renew", where);
+        hf__say(&r->to, HF__PROBLEM, "C1", "%s has no leader: it can neither give nor renew",
+                where);
     else if (r->leader != 0 && leader != r->leader)
-        say(r, WARNING, "C1", "%s follows another leader than the others, for now", where);
+        hf__say(&r->to, HF__WARNING, "C1", "%s follows another leader than the others, for now",
+                where);
     if (r->leader == 0)
         r->leader = leader;
     int64_t us = latency_us(r, endpoint);
-    say(r, FINE, NULL, "%s: etcd %s, %.1f MB, a read takes %" PRId64 " us", where,
-        version != NULL ? version : "?", (double)hf__etcd_int(answer, "dbSize") / 1048576, us);
+    hf__say(&r->to, HF__FINE, NULL, "%s: etcd %s, %.1f MB, a read takes %" PRId64 " us", where,
+            version != NULL ? version : "?", (double)hf__etcd_int(answer, "dbSize") / 1048576, us);
     json_decref(answer);
 }
 
@@ -156,14 +142,16 @@ static int look_at_members(struct report *r, hf_error *err)
         const char *id = json_string_value(json_object_get(member, "ID"));
         learners += json_is_true(json_object_get(member, "isLearner"));
         if (id != NULL && strtoull(id, NULL, 10) == r->leader)
-            say(r, FINE, "C1", "the leader is %s", name != NULL ? name : id);
+            hf__say(&r->to, HF__FINE, "C1", "the leader is %s", name != NULL ? name : id);
     }
     size_t voters = json_array_size(members) - learners;
-    say(r, voters >= 3 ? FINE : NOTE, "C1", "%zu voting member%s, %zu of the URL's %zu answer%s",
-        voters, voters == 1 ? "" : "s", r->up, r->e->set.endpoint_count,
-        voters >= 3 ? "" : ": the locks are gone if this machine is");
+    hf__say(&r->to, voters >= 3 ? HF__FINE : HF__NOTE, "C1",
+            "%zu voting member%s, %zu of the URL's %zu answer%s", voters, voters == 1 ? "" : "s",
+            r->up, r->e->set.endpoint_count,
+            voters >= 3 ? "" : ": the locks are gone if this machine is");
     if (voters % 2 == 0)
-        say(r, NOTE, "C1", "an even number of members stands no more failures than one less");
+        hf__say(&r->to, HF__NOTE, "C1",
+                "an even number of members stands no more failures than one less");
     json_decref(answer);
     return 0;
 }
@@ -179,19 +167,19 @@ static void look_at_alarms(const struct report *r)
                                  .deadline_ns = r->deadline_ns};
 
     if (hf__etcd_call(r->e, q, &answer, &err) < 0) {
-        say(r, NOTE, NULL, "alarms cannot be read: %s", err.text);
+        hf__say(&r->to, HF__NOTE, NULL, "alarms cannot be read: %s", err.text);
         return;
     }
     json_array_foreach(json_object_get(answer, "alarms"), i, alarm)
     {
         const char *kind = json_string_value(json_object_get(alarm, "alarm"));
-        say(r, PROBLEM, "C1", "alarm %s: %s", kind != NULL ? kind : "?",
-            kind != NULL && strcmp(kind, "NOSPACE") == 0
-                ? "the quota is used up, no lock can be taken; compact, defragment and disarm"
-                : "see etcdctl alarm list");
+        hf__say(&r->to, HF__PROBLEM, "C1", "alarm %s: %s", kind != NULL ? kind : "?",
+                kind != NULL && strcmp(kind, "NOSPACE") == 0
+                    ? "the quota is used up, no lock can be taken; compact, defragment and disarm"
+                    : "see etcdctl alarm list");
     }
     if (json_array_size(json_object_get(answer, "alarms")) == 0)
-        say(r, FINE, NULL, "no alarm is raised");
+        hf__say(&r->to, HF__FINE, NULL, "no alarm is raised");
     json_decref(answer);
 }
 
@@ -205,15 +193,16 @@ static void look_at_leases(const struct report *r)
                                  .deadline_ns = r->deadline_ns};
 
     if (hf__etcd_call(r->e, q, &answer, &err) < 0) {
-        say(r, PROBLEM, "C3", "no lease can be had: %s", err.text);
+        hf__say(&r->to, HF__PROBLEM, "C3", "no lease can be had: %s", err.text);
         return;
     }
     int64_t least_s = hf__etcd_int(answer, "TTL");
     hf__etcd_lease_revoke(r->e, hf__etcd_int(answer, "ID"), r->deadline_ns, NULL);
-    say(r, FINE, "C3",
-        "the shortest lease is %" PRId64 " s: a shorter ttl ends in time for its holder, and opens "
-        "for others after %" PRId64 " s; after a change of the leader every lease starts anew",
-        least_s, least_s);
+    hf__say(&r->to, HF__FINE, "C3",
+            "the shortest lease is %" PRId64
+            " s: a shorter ttl ends in time for its holder, and opens "
+            "for others after %" PRId64 " s; after a change of the leader every lease starts anew",
+            least_s, least_s);
     json_decref(answer);
 }
 
@@ -229,9 +218,10 @@ static void look_at_rights(const struct report *r)
                                  .body = hf__etcd_txn(compare, success, json_array()),
                                  .deadline_ns = r->deadline_ns};
     if (hf__etcd_call(r->e, q, &answer, &err) == 0)
-        say(r, FINE, NULL, "this user may read and write below the prefix");
+        hf__say(&r->to, HF__FINE, NULL, "this user may read and write below the prefix");
     else
-        say(r, PROBLEM, "C1", "this user may not write below the prefix: %s", err.text);
+        hf__say(&r->to, HF__PROBLEM, "C1", "this user may not write below the prefix: %s",
+                err.text);
     json_decref(answer);
 }
 
@@ -240,9 +230,10 @@ static void look_at_security(const struct report *r)
     const struct hf__etcd_settings *set = &r->e->set;
 
     if (set->tls_insecure)
-        say(r, WARNING, NULL, "tls=insecure: anybody may pose as the servers");
+        hf__say(&r->to, HF__WARNING, NULL, "tls=insecure: anybody may pose as the servers");
     if (set->user == NULL && set->tls_cert == NULL)
-        say(r, NOTE, NULL,
+        hf__say(
+            &r->to, HF__NOTE, NULL,
             "no user and no certificate: unless the cluster asks for one, whoever reaches it may "
             "forge locks");
 }
@@ -250,8 +241,9 @@ static void look_at_security(const struct report *r)
 int hf__etcd_diagnose(struct hf__store *store, hf_finding_callback *found, void *arg,
                       int64_t deadline_ns, hf_error *err)
 {
-    struct report r = {
-        .e = (struct hf__etcd *)store, .found = found, .arg = arg, .deadline_ns = deadline_ns};
+    struct report r = {.e = (struct hf__etcd *)store,
+                       .to = {.found = found, .arg = arg, .env = store->host->env},
+                       .deadline_ns = deadline_ns};
 
     hf__etcd_mark_key(r.e, HF__ETCD_INSIDE, (struct hf__etcd_name){"", 0}, 0, &r.probe);
     /* One that hangs leaves time for the others, and for what comes after them. */
@@ -270,7 +262,7 @@ int hf__etcd_diagnose(struct hf__store *store, hf_finding_callback *found, void 
     look_at_leases(&r);
     look_at_rights(&r);
     look_at_security(&r);
-    say(&r, NOTE, "C1",
-        "limits are not supported; a lock-delay and a ttl are rounded up to whole seconds");
+    hf__say(&r.to, HF__NOTE, "C1",
+            "limits are not supported; a lock-delay and a ttl are rounded up to whole seconds");
     return 0;
 }

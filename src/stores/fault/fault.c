@@ -240,15 +240,12 @@ static int open_parts(struct fault *f, const struct hf__url *url, const struct h
     r = hf__wrapper_open(&f->wrapper, &hf_store_type_v1, url, host, err);
     if (r != 0)
         goto no_inner;
-    r = late_init(&f->late, f->wrapper.inner);
-    if (r != 0)
-        goto no_late;
+    late_init(&f->late, f->wrapper.inner);
     r = wakes_init(&f->wakes, &f->plan, f->wrapper.inner);
     if (r == 0)
         return 0;
 
     late_clear(&f->late);
-no_late:
     hf__wrapper_close(&f->wrapper);
     hf__fail(err, r, NULL);
 no_inner:

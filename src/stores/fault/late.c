@@ -4,7 +4,8 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+
+#include "util/patience.h"
 
 #include "util/banned.h"
 
@@ -14,7 +15,7 @@ struct late_call {
     pthread_t thread;
     enum fault_op op;
     int64_t retire_ms;
-    struct timespec when;
+    int64_t when_ns;
     struct hf__bid bid;
     struct hf__who who;
     char *name, *host, *user, *program, *note;
@@ -75,28 +76,14 @@ static void *run_call(void *arg)
 {
     struct late_call *call = arg;
     struct late *late = call->late;
-    int r = 0;
+    const struct hf_env *env = late->inner->host->env;
 
     pthread_mutex_lock(&late->mutex);
-    while (!late->closing && r == 0)
-        r = pthread_cond_timedwait(&late->closing_now, &late->mutex, &call->when);
+    while (!late->closing && hf__cond_wait(&late->closing_now, &late->mutex, env, call->when_ns))
+        continue;
     pthread_mutex_unlock(&late->mutex);
     make_call(call);
     return NULL;
-}
-
-static struct timespec moment_in(int64_t ms)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    t.tv_sec += ms / 1000;
-    t.tv_nsec += ms % 1000 * HF__NS_PER_MS;
-    if (t.tv_nsec >= 1000000000) {
-        t.tv_nsec -= 1000000000;
-        t.tv_sec++;
-    }
-    return t;
 }
 
 int late_add(struct late *late, enum fault_op op, const struct hf__bid *bid, int64_t retire_ms,
@@ -109,7 +96,7 @@ int late_add(struct late *late, enum fault_op op, const struct hf__bid *bid, int
     call->late = late;
     call->op = op;
     call->retire_ms = retire_ms;
-    call->when = moment_in(ms);
+    call->when_ns = hf__moment_after(hf__now_ns(late->inner->host->env), ms);
     if (!copy_bid(call, bid)) {
         free_call(call);
         return HF_NO_MEMORY;
@@ -127,23 +114,13 @@ int late_add(struct late *late, enum fault_op op, const struct hf__bid *bid, int
     return HF_SYSTEM;
 }
 
-int late_init(struct late *late, struct hf__store *inner)
+void late_init(struct late *late, struct hf__store *inner)
 {
-    pthread_condattr_t attr;
-
     late->inner = inner;
     late->closing = false;
     late->calls = NULL;
-    if (pthread_condattr_init(&attr) != 0)
-        return HF_SYSTEM;
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    int failed = pthread_cond_init(&late->closing_now, &attr);
-    pthread_condattr_destroy(&attr);
-    if (failed == 0 && pthread_mutex_init(&late->mutex, NULL) != 0) {
-        pthread_cond_destroy(&late->closing_now);
-        failed = 1;
-    }
-    return failed == 0 ? 0 : HF_SYSTEM;
+    pthread_mutex_init(&late->mutex, NULL);
+    hf__cond_init(&late->closing_now);
 }
 
 void late_clear(struct late *late)

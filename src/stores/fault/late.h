@@ -17,7 +17,7 @@ struct late {
     struct late_call *calls;
 };
 
-int late_init(struct late *late, struct hf__store *inner); /* 0 or HF_SYSTEM */
+void late_init(struct late *late, struct hf__store *inner);
 
 /* Makes what is still to come at once, and waits for it. */
 void late_clear(struct late *late);

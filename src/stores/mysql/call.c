@@ -149,20 +149,20 @@ static int call_renew(struct hf__my *s, struct hf__my_conn *c, const struct hf__
     return r;
 }
 
-int hf__my_call(struct hf__my *s, struct hf__my_conn *c, const struct hf__sql_operation *op,
-                int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
+int hf__my_call(void *store, void *conn, const struct hf__sql_operation *op, int64_t deadline_ns,
+                struct hf__answer *ret_answer, hf_error *err)
 {
     bool done = false;
 
     if (op->kind == HF__SQL_RENEW)
-        return call_renew(s, c, op, deadline_ns, err);
-    int r = hf__my_quick(s, c, op, deadline_ns, ret_answer, &done, err);
+        return call_renew(store, conn, op, deadline_ns, err);
+    int r = hf__my_quick(store, conn, op, deadline_ns, ret_answer, &done, err);
     if (r != 0 || done)
         return r;
     if (op->kind != HF__SQL_ATTEMPT)
-        return call_end(s, c, op, deadline_ns, ret_answer, err);
-    r = call_attempt(s, c, op, deadline_ns, ret_answer, err);
+        return call_end(store, conn, op, deadline_ns, ret_answer, err);
+    r = call_attempt(store, conn, op, deadline_ns, ret_answer, err);
     if (r == 0)
-        hf__my_quick_learn(s, op, ret_answer);
+        hf__my_quick_learn(store, op, ret_answer);
     return r;
 }

@@ -38,7 +38,7 @@ int hf__my_wait(struct hf__my *s, MYSQL *my, int wanted, int64_t deadline_ns)
     }
 }
 
-static void set_tls(MYSQL *my, const struct hf__my_settings *set, enum hf__sql_tls tls)
+static void set_tls(MYSQL *my, const struct hf__sql_settings *set, enum hf__sql_tls tls)
 {
     my_bool enforce = tls != HF__TLS_OFF, verify = tls == HF__TLS_VERIFY;
 
@@ -75,7 +75,7 @@ static MYSQL *prepare(struct hf__my *s, const struct hf__sql_host *host)
     mysql_optionsv(my, MYSQL_OPT_CONNECT_ATTR_ADD, "_holdfast_version", HF_VERSION);
     if (host->host[0] != '/')
         mysql_optionsv(my, MYSQL_OPT_PROTOCOL, &tcp);
-    set_tls(my, &s->set, host->tls);
+    set_tls(my, &s->sql.set, host->tls);
     return my;
 }
 
@@ -99,7 +99,7 @@ static int find_address(struct hf__my *s, const struct hf__sql_host *host, int64
 static int connect_by(struct hf__my *s, MYSQL *my, const struct hf__sql_host *host,
                       int64_t deadline_ns, hf_error *err)
 {
-    const struct hf__my_settings *set = &s->set;
+    const struct hf__sql_settings *set = &s->sql.set;
     char address[256] = "";
     MYSQL *done = NULL;
     bool local = host->host[0] == '/';
@@ -187,7 +187,7 @@ static int dial(void *owner, size_t host, int64_t deadline_ns, struct hf__pooled
 
     if (c == NULL)
         return hf__fail(err, HF_NO_MEMORY, NULL);
-    int r = dial_host(s, &s->set.hosts.list[host], deadline_ns, c, err);
+    int r = dial_host(s, &s->sql.set.hosts.list[host], deadline_ns, c, err);
     if (r == 0) {
         *ret_conn = &c->pooled;
         return 0;
@@ -225,8 +225,9 @@ static void hang_up(struct hf__pooled *conn)
     hf__my_hang_up((struct hf__my_conn *)conn);
 }
 
-static bool is_quiet(struct hf__pooled *conn)
+static bool is_alive(void *owner, struct hf__pooled *conn, int64_t idle_ns, int64_t deadline_ns)
 {
+    (void)owner, (void)idle_ns, (void)deadline_ns;
     return hf__my_is_quiet((struct hf__my_conn *)conn);
 }
 
@@ -234,13 +235,13 @@ const struct hf__pool_type hf__my_pool_type = {
     .store = "mysql",
     .dial = dial,
     .hang_up = hang_up,
-    .is_quiet = is_quiet,
+    .is_alive = is_alive,
 };
 
 int hf__my_dial(struct hf__my *s, int64_t deadline_ns, struct hf__my_conn **ret_conn, hf_error *err)
 {
     struct hf__pooled *conn = NULL;
-    int r = hf__pool_dial(&s->pool, deadline_ns, &conn, err);
+    int r = hf__pool_dial(&s->sql.pool, deadline_ns, &conn, err);
 
     if (r == 0)
         *ret_conn = (struct hf__my_conn *)conn;
@@ -251,14 +252,17 @@ int hf__my_borrow(struct hf__my *s, int64_t deadline_ns, struct hf__my_conn **re
                   hf_error *err)
 {
     struct hf__pooled *conn = NULL;
-    int r = hf__pool_take(&s->pool, deadline_ns, &conn, err);
+    int r = hf__pool_take(&s->sql.pool, deadline_ns, &conn, err);
 
     if (r == 0)
         *ret_conn = (struct hf__my_conn *)conn;
     return r;
 }
 
-void hf__my_give_back(struct hf__my *s, struct hf__my_conn *c)
+void hf__my_give_back(void *store, void *conn)
 {
-    hf__pool_give(&s->pool, &c->pooled, !c->broken);
+    struct hf__my *s = store;
+    struct hf__my_conn *c = conn;
+
+    hf__pool_give(&s->sql.pool, &c->pooled, !c->broken);
 }

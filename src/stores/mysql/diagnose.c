@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "sql/report.h"
 #include "stores/mysql/mysql.h"
+#include "stores/report.h"
 
 #include "util/banned.h"
 
@@ -100,7 +100,7 @@ static void look_at_routines(const struct report *r)
 
     if (hf__my_learn(r->s, r->c, r->deadline_ns, &err) != 0)
         hf__say(&r->to, HF__PROBLEM, NULL, "%s", err.text);
-    else if (atomic_load(&r->s->way) == HF__MY_ROUTINES)
+    else if (atomic_load(&r->s->sql.way) == HF__SQL_ROUTINES)
         hf__say(&r->to, HF__FINE, NULL,
                 "tables and procedures of version %d: one round trip an operation", HF__MY_SCHEMA);
     else
@@ -144,12 +144,14 @@ static void look_at_connection(const struct report *r)
 
     if (r->c->proxied)
         hf__say(&r->to, HF__NOTE, "C12",
-                "something stands in between: waiters ask every %" PRId64 " ms", r->s->set.poll_ms);
-    else if (r->s->set.push)
+                "something stands in between: waiters ask every %" PRId64 " ms",
+                r->s->sql.set.poll_ms);
+    else if (r->s->sql.set.push)
         hf__say(&r->to, HF__FINE, "C12", "nothing in between: waiters are called by KILL QUERY");
     else
         hf__say(&r->to, HF__FINE, "C12",
-                "mode=poll: the first of the queue asks every %" PRId64 " ms", r->s->set.poll_ms);
+                "mode=poll: the first of the queue asks every %" PRId64 " ms",
+                r->s->sql.set.poll_ms);
     hf__say(&r->to, HF__FINE, NULL, cipher != NULL ? "TLS: %s" : "no TLS on this connection%s",
             cipher != NULL ? cipher : "");
 }
@@ -229,7 +231,7 @@ int hf__my_diagnose(struct hf__store *store, hf_finding_callback *found, void *a
     look_at_replication(&r);
     look_at_connection(&r);
     look_at_routines(&r);
-    if (atomic_load(&r.s->way) != HF__MY_NOT_KNOWN) {
+    if (atomic_load(&r.s->sql.way) != HF__SQL_NOT_KNOWN) {
         look_at_rights(&r);
         look_at_rows(&r);
     }

@@ -8,6 +8,15 @@ extern const struct hf__store_type hf_store_type_v1, hf__my_hold_type;
 
 int hf__my_hold_init(struct hf__my *s, hf_error *err);
 
+/* hold_begin.c: makes the connection ready, begins the transaction, and writes what is to be asked;
+ * the library does not copy it. */
+struct hf__my_hold_texts {
+    struct hf__my_text to_door, to_row, from_door;
+};
+int hf__my_hold_begin(struct hf__my *s, struct hf__my_conn *c, const struct hf__bid *bid,
+                      int64_t deadline_ns, struct hf__my_hold_texts *ret_texts, hf_error *err);
+void hf__my_hold_texts_clear(struct hf__my_hold_texts *t);
+
 /* hold_look.c */
 int hf__my_hold_inspect(struct hf__store *store, const struct hf__look *look, int64_t deadline_ns,
                         hf_error *err);

@@ -1,6 +1,6 @@
 /* The inside of the store of MariaDB and MySQL.
  *
- *   mysql.c     the table of functions, retries, how often to ask
+ *   mysql.c     the table of functions, what is there, which refusals are worth another try
  *   settings.c  what the URL says
  *   conn.c      one connection
  *   query.c     a statement and its answer, without blocking; what the server's errors mean
@@ -8,7 +8,7 @@
  *   call.c      operations through the procedures of rules.sql and operations.sql
  *   record.c, save.c   the same by plain statements around the doorman itself
  *   listen.c    how wake-ups come
- *   hold.c, hold_look.c   hold=session
+ *   hold.c, hold_begin.c, hold_look.c   hold=session
  *   inspect.c, upkeep.c, diagnose.c
  *
  * Mutexes: the pool's and the listener's; none is kept during a system call
@@ -17,10 +17,9 @@
 #define HF_STORES_MYSQL_MYSQL_H
 
 #include <mysql.h>
-#include <pthread.h>
 
 #include "sql/hold.h"
-#include "sql/record.h"
+#include "sql/store.h"
 #include "sql/url.h"
 
 #define HF__MY_SCHEMA 2 /* the version this code speaks */
@@ -37,13 +36,10 @@ extern const char hf__my_ddl[]; /* schema.sql, rules.sql, operations.sql */
 extern const char hf__my_schema_sql[], hf__my_routines_sql[], hf__my_upgrade_sql[];
 extern const struct hf__option hf__my_options[];
 
+/* Beside those that all SQL stores have. */
 struct hf__my_settings {
-    struct hf__sql_hosts hosts;
-    char *user, *password, *option_file, *database, *program;
-    char *tls_ca, *tls_cert, *tls_key;
-    bool push, routines, session; /* session: hold=session */
-    struct hf__pool_limits limits;
-    int64_t max_held, poll_ms, recheck_ms, retain_ms;
+    char *option_file, *program;
+    bool session; /* hold=session */
 };
 
 /* How the server calls a connection in its process list. */
@@ -61,36 +57,11 @@ struct hf__my_conn {
     bool broken; /* of no more use: a reply is missing, or a transaction may be open */
 };
 
-/* How operations are done: learnt from the first answer. */
-enum hf__my_way { HF__MY_NOT_KNOWN, HF__MY_ROUTINES, HF__MY_PLAIN };
-
-enum hf__my_ear { HF__MY_DEAF, HF__MY_SLEEPS, HF__MY_ASKS, HF__MY_READS };
-
-struct hf__my_listener {
-    pthread_mutex_t mutex;
-    int epoll_fd, kick_fd;
-    struct hf__my_conn *conn; /* put in by a thread that dials; from then on the keeper's */
-    struct hf__my_conn *gate; /* comes and goes with it; keeps what it waits for */
-    bool wanted, dialling, missed;
-    int64_t retry_ns;
-    char word[HF_TICKET_SIZE]; /* nobody can guess it */
-    char wake[HF__SQL_WAKE];   /* "connection word" */
-    /* The keeper's own. */
-    enum hf__my_ear ear;
-    int64_t news_ns;  /* when it last saw a grant that it had not known */
-    bool called;      /* the sleep was ended from outside */
-    uint64_t told;    /* the generations of the grants we know of, all in one */
-    char sql[400];    /* what is being asked */
-    int64_t slept_ns; /* since when it sleeps */
-};
-
 struct hf__my {
     struct hf__store base;
+    struct hf__sql sql;
     struct hf__hold hold; /* hold.c */
     struct hf__my_settings set;
-    struct hf__pool pool;
-    struct hf__my_listener listener;
-    _Atomic(enum hf__my_way) way;
     atomic_bool crowded[HF__MY_HINTS]; /* quick.c: by the hash of the name */
 };
 
@@ -99,16 +70,14 @@ int hf__my_open(const struct hf__url *url, const struct hf__host *host,
                 struct hf__store **ret_store, hf_error *err);
 void hf__my_close(struct hf__store *store);
 
-/* Learns how operations are done. HF_DENIED: the tables are missing or of another version. */
-int hf__my_learn(struct hf__my *s, struct hf__my_conn *c, int64_t deadline_ns, hf_error *err);
+extern const struct hf__sql_type hf__my_sql_type;
+int hf__my_learn(void *store, void *conn, int64_t deadline_ns, hf_error *err);
 
 /* Whether the error that this code stands for ends if the same is done again. */
 bool hf__my_is_conflict(long store_code);
 
 /* settings.c --------------------------------------------------------------- */
-int hf__my_read_url(const struct hf__url *url, struct hf__my_settings *set,
-                    const struct hf__host *host, hf_error *err);
-void hf__my_settings_clear(struct hf__my_settings *set);
+int hf__my_read_url(struct hf__my *s, const struct hf__url *url, hf_error *err);
 
 /* conn.c ------------------------------------------------------------------- */
 
@@ -126,7 +95,7 @@ bool hf__my_is_quiet(const struct hf__my_conn *c);
 /* One of the pool's; a broken one is not lent again. */
 int hf__my_borrow(struct hf__my *s, int64_t deadline_ns, struct hf__my_conn **ret_conn,
                   hf_error *err);
-void hf__my_give_back(struct hf__my *s, struct hf__my_conn *c);
+void hf__my_give_back(void *store, void *conn);
 
 /* Waits for what libmariadb asks for; gives back what has come, 0: the deadline. */
 int hf__my_wait(struct hf__my *s, MYSQL *my, int wanted, int64_t deadline_ns);
@@ -181,8 +150,8 @@ void hf__my_quick_learn(struct hf__my *s, const struct hf__sql_operation *op,
 
 /* call.c ------------------------------------------------------------------- */
 
-int hf__my_call(struct hf__my *s, struct hf__my_conn *c, const struct hf__sql_operation *op,
-                int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err);
+int hf__my_call(void *store, void *conn, const struct hf__sql_operation *op, int64_t deadline_ns,
+                struct hf__answer *ret_answer, hf_error *err);
 
 /* The columns from host to note, as they stand in both tables. */
 void hf__my_add_who(struct hf__my_text *t, const struct hf__who *who);
@@ -192,17 +161,18 @@ void hf__my_add_who(struct hf__my_text *t, const struct hf__who *who);
 struct hf__my_record {
     struct hf__my *s;
     struct hf__my_conn *c;
+    const struct hf__sql_operation *op;
     int64_t deadline_ns, line;
+    hf_error *err;
     struct hf__sql_record at_hand;
     struct hf__my_text calls; /* whom to call after the commit: "connection word," */
 };
 
-/* Applies the operation in one transaction. */
-int hf__my_apply(struct hf__my *s, struct hf__my_conn *c, const struct hf__sql_operation *op,
-                 int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err);
-
-/* Writes what the doorman has marked, and notes whom to call. */
-int hf__my_save(struct hf__my_record *r, const struct hf__sql_operation *op, hf_error *err);
+int hf__my_apply(void *store, void *conn, const struct hf__sql_operation *op, int64_t deadline_ns,
+                 struct hf__answer *ret_answer, hf_error *err);
+int hf__my_load(void *ctx);
+int hf__my_finish(void *ctx, int code);
+extern const struct hf__sql_writer hf__my_writer;
 
 /* The cells of an entry, for a holder, one that stands in the lock's row, and a waiter. */
 #define HF__MY_HOLDER_COLUMNS                                                               \
@@ -218,19 +188,15 @@ int hf__my_save(struct hf__my_record *r, const struct hf__sql_operation *op, hf_
         "since") ", " HF__MY_MS("until") ", lease, 0, wake"
 
 /* listen.c ----------------------------------------------------------------- */
-int hf__my_listener_init(struct hf__my *s, hf_error *err);
-void hf__my_listener_clear(struct hf__my *s);
-int hf__my_wake_fd(struct hf__store *store);
+extern const struct hf__listener_type hf__my_listener_type;
 void hf__my_wake(struct hf__store *store, hf__wake_sink *sink, void *ctx);
-
-/* What to note with a bid; false: nobody listens. Dials again if the connection was lost. */
-bool hf__my_listens(struct hf__my *s, int64_t deadline_ns, char wake[HF__SQL_WAKE]);
 
 /* inspect.c, upkeep.c, diagnose.c ------------------------------------------ */
 int hf__my_inspect(struct hf__store *store, const struct hf__look *look, int64_t deadline_ns,
                    hf_error *err);
-int hf__my_upkeep(struct hf__store *store, enum hf__upkeep what, int64_t retain_ms,
-                  int64_t deadline_ns, uint64_t *ret_count, hf_error *err);
+int hf__my_setup(void *store, void *conn, int64_t deadline_ns, hf_error *err);
+int hf__my_purge(void *store, void *conn, int64_t retain_ms, int64_t deadline_ns, uint64_t *count,
+                 hf_error *err);
 int hf__my_diagnose(struct hf__store *store, hf_finding_callback *found, void *arg,
                     int64_t deadline_ns, hf_error *err);
 

@@ -9,33 +9,21 @@ int hf__my_open(const struct hf__url *url, const struct hf__host *host,
                 struct hf__store **ret_store, hf_error *err)
 {
     struct hf__my *s = calloc(1, sizeof *s);
-    int r;
 
     if (s == NULL || mysql_library_init(0, NULL, NULL) != 0) {
         free(s);
         return hf__fail(err, HF_NO_MEMORY, NULL);
     }
     s->base.host = host;
-    s->base.type = &hf_store_type_v1;
-    r = hf__pool_init(&s->pool, &hf__my_pool_type, s, host->env, err);
-    int listener = hf__my_listener_init(s, r == 0 ? err : NULL);
-    if (r == 0)
-        r = listener;
-    if (r == 0)
-        r = hf__my_read_url(url, &s->set, host, err);
-    s->pool.limits = s->set.limits;
-    s->pool.host_count = s->set.hosts.count;
+    int r = hf__my_read_url(s, url, err);
+    s->base.type = s->set.session ? &hf__my_hold_type : &hf_store_type_v1;
+    r = hf__sql_init(&s->base, &hf__my_sql_type, r, err);
     if (r == 0 && s->set.session)
         r = hf__my_hold_init(s, err);
     if (r != 0) {
         hf__my_close(&s->base);
         return r;
     }
-    if (s->set.session)
-        s->base.type = &hf__my_hold_type;
-    s->base.capabilities = s->base.type->capabilities;
-    if (!s->set.session && !s->set.push)
-        s->base.capabilities &= ~(uint32_t)HF_CAN_PUSH;
     *ret_store = &s->base;
     return 0;
 }
@@ -45,8 +33,8 @@ void hf__my_close(struct hf__store *store)
     struct hf__my *s = (struct hf__my *)store;
 
     hf__hold_clear(&s->hold);
-    hf__my_listener_clear(s);
-    hf__pool_clear(&s->pool);
-    hf__my_settings_clear(&s->set);
+    hf__sql_clear(&s->sql);
+    free(s->set.option_file);
+    free(s->set.program);
     free(s);
 }

@@ -6,61 +6,55 @@
 
 #include "util/banned.h"
 
-struct save {
-    struct hf__my_record *r;
-    const struct hf__sql_operation *op;
-    hf_error *err;
-};
-
-static int run(const struct save *save, struct hf__my_text *t)
+static int run(struct hf__my_record *r, struct hf__my_text *t)
 {
-    int code = hf__my_ask(save->r->s, save->r->c, t, false, save->r->deadline_ns, NULL, save->err);
+    int code = hf__my_ask(r->s, r->c, t, false, r->deadline_ns, NULL, r->err);
 
     hf__my_text_clear(t);
     return code;
 }
 
-static void add_key(const struct save *save, struct hf__my_text *t, const struct hf__entry *e)
+static void add_key(struct hf__my_record *r, struct hf__my_text *t, const struct hf__entry *e)
 {
-    hf__my_add_bytes(t, save->op->bid->name, save->op->bid->name_len);
+    hf__my_add_bytes(t, r->op->bid->name, r->op->bid->name_len);
     hf__my_add(t, ", ");
     hf__my_add_bytes(t, e->ticket.bits, sizeof e->ticket.bits);
 }
 
-static void add_where(const struct save *save, struct hf__my_text *t, const struct hf__entry *e)
+static void add_where(struct hf__my_record *r, struct hf__my_text *t, const struct hf__entry *e)
 {
     hf__my_add(t, " WHERE (name, ticket) = (");
-    add_key(save, t, e);
+    add_key(r, t, e);
     hf__my_add(t, ")");
 }
 
 static int drop(void *ctx, const struct hf__entry *e, enum hf__place from)
 {
-    const struct save *save = ctx;
+    struct hf__my_record *r = ctx;
     struct hf__my_text t = {0};
 
     hf__my_add(&t, "DELETE FROM %s",
                from == HF__RETIRED   ? "holdfast_retired"
                : from == HF__WAITING ? "holdfast_waiter"
                                      : "holdfast_holder");
-    add_where(save, &t, e);
-    return run(save, &t);
+    add_where(r, &t, e);
+    return run(r, &t);
 }
 
 static int set_retired(void *ctx, const struct hf__entry *e)
 {
-    const struct save *save = ctx;
+    struct hf__my_record *r = ctx;
     struct hf__my_text t = {0};
 
     hf__my_add(&t, "INSERT INTO holdfast_retired (name, ticket, until, lease) VALUES (");
-    add_key(save, &t, e);
+    add_key(r, &t, e);
     hf__my_add(&t, ", ");
     hf__my_add_instant(&t, e->until_ms);
     hf__my_add(&t,
                ", %" PRId64 ") ON DUPLICATE KEY UPDATE until = VALUES(until),"
                " lease = VALUES(lease)",
                e->lease_ms);
-    return run(save, &t);
+    return run(r, &t);
 }
 
 /* since, until, lease. */
@@ -75,8 +69,8 @@ static void add_times(struct hf__my_text *t, const struct hf__entry *e)
 
 static int add_entry(void *ctx, const struct hf__entry *e)
 {
-    const struct save *save = ctx;
-    const struct hf__who *who = save->op->bid->who;
+    struct hf__my_record *r = ctx;
+    const struct hf__who *who = r->op->bid->who;
     bool inside = e->place == HF__INSIDE;
     struct hf__my_text t = {0};
 
@@ -85,8 +79,8 @@ static int add_entry(void *ctx, const struct hf__entry *e)
                " lease, %swake, host, username, program, pid, note) VALUES (",
                inside ? "holdfast_holder" : "holdfast_waiter",
                inside ? "lingering, generation, claimed, " : "");
-    add_key(save, &t, e);
-    hf__my_add(&t, ", %" PRId64 ", %d, ", save->r->line, e->mode == HF_SHARED);
+    add_key(r, &t, e);
+    hf__my_add(&t, ", %" PRId64 ", %d, ", r->line, e->mode == HF_SHARED);
     hf__my_add_or_null(&t, e->limit, 0);
     hf__my_add(&t, ", %" PRId64 ", %" PRId64 ", %" PRId64 ", ", e->ttl_ms, e->lock_delay_ms,
                e->retire_ms);
@@ -94,15 +88,15 @@ static int add_entry(void *ctx, const struct hf__entry *e)
     if (inside)
         hf__my_add(&t, ", 0, %" PRIu64 ", %d", e->generation, e->claimed);
     hf__my_add(&t, ", ");
-    hf__my_add_text(&t, save->op->wake);
-    hf__my_add_who(&t, who != NULL ? who : save->r->s->base.host->self);
+    hf__my_add_text(&t, r->op->wake);
+    hf__my_add_who(&t, who != NULL ? who : r->s->base.host->self);
     hf__my_add(&t, ")");
-    return run(save, &t);
+    return run(r, &t);
 }
 
 static int move_inside(void *ctx, const struct hf__entry *e)
 {
-    const struct save *save = ctx;
+    struct hf__my_record *r = ctx;
     struct hf__my_text t = {0};
 
     hf__my_add(&t,
@@ -112,14 +106,14 @@ static int move_inside(void *ctx, const struct hf__entry *e)
     add_times(&t, e);
     hf__my_add(&t, ", %d, wake, host, username, program, pid, note FROM holdfast_waiter",
                e->claimed);
-    add_where(save, &t, e);
-    int code = run(save, &t);
+    add_where(r, &t, e);
+    int code = run(r, &t);
     return code != 0 ? code : drop(ctx, e, HF__WAITING);
 }
 
 static int set_entry(void *ctx, const struct hf__entry *e)
 {
-    const struct save *save = ctx;
+    struct hf__my_record *r = ctx;
     bool waits = e->place == HF__WAITING;
     struct hf__my_text t = {0};
 
@@ -129,28 +123,28 @@ static int set_entry(void *ctx, const struct hf__entry *e)
     hf__my_add_or_null(&t, e->lease_ms, HF__NEVER);
     if (!waits)
         hf__my_add(&t, ", lingering = %d, claimed = %d", e->place == HF__LINGERING, e->claimed);
-    add_where(save, &t, e);
-    return run(save, &t);
+    add_where(r, &t, e);
+    return run(r, &t);
 }
 
 static int set_wake(void *ctx, const struct hf__entry *e)
 {
-    const struct save *save = ctx;
+    struct hf__my_record *r = ctx;
     struct hf__my_text t = {0};
 
     hf__my_add(&t, "UPDATE holdfast_waiter SET wake = ");
-    hf__my_add_text(&t, save->op->wake);
-    add_where(save, &t, e);
-    return run(save, &t);
+    hf__my_add_text(&t, r->op->wake);
+    add_where(r, &t, e);
+    return run(r, &t);
 }
 
 /* Noted, to be called after the commit. */
 static int call(void *ctx, const char *wake, const struct hf__entry *e, uint64_t generation)
 {
-    const struct save *save = ctx;
+    struct hf__my_record *r = ctx;
 
     (void)e, (void)generation; /* the call has no payload */
-    hf__my_add(&save->r->calls, "%s,", wake);
+    hf__my_add(&r->calls, "%s,", wake);
     return 0;
 }
 
@@ -165,7 +159,7 @@ static bool is_empty(const struct hf__record *record)
 
 static int set_lock(void *ctx, bool let_in)
 {
-    const struct save *save = ctx;
+    struct hf__my_record *r = ctx;
     struct hf__my_text t = {0};
 
     (void)let_in; /* it was touched in any case */
@@ -173,25 +167,21 @@ static int set_lock(void *ctx, bool let_in)
                "UPDATE holdfast_lock SET generation = %" PRIu64
                ", `before` = touched, touched = '1970-01-01' + INTERVAL %" PRIu64
                " MICROSECOND, inside = %s WHERE name = ",
-               save->r->at_hand.record.generation, save->r->at_hand.at.stamp_us,
-               is_empty(&save->r->at_hand.record) ? HF__MY_NOBODY : "NULL");
-    hf__my_add_bytes(&t, save->op->bid->name, save->op->bid->name_len);
-    return run(save, &t);
+               r->at_hand.record.generation, r->at_hand.at.stamp_us,
+               is_empty(&r->at_hand.record) ? HF__MY_NOBODY : "NULL");
+    hf__my_add_bytes(&t, r->op->bid->name, r->op->bid->name_len);
+    return run(r, &t);
 }
 
-int hf__my_save(struct hf__my_record *r, const struct hf__sql_operation *op, hf_error *err)
-{
-    static const struct hf__sql_writer writer = {
-        .add = add_entry,
-        .set = set_entry,
-        .move_inside = move_inside,
-        .drop = drop,
-        .set_retired = set_retired,
-        .set_wake = set_wake,
-        .call = call,
-        .set_lock = set_lock,
-    };
-    struct save save = {.r = r, .op = op, .err = err};
-
-    return hf__sql_save(&r->at_hand, op, &writer, &save);
-}
+const struct hf__sql_writer hf__my_writer = {
+    .load = hf__my_load,
+    .end = hf__my_finish,
+    .add = add_entry,
+    .set = set_entry,
+    .move_inside = move_inside,
+    .drop = drop,
+    .set_retired = set_retired,
+    .set_wake = set_wake,
+    .call = call,
+    .set_lock = set_lock,
+};

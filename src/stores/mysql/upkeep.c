@@ -9,8 +9,6 @@
 
 #include "util/banned.h"
 
-#define PURGE_BATCH 200
-
 /* SQL files --------------------------------------------------------------------------------------
  */
 
@@ -85,19 +83,20 @@ static int upgrade(struct hf__my *s, struct hf__my_conn *c, int64_t deadline_ns,
 
 /* The tables are needed; the procedures only make it faster. Where all is there already the right
  * to create it is not needed. */
-static int setup(struct hf__my *s, struct hf__my_conn *c, int64_t deadline_ns, hf_error *err)
+int hf__my_setup(void *store, void *conn, int64_t deadline_ns, hf_error *err)
 {
+    struct hf__my *s = store;
     hf_error why = {0};
 
-    if (hf__my_learn(s, c, deadline_ns, NULL) == 0 && may_not_create(s, c, deadline_ns))
+    if (hf__my_learn(s, conn, deadline_ns, NULL) == 0 && may_not_create(s, conn, deadline_ns))
         return 0;
-    int r = upgrade(s, c, deadline_ns, err);
+    int r = upgrade(s, conn, deadline_ns, err);
     if (r == 0)
-        r = run_file(s, c, hf__my_schema_sql, deadline_ns, err);
+        r = run_file(s, conn, hf__my_schema_sql, deadline_ns, err);
     if (r != 0)
         return r;
-    r = run_file(s, c, hf__my_routines_sql, deadline_ns, &why);
-    atomic_store(&s->way, HF__MY_NOT_KNOWN);
+    r = run_file(s, conn, hf__my_routines_sql, deadline_ns, &why);
+    hf__sql_forget_way(&s->sql);
     if (r != 0 && r != HF_DENIED && err != NULL)
         *err = why;
     return r == HF_DENIED ? 0 : r; /* `holdfast doctor` says that they are missing */
@@ -161,53 +160,23 @@ static int purge_one(struct hf__my *s, struct hf__my_conn *c, const char *name, 
     return r;
 }
 
-static int purge_some(struct hf__my *s, struct hf__my_conn *c, int64_t retain_ms,
-                      int64_t deadline_ns, uint64_t *count, hf_error *err)
+int hf__my_purge(void *store, void *conn, int64_t retain_ms, int64_t deadline_ns, uint64_t *count,
+                 hf_error *err)
 {
+    struct hf__my *s = store;
     struct hf__my_text t = {0};
     MYSQL_RES *result = NULL;
     MYSQL_ROW row;
 
     hf__my_add(&t, "SELECT HEX(name) FROM holdfast_lock l WHERE " IDLE " LIMIT %d", retain_ms,
-               PURGE_BATCH);
-    int r = hf__my_ask(s, c, &t, true, deadline_ns, &result, err);
+               HF__SQL_PURGE_BATCH);
+    int r = hf__my_ask(s, conn, &t, true, deadline_ns, &result, err);
     int64_t now_ns = hf__now_ns(s->base.host->env);
     int64_t enough_ns = now_ns + (deadline_ns - now_ns) / 2; /* the next purge does the rest */
     while (r == 0 && (row = mysql_fetch_row(result)) != NULL &&
            hf__now_ns(s->base.host->env) < enough_ns)
-        r = purge_one(s, c, row[0], retain_ms, deadline_ns, count, err);
+        r = purge_one(s, conn, row[0], retain_ms, deadline_ns, count, err);
     mysql_free_result(result);
     hf__my_text_clear(&t);
-    return r;
-}
-
-static int purge(struct hf__my *s, struct hf__my_conn *c, int64_t retain_ms, int64_t deadline_ns,
-                 uint64_t *count, hf_error *err)
-{
-    uint64_t before;
-    int r;
-
-    do {
-        before = *count;
-        r = purge_some(s, c, retain_ms > 0 ? retain_ms : s->set.retain_ms, deadline_ns, count, err);
-    } while (r == 0 && *count - before == PURGE_BATCH);
-    return r;
-}
-
-int hf__my_upkeep(struct hf__store *store, enum hf__upkeep what, int64_t retain_ms,
-                  int64_t deadline_ns, uint64_t *ret_count, hf_error *err)
-{
-    struct hf__my *s = (struct hf__my *)store;
-    struct hf__my_conn *c = NULL;
-    uint64_t count = 0;
-    int r = hf__my_borrow(s, deadline_ns, &c, err);
-
-    if (r != 0)
-        return r;
-    r = what == HF__SETUP ? setup(s, c, deadline_ns, err)
-                          : purge(s, c, retain_ms, deadline_ns, &count, err);
-    hf__my_give_back(s, c);
-    if (ret_count != NULL)
-        *ret_count = count;
     return r;
 }

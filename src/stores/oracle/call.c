@@ -125,10 +125,10 @@ static int call_renew(struct hf__ora *s, struct hf__ora_conn *c, const struct hf
     return r;
 }
 
-int hf__ora_call(struct hf__ora *s, struct hf__ora_conn *c, const struct hf__sql_operation *op,
-                 int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
+int hf__ora_call(void *store, void *conn, const struct hf__sql_operation *op, int64_t deadline_ns,
+                 struct hf__answer *ret_answer, hf_error *err)
 {
     if (op->kind == HF__SQL_RENEW)
-        return call_renew(s, c, op, deadline_ns, err);
-    return call_one(s, c, op, deadline_ns, ret_answer, err);
+        return call_renew(store, conn, op, deadline_ns, err);
+    return call_one(store, conn, op, deadline_ns, ret_answer, err);
 }

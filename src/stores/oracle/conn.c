@@ -14,10 +14,10 @@
  * asked for any lock it is ended with each loan, so that such a client may fork. */
 #include <signal.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "sql/url.h"
 #include "stores/oracle/oracle.h"
+#include "util/patience.h"
 
 #include "util/banned.h"
 
@@ -116,31 +116,17 @@ static bool start_thread(void *(*main)(void *), struct hf__ora_conn *c, pthread_
 
 /* The borrower ------------------------------------------------------------- */
 
-/* Until the job is done, or for so long. Counted on CLOCK_MONOTONIC, which stands still while the
- * machine is suspended: `left_ns` is asked for anew by the caller. */
-static void wait_a_while(struct hf__ora_conn *c, int64_t left_ns)
-{
-    struct timespec until;
-
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    left_ns += until.tv_nsec;
-    until.tv_sec += left_ns / 1000000000;
-    until.tv_nsec = left_ns % 1000000000;
-    pthread_cond_timedwait(&c->changed, &c->mutex, &until);
-}
-
 /* Has the thread do the job; false: it was left behind with it. */
 static bool have_done(struct hf__ora_conn *c, int64_t deadline_ns)
 {
-    int64_t left_ns;
     pthread_t canceller;
 
     pthread_mutex_lock(&c->mutex);
     c->done = false;
     c->asked = true;
     pthread_cond_broadcast(&c->changed);
-    while (!c->done && (left_ns = deadline_ns - hf__now_ns(c->env)) > 0)
-        wait_a_while(c, left_ns);
+    while (!c->done && hf__cond_wait(&c->changed, &c->mutex, c->env, deadline_ns))
+        continue;
     c->left = !c->done;
     pthread_mutex_unlock(&c->mutex);
     if (!c->left)
@@ -243,15 +229,11 @@ int hf__ora_conn_new(struct hf__ora *s, struct hf__ora_conn **ret_conn, hf_error
 {
     struct hf__ora_conn *c = calloc(1, sizeof *c);
     const struct hf__ora_settings *set = &s->set;
-    pthread_condattr_t attr;
 
     if (c == NULL)
         return hf__fail(err, HF_NO_MEMORY, NULL);
     pthread_mutex_init(&c->mutex, NULL);
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&c->changed, &attr);
-    pthread_condattr_destroy(&attr);
+    hf__cond_init(&c->changed);
     c->s = s;
     c->env = s->base.host->env;
     c->owners = 1;
@@ -260,9 +242,9 @@ int hf__ora_conn_new(struct hf__ora *s, struct hf__ora_conn **ret_conn, hf_error
     if (r == 0)
         r = hf__sql_copy(set->dsn, &c->dsn, err);
     if (r == 0)
-        r = hf__sql_copy(set->user, &c->user, err);
+        r = hf__sql_copy(s->sql.set.user, &c->user, err);
     if (r == 0)
-        r = hf__sql_copy(set->password, &c->password, err);
+        r = hf__sql_copy(s->sql.set.password, &c->password, err);
     if (r == 0)
         *ret_conn = c;
     else

@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "sql/report.h"
 #include "stores/oracle/oracle.h"
+#include "stores/report.h"
 
 #include "util/banned.h"
 
@@ -62,7 +62,7 @@ static void look_at_routines(const struct report *r)
 
     if (hf__ora_learn(r->s, r->c, r->deadline_ns, &err) != 0)
         hf__say(&r->to, HF__PROBLEM, NULL, "%s", err.text);
-    else if (atomic_load(&r->s->way) == HF__ORA_ROUTINES)
+    else if (atomic_load(&r->s->sql.way) == HF__SQL_ROUTINES)
         hf__say(&r->to, HF__FINE, NULL,
                 "tables and package of version %d: one round trip an operation", HF__ORA_SCHEMA);
     else
@@ -134,12 +134,12 @@ int hf__ora_diagnose(struct hf__store *store, hf_finding_callback *found, void *
         return code;
     look_at_server(&r);
     look_at_routines(&r);
-    if (atomic_load(&r.s->way) != HF__ORA_NOT_KNOWN) {
+    if (atomic_load(&r.s->sql.way) != HF__SQL_NOT_KNOWN) {
         look_at_rights(&r);
         look_at_rows(&r);
     }
     hf__say(&r.to, HF__FINE, "C12", "waiters ask: the first of the queue every %" PRId64 " ms",
-            r.s->set.poll_ms);
+            r.s->sql.set.poll_ms);
     look_at_clock(&r);
     hf__say_latency(&r.to, ask_little, &r);
     hf__ora_give_back(r.s, r.c);

@@ -16,16 +16,12 @@ int hf__ora_open(const struct hf__url *url, const struct hf__host *host,
         return hf__fail(err, HF_NO_MEMORY, NULL);
     s->base.host = host;
     s->base.type = &hf_store_type_v1;
-    s->base.capabilities = s->base.type->capabilities;
-    int r = hf__pool_init(&s->pool, &hf__ora_pool_type, s, host->env, err);
-    if (r == 0)
-        r = hf__ora_read_url(url, &s->set, err);
+    int r = hf__ora_read_url(s, url, err);
+    r = hf__sql_init(&s->base, &hf__ora_sql_type, r, err);
     if (r != 0) {
         hf__ora_close(&s->base);
         return r;
     }
-    s->pool.limits = s->set.limits;
-    s->pool.host_count = 1; /* the driver knows the others */
     *ret_store = &s->base;
     return 0;
 }
@@ -34,7 +30,9 @@ void hf__ora_close(struct hf__store *store)
 {
     struct hf__ora *s = (struct hf__ora *)store;
 
-    hf__pool_clear(&s->pool);
-    hf__ora_settings_clear(&s->set);
+    hf__sql_clear(&s->sql);
+    hf__sql_forget(s->set.connect);
+    free(s->set.dsn);
+    free(s->set.schema);
     free(s);
 }

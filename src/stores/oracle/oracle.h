@@ -1,6 +1,6 @@
 /* The inside of the store of Oracle databases, over ODBC.
  *
- *   oracle.c    the table of functions, retries, how often to ask
+ *   oracle.c    the table of functions, what is there, which refusals are worth another try
  *   settings.c  what the URL says
  *   dialect.c   where Oracle, MariaDB's ORACLE mode and HSQLDB differ: one table
  *   errors.c    what the servers' errors mean: one table per dialect
@@ -25,9 +25,7 @@
 #include <sql.h>
 #include <sqlext.h>
 
-#include "net/pool.h"
-#include "sql/record.h"
-#include "stores/store.h"
+#include "sql/store.h"
 
 #define HF__ORA_SCHEMA     1    /* the version this code speaks */
 #define HF__ORA_ANSWER     4000 /* bytes in the answer of a routine, and in the list for renew */
@@ -191,7 +189,7 @@ extern const struct hf__pool_type hf__ora_pool_type;
 
 int hf__ora_borrow(struct hf__ora *s, int64_t deadline_ns, struct hf__ora_conn **ret_conn,
                    hf_error *err);
-void hf__ora_give_back(struct hf__ora *s, struct hf__ora_conn *c);
+void hf__ora_give_back(void *store, void *conn);
 
 /* A statement and what goes into it, one parameter after the other. */
 void hf__ora_start(struct hf__ora_conn *c, const char *sql);
@@ -218,24 +216,18 @@ const char *hf__ora_cell(const struct hf__ora_conn *c, size_t column);
 
 /* The store ---------------------------------------------------------------- */
 
+/* Beside those that all SQL stores have. */
 struct hf__ora_settings {
     char *connect; /* a driver string, or NULL: */
     char *dsn;
-    char *user, *password, *schema;
+    char *schema;
     const struct hf__ora_dialect *dialect; /* NULL: as the driver says */
-    bool routines;
-    struct hf__pool_limits limits;
-    int64_t poll_ms, retain_ms;
 };
-
-/* How operations are done: learnt from the first answer. */
-enum hf__ora_way { HF__ORA_NOT_KNOWN, HF__ORA_ROUTINES, HF__ORA_PLAIN };
 
 struct hf__ora {
     struct hf__store base;
+    struct hf__sql sql;
     struct hf__ora_settings set;
-    struct hf__pool pool;
-    _Atomic(enum hf__ora_way) way;
     atomic_bool locks;        /* somebody has asked for a lock: threads may stay */
     _Atomic(int64_t) lost_ns; /* when a session was lost: older ones may be as well */
 };
@@ -243,17 +235,14 @@ struct hf__ora {
 int hf__ora_open(const struct hf__url *url, const struct hf__host *host,
                  struct hf__store **ret_store, hf_error *err);
 void hf__ora_close(struct hf__store *store);
-int hf__ora_read_url(const struct hf__url *url, struct hf__ora_settings *set, hf_error *err);
-void hf__ora_settings_clear(struct hf__ora_settings *set);
+int hf__ora_read_url(struct hf__ora *s, const struct hf__url *url, hf_error *err);
 
-/* Learns how operations are done. HF_DENIED: the tables are missing or of another version. */
-int hf__ora_learn(struct hf__ora *s, struct hf__ora_conn *c, int64_t deadline_ns, hf_error *err);
-
-/* One operation through the package, or by plain statements in one transaction. */
-int hf__ora_call(struct hf__ora *s, struct hf__ora_conn *c, const struct hf__sql_operation *op,
-                 int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err);
-int hf__ora_apply(struct hf__ora *s, struct hf__ora_conn *c, const struct hf__sql_operation *op,
-                  int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err);
+extern const struct hf__sql_type hf__ora_sql_type;
+int hf__ora_learn(void *store, void *conn, int64_t deadline_ns, hf_error *err);
+int hf__ora_call(void *store, void *conn, const struct hf__sql_operation *op, int64_t deadline_ns,
+                 struct hf__answer *ret_answer, hf_error *err);
+int hf__ora_apply(void *store, void *conn, const struct hf__sql_operation *op, int64_t deadline_ns,
+                  struct hf__answer *ret_answer, hf_error *err);
 
 /* How many of the items one call of renew takes. */
 size_t hf__ora_renewals(struct hf__renewal *const *items, size_t count);
@@ -269,10 +258,13 @@ struct hf__ora_record {
     struct hf__ora_conn *c;
     const struct hf__sql_operation *op;
     int64_t deadline_ns, line;
+    hf_error *err;
     struct hf__sql_record at_hand;
 };
 
-int hf__ora_save(struct hf__ora_record *r, hf_error *err);
+int hf__ora_load(void *ctx);
+int hf__ora_finish(void *ctx, int code);
+extern const struct hf__sql_writer hf__ora_writer;
 
 /* An entry as one text of HF__SQL_ENTRY_CELLS words: numbers keep all their digits whatever the
  * driver takes them for. */
@@ -294,8 +286,9 @@ int hf__ora_save(struct hf__ora_record *r, hf_error *err);
 /* inspect.c, upkeep.c, diagnose.c ------------------------------------------ */
 int hf__ora_inspect(struct hf__store *store, const struct hf__look *look, int64_t deadline_ns,
                     hf_error *err);
-int hf__ora_upkeep(struct hf__store *store, enum hf__upkeep what, int64_t retain_ms,
-                   int64_t deadline_ns, uint64_t *ret_count, hf_error *err);
+int hf__ora_setup(void *store, void *conn, int64_t deadline_ns, hf_error *err);
+int hf__ora_purge(void *store, void *conn, int64_t retain_ms, int64_t deadline_ns, uint64_t *count,
+                  hf_error *err);
 int hf__ora_diagnose(struct hf__store *store, hf_finding_callback *found, void *arg,
                      int64_t deadline_ns, hf_error *err);
 

@@ -30,59 +30,54 @@ static const char drop_retired[] = "DELETE FROM holdfast_retired" KEY;
 static const char set_lock_sql[] = "UPDATE holdfast_lock SET generation = ?, line = ?,"
                                    " touched_us = ? WHERE name = HEXTORAW(?)";
 
-struct save {
-    struct hf__ora_record *r;
-    hf_error *err;
-};
-
-static int run(const struct save *save)
+static int run(struct hf__ora_record *r)
 {
-    return hf__ora_run(save->r->s, save->r->c, false, save->r->deadline_ns, save->err);
+    return hf__ora_run(r->s, r->c, false, r->deadline_ns, r->err);
 }
 
-static void add_key(const struct save *save, const struct hf__entry *e)
+static void add_key(struct hf__ora_record *r, const struct hf__entry *e)
 {
-    const struct hf__bid *bid = save->r->op->bid;
+    const struct hf__bid *bid = r->op->bid;
 
-    hf__ora_add_bytes(save->r->c, bid->name, bid->name_len);
-    hf__ora_add_bytes(save->r->c, e->ticket.bits, sizeof e->ticket.bits);
+    hf__ora_add_bytes(r->c, bid->name, bid->name_len);
+    hf__ora_add_bytes(r->c, e->ticket.bits, sizeof e->ticket.bits);
 }
 
 static int drop(void *ctx, const struct hf__entry *e, enum hf__place from)
 {
-    const struct save *save = ctx;
+    struct hf__ora_record *r = ctx;
 
-    hf__ora_start(save->r->c, from == HF__RETIRED   ? drop_retired
-                              : from == HF__WAITING ? drop_waiter
-                                                    : drop_holder);
-    add_key(save, e);
-    return run(save);
+    hf__ora_start(r->c, from == HF__RETIRED   ? drop_retired
+                        : from == HF__WAITING ? drop_waiter
+                                              : drop_holder);
+    add_key(r, e);
+    return run(r);
 }
 
 static int set_retired(void *ctx, const struct hf__entry *e)
 {
-    const struct save *save = ctx;
+    struct hf__ora_record *r = ctx;
     int code = drop(ctx, e, HF__RETIRED);
 
     if (code != 0)
         return code;
-    hf__ora_start(save->r->c, add_retired);
-    add_key(save, e);
-    hf__ora_add_number(save->r->c, e->until_ms);
-    hf__ora_add_number(save->r->c, e->lease_ms);
-    return run(save);
+    hf__ora_start(r->c, add_retired);
+    add_key(r, e);
+    hf__ora_add_number(r->c, e->until_ms);
+    hf__ora_add_number(r->c, e->lease_ms);
+    return run(r);
 }
 
 static int add_entry(void *ctx, const struct hf__entry *e)
 {
-    const struct save *save = ctx;
-    struct hf__ora_conn *c = save->r->c;
-    const struct hf__who *who = save->r->op->bid->who;
+    struct hf__ora_record *r = ctx;
+    struct hf__ora_conn *c = r->c;
+    const struct hf__who *who = r->op->bid->who;
     bool inside = e->place == HF__INSIDE;
 
     hf__ora_start(c, inside ? add_holder : add_waiter);
-    add_key(save, e);
-    hf__ora_add_number(c, save->r->line);
+    add_key(r, e);
+    hf__ora_add_number(c, r->line);
     hf__ora_add_number(c, e->mode == HF_SHARED);
     hf__ora_add_or_null(c, e->limit, 0);
     hf__ora_add_number(c, e->ttl_ms);
@@ -91,23 +86,23 @@ static int add_entry(void *ctx, const struct hf__entry *e)
     hf__ora_add_number(c, e->since_ms);
     hf__ora_add_number(c, e->until_ms);
     hf__ora_add_or_null(c, e->lease_ms, HF__NEVER);
-    hf__ora_add_who(c, who != NULL ? who : save->r->s->base.host->self);
+    hf__ora_add_who(c, who != NULL ? who : r->s->base.host->self);
     if (inside) {
         hf__ora_add_number(c, (int64_t)e->generation);
         hf__ora_add_number(c, e->claimed);
     }
-    return run(save);
+    return run(r);
 }
 
 /* A parameter in a list of columns has no type on every server, so the row is copied first. */
 static int move_inside(void *ctx, const struct hf__entry *e)
 {
-    const struct save *save = ctx;
-    struct hf__ora_conn *c = save->r->c;
+    struct hf__ora_record *r = ctx;
+    struct hf__ora_conn *c = r->c;
 
     hf__ora_start(c, copy_waiter);
-    add_key(save, e);
-    int code = run(save);
+    add_key(r, e);
+    int code = run(r);
     if (code != 0)
         return code;
     hf__ora_start(c, set_entered);
@@ -116,15 +111,15 @@ static int move_inside(void *ctx, const struct hf__entry *e)
     hf__ora_add_number(c, e->until_ms);
     hf__ora_add_or_null(c, e->lease_ms, HF__NEVER);
     hf__ora_add_number(c, e->claimed);
-    add_key(save, e);
-    code = run(save);
+    add_key(r, e);
+    code = run(r);
     return code != 0 ? code : drop(ctx, e, HF__WAITING);
 }
 
 static int set_entry(void *ctx, const struct hf__entry *e)
 {
-    const struct save *save = ctx;
-    struct hf__ora_conn *c = save->r->c;
+    struct hf__ora_record *r = ctx;
+    struct hf__ora_conn *c = r->c;
     bool waits = e->place == HF__WAITING;
 
     hf__ora_start(c, waits ? set_waiter : set_holder);
@@ -134,26 +129,13 @@ static int set_entry(void *ctx, const struct hf__entry *e)
         hf__ora_add_number(c, e->place == HF__LINGERING);
         hf__ora_add_number(c, e->claimed);
     }
-    add_key(save, e);
-    return run(save);
-}
-
-static int set_wake(void *ctx, const struct hf__entry *e)
-{
-    (void)ctx, (void)e;
-    return 0;
-}
-
-static int call(void *ctx, const char *wake, const struct hf__entry *e, uint64_t generation)
-{
-    (void)ctx, (void)wake, (void)e, (void)generation;
-    return 0;
+    add_key(r, e);
+    return run(r);
 }
 
 static int set_lock(void *ctx, bool let_in)
 {
-    const struct save *save = ctx;
-    const struct hf__ora_record *r = save->r;
+    struct hf__ora_record *r = ctx;
 
     (void)let_in; /* it was touched in any case */
     hf__ora_start(r->c, set_lock_sql);
@@ -161,22 +143,16 @@ static int set_lock(void *ctx, bool let_in)
     hf__ora_add_number(r->c, r->line);
     hf__ora_add_number(r->c, (int64_t)r->at_hand.at.stamp_us);
     hf__ora_add_bytes(r->c, r->op->bid->name, r->op->bid->name_len);
-    return run(save);
+    return run(r);
 }
 
-int hf__ora_save(struct hf__ora_record *r, hf_error *err)
-{
-    static const struct hf__sql_writer writer = {
-        .add = add_entry,
-        .set = set_entry,
-        .move_inside = move_inside,
-        .drop = drop,
-        .set_retired = set_retired,
-        .set_wake = set_wake,
-        .call = call,
-        .set_lock = set_lock,
-    };
-    struct save save = {.r = r, .err = err};
-
-    return hf__sql_save(&r->at_hand, r->op, &writer, &save);
-}
+const struct hf__sql_writer hf__ora_writer = {
+    .load = hf__ora_load,
+    .end = hf__ora_finish,
+    .add = add_entry,
+    .set = set_entry,
+    .move_inside = move_inside,
+    .drop = drop,
+    .set_retired = set_retired,
+    .set_lock = set_lock,
+};

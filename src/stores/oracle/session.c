@@ -91,31 +91,35 @@ static int dial(void *owner, size_t host, int64_t deadline_ns, struct hf__pooled
 
 /* A driver's own opinion (SQL_ATTR_CONNECTION_DEAD) is old or costs a round trip. But if one session
  * was lost, those that have been idle since may be as well. */
-static bool is_quiet(struct hf__pooled *pooled)
+static bool is_alive(void *owner, struct hf__pooled *pooled, int64_t idle_ns, int64_t deadline_ns)
 {
-    struct hf__ora_conn *c = (struct hf__ora_conn *)pooled;
+    struct hf__ora *s = owner;
 
-    return pooled->idle_since_ns > atomic_load(&c->s->lost_ns);
+    (void)idle_ns, (void)deadline_ns;
+    return pooled->idle_since_ns > atomic_load(&s->lost_ns);
 }
 
 const struct hf__pool_type hf__ora_pool_type = {
-    .store = "oracle", .dial = dial, .hang_up = hang_up, .is_quiet = is_quiet};
+    .store = "oracle", .dial = dial, .hang_up = hang_up, .is_alive = is_alive};
 
 int hf__ora_borrow(struct hf__ora *s, int64_t deadline_ns, struct hf__ora_conn **ret_conn,
                    hf_error *err)
 {
     struct hf__pooled *pooled = NULL;
-    int r = hf__pool_take(&s->pool, deadline_ns, &pooled, err);
+    int r = hf__pool_take(&s->sql.pool, deadline_ns, &pooled, err);
 
     if (r == 0)
         *ret_conn = (struct hf__ora_conn *)pooled;
     return r;
 }
 
-void hf__ora_give_back(struct hf__ora *s, struct hf__ora_conn *c)
+void hf__ora_give_back(void *store, void *conn)
 {
+    struct hf__ora *s = store;
+    struct hf__ora_conn *c = conn;
+
     hf__ora_rollback(s, c, hf__now_ns(s->base.host->env) + HF__ORA_GOODBYE_MS * HF__NS_PER_MS);
     if (!atomic_load(&s->locks))
         hf__ora_rest(c);
-    hf__pool_give(&s->pool, &c->pooled, !c->broken);
+    hf__pool_give(&s->sql.pool, &c->pooled, !c->broken);
 }

@@ -54,27 +54,27 @@ static void add_key(char *to, size_t size, const char *key, const char *value)
     snprintf(to + len, size - len, "%s", plain ? "" : "}");
 }
 
-static int read_connect(const char *connect, struct hf__ora_settings *set, hf_error *err)
+static int read_connect(const char *connect, struct hf__ora *s, hf_error *err)
 {
-    const char *user = set->user != NULL ? set->user : "";
-    const char *password = set->password != NULL ? set->password : "";
+    const char *user = s->sql.set.user != NULL ? s->sql.set.user : "";
+    const char *password = s->sql.set.password != NULL ? s->sql.set.password : "";
     size_t size = strlen(connect) + 2 * (strlen(user) + strlen(password)) + 20;
 
     if (has_key(connect, "PWD") || has_key(connect, "PASSWORD"))
         return hf__fail(err, HF_INVALID,
                         "connect must not hold a password: use password_file or password_env");
-    set->connect = malloc(size);
-    if (set->connect == NULL)
+    s->set.connect = malloc(size);
+    if (s->set.connect == NULL)
         return hf__fail(err, HF_NO_MEMORY, NULL);
-    snprintf(set->connect, size, "%s", connect);
-    if (set->user != NULL)
-        add_key(set->connect, size, "UID", user);
-    if (set->password != NULL)
-        add_key(set->connect, size, "PWD", password);
+    snprintf(s->set.connect, size, "%s", connect);
+    if (s->sql.set.user != NULL)
+        add_key(s->set.connect, size, "UID", user);
+    if (s->sql.set.password != NULL)
+        add_key(s->set.connect, size, "PWD", password);
     return 0;
 }
 
-static int read_source(const struct hf__sql_url *from, struct hf__ora_settings *set, hf_error *err)
+static int read_source(const struct hf__sql_url *from, struct hf__ora *s, hf_error *err)
 {
     const char *dsn = hf__sql_text(from, "dsn"), *connect = hf__sql_text(from, "connect");
 
@@ -83,7 +83,7 @@ static int read_source(const struct hf__sql_url *from, struct hf__ora_settings *
                         "a host does not belong here: oracle://user@/?dsn=NAME, or connect=...");
     if ((dsn != NULL) + (connect != NULL) != 1)
         return hf__fail(err, HF_INVALID, "name either a dsn or a driver string (connect)");
-    return dsn != NULL ? hf__sql_copy(dsn, &set->dsn, err) : read_connect(connect, set, err);
+    return dsn != NULL ? hf__sql_copy(dsn, &s->set.dsn, err) : read_connect(connect, s, err);
 }
 
 /* It stands in a statement, so it must be a plain name. */
@@ -121,36 +121,16 @@ static int read_hold(const struct hf__sql_url *from, hf_error *err)
     return hf__fail(err, HF_UNSUPPORTED, "hold=session and the like are not there on Oracle");
 }
 
-int hf__ora_read_url(const struct hf__url *url, struct hf__ora_settings *set, hf_error *err)
+int hf__ora_read_url(struct hf__ora *s, const struct hf__url *url, hf_error *err)
 {
     const struct hf__sql_url from = {.url = url, .options = hf__ora_options};
-    int r = hf__sql_copy(url->user, &set->user, err);
+    int r = hf__sql_read_account(&from, &s->sql.set, err);
 
     if (r == 0)
-        r = hf__sql_read_password(&from, &set->password, err);
+        r = read_source(&from, s, err);
     if (r == 0)
-        r = read_source(&from, set, err);
+        r = read_schema(&from, &s->set, err);
     if (r == 0)
-        r = read_schema(&from, set, err);
-    if (r == 0)
-        r = read_dialect(&from, set, err);
-    if (r == 0)
-        r = read_hold(&from, err);
-    set->routines = hf__url_switch(url, hf__ora_options, "routines");
-    set->limits =
-        (struct hf__pool_limits){.max_active = hf__sql_number(&from, "max_active"),
-                                 .max_idle = hf__sql_number(&from, "max_idle"),
-                                 .idle_timeout_ms = hf__sql_number(&from, "idle_timeout")};
-    set->poll_ms = hf__sql_number(&from, "poll");
-    set->retain_ms = hf__sql_number(&from, "retain");
-    return r;
-}
-
-void hf__ora_settings_clear(struct hf__ora_settings *set)
-{
-    hf__sql_forget(set->connect);
-    hf__sql_forget(set->password);
-    free(set->dsn);
-    free(set->user);
-    free(set->schema);
+        r = read_dialect(&from, &s->set, err);
+    return r != 0 ? r : read_hold(&from, err);
 }

@@ -54,8 +54,10 @@ static int run_file(struct hf__ora *s, struct hf__ora_conn *c, const char *file,
 
 /* The tables are needed; the package only makes it faster, and the view is for people. Where all is
  * there already the right to create it is not needed. `holdfast doctor` says what is missing. */
-static int setup(struct hf__ora *s, struct hf__ora_conn *c, int64_t deadline_ns, hf_error *err)
+int hf__ora_setup(void *store, void *conn, int64_t deadline_ns, hf_error *err)
 {
+    struct hf__ora *s = store;
+    struct hf__ora_conn *c = conn;
     hf_error why = {0};
     bool there = hf__ora_learn(s, c, deadline_ns, NULL) == 0;
     int r = run_file(s, c, hf__ora_schema_sql, deadline_ns, err);
@@ -68,15 +70,13 @@ static int setup(struct hf__ora *s, struct hf__ora_conn *c, int64_t deadline_ns,
         r = run_file(s, c, hf__ora_rules_sql, deadline_ns, &why);
     if (r == 0 || r == HF_DENIED)
         run_file(s, c, hf__ora_view_sql, deadline_ns, NULL);
-    atomic_store(&s->way, HF__ORA_NOT_KNOWN);
+    hf__sql_forget_way(&s->sql);
     if (r != 0 && r != HF_DENIED && err != NULL)
         *err = why;
     return r == HF_DENIED ? 0 : r;
 }
 
 /* Purging ------------------------------------------------------------------ */
-
-#define PURGE_BATCH 200
 
 /* What has run out but was never swept must not keep an idle lock alive. */
 #define IDLE                                                                                 \
@@ -87,8 +87,8 @@ static int setup(struct hf__ora *s, struct hf__ora_conn *c, int64_t deadline_ns,
     " r.name = l.name AND r.until_ms > ?)"
 
 static const char now_sql[] = "SELECT '' || " HF__ORA_CLOCK " FROM DUAL";
-static const char idle_sql[] =
-    "SELECT RAWTOHEX(name) FROM holdfast_lock l WHERE" IDLE " AND ROWNUM <= 200";
+static const char idle_sql[] = "SELECT RAWTOHEX(name) FROM holdfast_lock l WHERE" IDLE
+                               " AND ROWNUM <= 200"; /* HF__SQL_PURGE_BATCH */
 static const char take_sql[] =
     "SELECT line FROM holdfast_lock WHERE name = HEXTORAW(?) FOR UPDATE NOWAIT";
 static const char still_sql[] =
@@ -102,7 +102,7 @@ struct purge {
     struct hf__ora *s;
     struct hf__ora_conn *c;
     int64_t deadline_ns, now_us, retain_ms;
-    uint64_t count;
+    uint64_t *count;
 };
 
 static void add_idle(const struct purge *p)
@@ -140,59 +140,33 @@ static int purge_one(struct purge *p, const char *name, hf_error *err)
     if (r == 0)
         r = hf__ora_commit(p->s, p->c, p->deadline_ns, &why);
     if (r == 0)
-        p->count += idle;
+        *p->count += idle;
     else if (err != NULL)
         *err = why;
     return r;
 }
 
-static int purge_some(struct purge *p, hf_error *err)
+int hf__ora_purge(void *store, void *conn, int64_t retain_ms, int64_t deadline_ns, uint64_t *count,
+                  hf_error *err)
 {
-    hf__ora_start(p->c, now_sql);
-    int r = hf__ora_run(p->s, p->c, true, p->deadline_ns, err);
+    struct purge p = {
+        .s = store, .c = conn, .deadline_ns = deadline_ns, .retain_ms = retain_ms, .count = count};
+
+    hf__ora_start(p.c, now_sql);
+    int r = hf__ora_run(p.s, p.c, true, p.deadline_ns, err);
     if (r != 0)
         return r;
-    p->now_us = hf__sql_integer(hf__ora_cell(p->c, 0), 0);
-    hf__ora_start(p->c, idle_sql);
-    add_idle(p);
-    r = hf__ora_run(p->s, p->c, true, p->deadline_ns, err);
-    struct hf__ora_rows names = p->c->job.rows;
-    p->c->job.rows = (struct hf__ora_rows){0};
-    int64_t now_ns = hf__now_ns(p->s->base.host->env);
-    int64_t enough_ns = now_ns + (p->deadline_ns - now_ns) / 2; /* the next purge does the rest */
-    for (size_t i = 0; r == 0 && i < names.count && hf__now_ns(p->s->base.host->env) < enough_ns;
+    p.now_us = hf__sql_integer(hf__ora_cell(p.c, 0), 0);
+    hf__ora_start(p.c, idle_sql);
+    add_idle(&p);
+    r = hf__ora_run(p.s, p.c, true, p.deadline_ns, err);
+    struct hf__ora_rows names = p.c->job.rows;
+    p.c->job.rows = (struct hf__ora_rows){0};
+    int64_t now_ns = hf__now_ns(p.s->base.host->env);
+    int64_t enough_ns = now_ns + (p.deadline_ns - now_ns) / 2; /* the next purge does the rest */
+    for (size_t i = 0; r == 0 && i < names.count && hf__now_ns(p.s->base.host->env) < enough_ns;
          i++)
-        r = names.cells[i] != NULL ? purge_one(p, names.cells[i], err) : 0;
+        r = names.cells[i] != NULL ? purge_one(&p, names.cells[i], err) : 0;
     hf__ora_rows_clear(&names);
-    return r;
-}
-
-static int purge(struct purge *p, hf_error *err)
-{
-    uint64_t before;
-    int r;
-
-    do {
-        before = p->count;
-        r = purge_some(p, err);
-    } while (r == 0 && p->count - before == PURGE_BATCH);
-    return r;
-}
-
-int hf__ora_upkeep(struct hf__store *store, enum hf__upkeep what, int64_t retain_ms,
-                   int64_t deadline_ns, uint64_t *ret_count, hf_error *err)
-{
-    struct hf__ora *s = (struct hf__ora *)store;
-    struct purge p = {.s = s,
-                      .deadline_ns = deadline_ns,
-                      .retain_ms = retain_ms > 0 ? retain_ms : s->set.retain_ms};
-    int r = hf__ora_borrow(s, deadline_ns, &p.c, err);
-
-    if (r != 0)
-        return r;
-    r = what == HF__SETUP ? setup(s, p.c, deadline_ns, err) : purge(&p, err);
-    hf__ora_give_back(s, p.c);
-    if (ret_count != NULL)
-        *ret_count = p.count;
     return r;
 }

@@ -200,12 +200,12 @@ static int call_renew(struct hf__pg *s, struct hf__pg_conn *c, const struct hf__
     return r;
 }
 
-int hf__pg_call(struct hf__pg *s, struct hf__pg_conn *c, const struct hf__sql_operation *op,
-                int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
+int hf__pg_call(void *store, void *conn, const struct hf__sql_operation *op, int64_t deadline_ns,
+                struct hf__answer *ret_answer, hf_error *err)
 {
     if (op->kind == HF__SQL_ATTEMPT)
-        return call_attempt(s, c, op, deadline_ns, ret_answer, err);
+        return call_attempt(store, conn, op, deadline_ns, ret_answer, err);
     if (op->kind == HF__SQL_RENEW)
-        return call_renew(s, c, op, deadline_ns, err);
-    return call_end(s, c, op, deadline_ns, ret_answer, err);
+        return call_renew(store, conn, op, deadline_ns, err);
+    return call_end(store, conn, op, deadline_ns, ret_answer, err);
 }

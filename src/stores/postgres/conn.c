@@ -29,17 +29,18 @@ static const char *sslmode(enum hf__sql_tls tls)
 }
 
 /* No `options`, and nothing else that a pooler would refuse or a shared connection keep. */
-static void fill_in(const struct hf__pg_settings *set, const struct hf__sql_host *host,
-                    struct parameters *p)
+static void fill_in(const struct hf__pg *s, const struct hf__sql_host *host, struct parameters *p)
 {
+    const struct hf__sql_settings *set = &s->sql.set;
+
     *p = (struct parameters){0};
     add(p, "host", host->host);
     add(p, "port", host->port);
     add(p, "user", set->user);
     add(p, "password", set->password);
-    add(p, "passfile", set->passfile);
+    add(p, "passfile", s->set.passfile);
     add(p, "dbname", set->database);
-    add(p, "application_name", set->application);
+    add(p, "application_name", s->set.application);
     add(p, "client_encoding", "UTF8");
     add(p, "sslmode", sslmode(host->tls));
     /* With an authority at hand libpq would check the chain even where we asked it not to. */
@@ -91,7 +92,7 @@ static int dial_host(struct hf__pg *s, const struct hf__sql_host *host, int64_t 
 {
     struct parameters p;
 
-    fill_in(&s->set, host, &p);
+    fill_in(s, host, &p);
     PGconn *pg = PQconnectStartParams(p.keywords, p.values, 0);
     if (pg == NULL)
         return hf__fail(err, HF_NO_MEMORY, NULL);
@@ -118,7 +119,7 @@ static int dial(void *owner, size_t host, int64_t deadline_ns, struct hf__pooled
     struct hf__pg *s = owner;
     struct hf__pg_conn *c = calloc(1, sizeof *c);
     int r = c == NULL ? hf__fail(err, HF_NO_MEMORY, NULL)
-                      : dial_host(s, &s->set.hosts.list[host], deadline_ns, &c->pg, err);
+                      : dial_host(s, &s->sql.set.hosts.list[host], deadline_ns, &c->pg, err);
 
     if (r != 0) {
         free(c);
@@ -141,11 +142,12 @@ static void hang_up(struct hf__pooled *conn)
     hf__pg_hang_up((struct hf__pg_conn *)conn);
 }
 
-static bool is_quiet(struct hf__pooled *conn)
+static bool is_alive(void *owner, struct hf__pooled *conn, int64_t idle_ns, int64_t deadline_ns)
 {
     struct hf__pg_conn *c = (struct hf__pg_conn *)conn;
     struct pollfd fd = {.fd = PQsocket(c->pg), .events = POLLIN};
 
+    (void)owner, (void)idle_ns, (void)deadline_ns;
     return PQstatus(c->pg) == CONNECTION_OK && poll(&fd, 1, 0) == 0;
 }
 
@@ -153,13 +155,13 @@ const struct hf__pool_type hf__pg_pool_type = {
     .store = "postgres",
     .dial = dial,
     .hang_up = hang_up,
-    .is_quiet = is_quiet,
+    .is_alive = is_alive,
 };
 
 int hf__pg_dial(struct hf__pg *s, int64_t deadline_ns, struct hf__pg_conn **ret_conn, hf_error *err)
 {
     struct hf__pooled *conn = NULL;
-    int r = hf__pool_dial(&s->pool, deadline_ns, &conn, err);
+    int r = hf__pool_dial(&s->sql.pool, deadline_ns, &conn, err);
 
     if (r == 0)
         *ret_conn = (struct hf__pg_conn *)conn;
@@ -170,20 +172,24 @@ int hf__pg_borrow(struct hf__pg *s, int64_t deadline_ns, struct hf__pg_conn **re
                   hf_error *err)
 {
     struct hf__pooled *conn = NULL;
-    int r = hf__pool_take(&s->pool, deadline_ns, &conn, err);
+    int r = hf__pool_take(&s->sql.pool, deadline_ns, &conn, err);
 
     if (r == 0)
         *ret_conn = (struct hf__pg_conn *)conn;
     return r;
 }
 
-void hf__pg_give_back(struct hf__pg *s, struct hf__pg_conn *c)
+void hf__pg_give_back(void *store, void *conn)
 {
-    hf__pool_give(&s->pool, &c->pooled,
-                  PQstatus(c->pg) == CONNECTION_OK && PQtransactionStatus(c->pg) == PQTRANS_IDLE);
+    struct hf__pg *s = store;
+    struct hf__pg_conn *c = conn;
+
+    hf__pool_give(&s->sql.pool, &c->pooled,
+                  !c->replica && PQstatus(c->pg) == CONNECTION_OK &&
+                      PQtransactionStatus(c->pg) == PQTRANS_IDLE);
 }
 
 void hf__pg_hang_up_borrowed(struct hf__pg *s, struct hf__pg_conn *c)
 {
-    hf__pool_give(&s->pool, &c->pooled, false);
+    hf__pool_give(&s->sql.pool, &c->pooled, false);
 }

@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "sql/report.h"
 #include "stores/postgres/postgres.h"
+#include "stores/report.h"
 
 #include "util/banned.h"
 
@@ -80,7 +80,7 @@ static void look_at_routines(const struct report *r)
 
     if (hf__pg_learn(r->s, r->c, r->deadline_ns, &err) != 0)
         hf__say(&r->to, HF__PROBLEM, NULL, "%s", err.text);
-    else if (atomic_load(&r->s->way) == HF__PG_ROUTINES)
+    else if (atomic_load(&r->s->sql.way) == HF__SQL_ROUTINES)
         hf__say(&r->to, HF__FINE, NULL,
                 "tables and functions of version %d: one round trip an operation", HF__PG_SCHEMA);
     else
@@ -128,7 +128,7 @@ static void look_at_pooler(const struct report *r)
         hf__say(&r->to, HF__NOTE, "C12",
                 "a pooler stands between: leases work, waiters ask every %" PRId64
                 " ms instead of being called, hold=session and hold=advisory are refused",
-                r->s->set.poll_ms);
+                r->s->sql.set.poll_ms);
     else
         hf__say(&r->to, HF__FINE, "C12", "no pooler in between: waiters are called by NOTIFY");
     if (PQsslInUse(r->c->pg))
@@ -196,7 +196,7 @@ int hf__pg_diagnose(struct hf__store *store, hf_finding_callback *found, void *a
     look_at_server(&r);
     look_at_pooler(&r);
     look_at_routines(&r);
-    if (atomic_load(&r.s->way) != HF__PG_NOT_KNOWN) {
+    if (atomic_load(&r.s->sql.way) != HF__SQL_NOT_KNOWN) {
         look_at_rights(&r);
         look_at_rows(&r);
     }

@@ -12,7 +12,6 @@
 #include "util/banned.h"
 
 #define FIRST_LOOK_MS 20 /* for an answer, before an attempt says "queued" */
-#define GONE_YET_MS   5  /* how often to look whether the server has ended a session */
 
 /* One round trip: the session's settings, and what the server calls it. */
 #define SESSION                                                                                   \
@@ -87,80 +86,57 @@ static int fd(const struct hf__held *held)
 
 /* The end ------------------------------------------------------------------ */
 
-/* Ends the session from another connection, if it is still there. A later process of the same
- * number began later, and is left alone. True: it is gone. */
-static bool end_session(struct hf__pg *s, const struct hf__pg_session *session, int64_t deadline_ns)
+/* A later process of the same number began later, and is left alone. */
+static enum hf__held_gone kill_session(void *owner, const struct hf__held *held, void *other,
+                                       int64_t deadline_ns)
 {
     struct hf__pg_query q = {.sql = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE"
                                     " pid = $1 AND backend_start <= $2::timestamptz",
                              .reads = true};
-    struct hf__pg_conn *c = NULL;
-    bool gone = false;
-    int r = hf__pg_borrow(s, deadline_ns, &c, NULL);
-
-    if (r != 0)
-        return false;
-    hf__pg_number(&q, session->pid);
-    hf__pg_text(&q, session->seen);
-    while (r == 0 && !gone && hf__now_ns(s->base.host->env) < deadline_ns) {
-        PGresult *result = NULL;
-        r = hf__pg_ask(s, c, &q, deadline_ns, &result, NULL);
-        gone = r == 0 && PQntuples(result) == 0;
-        PQclear(result);
-        if (r == 0 && !gone)
-            hf__pool_sleep(&s->pool, GONE_YET_MS);
-    }
-    hf__pg_give_back(s, c);
-    return gone;
-}
-
-/* Ends the wait in the server; its answer says how. (PQcancel would do it too, but nobody could say
- * for how long.) */
-static void cancel_wait(struct hf__pg *s, struct held *h, int64_t deadline_ns)
-{
-    struct hf__pg_query q = {.sql = "SELECT pg_cancel_backend($1::int)", .reads = true};
-    struct hf__pg_conn *c = NULL;
+    const struct held *h = (const struct held *)held;
     PGresult *result = NULL;
 
-    if (hf__pg_borrow(s, deadline_ns, &c, NULL) != 0)
-        return;
     hf__pg_number(&q, h->session.pid);
-    if (hf__pg_ask(s, c, &q, deadline_ns, &result, NULL) == 0) {
-        look(&h->base);
-        while (h->base.state == HF__HELD_WAITING && wait(s, &h->base, deadline_ns))
-            look(&h->base);
-    }
+    hf__pg_text(&q, h->session.seen);
+    int r = hf__pg_ask(owner, other, &q, deadline_ns, &result, NULL);
+    bool there = r == 0 && PQntuples(result) > 0;
     PQclear(result);
-    hf__pg_give_back(s, c);
+    return r != 0 ? HF__HELD_NOT_SAID : there ? HF__HELD_STILL_THERE : HF__HELD_GONE;
+}
+
+/* PQcancel would do it too, but nobody could say for how long. */
+static bool cancel(void *owner, struct hf__held *held, void *other, int64_t deadline_ns)
+{
+    struct hf__pg_query q = {.sql = "SELECT pg_cancel_backend($1::int)", .reads = true};
+    PGresult *result = NULL;
+
+    hf__pg_number(&q, ((struct held *)held)->session.pid);
+    int r = hf__pg_ask(owner, other, &q, deadline_ns, &result, NULL);
+    PQclear(result);
+    return r == 0;
 }
 
 /* A connection in the middle of a statement cannot be lent again. */
-static bool end(void *owner, struct hf__held *held, int64_t deadline_ns)
+static bool leave(void *owner, struct hf__held *held, int64_t deadline_ns)
 {
     struct hf__pg *s = owner;
     struct held *h = (struct held *)held;
-    int64_t now_ns = hf__now_ns(s->base.host->env);
-
-    if (h->c != NULL && held->state == HF__HELD_WAITING)
-        cancel_wait(s, h, now_ns + (deadline_ns - now_ns) / 2);
     bool whole = held->state == HF__HELD_INSIDE || held->state == HF__HELD_REFUSED;
-    bool undone =
-        h->c != NULL && whole && hf__pg_run(s, h->c, hf__pg_unhold_sql(s), deadline_ns, NULL) == 0;
-    if (h->c != NULL && undone)
+
+    if (h->c == NULL)
+        return false;
+    bool undone = whole && hf__pg_run(s, h->c, hf__pg_unhold_sql(s), deadline_ns, NULL) == 0;
+    if (undone)
         hf__pg_give_back(s, h->c);
-    else if (h->c != NULL)
+    else
         hf__pg_hang_up_borrowed(s, h->c);
     h->c = NULL;
-    return undone || end_session(s, &h->session, deadline_ns);
+    return undone;
 }
 
-static void drop(void *owner, struct hf__held *held)
+static void drop(struct hf__held *held)
 {
-    struct held *h = (struct held *)held;
-
-    (void)owner;
-    hf__pg_hang_up(h->c);
-    free(h);
+    hf__pg_hang_up(((struct held *)held)->c);
 }
 
 /* Attempt ------------------------------------------------------------------ */
@@ -264,18 +240,15 @@ static const struct hf__hold_type hold_type = {
     .look = look,
     .wait = wait,
     .fd = fd,
-    .end = end,
+    .cancel = cancel,
+    .leave = leave,
+    .kill = kill_session,
     .drop = drop,
 };
 
 int hf__pg_hold_init(struct hf__pg *s, hf_error *err)
 {
-    if (s->set.hold == HF__PG_LEASE)
-        return 0;
-    s->pool.limits.max_active = s->set.max_held + 4; /* some are needed for looking */
-    int r = hf__hold_init(&s->hold, &hold_type, s, s->base.host->env, err);
-    s->hold.max_held = s->set.max_held;
-    return r;
+    return hf__hold_init((struct hf__holding *)s, &hold_type, err);
 }
 
 HF__IS_HOLDING(struct hf__pg);
@@ -297,7 +270,7 @@ const struct hf__store_type hf__pg_hold_type = {
     .release = hf__hold_release,
     .renew = hf__hold_renew,
     .inspect = hf__pg_hold_inspect,
-    .upkeep = hf__pg_upkeep,
+    .upkeep = hf__sql_upkeep,
     .diagnose = hf__pg_diagnose,
     .wake_fd = hf__hold_wake_fd,
     .wake = hf__hold_wake,

@@ -11,24 +11,16 @@ int hf__pg_open(const struct hf__url *url, const struct hf__host *host,
                 struct hf__store **ret_store, hf_error *err)
 {
     struct hf__pg *s = calloc(1, sizeof *s);
-    int r;
 
     if (s == NULL)
         return hf__fail(err, HF_NO_MEMORY, NULL);
     s->base.host = host;
-    r = hf__pool_init(&s->pool, &hf__pg_pool_type, s, host->env, err);
-    if (r == 0)
-        r = hf__pg_read_url(url, &s->set, host, err);
-    s->pool.limits = s->set.limits;
-    s->pool.host_count = s->set.hosts.count;
-    s->base.type = s->set.hold == HF__PG_LEASE ? &hf_store_type_v1 : &hf__pg_hold_type;
-    s->base.capabilities = s->base.type->capabilities;
-    if (s->set.hold == HF__PG_LEASE && !s->set.push)
-        s->base.capabilities &= ~(uint32_t)HF_CAN_PUSH;
-    int listener = hf__pg_listener_init(s, r == 0 ? err : NULL);
-    int hold = hf__pg_hold_init(s, r == 0 && listener == 0 ? err : NULL);
-    if (r == 0)
-        r = listener != 0 ? listener : hold;
+    int r = hf__pg_read_url(s, url, err);
+    bool lease = s->set.hold == HF__PG_LEASE;
+    s->base.type = lease ? &hf_store_type_v1 : &hf__pg_hold_type;
+    r = hf__sql_init(&s->base, &hf__pg_sql_type, r, err);
+    if (r == 0 && !lease)
+        r = hf__pg_hold_init(s, err);
     if (r != 0) {
         hf__pg_close(&s->base);
         return r;
@@ -42,8 +34,8 @@ void hf__pg_close(struct hf__store *store)
     struct hf__pg *s = (struct hf__pg *)store;
 
     hf__hold_clear(&s->hold);
-    hf__pg_listener_clear(s);
-    hf__pool_clear(&s->pool);
-    hf__pg_settings_clear(&s->set);
+    hf__sql_clear(&s->sql);
+    free(s->set.passfile);
+    free(s->set.application);
     free(s);
 }

@@ -12,12 +12,9 @@
  * stand between. */
 #include "stores/postgres/postgres.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 
 #include "util/banned.h"
-
-#define RETRY_MS 4 /* the pause after a deadlock or a serialization failure, and its growth */
 
 static long state_number(const char *state)
 {
@@ -35,16 +32,12 @@ static int check_version(struct hf__pg *s, struct hf__pg_conn *c, int64_t deadli
         return r;
     int64_t version = PQntuples(result) == 1 ? hf__pg_cell(result, 0, 0, 0) : 0;
     PQclear(result);
-    if (version == HF__PG_SCHEMA)
-        return 0;
-    return hf__fail(err, HF_DENIED,
-                    "postgres: the tables are of version %" PRId64 ", this is for version %d; %s",
-                    version, HF__PG_SCHEMA,
-                    version < HF__PG_SCHEMA ? "run `holdfast setup`" : "use a newer holdfast");
+    return hf__sql_check_version(&s->sql, version, err);
 }
 
-int hf__pg_learn(struct hf__pg *s, struct hf__pg_conn *c, int64_t deadline_ns, hf_error *err)
+int hf__pg_learn(void *store, void *conn, int64_t deadline_ns, hf_error *err)
 {
+    struct hf__pg *s = store;
     struct hf__pg_query q = {
         .sql =
             "SELECT to_regclass('holdfast_schema') IS NOT NULL,"
@@ -54,7 +47,7 @@ int hf__pg_learn(struct hf__pg *s, struct hf__pg_conn *c, int64_t deadline_ns, h
             " current_setting('transaction_isolation') <> 'read committed'",
         .reads = true};
     PGresult *result = NULL;
-    int r = hf__pg_ask(s, c, &q, deadline_ns, &result, err);
+    int r = hf__pg_ask(s, conn, &q, deadline_ns, &result, err);
 
     if (r != 0)
         return r;
@@ -66,139 +59,48 @@ int hf__pg_learn(struct hf__pg *s, struct hf__pg_conn *c, int64_t deadline_ns, h
             err, HF_DENIED,
             "postgres: holdfast's tables are not there; create them with `holdfast setup`,"
             " or correct the role's search_path");
-    r = check_version(s, c, deadline_ns, err);
+    r = check_version(s, conn, deadline_ns, err);
     if (r == 0)
-        atomic_store(&s->way, routines && s->set.routines ? HF__PG_ROUTINES : HF__PG_PLAIN);
+        hf__sql_learnt(&s->sql, routines);
     return r;
 }
 
-static int apply_plain(struct hf__pg *s, struct hf__pg_conn *c, const struct hf__sql_operation *op,
-                       int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
+/* How many times what the server refused so may be tried again. */
+static unsigned tries(void *store, void *conn, const hf_error *why)
 {
-    int r = 0;
+    struct hf__pg *s = store;
+    struct hf__pg_conn *c = conn;
 
-    if (op->kind != HF__SQL_RENEW)
-        return hf__pg_apply(s, c, op, deadline_ns, ret_answer, err);
-    for (size_t i = 0; i < op->count && r == 0; i++) {
-        struct hf__renewal *item = op->items[i];
-        struct hf__bid bid = {
-            .name = item->name, .name_len = item->name_len, .ticket = item->ticket};
-        struct hf__sql_operation one = {
-            .kind = HF__SQL_RENEW, .bid = &bid, .generation = item->generation};
-        r = hf__pg_apply(s, c, &one, deadline_ns, &item->answer, err);
-        if (r == HF_UNAVAILABLE && i > 0) /* those before it were applied */
-            r = hf__fail(err, HF_UNKNOWN, "postgres: some were renewed, then the server failed");
-    }
-    return r;
-}
-
-static int operate_once(struct hf__pg *s, const struct hf__sql_operation *op, int64_t deadline_ns,
-                        struct hf__answer *ret_answer, hf_error *err)
-{
-    struct hf__pg_conn *c = NULL;
-    int r = hf__pg_borrow(s, deadline_ns, &c, err);
-
-    if (r != 0)
-        return r;
-    if (atomic_load(&s->way) == HF__PG_NOT_KNOWN)
-        r = hf__pg_learn(s, c, deadline_ns, err);
-    if (r == 0)
-        r = atomic_load(&s->way) == HF__PG_ROUTINES
-                ? hf__pg_call(s, c, op, deadline_ns, ret_answer, err)
-                : apply_plain(s, c, op, deadline_ns, ret_answer, err);
-    if (r != 0 && err->store_code == state_number("25006"))
-        hf__pg_hang_up_borrowed(s, c); /* it became a replica: the next one finds the primary */
-    else
-        hf__pg_give_back(s, c);
-    return r;
-}
-
-/* Whether the server's refusal is a reason to ask once more. */
-static bool worth_another(struct hf__pg *s, const hf_error *why, unsigned tries)
-{
-    if (why->store_code == state_number("HF001")) {
-        return !atomic_exchange(&s->begin_first, true) || tries == 0;
-    }
+    if (c != NULL)
+        c->replica = why->store_code == state_number("25006");
+    if (why->store_code == state_number("HF001"))
+        return atomic_exchange(&s->begin_first, true) ? 1 : HF__SQL_ALWAYS;
     if (why->store_code == state_number("42883") || why->store_code == state_number("42501") ||
         why->store_code == state_number("42P01")) {
-        atomic_store(&s->way, HF__PG_NOT_KNOWN); /* somebody has changed something: look again */
-        return tries == 0;
+        hf__sql_forget_way(&s->sql);
+        return 1;
     }
-    return why->store_code == state_number("40001") || why->store_code == state_number("40P01");
+    return why->store_code == state_number("40001") || why->store_code == state_number("40P01")
+               ? HF__SQL_ALWAYS
+               : 0;
 }
 
-static int operate(struct hf__store *store, struct hf__sql_operation *op, int64_t deadline_ns,
-                   struct hf__answer *ret_answer, hf_error *err)
-{
-    struct hf__pg *s = (struct hf__pg *)store;
-    hf_error why = {0};
-    int r;
+const struct hf__sql_type hf__pg_sql_type = {
+    .name = "postgres",
+    .pool = &hf__pg_pool_type,
+    .listener = &hf__pg_listener_type,
+    .schema = HF__PG_SCHEMA,
+    .retry_ms = 4,
+    .learn = hf__pg_learn,
+    .call = hf__pg_call,
+    .apply = hf__pg_apply,
+    .give_back = hf__pg_give_back,
+    .setup = hf__pg_setup,
+    .purge = hf__pg_purge,
+    .tries = tries,
+};
 
-    if (op->kind == HF__SQL_ATTEMPT)
-        op->wake = hf__pg_channel(s, deadline_ns);
-    for (unsigned tries = 0;; tries++) {
-        r = operate_once(s, op, deadline_ns, ret_answer, &why);
-        if (r == 0 || r == HF_UNKNOWN || !worth_another(s, &why, tries) ||
-            hf__now_ns(s->base.host->env) >= deadline_ns)
-            break;
-        hf__pool_sleep(&s->pool, RETRY_MS << (tries < 5 ? tries : 5));
-        why = (hf_error){0};
-    }
-    if (r != 0 && err != NULL)
-        *err = why;
-    return r;
-}
-
-static int attempt(struct hf__store *store, const struct hf__bid *bid, int64_t deadline_ns,
-                   struct hf__answer *ret_answer, hf_error *err)
-{
-    struct hf__pg *s = (struct hf__pg *)store;
-    struct hf__sql_operation op = {.kind = HF__SQL_ATTEMPT, .bid = bid};
-    int r = operate(store, &op, deadline_ns, ret_answer, err);
-
-    if (r == 0)
-        hf__sql_pace(&s->pool, op.wake != NULL, s->set.poll_ms, 0, ret_answer);
-    return r;
-}
-
-static int withdraw(struct hf__store *store, const struct hf__bid *bid, int64_t retire_ms,
-                    int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
-{
-    struct hf__sql_operation op = {.kind = HF__SQL_WITHDRAW, .bid = bid, .retire_ms = retire_ms};
-
-    return operate(store, &op, deadline_ns, ret_answer, err);
-}
-
-static int release(struct hf__store *store, const struct hf__bid *bid, int64_t retire_ms,
-                   int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
-{
-    struct hf__sql_operation op = {.kind = HF__SQL_RELEASE, .bid = bid, .retire_ms = retire_ms};
-
-    return operate(store, &op, deadline_ns, ret_answer, err);
-}
-
-static int renew(struct hf__store *store, struct hf__renewal *items, size_t count,
-                 int64_t deadline_ns, hf_error *err)
-{
-    struct hf__sql_operation op = {
-        .kind = HF__SQL_RENEW, .items = hf__sql_in_order(items, count), .count = count};
-    int r = 0;
-
-    if (op.items == NULL)
-        r = hf__fail(err, HF_NO_MEMORY, NULL);
-    else if (count > 0)
-        r = operate(store, &op, deadline_ns, NULL, err);
-    free(op.items);
-    return r;
-}
-
-static int break_ticket(struct hf__store *store, const struct hf__bid *bid, bool now,
-                        int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
-{
-    struct hf__sql_operation op = {.kind = HF__SQL_BREAK, .bid = bid, .now = now};
-
-    return operate(store, &op, deadline_ns, ret_answer, err);
-}
+HF__IS_SQL(struct hf__pg);
 
 static const char *const schemes[] = {"postgres", "postgresql", NULL};
 
@@ -208,21 +110,19 @@ __attribute__((visibility("default"))) const struct hf__store_type hf_store_type
     .name = "postgres",
     .schemes = schemes,
     .summary = "rows in a PostgreSQL database",
-    .capabilities = HF_CAN_SHARE | HF_CAN_LIMIT | HF_CAN_LEASE | HF_CAN_NEVER | HF_CAN_DELAY |
-                    HF_CAN_QUEUE | HF_CAN_PUSH | HF_CAN_TOKEN | HF_CAN_CHECK | HF_CAN_BREAK |
-                    HF_CAN_DETACH | HF_CAN_PROCESS | HF_CAN_PERSIST,
+    .capabilities = HF__SQL_CAPABILITIES | HF_CAN_PUSH,
     .options = hf__pg_options,
     .ddl = hf__pg_ddl,
     .open = hf__pg_open,
     .close = hf__pg_close,
-    .attempt = attempt,
-    .withdraw = withdraw,
-    .release = release,
-    .renew = renew,
+    .attempt = hf__sql_attempt,
+    .withdraw = hf__sql_withdraw,
+    .release = hf__sql_release,
+    .renew = hf__sql_renew,
     .inspect = hf__pg_inspect,
-    .break_ticket = break_ticket,
-    .upkeep = hf__pg_upkeep,
+    .break_ticket = hf__sql_break,
+    .upkeep = hf__sql_upkeep,
     .diagnose = hf__pg_diagnose,
-    .wake_fd = hf__pg_wake_fd,
+    .wake_fd = hf__sql_wake_fd,
     .wake = hf__pg_wake,
 };

@@ -5,15 +5,13 @@
 #define HF_STORES_POSTGRES_POSTGRES_H
 
 #include <libpq-fe.h>
-#include <pthread.h>
 
 #include "sql/hold.h"
-#include "sql/record.h"
+#include "sql/store.h"
 #include "sql/url.h"
 
-#define HF__PG_SCHEMA  1  /* the version this code speaks */
-#define HF__PG_VALUES  24 /* parameters of a question */
-#define HF__PG_CHANNEL 48
+#define HF__PG_SCHEMA 1  /* the version this code speaks */
+#define HF__PG_VALUES 24 /* parameters of a question */
 #ifndef HF__PG_CLOCK
 #define HF__PG_CLOCK "clock_timestamp()" /* tests have one of their own */
 #endif
@@ -25,14 +23,10 @@ extern const struct hf__option hf__pg_options[];
 
 enum hf__pg_hold { HF__PG_LEASE, HF__PG_SESSION, HF__PG_ADVISORY };
 
+/* Beside those that all SQL stores have. */
 struct hf__pg_settings {
-    struct hf__sql_hosts hosts;
-    char *user, *password, *passfile, *database, *application;
-    char *tls_ca, *tls_cert, *tls_key;
+    char *passfile, *application;
     enum hf__pg_hold hold;
-    bool push, routines;
-    struct hf__pool_limits limits;
-    int64_t max_held, poll_ms, retain_ms;
 };
 
 /* What the server calls a connection. Numbers come again, but in sessions that began later. */
@@ -45,28 +39,14 @@ struct hf__pg_conn {
     struct hf__pooled pooled;
     PGconn *pg;
     struct hf__pg_session session; /* pid 0: it was not set up for hold.c */
-};
-
-/* How operations are done: learnt from the first answer. */
-enum hf__pg_way { HF__PG_NOT_KNOWN, HF__PG_ROUTINES, HF__PG_PLAIN };
-
-struct hf__pg_listener {
-    pthread_mutex_t mutex;
-    int epoll_fd, kick_fd;
-    struct hf__pg_conn *conn; /* put in by a thread that dials; from then on the keeper's */
-    bool wanted, dialling, missed;
-    int64_t retry_ns;
-    unsigned failures;
-    char channel[HF__PG_CHANNEL];
+    bool replica;                  /* it became one: the next connection finds the primary */
 };
 
 struct hf__pg {
     struct hf__store base;
+    struct hf__sql sql;
     struct hf__hold hold; /* hold.c */
     struct hf__pg_settings set;
-    struct hf__pool pool;
-    struct hf__pg_listener listener;
-    _Atomic(enum hf__pg_way) way;
     atomic_bool begin_first; /* the server's default is not READ COMMITTED */
     _Atomic uint64_t registered[HF__PG_REGISTERED];
 };
@@ -75,9 +55,7 @@ struct hf__pg {
 int hf__pg_open(const struct hf__url *url, const struct hf__host *host,
                 struct hf__store **ret_store, hf_error *err);
 void hf__pg_close(struct hf__store *store);
-int hf__pg_read_url(const struct hf__url *url, struct hf__pg_settings *set,
-                    const struct hf__host *host, hf_error *err);
-void hf__pg_settings_clear(struct hf__pg_settings *set);
+int hf__pg_read_url(struct hf__pg *s, const struct hf__url *url, hf_error *err);
 
 /* conn.c: one connection --------------------------------------------------- */
 
@@ -92,7 +70,7 @@ void hf__pg_hang_up(struct hf__pg_conn *c); /* NULL is fine */
 /* One of the pool's. What was left in the middle of something is not lent again. */
 int hf__pg_borrow(struct hf__pg *s, int64_t deadline_ns, struct hf__pg_conn **ret_conn,
                   hf_error *err);
-void hf__pg_give_back(struct hf__pg *s, struct hf__pg_conn *c);
+void hf__pg_give_back(void *store, void *conn);
 void hf__pg_hang_up_borrowed(struct hf__pg *s, struct hf__pg_conn *c); /* not to be lent again */
 
 /* Waits for the socket: 1 it is ready, 0 the deadline has come. */
@@ -139,27 +117,25 @@ bool hf__pg_cell_flag(const PGresult *result, int row, int column);
 
 /* call.c: operations through the routines ---------------------------------- */
 
-int hf__pg_call(struct hf__pg *s, struct hf__pg_conn *c, const struct hf__sql_operation *op,
-                int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err);
+int hf__pg_call(void *store, void *conn, const struct hf__sql_operation *op, int64_t deadline_ns,
+                struct hf__answer *ret_answer, hf_error *err);
 
 /* record.c, save.c: operations by plain statements ------------------------- */
 
 struct hf__pg_record {
     struct hf__pg *s;
     struct hf__pg_conn *c;
+    const struct hf__sql_operation *op;
     int64_t deadline_ns;
+    hf_error *err;
     struct hf__sql_record at_hand;
 };
 
-/* Applies the operation in one transaction. */
-int hf__pg_apply(struct hf__pg *s, struct hf__pg_conn *c, const struct hf__sql_operation *op,
-                 int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err);
-
-/* Locks the row of the name and fills in the record. */
-int hf__pg_load(struct hf__pg_record *r, const struct hf__bid *bid, hf_error *err);
-
-/* Writes what the doorman has marked, and calls those who were let in. */
-int hf__pg_save(struct hf__pg_record *r, const struct hf__sql_operation *op, hf_error *err);
+int hf__pg_apply(void *store, void *conn, const struct hf__sql_operation *op, int64_t deadline_ns,
+                 struct hf__answer *ret_answer, hf_error *err);
+int hf__pg_load(void *ctx);
+int hf__pg_finish(void *ctx, int code);
+extern const struct hf__sql_writer hf__pg_writer;
 
 /* The cells of an entry, as SQL for a holder and for a waiter; and how they are read. */
 #define HF__PG_HOLDER_COLUMNS                                                             \
@@ -172,14 +148,8 @@ int hf__pg_save(struct hf__pg_record *r, const struct hf__sql_operation *op, hf_
 void hf__pg_cells(const PGresult *result, int row, const char *cells[HF__SQL_ENTRY_CELLS]);
 
 /* listen.c ----------------------------------------------------------------- */
-int hf__pg_listener_init(struct hf__pg *s, hf_error *err);
-void hf__pg_listener_clear(struct hf__pg *s);
-int hf__pg_wake_fd(struct hf__store *store);
+extern const struct hf__listener_type hf__pg_listener_type;
 void hf__pg_wake(struct hf__store *store, hf__wake_sink *sink, void *ctx);
-
-/* The channel to note with a bid, NULL if nobody listens; dials again if the connection was lost.
- */
-const char *hf__pg_channel(struct hf__pg *s, int64_t deadline_ns);
 
 /* Whether something that is not the server answers on this connection. */
 int hf__pg_find_pooler(struct hf__pg *s, struct hf__pg_conn *c, int64_t deadline_ns,
@@ -187,14 +157,15 @@ int hf__pg_find_pooler(struct hf__pg *s, struct hf__pg_conn *c, int64_t deadline
 
 /* postgres.c --------------------------------------------------------------- */
 
-/* Learns how operations are done. HF_DENIED: the tables are missing or of another version. */
-int hf__pg_learn(struct hf__pg *s, struct hf__pg_conn *c, int64_t deadline_ns, hf_error *err);
+extern const struct hf__sql_type hf__pg_sql_type;
+int hf__pg_learn(void *store, void *conn, int64_t deadline_ns, hf_error *err);
 
 /* inspect.c, upkeep.c, diagnose.c ------------------------------------------ */
 int hf__pg_inspect(struct hf__store *store, const struct hf__look *look, int64_t deadline_ns,
                    hf_error *err);
-int hf__pg_upkeep(struct hf__store *store, enum hf__upkeep what, int64_t retain_ms,
-                  int64_t deadline_ns, uint64_t *ret_count, hf_error *err);
+int hf__pg_setup(void *store, void *conn, int64_t deadline_ns, hf_error *err);
+int hf__pg_purge(void *store, void *conn, int64_t retain_ms, int64_t deadline_ns, uint64_t *count,
+                 hf_error *err);
 int hf__pg_diagnose(struct hf__store *store, hf_finding_callback *found, void *arg,
                     int64_t deadline_ns, hf_error *err);
 

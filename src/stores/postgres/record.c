@@ -36,19 +36,18 @@ void hf__pg_cells(const PGresult *result, int row, const char *cells[HF__SQL_ENT
         cells[i] = PQgetisnull(result, row, i) ? NULL : PQgetvalue(result, row, i);
 }
 
-static int ask_about(struct hf__pg_record *r, const char *sql, const struct hf__bid *bid,
-                     PGresult **ret_result, hf_error *err)
+static int ask_about(struct hf__pg_record *r, const char *sql, PGresult **ret_result)
 {
     struct hf__pg_query q = {.sql = sql};
 
-    hf__pg_bytes(&q, bid->name, bid->name_len);
-    return hf__pg_ask(r->s, r->c, &q, r->deadline_ns, ret_result, err);
+    hf__pg_bytes(&q, r->op->bid->name, r->op->bid->name_len);
+    return hf__pg_ask(r->s, r->c, &q, r->deadline_ns, ret_result, r->err);
 }
 
-static int lock_row(struct hf__pg_record *r, const struct hf__bid *bid, hf_error *err)
+static int lock_row(struct hf__pg_record *r)
 {
     PGresult *result = NULL;
-    int code = ask_about(r, LOCK, bid, &result, err);
+    int code = ask_about(r, LOCK, &result);
 
     if (code != 0)
         return code;
@@ -59,59 +58,57 @@ static int lock_row(struct hf__pg_record *r, const struct hf__bid *bid, hf_error
     PQclear(result);
     result = NULL;
     if (went_back)
-        code = ask_about(r, FORGET, bid, &result, err);
+        code = ask_about(r, FORGET, &result);
     PQclear(result);
     return code;
 }
 
-static int take_rows(struct hf__pg_record *r, const PGresult *result, hf_error *err)
+static int take_rows(struct hf__pg_record *r, const PGresult *result)
 {
     const char *cells[HF__SQL_ENTRY_CELLS];
-    int count = PQntuples(result), code = hf__sql_record_init(&r->at_hand, (size_t)count, err);
+    int count = PQntuples(result), code = hf__sql_record_init(&r->at_hand, (size_t)count, r->err);
 
     for (int row = 0; row < count && code == 0; row++) {
         hf__pg_cells(result, row, cells);
         if (!hf__sql_record_add(&r->at_hand, cells))
-            code = hf__fail(err, HF_CORRUPT, "postgres: a ticket is not 16 bytes long");
+            code = hf__fail(r->err, HF_CORRUPT, "postgres: a ticket is not 16 bytes long");
     }
     return code;
 }
 
-int hf__pg_load(struct hf__pg_record *r, const struct hf__bid *bid, hf_error *err)
+int hf__pg_load(void *ctx)
 {
+    struct hf__pg_record *r = ctx;
     PGresult *result = NULL;
-    int code = lock_row(r, bid, err);
+    int code =
+        hf__pg_run(r->s, r->c, "BEGIN ISOLATION LEVEL READ COMMITTED", r->deadline_ns, r->err);
 
     if (code == 0)
-        code = ask_about(r, RECORD, bid, &result, err);
+        code = lock_row(r);
     if (code == 0)
-        code = take_rows(r, result, err);
+        code = ask_about(r, RECORD, &result);
+    if (code == 0)
+        code = take_rows(r, result);
     PQclear(result);
     return code;
 }
 
-int hf__pg_apply(struct hf__pg *s, struct hf__pg_conn *c, const struct hf__sql_operation *op,
-                 int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
+int hf__pg_finish(void *ctx, int code)
 {
-    struct hf__pg_record r = {.s = s, .c = c, .deadline_ns = deadline_ns};
-    struct hf__answer answer = {0};
-    int code = hf__pg_run(s, c, "BEGIN ISOLATION LEVEL READ COMMITTED", deadline_ns, err);
+    struct hf__pg_record *r = ctx;
 
     if (code == 0)
-        code = hf__pg_load(&r, op->bid, err);
-    if (code == 0) {
-        answer = hf__sql_decide(&r.at_hand, op);
-        code = hf__pg_save(&r, op, err);
-    }
-    code = hf__sql_not_applied(code, err);
-    if (code == 0)
-        code = hf__pg_run(s, c, "COMMIT", deadline_ns, err);
-    else if (PQstatus(c->pg) == CONNECTION_OK && PQtransactionStatus(c->pg) != PQTRANS_ACTIVE)
-        hf__pg_run(s, c, "ROLLBACK", deadline_ns, NULL);
-    hf__sql_record_clear(&r.at_hand);
-    if (code != 0)
-        return code;
-    answer.sent_ns = ret_answer->sent_ns;
-    *ret_answer = answer;
-    return 0;
+        return hf__pg_run(r->s, r->c, "COMMIT", r->deadline_ns, r->err);
+    if (PQstatus(r->c->pg) == CONNECTION_OK && PQtransactionStatus(r->c->pg) != PQTRANS_ACTIVE)
+        hf__pg_run(r->s, r->c, "ROLLBACK", r->deadline_ns, NULL);
+    return code;
+}
+
+int hf__pg_apply(void *store, void *conn, const struct hf__sql_operation *op, int64_t deadline_ns,
+                 struct hf__answer *ret_answer, hf_error *err)
+{
+    struct hf__pg_record r = {
+        .s = store, .c = conn, .op = op, .deadline_ns = deadline_ns, .err = err};
+
+    return hf__sql_apply(&r.at_hand, op, &hf__pg_writer, &r, ret_answer, err);
 }

@@ -38,64 +38,58 @@
         "$3") ", $4) ON CONFLICT (name, ticket) DO UPDATE SET until = EXCLUDED.until,"    \
               " lease = EXCLUDED.lease"
 
-struct save {
-    struct hf__pg_record *r;
-    const struct hf__sql_operation *op;
-    hf_error *err;
-};
-
-static int run(const struct save *save, const struct hf__pg_query *q)
+static int run(struct hf__pg_record *r, const struct hf__pg_query *q)
 {
     PGresult *result = NULL;
-    int code = hf__pg_ask(save->r->s, save->r->c, q, save->r->deadline_ns, &result, save->err);
+    int code = hf__pg_ask(r->s, r->c, q, r->deadline_ns, &result, r->err);
 
     PQclear(result);
     return code;
 }
 
 /* A statement about one entry: $1 is the name, $2 the ticket. */
-static struct hf__pg_query about(const struct save *save, const char *sql,
+static struct hf__pg_query about(struct hf__pg_record *r, const char *sql,
                                  const struct hf__entry *e)
 {
     struct hf__pg_query q = {.sql = sql};
 
-    hf__pg_bytes(&q, save->op->bid->name, save->op->bid->name_len);
+    hf__pg_bytes(&q, r->op->bid->name, r->op->bid->name_len);
     hf__pg_bytes(&q, e->ticket.bits, sizeof e->ticket.bits);
     return q;
 }
 
 static int drop(void *ctx, const struct hf__entry *e, enum hf__place from)
 {
-    const struct save *save = ctx;
+    struct hf__pg_record *r = ctx;
     struct hf__pg_query q =
-        about(save,
+        about(r,
               from == HF__RETIRED   ? "DELETE FROM holdfast_retired WHERE name = $1 AND ticket = $2"
               : from == HF__WAITING ? "DELETE FROM holdfast_waiter WHERE name = $1 AND ticket = $2"
                                     : "DELETE FROM holdfast_holder WHERE name = $1 AND ticket = $2",
               e);
 
-    return run(save, &q);
+    return run(r, &q);
 }
 
 static int set_retired(void *ctx, const struct hf__entry *e)
 {
-    const struct save *save = ctx;
-    struct hf__pg_query q = about(save, SET_RETIRED, e);
+    struct hf__pg_record *r = ctx;
+    struct hf__pg_query q = about(r, SET_RETIRED, e);
 
     hf__pg_number(&q, e->until_ms);
     hf__pg_number(&q, e->lease_ms);
-    return run(save, &q);
+    return run(r, &q);
 }
 
 static int add_entry(void *ctx, const struct hf__entry *e)
 {
-    const struct save *save = ctx;
+    struct hf__pg_record *r = ctx;
     bool inside = e->place == HF__INSIDE;
-    struct hf__pg_query q = about(save, inside ? ADD_HOLDER : ADD_WAITER, e);
-    const struct hf__who *from = save->op->bid->who;
+    struct hf__pg_query q = about(r, inside ? ADD_HOLDER : ADD_WAITER, e);
+    const struct hf__who *from = r->op->bid->who;
     struct hf__who_text who;
 
-    hf__who_text_init(&who, from != NULL ? from : save->r->s->base.host->self);
+    hf__who_text_init(&who, from != NULL ? from : r->s->base.host->self);
     hf__pg_flag(&q, e->mode == HF_SHARED);
     hf__pg_number_or_null(&q, e->limit, 0);
     if (inside)
@@ -108,33 +102,33 @@ static int add_entry(void *ctx, const struct hf__entry *e)
     hf__pg_number_or_null(&q, e->lease_ms, HF__NEVER);
     if (inside)
         hf__pg_flag(&q, e->claimed);
-    hf__pg_text(&q, save->op->wake);
+    hf__pg_text(&q, r->op->wake);
     hf__pg_text(&q, who.host);
     hf__pg_text(&q, who.user);
     hf__pg_text(&q, who.program);
     hf__pg_number(&q, who.pid);
     hf__pg_text(&q, who.note);
-    return run(save, &q);
+    return run(r, &q);
 }
 
 static int move_inside(void *ctx, const struct hf__entry *e)
 {
-    const struct save *save = ctx;
-    struct hf__pg_query q = about(save, MOVE_INSIDE, e);
+    struct hf__pg_record *r = ctx;
+    struct hf__pg_query q = about(r, MOVE_INSIDE, e);
 
     hf__pg_number(&q, (int64_t)e->generation);
     hf__pg_number(&q, e->since_ms);
     hf__pg_number_or_null(&q, e->until_ms, HF__NEVER);
     hf__pg_number_or_null(&q, e->lease_ms, HF__NEVER);
     hf__pg_flag(&q, e->claimed);
-    return run(save, &q);
+    return run(r, &q);
 }
 
 static int set_entry(void *ctx, const struct hf__entry *e)
 {
-    const struct save *save = ctx;
+    struct hf__pg_record *r = ctx;
     bool waits = e->place == HF__WAITING;
-    struct hf__pg_query q = about(save, waits ? SET_WAITER : SET_HOLDER, e);
+    struct hf__pg_query q = about(r, waits ? SET_WAITER : SET_HOLDER, e);
 
     if (!waits)
         hf__pg_flag(&q, e->place == HF__LINGERING);
@@ -142,7 +136,7 @@ static int set_entry(void *ctx, const struct hf__entry *e)
     hf__pg_number_or_null(&q, e->lease_ms, HF__NEVER);
     if (!waits)
         hf__pg_flag(&q, e->claimed);
-    return run(save, &q);
+    return run(r, &q);
 }
 
 static int call(void *ctx, const char *channel, const struct hf__entry *e, uint64_t generation)
@@ -159,38 +153,34 @@ static int call(void *ctx, const char *channel, const struct hf__entry *e, uint6
 
 static int set_wake(void *ctx, const struct hf__entry *e)
 {
-    const struct save *save = ctx;
-    struct hf__pg_query q = about(save, SET_WAKE, e);
+    struct hf__pg_record *r = ctx;
+    struct hf__pg_query q = about(r, SET_WAKE, e);
 
-    hf__pg_text(&q, save->op->wake);
-    return run(save, &q);
+    hf__pg_text(&q, r->op->wake);
+    return run(r, &q);
 }
 
 static int set_lock(void *ctx, bool let_in)
 {
-    const struct save *save = ctx;
+    struct hf__pg_record *r = ctx;
     struct hf__pg_query q = {.sql = "UPDATE holdfast_lock SET generation = $2 WHERE name = $1"};
 
     if (!let_in)
         return 0;
-    hf__pg_bytes(&q, save->op->bid->name, save->op->bid->name_len);
-    hf__pg_number(&q, (int64_t)save->r->at_hand.record.generation);
-    return run(save, &q);
+    hf__pg_bytes(&q, r->op->bid->name, r->op->bid->name_len);
+    hf__pg_number(&q, (int64_t)r->at_hand.record.generation);
+    return run(r, &q);
 }
 
-int hf__pg_save(struct hf__pg_record *r, const struct hf__sql_operation *op, hf_error *err)
-{
-    static const struct hf__sql_writer writer = {
-        .add = add_entry,
-        .set = set_entry,
-        .move_inside = move_inside,
-        .drop = drop,
-        .set_retired = set_retired,
-        .set_wake = set_wake,
-        .call = call,
-        .set_lock = set_lock,
-    };
-    struct save save = {.r = r, .op = op, .err = err};
-
-    return hf__sql_save(&r->at_hand, op, &writer, &save);
-}
+const struct hf__sql_writer hf__pg_writer = {
+    .load = hf__pg_load,
+    .end = hf__pg_finish,
+    .add = add_entry,
+    .set = set_entry,
+    .move_inside = move_inside,
+    .drop = drop,
+    .set_retired = set_retired,
+    .set_wake = set_wake,
+    .call = call,
+    .set_lock = set_lock,
+};

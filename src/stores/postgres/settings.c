@@ -37,92 +37,47 @@ const struct hf__option hf__pg_options[] = {
 };
 
 /* libpq 15 knows no system-wide authorities; it looks into ~/.postgresql/root.crt only. */
-static int read_ca(const struct hf__sql_url *from, struct hf__pg_settings *set, hf_error *err)
+static bool has_ca(void)
 {
-    const char *ca = hf__sql_text(from, "tls_ca"), *home = secure_getenv("HOME");
+    const char *home = secure_getenv("HOME");
     char *own = NULL;
     bool there = false;
 
-    if (ca == NULL && home != NULL && asprintf(&own, "%s/.postgresql/root.crt", home) >= 0) {
+    if (home != NULL && asprintf(&own, "%s/.postgresql/root.crt", home) >= 0) {
         there = access(own, R_OK) == 0;
         free(own);
     }
-    if (ca == NULL && !there && access(HF__SQL_SYSTEM_CA, R_OK) == 0)
-        ca = HF__SQL_SYSTEM_CA;
-    return hf__sql_copy(ca, &set->tls_ca, err);
+    return there;
 }
 
 /* "holdfast: nightly (4711)": a DBA who looks at pg_stat_activity knows whom to ask. */
-static int name_application(const struct hf__sql_url *from, struct hf__pg_settings *set,
-                            const struct hf__host *host, hf_error *err)
+static int name_application(const struct hf__sql_url *from, struct hf__pg *s, hf_error *err)
 {
     const char *given = hf__sql_text(from, "application_name");
+    const struct hf__who *self = s->base.host->self;
     char name[64];
 
-    snprintf(name, sizeof name, "holdfast: %.30s (%lld)", host->self->program,
-             (long long)host->self->pid);
-    return hf__sql_copy(given != NULL ? given : name, &set->application, err);
+    snprintf(name, sizeof name, "holdfast: %.30s (%lld)", self->program, (long long)self->pid);
+    return hf__sql_copy(given != NULL ? given : name, &s->set.application, err);
 }
 
-static void read_numbers(const struct hf__sql_url *from, struct hf__pg_settings *set)
-{
-    set->limits.max_active = hf__sql_number(from, "max_active");
-    set->limits.max_idle = hf__sql_number(from, "max_idle");
-    set->max_held = hf__sql_number(from, "max_held");
-    set->limits.idle_timeout_ms = hf__sql_number(from, "idle_timeout");
-    set->poll_ms = hf__sql_number(from, "poll");
-    set->retain_ms = hf__sql_number(from, "retain");
-}
-
-int hf__pg_read_url(const struct hf__url *url, struct hf__pg_settings *set,
-                    const struct hf__host *host, hf_error *err)
+int hf__pg_read_url(struct hf__pg *s, const struct hf__url *url, hf_error *err)
 {
     static const struct hf__sql_choice holds[] = {
         {"lease", HF__PG_LEASE}, {"session", HF__PG_SESSION}, {"advisory", HF__PG_ADVISORY}, {0}};
-    static const struct hf__sql_choice modes[] = {{"push", 1}, {"poll", 0}, {0}};
-    struct hf__sql_url whole = {.url = url, .options = hf__pg_options}, *from = &whole;
-    struct hf__sql_defaults preset = {
-        .preset_socket = SOCKET_DIR, .port = "5432", .socket_port = hf__sql_text(from, "port")};
-    const char *database = url->path + (url->path[0] == '/');
-    int hold = HF__PG_LEASE, push = 1;
-    int r = hf__sql_choose(from, "hold", holds, &hold, err);
+    const struct hf__sql_url from = {.url = url, .options = hf__pg_options};
+    const struct hf__sql_defaults preset = {.preset_socket = SOCKET_DIR,
+                                            .port = "5432",
+                                            .socket_port = hf__sql_text(&from, "port"),
+                                            .has_ca = has_ca()};
+    int hold = HF__PG_LEASE, r = hf__sql_choose(&from, "hold", holds, &hold, err);
 
+    s->set.hold = (enum hf__pg_hold)hold;
     if (r == 0)
-        r = hf__sql_choose(from, "mode", modes, &push, err);
+        r = hf__sql_read_account(&from, &s->sql.set, err);
     if (r == 0)
-        r = hf__sql_read_hosts(from, &preset, &set->hosts, err);
+        r = hf__sql_read_servers(&from, &preset, &s->sql.set, err);
     if (r == 0)
-        r = hf__sql_read_password(from, &set->password, err);
-    if (r == 0)
-        r = read_ca(from, set, err);
-    if (r == 0)
-        r = hf__sql_copy(url->user, &set->user, err);
-    if (r == 0)
-        r = hf__sql_copy(hf__sql_text(from, "passfile"), &set->passfile, err);
-    if (r == 0)
-        r = hf__sql_copy(database[0] != '\0' ? database : NULL, &set->database, err);
-    if (r == 0)
-        r = hf__sql_copy(hf__sql_text(from, "tls_cert"), &set->tls_cert, err);
-    if (r == 0)
-        r = hf__sql_copy(hf__sql_text(from, "tls_key"), &set->tls_key, err);
-    if (r == 0)
-        r = name_application(from, set, host, err);
-    set->hold = (enum hf__pg_hold)hold;
-    set->push = push;
-    set->routines = hf__url_switch(url, hf__pg_options, "routines");
-    read_numbers(from, set);
-    return r;
-}
-
-void hf__pg_settings_clear(struct hf__pg_settings *set)
-{
-    hf__sql_hosts_clear(&set->hosts);
-    hf__sql_forget(set->password);
-    free(set->user);
-    free(set->passfile);
-    free(set->database);
-    free(set->application);
-    free(set->tls_ca);
-    free(set->tls_cert);
-    free(set->tls_key);
+        r = hf__sql_copy(hf__sql_text(&from, "passfile"), &s->set.passfile, err);
+    return r != 0 ? r : name_application(&from, s, err);
 }

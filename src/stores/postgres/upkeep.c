@@ -9,8 +9,7 @@
 #include "util/banned.h"
 
 /* Rows that somebody works on are passed over: they are not idle. What has run out but was never
- * swept must not keep an idle lock alive. */
-#define PURGE_BATCH 200 /* as in PURGE */
+ * swept must not keep an idle lock alive. 200 is HF__SQL_PURGE_BATCH. */
 #define PURGE                                                                                  \
     "WITH idle AS (SELECT name FROM holdfast_lock l WHERE touched <= clock_timestamp() - $1"   \
     " * interval '1 millisecond' AND NOT EXISTS (SELECT FROM holdfast_holder h WHERE"          \
@@ -27,67 +26,34 @@
 /* An operation that began before we locked the row may have changed what the statement's snapshot
  * shows as idle; then the row itself was changed too, and FOR UPDATE sees it again by its new
  * `touched`. */
-static int purge_some(struct hf__pg *s, struct hf__pg_conn *c, int64_t retain_ms,
-                      int64_t deadline_ns, uint64_t *ret_count, hf_error *err)
+int hf__pg_purge(void *store, void *conn, int64_t retain_ms, int64_t deadline_ns, uint64_t *count,
+                 hf_error *err)
 {
     struct hf__pg_query q = {.sql = PURGE};
     PGresult *result = NULL;
 
     hf__pg_number(&q, retain_ms);
-    int r = hf__pg_ask(s, c, &q, deadline_ns, &result, err);
+    int r = hf__pg_ask(store, conn, &q, deadline_ns, &result, err);
     if (r == 0)
-        *ret_count = strtoull(PQcmdTuples(result), NULL, 10);
+        *count += strtoull(PQcmdTuples(result), NULL, 10);
     PQclear(result);
     return r;
 }
 
-static int purge(struct hf__pg *s, struct hf__pg_conn *c, int64_t retain_ms, int64_t deadline_ns,
-                 uint64_t *ret_count, hf_error *err)
-{
-    uint64_t count = 0;
-    int r;
-
-    do {
-        r = purge_some(s, c, retain_ms > 0 ? retain_ms : s->set.retain_ms, deadline_ns, &count,
-                       err);
-        if (r == 0)
-            *ret_count += count;
-    } while (r == 0 && count == PURGE_BATCH); /* others come while we go: do not chase them */
-    return r;
-}
-
 /* The tables are needed; the functions only make it faster. */
-static int setup(struct hf__pg *s, struct hf__pg_conn *c, int64_t deadline_ns, hf_error *err)
+int hf__pg_setup(void *store, void *conn, int64_t deadline_ns, hf_error *err)
 {
     hf_error why = {0};
-    int r = hf__pg_run(s, c, hf__pg_schema_sql, deadline_ns, err);
+    int r = hf__pg_run(store, conn, hf__pg_schema_sql, deadline_ns, err);
 
     if (r == 0) {
-        r = hf__pg_run(s, c, hf__pg_routines_sql, deadline_ns, &why);
+        r = hf__pg_run(store, conn, hf__pg_routines_sql, deadline_ns, &why);
         if (r == HF_DENIED)
             r = 0; /* `holdfast doctor` says that they are missing */
         else if (r != 0 && err != NULL)
             *err = why;
     }
     if (r == 0)
-        r = hf__pg_learn(s, c, deadline_ns, err);
-    return r;
-}
-
-int hf__pg_upkeep(struct hf__store *store, enum hf__upkeep what, int64_t retain_ms,
-                  int64_t deadline_ns, uint64_t *ret_count, hf_error *err)
-{
-    struct hf__pg *s = (struct hf__pg *)store;
-    struct hf__pg_conn *c = NULL;
-    uint64_t count = 0;
-    int r = hf__pg_borrow(s, deadline_ns, &c, err);
-
-    if (r != 0)
-        return r;
-    r = what == HF__SETUP ? setup(s, c, deadline_ns, err)
-                          : purge(s, c, retain_ms, deadline_ns, &count, err);
-    hf__pg_give_back(s, c);
-    if (ret_count != NULL)
-        *ret_count = count;
+        r = hf__pg_learn(store, conn, deadline_ns, err);
     return r;
 }

@@ -56,7 +56,7 @@ static int dial_master(struct hf__redis *s, struct hf__redis_conn *c, int64_t de
     if (r == 0)
         r = hf__redis_check_role(c, deadline_ns, err);
     if (r == 0 && hf__redis_note_master(s, &place))
-        c->epoch = s->pool.epoch; /* this one is not of the old master */
+        c->pooled.epoch = s->pool.epoch; /* this one is not of the old master */
     return r;
 }
 
@@ -67,7 +67,7 @@ int hf__redis_dial(struct hf__redis *s, int64_t deadline_ns, struct hf__redis_co
 
     if (c == NULL)
         return hf__fail(err, HF_NO_MEMORY, NULL);
-    c->epoch = s->pool.epoch;
+    c->pooled.epoch = s->pool.epoch;
     int r = s->sentinels.count > 0 ? dial_master(s, c, deadline_ns, err)
                                    : dial_server(s, c, deadline_ns, err);
     if (r != 0) {

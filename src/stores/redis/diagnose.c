@@ -1,41 +1,23 @@
 /* What `holdfast doctor redis://...` says: what this server gives, clause by clause. */
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "stores/redis/redis.h"
+#include "stores/report.h"
 
 #include "util/banned.h"
 
 #define ROUNDS 15
-
-enum level { FINE, NOTE, WARNING, PROBLEM };
 
 struct report {
     struct hf__redis *s;
     struct hf__redis_conn *c;
     int64_t deadline_ns;
     char *info; /* of the whole server; "" if it may not be asked */
-    hf_finding_callback *found;
-    void *arg;
+    struct hf__report to;
 };
-
-static void say(const struct report *r, enum level level, const char *clause, const char *format,
-                ...) HF__PRINTF(4, 5);
-
-static void say(const struct report *r, enum level level, const char *clause, const char *format,
-                ...)
-{
-    char text[300];
-    va_list args;
-
-    va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    r->found(level, clause, text, r->arg);
-}
 
 static int64_t number(const struct report *r, const char *name)
 {
@@ -71,20 +53,20 @@ static void look_at_server(const struct report *r)
     int64_t up_s = number(r, "uptime_in_seconds");
 
     if (!f->known) {
-        say(r, WARNING, NULL,
-            "INFO is not allowed: version, memory, persistence and replicas are "
-            "not known");
+        hf__say(&r->to, HF__WARNING, NULL,
+                "INFO is not allowed: version, memory, persistence and replicas are "
+                "not known");
         return;
     }
-    say(r, FINE, NULL, "Redis %s, up for %" PRId64 " s, database %" PRId64, f->version, up_s,
-        r->s->set.db);
+    hf__say(&r->to, HF__FINE, NULL, "Redis %s, up for %" PRId64 " s, database %" PRId64, f->version,
+            up_s, r->s->set.db);
     if (is(r, "role", "slave"))
-        say(r, PROBLEM, "C1", "this is a replica: it refuses writes; name its master");
+        hf__say(&r->to, HF__PROBLEM, "C1", "this is a replica: it refuses writes; name its master");
     if (f->major < 6)
-        say(r, WARNING, "C12",
-            "before Redis 6 nobody tells when another client's lock is released: "
-            "the first in the queue asks every %" PRId64 " ms",
-            r->s->set.recheck_ms);
+        hf__say(&r->to, HF__WARNING, "C12",
+                "before Redis 6 nobody tells when another client's lock is released: "
+                "the first in the queue asks every %" PRId64 " ms",
+                r->s->set.recheck_ms);
 }
 
 static void look_at_memory(const struct report *r)
@@ -95,13 +77,14 @@ static void look_at_memory(const struct report *r)
     if (policy[0] == '\0')
         return;
     if (strcmp(policy, "noeviction") != 0)
-        say(r, PROBLEM, "C1", "maxmemory-policy is %s: locks may be evicted; set it to noeviction",
-            policy);
+        hf__say(&r->to, HF__PROBLEM, "C1",
+                "maxmemory-policy is %s: locks may be evicted; set it to noeviction", policy);
     else
-        say(r, FINE, "C1", "maxmemory-policy is noeviction: no lock is evicted");
+        hf__say(&r->to, HF__FINE, "C1", "maxmemory-policy is noeviction: no lock is evicted");
     if (limit > 0 && used > limit / 10 * 9)
-        say(r, WARNING, NULL,
-            "%" PRId64 " of %" PRId64 " bytes are in use: new locks will be refused", used, limit);
+        hf__say(&r->to, HF__WARNING, NULL,
+                "%" PRId64 " of %" PRId64 " bytes are in use: new locks will be refused", used,
+                limit);
 }
 
 static void look_at_persistence(const struct report *r)
@@ -111,19 +94,19 @@ static void look_at_persistence(const struct report *r)
     if (!r->c->facts.known)
         return;
     if (number(r, "aof_enabled") != 1) {
-        say(r, WARNING, "C1",
-            "no append-only file: after a crash of the server locks that were held "
-            "are free again (appendonly yes)");
+        hf__say(&r->to, HF__WARNING, "C1",
+                "no append-only file: after a crash of the server locks that were held "
+                "are free again (appendonly yes)");
         return;
     }
     ask_setting(r, "appendfsync", fsync, sizeof fsync);
     if (strcmp(fsync, "always") == 0)
-        say(r, FINE, "C1", "append-only file, fsync always: locks survive a crash");
+        hf__say(&r->to, HF__FINE, "C1", "append-only file, fsync always: locks survive a crash");
     else
-        say(r, NOTE, "C1",
-            "append-only file, fsync %s: a crash of the machine may lose the last "
-            "second of locks (appendfsync always)",
-            fsync[0] != '\0' ? fsync : "not known");
+        hf__say(&r->to, HF__NOTE, "C1",
+                "append-only file, fsync %s: a crash of the machine may lose the last "
+                "second of locks (appendfsync always)",
+                fsync[0] != '\0' ? fsync : "not known");
 }
 
 static void look_at_replicas(const struct report *r)
@@ -134,12 +117,13 @@ static void look_at_replicas(const struct report *r)
     if (!r->c->facts.known || replicas == 0)
         return;
     ask_setting(r, "min-replicas-to-write", least, sizeof least);
-    say(r, WARNING, "C1",
-        "%" PRId64 " replicas: replication is asynchronous, so a failover may grant "
-        "a lock that is held; only the token (C4) protects",
-        replicas);
+    hf__say(&r->to, HF__WARNING, "C1",
+            "%" PRId64 " replicas: replication is asynchronous, so a failover may grant "
+            "a lock that is held; only the token (C4) protects",
+            replicas);
     if (strcmp(least, "0") == 0)
-        say(r, NOTE, "C1", "min-replicas-to-write is 0: a master that is cut off goes on granting");
+        hf__say(&r->to, HF__NOTE, "C1",
+                "min-replicas-to-write is 0: a master that is cut off goes on granting");
 }
 
 static int compare(const void *a, const void *b)
@@ -172,21 +156,21 @@ static void look_at_clock(const struct report *r)
     for (int i = 0; i < ROUNDS; i++) {
         int64_t from_ns = hf__now_ns(env), wall_us = (int64_t)env->wall_us(env->ctx);
         if (!ask_time(r, &server_us)) {
-            say(r, PROBLEM, "C3", "the server's clock cannot be read");
+            hf__say(&r->to, HF__PROBLEM, "C3", "the server's clock cannot be read");
             return;
         }
         took_us[i] = (hf__now_ns(env) - from_ns) / 1000;
         ahead_us = server_us - wall_us - took_us[i] / 2;
     }
     qsort(took_us, ROUNDS, sizeof took_us[0], compare);
-    say(r, took_us[ROUNDS / 2] > 20000 ? WARNING : FINE, NULL,
-        "a round trip takes %" PRId64 " us (median; %" PRId64 " at most)", took_us[ROUNDS / 2],
-        took_us[ROUNDS - 1]);
-    say(r, llabs(ahead_us) > 60000000 ? WARNING : FINE, "C4",
-        "the server's clock is %" PRId64
-        " ms %s ours; leases are counted on it, so let NTP slew it "
-        "and never step it",
-        (int64_t)llabs(ahead_us) / 1000, ahead_us < 0 ? "behind" : "ahead of");
+    hf__say(&r->to, took_us[ROUNDS / 2] > 20000 ? HF__WARNING : HF__FINE, NULL,
+            "a round trip takes %" PRId64 " us (median; %" PRId64 " at most)", took_us[ROUNDS / 2],
+            took_us[ROUNDS - 1]);
+    hf__say(&r->to, llabs(ahead_us) > 60000000 ? HF__WARNING : HF__FINE, "C4",
+            "the server's clock is %" PRId64
+            " ms %s ours; leases are counted on it, so let NTP slew it "
+            "and never step it",
+            (int64_t)llabs(ahead_us) / 1000, ahead_us < 0 ? "behind" : "ahead of");
 }
 
 /* The rights that are not needed to log in, each tried with a harmless command. */
@@ -209,8 +193,8 @@ static void look_at_rights(const struct report *r)
         hf__redis_command(r->c, rights[i].words[0], rights[i].words[1], rights[i].words[2],
                           (char *)NULL);
         if (hf__redis_ask(r->c, r->deadline_ns, &reply, &err) == HF_DENIED)
-            say(r, PROBLEM, rights[i].clause, "no right to %s: %s", rights[i].words[0],
-                rights[i].without);
+            hf__say(&r->to, HF__PROBLEM, rights[i].clause, "no right to %s: %s", rights[i].words[0],
+                    rights[i].without);
         freeReplyObject(reply);
     }
 }
@@ -218,13 +202,16 @@ static void look_at_rights(const struct report *r)
 static void sum_up(const struct report *r)
 {
     if (r->s->set.poll)
-        say(r, NOTE, "C12", "mode=poll: waiters ask every %" PRId64 " ms", r->s->set.poll_ms);
+        hf__say(&r->to, HF__NOTE, "C12", "mode=poll: waiters ask every %" PRId64 " ms",
+                r->s->set.poll_ms);
     if (r->s->set.tls == NULL && r->s->set.host != NULL &&
         strcmp(r->s->set.host, "localhost") != 0 && strncmp(r->s->set.host, "127.", 4) != 0)
-        say(r, NOTE, NULL, "no TLS: who sees the network sees tickets and password (rediss://)");
-    say(r, FINE, "C4",
-        "tokens are at least the server's time in us: they rise also after lost data");
-    say(r, FINE, NULL, "C2 to C13 hold as long as this one server keeps its data and its clock");
+        hf__say(&r->to, HF__NOTE, NULL,
+                "no TLS: who sees the network sees tickets and password (rediss://)");
+    hf__say(&r->to, HF__FINE, "C4",
+            "tokens are at least the server's time in us: they rise also after lost data");
+    hf__say(&r->to, HF__FINE, NULL,
+            "C2 to C13 hold as long as this one server keeps its data and its clock");
 }
 
 static char *ask_info(const struct report *r)
@@ -242,8 +229,9 @@ static char *ask_info(const struct report *r)
 int hf__redis_diagnose(struct hf__store *store, hf_finding_callback *found, void *arg,
                        int64_t deadline_ns, hf_error *err)
 {
-    struct report r = {
-        .s = (struct hf__redis *)store, .deadline_ns = deadline_ns, .found = found, .arg = arg};
+    struct report r = {.s = (struct hf__redis *)store,
+                       .deadline_ns = deadline_ns,
+                       .to = {.found = found, .arg = arg, .env = store->host->env}};
     int code = hf__redis_take(r.s, deadline_ns, &r.c, err);
 
     if (code != 0)

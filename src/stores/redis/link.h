@@ -9,6 +9,7 @@
 
 #include <hiredis/hiredis.h>
 
+#include "net/pool.h"
 #include "net/stream.h"
 #include "net/tls.h"
 #include "stores/store.h"
@@ -26,8 +27,7 @@ struct hf__redis_settings {
     bool allow_evicting;
     int64_t poll_ms, recheck_ms;
     int64_t yield, yield_for_ms;
-    int64_t max_active, max_idle, idle_timeout_ms;
-    bool pool_wait;
+    struct hf__pool_limits limits;
     int64_t wait_replicas, replica_timeout_ms; /* 0: do not wait */
     struct hf__tls *tls;                       /* NULL: plain */
 };
@@ -51,14 +51,13 @@ struct hf__redis_out {
 };
 
 struct hf__redis_conn {
-    struct hf__redis_conn *next; /* in the pool */
+    struct hf__pooled pooled;
     struct hf__stream stream;
     redisReader *reader;
     struct hf__redis_out out;
     struct hf__redis_facts facts;
-    int64_t idle_since_ns;
     int64_t redirect; /* CLIENT TRACKING tells this client id; 0: not on */
-    unsigned epoch;   /* of the pool, when it was dialled */
+    int64_t id;       /* the listener's own such id; 0: it is not told */
     bool broken;      /* of no more use */
     bool demoted;     /* because the server is a replica now */
 };
@@ -159,7 +158,7 @@ int hf__redis_read_account(const struct hf__redis_url *from,
                            const struct hf__redis_account_options *names, char **ret_user,
                            char **ret_password, hf_error *err);
 
-/* Who we are, TLS, key_format, force. `set` is zeroed before; clear it in any case. HF_INVALID,
+/* Who we are, TLS, key_format, force, the limits of the pool. `set` is zeroed before; clear it in any case. HF_INVALID,
  * HF_DENIED, HF_NO_MEMORY. */
 int hf__redis_read_link(const struct hf__redis_url *from, struct hf__redis_settings *set,
                         hf_error *err);

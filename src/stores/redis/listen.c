@@ -3,22 +3,10 @@
  *      message <our channel> "<ticket> <generation>"       a script let this ticket in; 0: ask
  *      message __redis__:invalidate [key]                  a key that a stranger held has changed
  *
- * The keeper reads from it without blocking. It never dials: if the connection is lost everybody is
- * told to ask, and whoever asks dials again, on its own time. Since the channel's name stays the
- * same, what is noted on the server stays right. What the keeper polls is an epoll descriptor,
- * which stays while the connection in it changes.
- *
- * Who owns what: `conn` is put in by a thread that dials, while it is NULL, and from then on
- * belongs to the keeper, which alone takes it out. The mutex is for the fields, not for reading. */
-#include <errno.h>
-#include <fcntl.h>
-#include <inttypes.h>
+ * Since the channel's name stays the same, what is noted on the server stays right. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 #include "stores/redis/redis.h"
 
@@ -27,46 +15,13 @@
 #define WAKE_WORD  "holdfast.wake:"
 #define INVALIDATE "__redis__:invalidate"
 
-int hf__redis_listener_init(struct hf__redis *s, hf_error *err)
-{
-    struct hf__redis_listener *l = &s->listener;
-    const struct hf_env *env = s->base.host->env;
-    struct hf__ticket bits;
-
-    pthread_mutex_init(&l->mutex, NULL);
-    l->epoll_fd = l->kick_fd = -1;
-    if (env->random(env->ctx, &bits, sizeof bits) != 0)
-        return hf__fail(err, HF_SYSTEM, "there is no randomness to be had");
-    hf__ticket_format(&bits, l->channel);
-    return 0;
-}
-
-void hf__redis_listener_clear(struct hf__redis *s)
-{
-    struct hf__redis_listener *l = &s->listener;
-
-    hf__redis_hang_up(l->conn);
-    hf__redis_hang_up(s->sentinels.scout);
-    if (l->epoll_fd >= 0)
-        close(l->epoll_fd);
-    if (l->kick_fd >= 0)
-        close(l->kick_fd);
-    while (l->watches != NULL) {
-        struct hf__redis_watch *next = l->watches->next;
-        free(l->watches);
-        l->watches = next;
-    }
-    pthread_mutex_destroy(&l->mutex);
-}
-
 /* Subscribes; afterwards only messages come. */
-static int subscribe(struct hf__redis *s, struct hf__redis_conn *c, int64_t deadline_ns,
-                     int64_t *ret_id)
+static int subscribe(struct hf__redis *s, struct hf__redis_conn *c, int64_t deadline_ns)
 {
-    char channel[sizeof WAKE_WORD + HF__REDIS_CHANNEL];
+    char channel[sizeof WAKE_WORD + HF_TICKET_SIZE];
     redisReply *reply = NULL;
 
-    snprintf(channel, sizeof channel, WAKE_WORD "%s", s->listener.channel);
+    snprintf(channel, sizeof channel, WAKE_WORD "%s", s->listener.word);
     hf__redis_command(c, "CLIENT", "ID", (char *)NULL);
     hf__redis_command(c, "SUBSCRIBE", channel, (char *)NULL);
     hf__redis_command(c, "SUBSCRIBE", INVALIDATE, (char *)NULL);
@@ -74,113 +29,62 @@ static int subscribe(struct hf__redis *s, struct hf__redis_conn *c, int64_t dead
     for (int i = 0; r == 0 && i < 3; i++) {
         r = hf__redis_receive(c, deadline_ns, &reply, NULL);
         if (r == 0 && i == 0)
-            *ret_id = reply->type == REDIS_REPLY_INTEGER ? reply->integer : 0;
+            c->id = reply->type == REDIS_REPLY_INTEGER ? reply->integer : 0;
         if (r == 0 && i == 1)
             r = hf__redis_error(reply, NULL); /* the others may be forbidden */
         if (r == 0 && i == 2 && reply->type == REDIS_REPLY_ERROR)
-            *ret_id = 0;
+            c->id = 0;
         freeReplyObject(reply);
         reply = NULL;
     }
     return r;
 }
 
-static int dial(struct hf__redis *s, int64_t deadline_ns, struct hf__redis_conn **ret_conn,
-                int64_t *ret_id)
+static int dial(void *owner, int64_t deadline_ns, struct hf__line *ret_line)
 {
     struct hf__redis_conn *c = NULL;
-    struct epoll_event event = {.events = EPOLLIN};
-    int r = hf__redis_dial(s, deadline_ns, &c, NULL);
+    int r = hf__redis_dial(owner, deadline_ns, &c, NULL);
 
     if (r == 0)
-        r = subscribe(s, c, deadline_ns, ret_id);
-    if (r == 0 && epoll_ctl(s->listener.epoll_fd, EPOLL_CTL_ADD, c->stream.fd, &event) < 0)
-        r = HF_SYSTEM;
+        r = subscribe(owner, c, deadline_ns);
     if (r != 0) {
         hf__redis_hang_up(c);
-        return r;
+        return HF_UNAVAILABLE;
     }
-    *ret_conn = c;
+    ret_line->conn = c;
+    ret_line->fd = c->stream.fd;
     return 0;
 }
 
-/* Mutex held, released meanwhile. */
-static void connect_again(struct hf__redis *s, int64_t deadline_ns)
+static void hang_up(void *conn, bool lost)
 {
-    struct hf__redis_listener *l = &s->listener;
-    const struct hf_env *env = s->base.host->env;
-    struct hf__redis_conn *c = NULL;
-    int64_t id = 0;
-
-    l->dialling = true;
-    pthread_mutex_unlock(&l->mutex);
-    int r = dial(s, deadline_ns, &c, &id);
-    pthread_mutex_lock(&l->mutex);
-    l->dialling = false;
-    if (r != 0) {
-        l->retry_ns = hf__now_ns(env) + hf__redis_backoff_ns(env, l->failures++);
-        return;
-    }
-    l->failures = 0;
-    l->conn = c;
-    l->id = id;
-    l->missed = true; /* what was published meanwhile */
-    l->kicked = true;
-    eventfd_write(l->kick_fd, 1);
+    (void)lost;
+    hf__redis_hang_up(conn);
 }
 
+const struct hf__listener_type hf__redis_listener_type = {.dial = dial, .hang_up = hang_up};
+
+/* Sentinels tell of another master by the same descriptor, also to those who poll. */
 int hf__redis_wake_fd(struct hf__store *store)
 {
     struct hf__redis *s = (struct hf__redis *)store;
-    struct hf__redis_listener *l = &s->listener;
-    const struct hf_env *env = s->base.host->env;
-    struct epoll_event event = {.events = EPOLLIN};
-
-    int64_t deadline_ns = hf__now_ns(env) + s->base.host->op_timeout_ms * HF__NS_PER_MS;
-    bool works = false;
+    const struct hf__host *host = s->base.host;
+    int64_t deadline_ns = hf__now_ns(host->env) + host->op_timeout_ms * HF__NS_PER_MS;
 
     if (s->set.poll && s->sentinels.count == 0)
         return -1;
-    pthread_mutex_lock(&l->mutex);
-    l->kick_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    l->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-    works = l->kick_fd >= 0 && l->epoll_fd >= 0 &&
-            epoll_ctl(l->epoll_fd, EPOLL_CTL_ADD, l->kick_fd, &event) == 0;
-    if (works && !s->set.poll) {
-        connect_again(s, deadline_ns);
-        l->missed = false; /* nobody could have been called before */
-        l->wanted = true;
-    }
-    pthread_mutex_unlock(&l->mutex);
+    int fd = hf__listener_open(&s->listener);
+    if (fd >= 0 && !s->set.poll)
+        hf__listener_start(&s->listener, deadline_ns);
     hf__redis_scout(s, deadline_ns);
-    return works ? l->epoll_fd : -1;
+    return fd;
 }
 
 const char *hf__redis_listen_again(struct hf__redis *s, int64_t deadline_ns)
 {
-    struct hf__redis_listener *l = &s->listener;
-    int64_t now_ns = hf__now_ns(s->base.host->env);
-
     hf__redis_scout(s, deadline_ns);
-    if (!l->wanted)
-        return NULL;
-    pthread_mutex_lock(&l->mutex);
-    if (l->conn == NULL && !l->dialling && now_ns >= l->retry_ns)
-        connect_again(s, now_ns + (deadline_ns - now_ns) / 2);
-    pthread_mutex_unlock(&l->mutex);
-    return l->channel;
-}
-
-bool hf__redis_listens(struct hf__redis *s)
-{
-    struct hf__redis_listener *l = &s->listener;
-
-    if (!l->wanted)
-        return false;
-    pthread_mutex_lock(&l->mutex);
-    bool listens = l->conn != NULL;
-    pthread_mutex_unlock(&l->mutex);
-    return listens;
+    hf__listener_again(&s->listener, deadline_ns, NULL);
+    return s->listener.wanted ? s->listener.word : NULL;
 }
 
 /* Reading, on the keeper's thread. ------------------------------------------------------------- */
@@ -194,33 +98,10 @@ struct ear {
 static void hear_call(const struct ear *ear, const redisReply *text)
 {
     struct hf__ticket ticket;
-    char hex[HF_TICKET_SIZE];
-    char *end;
+    uint64_t generation;
 
-    if (text->type != REDIS_REPLY_STRING || text->len < HF_TICKET_SIZE + 1)
-        return;
-    memcpy(hex, text->str, HF_TICKET_SIZE - 1);
-    hex[HF_TICKET_SIZE - 1] = '\0';
-    uint64_t generation = strtoumax(text->str + HF_TICKET_SIZE - 1, &end, 10);
-    if (hf__ticket_parse(hex, &ticket) && *end == '\0')
+    if (text->type == REDIS_REPLY_STRING && hf__call_parse(text->str, &ticket, &generation))
         ear->sink(ear->ctx, &ticket, generation);
-}
-
-/* Takes out a watch of this key; the caller frees it. */
-static struct hf__redis_watch *take_watch(struct hf__redis_listener *l, const redisReply *key)
-{
-    pthread_mutex_lock(&l->mutex);
-    struct hf__redis_watch **at = &l->watches, *found;
-    while (*at != NULL &&
-           ((*at)->key_len != key->len || memcmp((*at)->key, key->str, key->len) != 0))
-        at = &(*at)->next;
-    found = *at;
-    if (found != NULL) {
-        *at = found->next;
-        l->watch_count--;
-    }
-    pthread_mutex_unlock(&l->mutex);
-    return found;
 }
 
 static void hear_change(const struct ear *ear, const redisReply *keys)
@@ -232,7 +113,7 @@ static void hear_change(const struct ear *ear, const redisReply *keys)
     for (size_t i = 0; i < keys->elements; i++) {
         struct hf__redis_watch *watch;
         while (keys->element[i]->type == REDIS_REPLY_STRING &&
-               (watch = take_watch(&ear->s->listener, keys->element[i])) != NULL) {
+               (watch = hf__redis_take_watch(ear->s, keys->element[i])) != NULL) {
             ear->sink(ear->ctx, &watch->ticket, 0);
             free(watch);
         }
@@ -279,24 +160,13 @@ bool hf__redis_read_messages(struct hf__redis *s, struct hf__redis_conn *c, hf__
 void hf__redis_wake(struct hf__store *store, hf__wake_sink *sink, void *ctx)
 {
     struct ear ear = {.s = (struct hf__redis *)store, .sink = sink, .ctx = ctx};
-    struct hf__redis_listener *l = &ear.s->listener;
-    eventfd_t kicks;
-
-    pthread_mutex_lock(&l->mutex);
-    if (l->kicked)
-        eventfd_read(l->kick_fd, &kicks);
-    struct hf__redis_conn *c = l->conn;
-    bool missed = l->missed;
-    l->missed = l->kicked = false;
-    pthread_mutex_unlock(&l->mutex);
-
+    struct hf__listener *l = &ear.s->listener;
+    bool missed;
+    struct hf__redis_conn *c = hf__listener_wake(l, &missed);
     bool switched = hf__redis_hear_switch(ear.s);
+
     if (c != NULL && (switched || !hf__redis_read_messages(ear.s, c, hear, &ear))) {
-        pthread_mutex_lock(&l->mutex);
-        l->conn = NULL;
-        l->id = 0;
-        pthread_mutex_unlock(&l->mutex);
-        hf__redis_hang_up(c);
+        hf__listener_lost(l);
         missed = true;
     }
     if (missed || switched)

@@ -102,10 +102,6 @@ static int read_settings(const struct hf__url *url, struct hf__redis *s, hf_erro
     set->recheck_ms = number(url, "recheck");
     set->yield = number(url, "yield");
     set->yield_for_ms = number(url, "yield_for");
-    set->max_active = number(url, "max_active");
-    set->max_idle = number(url, "max_idle");
-    set->idle_timeout_ms = number(url, "idle_timeout");
-    set->pool_wait = hf__url_switch(url, hf__redis_options, "pool_wait");
     return r;
 }
 
@@ -140,11 +136,15 @@ int hf__redis_open(const struct hf__url *url, const struct hf__host *host,
         return hf__fail(err, HF_NO_MEMORY, NULL);
     s->base = (struct hf__store){
         .type = &hf_store_type_v1, .host = host, .capabilities = hf_store_type_v1.capabilities};
-    hf__redis_pool_init(&s->pool);
-    int r = hf__redis_listener_init(s, err);
+    int r = hf__pool_init(&s->pool, &hf__redis_pool_type, s, host->env, err);
+    int listener = hf__listener_init(&s->listener, &hf__redis_listener_type, s, host->env, err);
+    if (r == 0)
+        r = listener;
     if (r == 0)
         r = read_settings(url, s, err);
     if (r == 0) {
+        s->pool.limits = s->set.limits;
+        s->pool.host_count = 1;
         s->base.calls_holders = s->sentinels.count > 0;
         if (s->set.poll)
             s->base.capabilities &= ~(uint32_t)HF_CAN_PUSH;
@@ -163,8 +163,10 @@ void hf__redis_close(struct hf__store *store)
 {
     struct hf__redis *s = (struct hf__redis *)store;
 
-    hf__redis_listener_clear(s);
-    hf__redis_pool_clear(&s->pool);
+    hf__listener_clear(&s->listener);
+    hf__redis_hang_up(s->sentinels.scout);
+    hf__redis_unwatch_all(s);
+    hf__pool_clear(&s->pool);
     hf__redis_settings_clear(&s->set);
     hf__redis_sentinels_clear(&s->sentinels);
     free(s);

@@ -57,7 +57,7 @@ static void add_terms(struct hf__redis *s, struct hf__redis_conn *c, const struc
     at = put_field(at, bid->queue, ' ');
     at = put_field(at, s->set.yield, ':');
     at = put_field(at, s->set.yield > 0 ? s->set.yield_for_ms : 0, '\0');
-    at = channel != NULL ? put_bytes(at, channel, HF__REDIS_CHANNEL) : put_bytes(at, "-", 2);
+    at = channel != NULL ? put_bytes(at, channel, HF_TICKET_SIZE) : put_bytes(at, "-", 2);
     at = put_bytes(at, s->self, s->self_len);
     at = put_bytes(at, bid->who->note, strnlen(bid->who->note, HF_NOTE_MAX));
     hf__redis_add(c, terms, (size_t)(at - terms));
@@ -185,7 +185,7 @@ static int attempt_once(struct hf__store *store, const struct hf__bid *bid, int6
     hf__redis_give(s, c);
     if (r != 0)
         return r;
-    pace(s, hf__redis_listens(s), ret_answer);
+    pace(s, hf__listener_listens(&s->listener), ret_answer);
     if (gone)
         ret_answer->ask_again_ms = 0;
     return 0;

@@ -19,9 +19,10 @@
 
 #include <pthread.h>
 
+#include "net/listener.h"
+#include "net/pool.h"
 #include "stores/redis/link.h"
 
-#define HF__REDIS_CHANNEL       33 /* 32 hex digits and a NUL */
 #define HF__REDIS_WHO_MAX       1024
 #define HF__REDIS_OWN_WORD      "holdfast."
 #define HF__REDIS_SENTINELS_MAX 16
@@ -42,40 +43,12 @@ enum hf__redis_script {
 #undef X
 };
 
-struct hf__redis_pool {
-    pthread_mutex_t mutex;
-    pthread_cond_t free_one;
-    struct hf__redis_conn *idle; /* the last used first */
-    int64_t idle_count, active;
-    _Atomic unsigned epoch; /* rises when all connections have become useless */
-    int64_t retry_ns;       /* nobody dials before then */
-    unsigned failures;
-    int failure_code;
-    char failure[200]; /* why the last dial failed */
-};
-
 /* A lock held by a stranger, whose end we asked the server to tell. */
 struct hf__redis_watch {
     struct hf__redis_watch *next;
     struct hf__ticket ticket;
     size_t key_len;
     char key[];
-};
-
-struct hf__redis_listener {
-    pthread_mutex_t mutex;
-    char channel[HF__REDIS_CHANNEL];
-    int epoll_fd, kick_fd;       /* -1: nobody has asked to listen yet */
-    struct hf__redis_conn *conn; /* NULL: not connected */
-    int64_t id;                  /* our client id on that connection */
-    _Atomic bool wanted;         /* somebody has asked to listen, and can */
-    bool dialling;
-    bool missed; /* calls may have been lost: everybody ask */
-    bool kicked; /* kick_fd is readable */
-    int64_t retry_ns;
-    unsigned failures;
-    struct hf__redis_watch *watches;
-    _Atomic size_t watch_count;
 };
 
 struct hf__redis_place {
@@ -90,7 +63,7 @@ struct hf__redis_sentinels {
     char *user, *password;         /* the sentinels' own; NULL: none */
     _Atomic bool demoted;          /* an operation has met a master that is none any more */
     _Atomic size_t last;           /* the one that answered last */
-    struct hf__redis_place master; /* the server last used; pool->mutex */
+    struct hf__redis_place master; /* the server last used; pool.mutex */
 
     /* scout.c; listener->mutex */
     struct hf__redis_conn *scout;           /* subscribed at a sentinel; NULL: not connected */
@@ -103,8 +76,10 @@ struct hf__redis {
     struct hf__store base;
     struct hf__redis_settings set;
     struct hf__redis_sentinels sentinels;
-    struct hf__redis_pool pool;
-    struct hf__redis_listener listener;
+    struct hf__pool pool;
+    struct hf__listener listener;    /* its word is our channel */
+    struct hf__redis_watch *watches; /* listener.mutex */
+    _Atomic size_t watch_count;
     char self[HF__REDIS_WHO_MAX / 2]; /* "pid\0host\0user\0program\0" */
     size_t self_len;
 };
@@ -179,19 +154,13 @@ int hf__redis_wait_replicas(struct hf__redis *s, struct hf__redis_conn *c, int64
                             bool *ret_enough, hf_error *err);
 
 /* pool.c --------------------------------------------------------------------------------------- */
-void hf__redis_pool_init(struct hf__redis_pool *pool);
-void hf__redis_pool_clear(struct hf__redis_pool *pool);
-void hf__redis_pool_flush(
-    struct hf__redis *s); /* closes those that are not lent, and those when given */
+extern const struct hf__pool_type hf__redis_pool_type;
 
 /* Lends a connection; give it back, broken or not. HF_UNAVAILABLE also if all are lent and none
  * comes back in time. */
 int hf__redis_take(struct hf__redis *s, int64_t deadline_ns, struct hf__redis_conn **ret_conn,
                    hf_error *err);
 void hf__redis_give(struct hf__redis *s, struct hf__redis_conn *c);
-
-/* How long to wait before dialling again after so many failures, with jitter. */
-int64_t hf__redis_backoff_ns(const struct hf_env *env, unsigned failures);
 
 /* script.c ------------------------------------------------------------------------------------- */
 
@@ -211,16 +180,13 @@ int hf__redis_answer(const redisReply *reply, struct hf__answer *ret_answer, boo
                      hf_error *err);
 
 /* listen.c ------------------------------------------------------------------------------------- */
-int hf__redis_listener_init(struct hf__redis *s, hf_error *err);
-void hf__redis_listener_clear(struct hf__redis *s);
+extern const struct hf__listener_type hf__redis_listener_type;
 int hf__redis_wake_fd(struct hf__store *store);
 void hf__redis_wake(struct hf__store *store, hf__wake_sink *sink, void *ctx);
 
 /* Connects again if calls were wanted and the connection was lost. The channel, or NULL: nobody
  * listens. */
 const char *hf__redis_listen_again(struct hf__redis *s, int64_t deadline_ns);
-
-bool hf__redis_listens(struct hf__redis *s);
 
 /* Reads what has come, without blocking. False: the connection is lost. */
 typedef void hf__redis_hear(void *ctx, const redisReply *reply);
@@ -235,6 +201,10 @@ void hf__redis_watch_key(struct hf__redis *s, struct hf__redis_conn *c,
                          const struct hf__redis_names *names, const struct hf__ticket *ticket,
                          int64_t deadline_ns, bool *ret_gone);
 void hf__redis_unwatch(struct hf__redis *s, const struct hf__ticket *ticket);
+void hf__redis_unwatch_all(struct hf__redis *s);
+
+/* The key has changed: takes out one who watches it, for the caller to free; NULL: there is none. */
+struct hf__redis_watch *hf__redis_take_watch(struct hf__redis *s, const redisReply *key);
 
 /* open.c, inspect.c, upkeep.c, diagnose.c ------------------------------------------------------ */
 int hf__redis_open(const struct hf__url *url, const struct hf__host *host,

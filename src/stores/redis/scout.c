@@ -13,7 +13,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 
 #include "stores/redis/redis.h"
 
@@ -73,21 +72,20 @@ static int dial(struct hf__redis *s, int64_t deadline_ns, struct hf__redis_conn 
  * that of the listener. */
 static void follow(struct hf__redis *s, const struct hf__redis_place *place)
 {
-    struct hf__redis_listener *l = &s->listener;
+    struct hf__listener *l = &s->listener;
 
     if (!hf__redis_note_master(s, place))
         return;
     s->sentinels.switched = true;
     pthread_mutex_lock(&l->mutex);
-    l->kicked = true;
-    eventfd_write(l->kick_fd, 1);
+    hf__listener_kick(l);
     pthread_mutex_unlock(&l->mutex);
 }
 
 void hf__redis_scout(struct hf__redis *s, int64_t deadline_ns)
 {
     struct hf__redis_sentinels *w = &s->sentinels;
-    struct hf__redis_listener *l = &s->listener;
+    struct hf__listener *l = &s->listener;
     const struct hf_env *env = s->base.host->env;
     struct hf__redis_conn *c = NULL;
     struct hf__redis_place place;
@@ -134,7 +132,7 @@ static void hear(void *ctx, const redisReply *reply)
 bool hf__redis_hear_switch(struct hf__redis *s)
 {
     struct hf__redis_sentinels *w = &s->sentinels;
-    struct hf__redis_listener *l = &s->listener;
+    struct hf__listener *l = &s->listener;
 
     if (w->count == 0)
         return false;

@@ -207,7 +207,7 @@ bool hf__redis_note_master(struct hf__redis *s, const struct hf__redis_place *pl
     pthread_mutex_unlock(&s->pool.mutex);
     if (first || same)
         return false;
-    hf__redis_pool_flush(s);
+    hf__pool_flush(&s->pool);
     s->base.moved = true;
     return true;
 }

@@ -138,6 +138,11 @@ int hf__redis_read_link(const struct hf__redis_url *from, struct hf__redis_setti
     if (r == 0 && force != NULL && strcmp(force, "evicting") != 0)
         r = hf__fail(err, HF_INVALID, "force: the only thing to force is 'evicting'");
     set->allow_evicting = force != NULL;
+    set->limits = (struct hf__pool_limits){
+        .max_active = hf__url_number(from->url, from->table, "max_active"),
+        .max_idle = hf__url_number(from->url, from->table, "max_idle"),
+        .idle_timeout_ms = hf__url_number(from->url, from->table, "idle_timeout"),
+        .fail_at_once = !hf__url_switch(from->url, from->table, "pool_wait")};
     return r;
 }
 

@@ -18,34 +18,54 @@
 #include "util/banned.h"
 
 /* Mutex held. */
-static void remove_watch(struct hf__redis_listener *l, const struct hf__ticket *ticket)
+static void remove_watch(struct hf__redis *s, const struct hf__ticket *ticket)
 {
-    struct hf__redis_watch **at = &l->watches;
+    struct hf__redis_watch **at = &s->watches;
 
     while (*at != NULL && !hf__ticket_equal(&(*at)->ticket, ticket))
         at = &(*at)->next;
     if (*at != NULL) {
         struct hf__redis_watch *watch = *at;
         *at = watch->next;
-        l->watch_count--;
+        s->watch_count--;
         free(watch);
     }
 }
 
 void hf__redis_unwatch(struct hf__redis *s, const struct hf__ticket *ticket)
 {
-    struct hf__redis_listener *l = &s->listener;
-
-    if (l->watch_count == 0)
+    if (s->watch_count == 0)
         return;
-    pthread_mutex_lock(&l->mutex);
-    remove_watch(l, ticket);
-    pthread_mutex_unlock(&l->mutex);
+    pthread_mutex_lock(&s->listener.mutex);
+    remove_watch(s, ticket);
+    pthread_mutex_unlock(&s->listener.mutex);
+}
+
+void hf__redis_unwatch_all(struct hf__redis *s)
+{
+    while (s->watches != NULL)
+        remove_watch(s, &s->watches->ticket);
+}
+
+struct hf__redis_watch *hf__redis_take_watch(struct hf__redis *s, const redisReply *key)
+{
+    pthread_mutex_lock(&s->listener.mutex);
+    struct hf__redis_watch **at = &s->watches, *found;
+    while (*at != NULL &&
+           ((*at)->key_len != key->len || memcmp((*at)->key, key->str, key->len) != 0))
+        at = &(*at)->next;
+    found = *at;
+    if (found != NULL) {
+        *at = found->next;
+        s->watch_count--;
+    }
+    pthread_mutex_unlock(&s->listener.mutex);
+    return found;
 }
 
 /* Our subscriber's id, 0 if there is none; notes the watch first, so that no message is too early.
  */
-static int64_t add_watch(struct hf__redis_listener *l, const struct hf__redis_names *names,
+static int64_t add_watch(struct hf__redis *s, const struct hf__redis_names *names,
                          const struct hf__ticket *ticket)
 {
     struct hf__redis_watch *watch = malloc(sizeof *watch + names->key_len);
@@ -56,16 +76,17 @@ static int64_t add_watch(struct hf__redis_listener *l, const struct hf__redis_na
     watch->key_len = names->key_len;
     memcpy(watch->key, names->key, names->key_len);
 
-    pthread_mutex_lock(&l->mutex);
-    int64_t id = l->conn != NULL ? l->id : 0;
+    pthread_mutex_lock(&s->listener.mutex);
+    const struct hf__redis_conn *listener = s->listener.conn;
+    int64_t id = listener != NULL ? listener->id : 0;
     if (id != 0) {
-        remove_watch(l, ticket);
-        watch->next = l->watches;
-        l->watches = watch;
-        l->watch_count++;
+        remove_watch(s, ticket);
+        watch->next = s->watches;
+        s->watches = watch;
+        s->watch_count++;
         watch = NULL;
     }
-    pthread_mutex_unlock(&l->mutex);
+    pthread_mutex_unlock(&s->listener.mutex);
     free(watch);
     return id;
 }
@@ -91,7 +112,7 @@ void hf__redis_watch_key(struct hf__redis *s, struct hf__redis_conn *c,
                          const struct hf__redis_names *names, const struct hf__ticket *ticket,
                          int64_t deadline_ns, bool *ret_gone)
 {
-    int64_t id = add_watch(&s->listener, names, ticket);
+    int64_t id = add_watch(s, names, ticket);
     redisReply *reply = NULL;
     bool told = true;
 

@@ -1,38 +1,20 @@
 /* What `holdfast doctor redlock://...` says: each node by itself, and what that makes together. */
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "stores/redlock/redlock.h"
+#include "stores/report.h"
 
 #include "util/banned.h"
-
-enum level { FINE, NOTE, WARNING, PROBLEM };
 
 struct looking {
     struct hf__redlock_ask ask;
     struct hf__redlock *s;
-    hf_finding_callback *found;
-    void *arg;
+    struct hf__report to;
     int64_t began_ns;
     uint32_t voters;
 };
-
-static void say(const struct looking *w, enum level level, const char *clause, const char *format,
-                ...) HF__PRINTF(4, 5);
-
-static void say(const struct looking *w, enum level level, const char *clause, const char *format,
-                ...)
-{
-    char text[300];
-    va_list args;
-
-    va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    w->found(level, clause, text, w->arg);
-}
 
 static void write_info(struct hf__redlock_ask *ask, size_t node, struct hf__redis_conn *c)
 {
@@ -61,16 +43,19 @@ static int take_info(struct hf__redlock_ask *ask, size_t node, redisReply **at, 
     where(w, node, name, sizeof name);
     hf__redis_info_word(info, "redis_version", version, sizeof version);
     hf__redis_info_word(info, "role", role, sizeof role);
-    say(w, FINE, NULL, "%s: Redis %s, up for %" PRId64 " s, answered in %" PRId64 " us", name,
-        version, up_ms / 1000, took_us);
+    hf__say(&w->to, HF__FINE, NULL,
+            "%s: Redis %s, up for %" PRId64 " s, answered in %" PRId64 " us", name, version,
+            up_ms / 1000, took_us);
     if (strcmp(role, "slave") == 0)
-        say(w, PROBLEM, "C1", "%s is a replica; Redlock wants independent masters", name);
+        hf__say(&w->to, HF__PROBLEM, "C1", "%s is a replica; Redlock wants independent masters",
+                name);
     else if (hf__redis_info_number(info, "connected_slaves") > 0)
-        say(w, WARNING, "C1", "%s has replicas: after a failover it would have forgotten locks",
-            name);
+        hf__say(&w->to, HF__WARNING, "C1",
+                "%s has replicas: after a failover it would have forgotten locks", name);
     if (w->s->guard && up_ms < w->s->max_ttl_ms)
-        say(w, WARNING, "C1", "%s has no vote until it has been up for max_ttl (%" PRId64 " s)",
-            name, w->s->max_ttl_ms / 1000);
+        hf__say(&w->to, HF__WARNING, "C1",
+                "%s has no vote until it has been up for max_ttl (%" PRId64 " s)", name,
+                w->s->max_ttl_ms / 1000);
     else
         w->voters |= 1U << node;
     return 0;
@@ -90,36 +75,43 @@ static void sum_up(const struct looking *w)
 
     for (size_t i = 0; i < s->count; i++) {
         if (!(w->ask.replied & 1U << i))
-            say(w, WARNING, NULL, "%s does not answer", where(w, i, name, sizeof name));
+            hf__say(&w->to, HF__WARNING, NULL, "%s does not answer",
+                    where(w, i, name, sizeof name));
     }
     if (voters < s->quorum)
-        say(w, PROBLEM, NULL, "%zu of %zu servers can vote, %zu are needed: nothing can be locked",
-            voters, s->count, s->quorum);
+        hf__say(&w->to, HF__PROBLEM, NULL,
+                "%zu of %zu servers can vote, %zu are needed: nothing can be locked", voters,
+                s->count, s->quorum);
     else
-        say(w, voters == s->count ? FINE : NOTE, NULL,
-            "%zu of %zu servers can vote: %zu more may fail", voters, s->count, voters - s->quorum);
+        hf__say(&w->to, voters == s->count ? HF__FINE : HF__NOTE, NULL,
+                "%zu of %zu servers can vote: %zu more may fail", voters, s->count,
+                voters - s->quorum);
     if (s->count < 3)
-        say(w, WARNING, "C1", "%zu server%s: the loss of one stops all; use 3 or 5, or redis://",
-            s->count, s->count == 1 ? "" : "s");
+        hf__say(&w->to, HF__WARNING, "C1",
+                "%zu server%s: the loss of one stops all; use 3 or 5, or redis://", s->count,
+                s->count == 1 ? "" : "s");
     else if (s->count % 2 == 0)
-        say(w, NOTE, NULL, "%zu servers bear the loss of %zu; use 3 or 5", s->count,
-            s->count - s->quorum);
+        hf__say(&w->to, HF__NOTE, NULL, "%zu servers bear the loss of %zu; use 3 or 5", s->count,
+                s->count - s->quorum);
     if (!s->guard)
-        say(w, WARNING, "C1",
+        hf__say(
+            &w->to, HF__WARNING, "C1",
             "restart_guard=off: a server that restarts without its data can let a second holder "
             "in");
-    say(w, NOTE, "C1",
+    hf__say(
+        &w->to, HF__NOTE, "C1",
         "best effort: pauses, delays and clock errors must stay well below the ttl; there is no "
         "safe Redlock");
-    say(w, NOTE, "C4", "no fencing token: nothing makes overlap harmless");
-    say(w, NOTE, "C5", "no queue: waiters ask every %" PRId64 " ms, at random", s->retry_ms);
+    hf__say(&w->to, HF__NOTE, "C4", "no fencing token: nothing makes overlap harmless");
+    hf__say(&w->to, HF__NOTE, "C5", "no queue: waiters ask every %" PRId64 " ms, at random",
+            s->retry_ms);
 }
 
 int hf__redlock_diagnose(struct hf__store *store, hf_finding_callback *found, void *arg,
                          int64_t deadline_ns, hf_error *err)
 {
     struct hf__redlock *s = (struct hf__redlock *)store;
-    struct looking w = {.s = s, .found = found, .arg = arg};
+    struct looking w = {.s = s, .to = {.found = found, .arg = arg, .env = store->host->env}};
     struct hf__redlock_set *set = NULL;
     int r = hf__redlock_take(s, deadline_ns, &set, err);
 

@@ -1,213 +1,21 @@
 /* What a majority knows. A lock is shown if most nodes have the same ticket at its key; what only
  * some have is on its way in or out, or was left behind, and holds nobody back for long. Names are
- * found by their keys; of locks that other clients took only those asked for by name are shown,
- * since not every key of the database is a lock.
- */
+ * found by their keys (scan.c); of locks that other clients took only those asked for by name are
+ * shown, since not every key of the database is a lock. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "stores/redlock/redlock.h"
+#include "stores/redlock/looking.h"
 
 #include "util/banned.h"
 
-#define PAGE       200 /* names in one question */
-#define SCAN_COUNT "1000"
-
-struct names {
-    struct name {
-        size_t len;
-        char *bytes;
-    } * list;
-    size_t count, capacity;
-};
-
-struct looking {
-    struct hf__redlock_ask ask;
-    struct hf__redlock *s;
-    struct hf__redlock_set *set;
-    const struct hf__look *look;
-    int64_t deadline_ns;
-    struct names names;
-    size_t from, upto; /* the names of this page */
-    redisReply *pages[HF__REDLOCK_NODES_MAX];
-    char cursors[HF__REDLOCK_NODES_MAX][24];
-    char pattern[2 * HF__REDIS_KEY_MAX];
-};
-
-static bool never(const struct hf__redlock_ask *ask)
-{
-    (void)ask;
-    return false;
-}
-
-/* Finding names. ----------------------------------------------------------------------------------
- */
-
-static int add_name(struct names *n, const char *bytes, size_t len, hf_error *err)
-{
-    if (n->count == n->capacity) {
-        size_t capacity = n->capacity == 0 ? 64 : 2 * n->capacity;
-        struct name *list = realloc(n->list, capacity * sizeof *list);
-        if (list == NULL)
-            return hf__fail(err, HF_NO_MEMORY, NULL);
-        n->list = list;
-        n->capacity = capacity;
-    }
-    char *copy = malloc(len + 1);
-    if (copy == NULL)
-        return hf__fail(err, HF_NO_MEMORY, NULL);
-    memcpy(copy, bytes, len);
-    n->list[n->count++] = (struct name){.len = len, .bytes = copy};
-    return 0;
-}
-
-static int by_bytes(const void *a, const void *b)
-{
-    const struct name *x = a, *y = b;
-    size_t len = x->len < y->len ? x->len : y->len;
-    int order = memcmp(x->bytes, y->bytes, len);
-
-    return order != 0 ? order : (x->len > y->len) - (x->len < y->len);
-}
-
-/* In order, each once. */
-static void sort_names(struct names *n)
-{
-    size_t kept = 0;
-
-    if (n->count > 1)
-        qsort(n->list, n->count, sizeof n->list[0], by_bytes);
-    for (size_t i = 0; i < n->count; i++) {
-        if (kept > 0 && by_bytes(&n->list[kept - 1], &n->list[i]) == 0)
-            free(n->list[i].bytes);
-        else
-            n->list[kept++] = n->list[i];
-    }
-    n->count = kept;
-}
-
-static char *put_plainly(char *to, const char *text)
-{
-    for (; *text != '\0'; text++) {
-        if (strchr("*?[]\\^-", *text) != NULL)
-            *to++ = '\\';
-        *to++ = *text;
-    }
-    return to;
-}
-
-static void make_pattern(struct looking *w)
-{
-    char *at = put_plainly(w->pattern, w->s->set.key_before);
-
-    *at++ = '*';
-    at = put_plainly(at, w->s->set.key_after);
-    *at = '\0';
-}
-
-static void write_scan(struct hf__redlock_ask *ask, size_t node, struct hf__redis_conn *c)
-{
-    const struct looking *w = (const struct looking *)ask;
-
-    hf__redis_add_text(c, "SCAN");
-    hf__redis_add_text(c, w->cursors[node]);
-    hf__redis_add_text(c, "MATCH");
-    hf__redis_add_text(c, w->pattern);
-    hf__redis_add_text(c, "COUNT");
-    hf__redis_add_text(c, SCAN_COUNT);
-}
-
-/* The name in a key, if it was made with our key_format and is looked for. */
-static int take_key(struct looking *w, const redisReply *key, hf_error *err)
-{
-    size_t before = strlen(w->s->set.key_before), after = strlen(w->s->set.key_after);
-    size_t word = sizeof HF__REDLOCK_OWN_WORD - 1;
-    const struct hf__look *look = w->look;
-
-    if (key->type != REDIS_REPLY_STRING || key->len < before + after + 1 ||
-        (key->len >= word && memcmp(key->str, HF__REDLOCK_OWN_WORD, word) == 0))
-        return 0;
-    const char *name = key->str + before;
-    size_t len = key->len - before - after;
-    if (memcmp(key->str, w->s->set.key_before, before) != 0 ||
-        memcmp(name + len, w->s->set.key_after, after) != 0 || len > HF_NAME_MAX)
-        return 0;
-    if (look->prefix != NULL &&
-        (len < look->prefix_len || memcmp(name, look->prefix, look->prefix_len) != 0))
-        return 0;
-    return add_name(&w->names, name, len, err);
-}
-
-static int take_scan(struct hf__redlock_ask *ask, size_t node, redisReply **at, hf_error *err)
-{
-    struct looking *w = (struct looking *)ask;
-    const redisReply *reply = *at;
-    int r = 0;
-
-    if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 2 ||
-        reply->element[0]->type != REDIS_REPLY_STRING ||
-        reply->element[1]->type != REDIS_REPLY_ARRAY)
-        return hf__fail(err, HF_CORRUPT, "SCAN gave an answer that was not expected");
-    snprintf(w->cursors[node], sizeof w->cursors[node], "%s", reply->element[0]->str);
-    for (size_t i = 0; r == 0 && i < reply->element[1]->elements; i++)
-        r = take_key(w, reply->element[1]->element[i], err);
-    return r;
-}
-
-static int ask_nodes(struct looking *w, hf_error *err)
-{
-    uint32_t to = w->ask.to;
-
-    w->ask.sent = w->ask.replied = 0;
-    hf__redlock_round(w->s, w->set, &w->ask,
-                      hf__redlock_soon(w->s, 2 * w->s->node_timeout_ms, w->deadline_ns));
-    size_t answered = hf__redlock_votes(w->ask.replied);
-    if (w->ask.why.code == HF_NO_MEMORY)
-        return hf__fail(err, HF_NO_MEMORY, NULL);
-    if (answered < w->s->quorum && w->ask.replied != to)
-        return hf__redlock_too_few(w->s, &w->ask, answered, err);
-    return 0;
-}
-
-/* Page by page, as long as any node has more. */
-static int find_names(struct looking *w, hf_error *err)
-{
-    uint32_t all = hf__redlock_all(w->s), answered = all;
-    int r = 0;
-
-    for (size_t i = 0; i < w->s->count; i++)
-        snprintf(w->cursors[i], sizeof w->cursors[i], "0");
-    make_pattern(w);
-    w->ask = (struct hf__redlock_ask){.script = HF__REDLOCK_NO_SCRIPT,
-                                      .write = write_scan,
-                                      .argc = 6,
-                                      .reply = take_scan,
-                                      .decided = never,
-                                      .patient = true,
-                                      .to = all};
-    while (r == 0 && w->ask.to != 0) {
-        r = ask_nodes(w, err);
-        answered &= ~w->ask.to | w->ask.replied;
-        w->ask.to &= answered;
-        for (size_t i = 0; i < w->s->count; i++) {
-            if (strcmp(w->cursors[i], "0") == 0)
-                w->ask.to &= ~(1U << i);
-        }
-    }
-    if (r == 0 && hf__redlock_votes(answered) < w->s->quorum)
-        r = hf__redlock_too_few(w->s, &w->ask, hf__redlock_votes(answered), err);
-    sort_names(&w->names);
-    return r;
-}
-
-/* Looking at them. --------------------------------------------------------------------------------
- */
+#define PAGE 200 /* names in one question */
 
 static void write_look(struct hf__redlock_ask *ask, size_t node, struct hf__redis_conn *c)
 {
-    const struct looking *w = (const struct looking *)ask;
+    const struct hf__redlock_looking *w = (const struct hf__redlock_looking *)ask;
     struct hf__redlock_key key;
 
     (void)node;
@@ -234,7 +42,7 @@ static bool is_page(const redisReply *reply, size_t names)
 
 static int take_page(struct hf__redlock_ask *ask, size_t node, redisReply **reply, hf_error *err)
 {
-    struct looking *w = (struct looking *)ask;
+    struct hf__redlock_looking *w = (struct hf__redlock_looking *)ask;
 
     if (!is_page(*reply, w->upto - w->from))
         return hf__fail(err, HF_CORRUPT, "a script gave an answer that was not expected");
@@ -250,7 +58,7 @@ static bool same(const redisReply *a, const redisReply *b)
 }
 
 /* How long a majority keeps `value`, -1 for ever; 0 if none does. */
-static int64_t majority_ms(const struct looking *w, size_t at, const redisReply *value)
+static int64_t majority_ms(const struct hf__redlock_looking *w, size_t at, const redisReply *value)
 {
     int64_t spans[HF__REDLOCK_NODES_MAX];
     size_t count = 0;
@@ -303,10 +111,10 @@ static bool parse_note(const redisReply *note, struct hf__entry *e, struct hf__w
 
 /* Shows the value that this page has for a lock, if most others have it too. `*ret_shown`: that was
  * so; no other value can have a majority. */
-static int show(struct looking *w, const redisReply *page, size_t at, bool *ret_shown)
+static int show(struct hf__redlock_looking *w, const redisReply *page, size_t at, bool *ret_shown)
 {
     const redisReply *value = page->element[at]->element[VALUE];
-    const struct name *name = &w->names.list[w->from + at - 1];
+    const struct hf__redlock_name *name = &w->names.list[w->from + at - 1];
     int64_t left_ms = value->type == REDIS_REPLY_STRING ? majority_ms(w, at, value) : 0;
     char words[80];
     struct hf__who who = {.host = "", .user = "", .program = "(another client)", .note = words};
@@ -334,7 +142,7 @@ static int show(struct looking *w, const redisReply *page, size_t at, bool *ret_
     return w->look->found(w->look->ctx, name->bytes, name->len, &e);
 }
 
-static int show_page(struct looking *w)
+static int show_page(struct hf__redlock_looking *w)
 {
     int r = 0;
 
@@ -348,16 +156,14 @@ static int show_page(struct looking *w)
     return r;
 }
 
-static int look_at_page(struct looking *w, hf_error *err)
+static int look_at_page(struct hf__redlock_looking *w, hf_error *err)
 {
     w->ask = (struct hf__redlock_ask){.script = HF__REDLOCK_LOOK,
                                       .write = write_look,
                                       .argc = 2 + (w->upto - w->from),
                                       .reply = take_page,
-                                      .decided = never,
-                                      .patient = true,
                                       .to = hf__redlock_all(w->s)};
-    int r = ask_nodes(w, err);
+    int r = hf__redlock_ask_nodes(w, err);
 
     if (r == 0)
         r = show_page(w);
@@ -372,7 +178,7 @@ int hf__redlock_inspect(struct hf__store *store, const struct hf__look *look, in
                         hf_error *err)
 {
     struct hf__redlock *s = (struct hf__redlock *)store;
-    struct looking w = {.s = s, .look = look, .deadline_ns = deadline_ns};
+    struct hf__redlock_looking w = {.s = s, .look = look, .deadline_ns = deadline_ns};
     struct hf__redlock_key key;
     int r = hf__redlock_take(s, deadline_ns, &w.set, err);
 
@@ -381,8 +187,8 @@ int hf__redlock_inspect(struct hf__store *store, const struct hf__look *look, in
     if (look->name != NULL)
         r = hf__redlock_key(s, look->name, look->name_len, &key, err);
     if (r == 0)
-        r = look->name != NULL ? add_name(&w.names, look->name, look->name_len, err)
-                               : find_names(&w, err);
+        r = look->name != NULL ? hf__redlock_add_name(&w.names, look->name, look->name_len, err)
+                               : hf__redlock_find_names(&w, err);
     for (w.from = 0; r == 0 && w.from < w.names.count; w.from = w.upto) {
         w.upto = w.from + PAGE < w.names.count ? w.from + PAGE : w.names.count;
         r = look_at_page(&w, err);

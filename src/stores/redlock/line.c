@@ -17,10 +17,10 @@
 
 #include "net/resolve.h"
 #include "stores/redlock/redlock.h"
+#include "util/patience.h"
 
 #include "util/banned.h"
 
-#define BACKOFF_MIN_MS 10
 #define BACKOFF_MAX_MS 500
 
 #define X(id, name) extern const char hf__redlock_lua_##name[], hf__redlock_lua_##name##_sha1[];
@@ -69,14 +69,10 @@ void hf__redlock_fail(struct hf__redlock *s, size_t i, struct hf__redlock_line *
     struct hf__redlock_node *node = &s->nodes[i];
     const struct hf_env *env = s->base.host->env;
     int64_t now_ns = hf__now_ns(env);
-    uint32_t jitter = 0;
 
-    env->random(env->ctx, &jitter, sizeof jitter);
     pthread_mutex_lock(&s->mutex);
     if (line->state != HF__REDLOCK_READY) {
-        int64_t ms = node->failures >= 6 ? BACKOFF_MAX_MS : BACKOFF_MIN_MS << node->failures;
-        node->failures++;
-        node->retry_ns = now_ns + (ms / 2 + jitter % ms) * HF__NS_PER_MS;
+        node->retry_ns = now_ns + hf__backoff_ns(env, node->failures++, BACKOFF_MAX_MS);
         node->why = *why;
     } else if (line->owed > 0) {
         node->adrift_ns = now_ns + 60000 * HF__NS_PER_MS;

@@ -77,10 +77,6 @@ static int read_settings(struct hf__redlock *s, const struct hf__url *url, hf_er
     s->node_timeout_ms = number(url, "node_timeout");
     s->retry_ms = number(url, "retry");
     s->guard = hf__url_switch(url, hf__redlock_options, "restart_guard");
-    s->set.max_active = number(url, "max_active");
-    s->set.max_idle = number(url, "max_idle");
-    s->set.idle_timeout_ms = number(url, "idle_timeout");
-    s->set.pool_wait = hf__url_switch(url, hf__redlock_options, "pool_wait");
     return r;
 }
 
@@ -167,17 +163,6 @@ int hf__redlock_upkeep(struct hf__store *store, enum hf__upkeep what, int64_t re
     return hf__redlock_too_few(s, &w.ask, hf__redlock_votes(w.ask.replied), err);
 }
 
-static void init_locks(struct hf__redlock *s)
-{
-    pthread_condattr_t attr;
-
-    pthread_mutex_init(&s->mutex, NULL);
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&s->free_one, &attr);
-    pthread_condattr_destroy(&attr);
-}
-
 int hf__redlock_open(const struct hf__url *url, const struct hf__host *host,
                      struct hf__store **ret_store, hf_error *err)
 {
@@ -187,9 +172,13 @@ int hf__redlock_open(const struct hf__url *url, const struct hf__host *host,
         return hf__fail(err, HF_NO_MEMORY, NULL);
     s->base = (struct hf__store){
         .type = &hf_store_type_v1, .host = host, .capabilities = hf_store_type_v1.capabilities};
-    init_locks(s);
-    int r = read_settings(s, url, err);
+    pthread_mutex_init(&s->mutex, NULL);
+    int r = hf__pool_init(&s->pool, &hf__redlock_pool_type, s, host->env, err);
+    if (r == 0)
+        r = read_settings(s, url, err);
     if (r == 0) {
+        s->pool.limits = s->set.limits;
+        s->pool.host_count = 1;
         describe_self(s);
         r = refuse_wrong_servers(s, err);
     }
@@ -205,7 +194,7 @@ void hf__redlock_close(struct hf__store *store)
 {
     struct hf__redlock *s = (struct hf__redlock *)store;
 
-    hf__redlock_pool_clear(s);
+    hf__pool_clear(&s->pool);
     for (size_t i = 0; i < s->count; i++) {
         free(s->nodes[i].host);
         free(s->nodes[i].port);
@@ -213,7 +202,6 @@ void hf__redlock_close(struct hf__store *store)
             freeaddrinfo(s->nodes[i].addresses);
     }
     hf__redis_settings_clear(&s->set);
-    pthread_cond_destroy(&s->free_one);
     pthread_mutex_destroy(&s->mutex);
     free(s);
 }

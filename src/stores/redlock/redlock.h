@@ -7,7 +7,7 @@
  *   line.c      one connection to one node; never blocks
  *   pool.c      sets of N connections, lent to one operation at a time
  *   open.c      from the URL to a store
- *   inspect.c   what a majority knows
+ *   inspect.c, scan.c   what a majority knows, and of which names
  *   diagnose.c  what each node gives
  *
  * store->mutex guards the pool and what is noted of the nodes; it is never held during I/O. */
@@ -65,8 +65,8 @@ struct hf__redlock_line {
 };
 
 struct hf__redlock_set {
-    struct hf__redlock_set *next;
-    int64_t idle_since_ns;
+    struct hf__pooled pooled;
+    size_t count;
     struct hf__redlock_line lines[];
 };
 
@@ -79,10 +79,8 @@ struct hf__redlock {
     struct hf__redlock_node nodes[HF__REDLOCK_NODES_MAX];
     char self[HF__REDLOCK_SELF_MAX]; /* "pid\0host\0user\0program\0" */
     size_t self_len;
-    pthread_mutex_t mutex;
-    pthread_cond_t free_one;
-    struct hf__redlock_set *idle; /* the last used first */
-    int64_t active;
+    pthread_mutex_t mutex; /* for the nodes */
+    struct hf__pool pool;  /* of sets of connections */
 };
 
 extern const struct hf__option hf__redlock_options[];
@@ -119,10 +117,10 @@ bool hf__redlock_lags(const struct hf__redlock *s, const struct hf__redlock_line
 
 /* pool.c ------------------------------------------------------------------------------------------
  */
+extern const struct hf__pool_type hf__redlock_pool_type;
 int hf__redlock_take(struct hf__redlock *s, int64_t deadline_ns, struct hf__redlock_set **ret_set,
                      hf_error *err);
 void hf__redlock_give(struct hf__redlock *s, struct hf__redlock_set *set);
-void hf__redlock_pool_clear(struct hf__redlock *s);
 
 /* round.c -----------------------------------------------------------------------------------------
  */

@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "stores/sqlite/sqlite.h"
+#include "util/patience.h"
 
 #include "util/banned.h"
 
@@ -170,29 +171,10 @@ bool hf__sqlite_pause(struct hf__sqlite *s, int tries)
     return true;
 }
 
-static struct timespec monotonic_in(int64_t ns)
-{
-    struct timespec until;
-
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += ns / 1000000000;
-    until.tv_nsec += ns % 1000000000;
-    if (until.tv_nsec >= 1000000000) {
-        until.tv_sec++;
-        until.tv_nsec -= 1000000000;
-    }
-    return until;
-}
-
 void hf__sqlite_turn_init(struct hf__sqlite *s)
 {
-    pthread_condattr_t attr;
-
     pthread_mutex_init(&s->turn.mutex, NULL);
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&s->turn.over, &attr);
-    pthread_condattr_destroy(&attr);
+    hf__cond_init(&s->turn.over);
 }
 
 void hf__sqlite_turn_clear(struct hf__sqlite *s)
@@ -202,18 +184,14 @@ void hf__sqlite_turn_clear(struct hf__sqlite *s)
 }
 
 /* A mutex with a deadline that is not on the wall clock, in a form that ThreadSanitizer knows. */
-static bool take_turn(struct hf__sqlite *s, int64_t patience_ns)
+static bool take_turn(struct hf__sqlite *s, int64_t deadline_ns)
 {
-    bool mine;
+    const struct hf_env *env = s->base.host->env;
 
     pthread_mutex_lock(&s->turn.mutex);
-    if (s->turn.taken) {
-        struct timespec until = monotonic_in(patience_ns);
-        while (s->turn.taken &&
-               pthread_cond_timedwait(&s->turn.over, &s->turn.mutex, &until) != ETIMEDOUT)
-            continue;
-    }
-    mine = !s->turn.taken;
+    while (s->turn.taken && hf__cond_wait(&s->turn.over, &s->turn.mutex, env, deadline_ns))
+        continue;
+    bool mine = !s->turn.taken;
     s->turn.taken = true;
     pthread_mutex_unlock(&s->turn.mutex);
     return mine;
@@ -225,7 +203,7 @@ int hf__sqlite_enter(struct hf__sqlite *s, int64_t deadline_ns, hf_error *err)
 
     if (patience_ns <= 0)
         return hf__fail(err, HF_UNAVAILABLE, "sqlite: the time for this operation is over");
-    if (!take_turn(s, patience_ns))
+    if (!take_turn(s, deadline_ns))
         return hf__fail(err, HF_UNAVAILABLE,
                         "sqlite: other threads kept the database busy; try again");
     s->deadline_ns = deadline_ns;

@@ -1,42 +1,25 @@
 /* What `holdfast doctor` says about a live database. It reads, makes one empty transaction, and
  * changes nothing. */
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/statfs.h>
 
+#include "stores/report.h"
 #include "stores/sqlite/sqlite.h"
 
 #include "util/banned.h"
-
-enum { FINE, NOTE, WARNING, PROBLEM };
 
 #define LATENCY_ROUNDS 16
 
 struct report {
     struct hf__sqlite *s;
-    hf_finding_callback *found;
-    void *arg;
+    struct hf__report to;
 };
-
-static void say(const struct report *r, int level, const char *clause, const char *format, ...)
-    HF__PRINTF(4, 5);
-
-static void say(const struct report *r, int level, const char *clause, const char *format, ...)
-{
-    char text[400];
-    va_list args;
-
-    va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    r->found(level, clause, text, r->arg);
-}
 
 static void say_error(const struct report *r, const char *clause, const hf_error *err)
 {
-    say(r, PROBLEM, clause, "%s", err->text);
+    hf__say(&r->to, HF__PROBLEM, clause, "%s", err->text);
 }
 
 static void look_at_files(const struct report *r)
@@ -50,19 +33,19 @@ static void look_at_files(const struct report *r)
     if (hf__sqlite_secure(r->s, &err) != 0)
         say_error(r, "C1", &err);
     else
-        say(r, FINE, "C1",
-            "the file is ours alone (0600), in a directory where nobody else can replace it");
+        hf__say(&r->to, HF__FINE, "C1",
+                "the file is ours alone (0600), in a directory where nobody else can replace it");
     if (statfs(r->s->path, &fs) == 0)
         network = hf__sqlite_network_name((unsigned long)fs.f_type & 0xffffffff);
     if (network != NULL)
-        say(r, WARNING, "C1",
-            "the file is on %s (force=network): safe only while one machine uses it", network);
+        hf__say(&r->to, HF__WARNING, "C1",
+                "the file is on %s (force=network): safe only while one machine uses it", network);
     hf__printable(r->s->path, strlen(r->s->path), shown, sizeof shown);
     if (stat(r->s->path, &st) == 0)
-        say(r, FINE, NULL, "'%s': %" PRIdMAX " bytes", shown, (intmax_t)st.st_size);
+        hf__say(&r->to, HF__FINE, NULL, "'%s': %" PRIdMAX " bytes", shown, (intmax_t)st.st_size);
     if (stat(r->s->wal_path, &st) == 0)
-        say(r, st.st_size > 64 << 20 ? WARNING : FINE, NULL, "write-ahead log: %" PRIdMAX " bytes",
-            (intmax_t)st.st_size);
+        hf__say(&r->to, st.st_size > 64 << 20 ? HF__WARNING : HF__FINE, NULL,
+                "write-ahead log: %" PRIdMAX " bytes", (intmax_t)st.st_size);
 }
 
 static void look_at_text(const struct report *r, const char *sql, const char *expected,
@@ -75,10 +58,10 @@ static void look_at_text(const struct report *r, const char *sql, const char *ex
         sqlite3_step(q) == SQLITE_ROW)
         value = (const char *)sqlite3_column_text(q, 0);
     if (value != NULL && strcmp(value, expected) == 0)
-        say(r, FINE, NULL, "%s: %s", what, value);
+        hf__say(&r->to, HF__FINE, NULL, "%s: %s", what, value);
     else
-        say(r, PROBLEM, NULL, "%s: %s, expected %s", what, value != NULL ? value : "nothing",
-            expected);
+        hf__say(&r->to, HF__PROBLEM, NULL, "%s: %s, expected %s", what,
+                value != NULL ? value : "nothing", expected);
     sqlite3_finalize(q);
 }
 
@@ -100,7 +83,7 @@ static void look_at_rows(const struct report *r)
         if (hf__sqlite_ask(r->s, counts[i].sql, &number, &err) != 0)
             say_error(r, NULL, &err);
         else
-            say(r, FINE, NULL, "%s: %" PRId64, counts[i].what, number);
+            hf__say(&r->to, HF__FINE, NULL, "%s: %" PRId64, counts[i].what, number);
     }
     if (hf__sqlite_ask(r->s,
                        "SELECT count(*) FROM holdfast_lock WHERE waiting <>"
@@ -108,8 +91,8 @@ static void look_at_rows(const struct report *r)
                        &number, &err) != 0)
         say_error(r, NULL, &err);
     else if (number > 0)
-        say(r, PROBLEM, "C5",
-            "%" PRId64 " locks have miscounted their queue: rows were changed by hand", number);
+        hf__say(&r->to, HF__PROBLEM, "C5",
+                "%" PRId64 " locks have miscounted their queue: rows were changed by hand", number);
 }
 
 static int compare(const void *a, const void *b)
@@ -135,8 +118,8 @@ static void look_at_latency(const struct report *r)
     }
     qsort(took_ns, LATENCY_ROUNDS, sizeof took_ns[0], compare);
     int64_t median_us = took_ns[LATENCY_ROUNDS / 2] / 1000;
-    say(r, median_us > 20000 ? WARNING : FINE, NULL,
-        "an empty transaction takes %" PRId64 " us (median)", median_us);
+    hf__say(&r->to, median_us > 20000 ? HF__WARNING : HF__FINE, NULL,
+            "an empty transaction takes %" PRId64 " us (median)", median_us);
 }
 
 static void look_at_clock_and_push(const struct report *r)
@@ -144,30 +127,32 @@ static void look_at_clock_and_push(const struct report *r)
     size_t stale = hf__sqlite_stale_sockets(r->s, false);
 
     if (r->s->boot[0] == '\0')
-        say(r, WARNING, "C3",
-            "the boot is not known (no /proc): leases of an earlier boot last once more");
+        hf__say(&r->to, HF__WARNING, "C3",
+                "the boot is not known (no /proc): leases of an earlier boot last once more");
     else
-        say(r, FINE, "C3", "leases count on CLOCK_BOOTTIME of boot %s", r->s->boot);
-    say(r, FINE, "C4", "generations are kept per lock and never below the wall clock");
+        hf__say(&r->to, HF__FINE, "C3", "leases count on CLOCK_BOOTTIME of boot %s", r->s->boot);
+    hf__say(&r->to, HF__FINE, "C4", "generations are kept per lock and never below the wall clock");
     if (stale > 0)
-        say(r, NOTE, "C12", "%zu sockets of clients that died; `holdfast gc` removes them", stale);
+        hf__say(&r->to, HF__NOTE, "C12",
+                "%zu sockets of clients that died; `holdfast gc` removes them", stale);
     if (r->s->wake.asked && r->s->wake.in < 0)
-        say(r, WARNING, "C12",
-            "no socket could be made beside the database: waiters ask by themselves");
-    say(r, FINE, NULL, "C1 to C13 hold for the processes of this machine");
+        hf__say(&r->to, HF__WARNING, "C12",
+                "no socket could be made beside the database: waiters ask by themselves");
+    hf__say(&r->to, HF__FINE, NULL, "C1 to C13 hold for the processes of this machine");
 }
 
 int hf__sqlite_diagnose(struct hf__store *store, hf_finding_callback *found, void *arg,
                         int64_t deadline_ns, hf_error *err)
 {
-    struct report r = {.s = (struct hf__sqlite *)store, .found = found, .arg = arg};
+    struct report r = {.s = (struct hf__sqlite *)store,
+                       .to = {.found = found, .arg = arg, .env = store->host->env}};
     int code = hf__sqlite_enter(r.s, deadline_ns, err);
 
     if (code != 0)
         return code;
     code = hf__sqlite_still_ours(r.s, err);
     if (code == 0) {
-        say(&r, FINE, NULL, "SQLite %s", sqlite3_libversion());
+        hf__say(&r.to, HF__FINE, NULL, "SQLite %s", sqlite3_libversion());
         look_at_files(&r);
         look_at_text(&r, "PRAGMA journal_mode", "wal", "journal mode");
         look_at_text(&r, "PRAGMA quick_check(1)", "ok", "integrity");

@@ -1,5 +1,5 @@
 /* See report.h. */
-#include "sql/report.h"
+#include "stores/report.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

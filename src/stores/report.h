@@ -1,6 +1,6 @@
-/* What the SQL stores' `diagnose` have in common. Levels are those of hf_diagnose(). */
-#ifndef HF_SQL_REPORT_H
-#define HF_SQL_REPORT_H
+/* What the stores' `diagnose` have in common. Levels are those of hf_diagnose(). */
+#ifndef HF_STORES_REPORT_H
+#define HF_STORES_REPORT_H
 
 #include "core/error.h"
 #include "util/env.h"

@@ -1,0 +1,167 @@
+/* See listener.h. */
+#include "net/listener.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "util/patience.h"
+
+#include "util/banned.h"
+
+#define BACKOFF_MAX_MS 500
+
+int hf__listener_init(struct hf__listener *l, const struct hf__listener_type *type, void *owner,
+                      const struct hf_env *env, hf_error *err)
+{
+    struct hf__ticket bits;
+
+    *l = (struct hf__listener){
+        .type = type, .env = env, .owner = owner, .epoll_fd = -1, .kick_fd = -1};
+    pthread_mutex_init(&l->mutex, NULL);
+    if (env->random(env->ctx, &bits, sizeof bits) != 0)
+        return hf__fail(err, HF_SYSTEM, "there is no randomness to be had");
+    hf__ticket_format(&bits, l->word);
+    return 0;
+}
+
+void hf__listener_clear(struct hf__listener *l)
+{
+    if (l->conn != NULL)
+        l->type->hang_up(l->conn, false);
+    if (l->epoll_fd >= 0)
+        close(l->epoll_fd);
+    if (l->kick_fd >= 0)
+        close(l->kick_fd);
+    pthread_mutex_destroy(&l->mutex);
+}
+
+/* Dialling ----------------------------------------------------------------- */
+
+static int dial(struct hf__listener *l, int64_t deadline_ns, struct hf__line *line)
+{
+    struct epoll_event event = {.events = EPOLLIN};
+    int r = l->type->dial(l->owner, deadline_ns, line);
+
+    if (r == 0 && epoll_ctl(l->epoll_fd, EPOLL_CTL_ADD, line->fd, &event) < 0) {
+        l->type->hang_up(line->conn, false);
+        r = HF_SYSTEM;
+    }
+    return r;
+}
+
+/* Mutex held, released meanwhile. */
+static void connect_again(struct hf__listener *l, int64_t deadline_ns)
+{
+    struct hf__line line = {0};
+
+    l->dialling = true;
+    pthread_mutex_unlock(&l->mutex);
+    int r = dial(l, deadline_ns, &line);
+    pthread_mutex_lock(&l->mutex);
+    l->dialling = false;
+    l->wanted = r != HF_UNSUPPORTED;
+    if (r != 0) {
+        l->retry_ns = hf__now_ns(l->env) + hf__backoff_ns(l->env, l->failures++, BACKOFF_MAX_MS);
+        return;
+    }
+    l->failures = 0;
+    l->conn = line.conn;
+    memcpy(l->address, line.address, sizeof l->address);
+    l->missed = true; /* what was said meanwhile */
+    hf__listener_kick(l);
+}
+
+int hf__listener_open(struct hf__listener *l)
+{
+    struct epoll_event event = {.events = EPOLLIN};
+
+    pthread_mutex_lock(&l->mutex);
+    l->kick_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    l->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    bool works = l->kick_fd >= 0 && l->epoll_fd >= 0 &&
+                 epoll_ctl(l->epoll_fd, EPOLL_CTL_ADD, l->kick_fd, &event) == 0;
+    pthread_mutex_unlock(&l->mutex);
+    return works ? l->epoll_fd : -1;
+}
+
+bool hf__listener_start(struct hf__listener *l, int64_t deadline_ns)
+{
+    pthread_mutex_lock(&l->mutex);
+    connect_again(l, deadline_ns);
+    l->missed = false; /* nobody could have been called before */
+    pthread_mutex_unlock(&l->mutex);
+    return l->wanted;
+}
+
+bool hf__listener_again(struct hf__listener *l, int64_t deadline_ns,
+                        char ret_address[HF__LISTENER_ADDRESS])
+{
+    int64_t now_ns = hf__now_ns(l->env);
+
+    if (!l->wanted)
+        return false;
+    pthread_mutex_lock(&l->mutex);
+    if (l->conn == NULL && !l->dialling && now_ns >= l->retry_ns)
+        connect_again(l, now_ns + (deadline_ns - now_ns) / 2);
+    bool listens = l->conn != NULL;
+    if (listens && ret_address != NULL)
+        memcpy(ret_address, l->address, sizeof l->address);
+    pthread_mutex_unlock(&l->mutex);
+    return listens;
+}
+
+bool hf__listener_listens(struct hf__listener *l)
+{
+    if (!l->wanted)
+        return false;
+    pthread_mutex_lock(&l->mutex);
+    bool listens = l->conn != NULL;
+    pthread_mutex_unlock(&l->mutex);
+    return listens;
+}
+
+/* On the keeper's thread --------------------------------------------------- */
+
+void hf__listener_kick(struct hf__listener *l)
+{
+    l->kicked = true;
+    eventfd_write(l->kick_fd, 1);
+}
+
+void *hf__listener_wake(struct hf__listener *l, bool *ret_missed)
+{
+    eventfd_t kicks;
+
+    pthread_mutex_lock(&l->mutex);
+    if (l->kicked)
+        eventfd_read(l->kick_fd, &kicks);
+    void *conn = l->conn;
+    *ret_missed = l->missed;
+    l->missed = l->kicked = false;
+    pthread_mutex_unlock(&l->mutex);
+    return conn;
+}
+
+void hf__listener_lost(struct hf__listener *l)
+{
+    pthread_mutex_lock(&l->mutex);
+    void *conn = l->conn;
+    l->conn = NULL;
+    pthread_mutex_unlock(&l->mutex);
+    l->type->hang_up(conn, true);
+}
+
+bool hf__call_parse(const char *text, struct hf__ticket *ret_ticket, uint64_t *ret_generation)
+{
+    char hex[HF_TICKET_SIZE], *end;
+
+    if (strlen(text) < HF_TICKET_SIZE + 1)
+        return false;
+    memcpy(hex, text, HF_TICKET_SIZE - 1);
+    hex[HF_TICKET_SIZE - 1] = '\0';
+    *ret_generation = strtoumax(text + HF_TICKET_SIZE - 1, &end, 10);
+    return *end == '\0' && hf__ticket_parse(hex, ret_ticket);
+}

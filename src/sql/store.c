@@ -1,0 +1,304 @@
+/* See store.h. */
+#include "sql/store.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "util/banned.h"
+
+static struct hf__sql *sql_of(struct hf__store *store)
+{
+    return &((struct hf__sql_store *)store)->sql;
+}
+
+int hf__sql_init(struct hf__store *store, const struct hf__sql_type *type, int code, hf_error *err)
+{
+    struct hf__sql *sql = sql_of(store);
+    const struct hf_env *env = store->host->env;
+    hf_error why = {0};
+
+    sql->type = type;
+    int pool = hf__pool_init(&sql->pool, type->pool, store, env, &why);
+    int listener = hf__listener_init(&sql->listener, type->listener, store, env, &why);
+    sql->pool.limits = sql->set.limits;
+    sql->pool.host_count = sql->set.hosts.count > 0 ? sql->set.hosts.count : 1;
+    store->capabilities = store->type->capabilities;
+    if (store->type->wake_fd == hf__sql_wake_fd && !sql->set.push)
+        store->capabilities &= ~(uint32_t)HF_CAN_PUSH;
+    if (code == 0 && (pool != 0 || listener != 0)) {
+        code = why.code;
+        if (err != NULL)
+            *err = why;
+    }
+    return code;
+}
+
+void hf__sql_clear(struct hf__sql *sql)
+{
+    hf__listener_clear(&sql->listener);
+    hf__pool_clear(&sql->pool);
+    hf__sql_settings_clear(&sql->set);
+}
+
+/* Learning ----------------------------------------------------------------- */
+
+int hf__sql_check_version(const struct hf__sql *sql, int64_t version, hf_error *err)
+{
+    int ours = sql->type->schema;
+
+    if (version == ours)
+        return 0;
+    return hf__fail(err, HF_DENIED,
+                    "%s: the tables are of version %" PRId64 ", this is for version %d; %s",
+                    sql->type->name, version, ours,
+                    version < ours ? "run `holdfast setup`" : "use a newer holdfast");
+}
+
+void hf__sql_learnt(struct hf__sql *sql, bool routines)
+{
+    atomic_store(&sql->way, routines && sql->set.routines ? HF__SQL_ROUTINES : HF__SQL_PLAIN);
+}
+
+void hf__sql_forget_way(struct hf__sql *sql)
+{
+    atomic_store(&sql->way, HF__SQL_NOT_KNOWN);
+}
+
+/* Operations --------------------------------------------------------------- */
+
+static int renewed_some(const struct hf__sql *sql, hf_error *err)
+{
+    return hf__fail(err, HF_UNKNOWN, "%s: some were renewed, then the server failed",
+                    sql->type->name);
+}
+
+static int apply_renewals(struct hf__store *store, void *conn, const struct hf__sql_operation *op,
+                          int64_t deadline_ns, hf_error *err)
+{
+    const struct hf__sql *sql = sql_of(store);
+    int r = 0;
+
+    for (size_t i = 0; i < op->count && r == 0; i++) {
+        struct hf__renewal *item = op->items[i];
+        struct hf__bid bid = {
+            .name = item->name, .name_len = item->name_len, .ticket = item->ticket};
+        struct hf__sql_operation one = {
+            .kind = HF__SQL_RENEW, .bid = &bid, .generation = item->generation};
+        r = sql->type->apply(store, conn, &one, deadline_ns, &item->answer, err);
+        bool met_another = r != 0 && sql->type->met_another != NULL && sql->type->met_another(conn);
+        if (r == HF_UNAVAILABLE && i > 0 && !met_another) /* those before it were applied */
+            r = renewed_some(sql, err);
+    }
+    return r;
+}
+
+static int operate_by(struct hf__store *store, void *conn, const struct hf__sql_operation *op,
+                      int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
+{
+    struct hf__sql *sql = sql_of(store);
+    int r = atomic_load(&sql->way) == HF__SQL_NOT_KNOWN
+                ? sql->type->learn(store, conn, deadline_ns, err)
+                : 0;
+
+    if (r != 0)
+        return r;
+    if (atomic_load(&sql->way) == HF__SQL_ROUTINES)
+        return sql->type->call(store, conn, op, deadline_ns, ret_answer, err);
+    return op->kind == HF__SQL_RENEW
+               ? apply_renewals(store, conn, op, deadline_ns, err)
+               : sql->type->apply(store, conn, op, deadline_ns, ret_answer, err);
+}
+
+/* `ret_tries`: how many times it may be tried again. */
+static int operate_once(struct hf__store *store, const struct hf__sql_operation *op,
+                        int64_t deadline_ns, struct hf__answer *ret_answer, unsigned *ret_tries,
+                        hf_error *err)
+{
+    struct hf__sql *sql = sql_of(store);
+    struct hf__pooled *conn = NULL;
+    int r = hf__pool_take(&sql->pool, deadline_ns, &conn, err);
+
+    if (r == 0)
+        r = operate_by(store, conn, op, deadline_ns, ret_answer, err);
+    *ret_tries = r != 0 && r != HF_UNKNOWN ? sql->type->tries(store, conn, err) : 0;
+    if (conn != NULL)
+        sql->type->give_back(store, conn);
+    return r;
+}
+
+static bool has_time(const struct hf__sql *sql, int64_t pause_ms, int64_t deadline_ns)
+{
+    int64_t needs_ms = sql->type->least_ms > 0 ? 2 * pause_ms + sql->type->least_ms : 0;
+
+    return hf__now_ns(sql->pool.env) + needs_ms * HF__NS_PER_MS < deadline_ns;
+}
+
+static int operate(struct hf__store *store, const struct hf__sql_operation *op, int64_t deadline_ns,
+                   struct hf__answer *ret_answer, hf_error *err)
+{
+    struct hf__sql *sql = sql_of(store);
+    hf_error why = {0};
+    unsigned tries;
+    int r;
+
+    for (unsigned done = 0;; done++) {
+        int64_t pause_ms = sql->type->retry_ms << (done < 5 ? done : 5);
+        r = operate_once(store, op, deadline_ns, ret_answer, &tries, &why);
+        if (done >= tries || !has_time(sql, pause_ms, deadline_ns))
+            break;
+        hf__pool_sleep(&sql->pool, pause_ms);
+        why = (hf_error){0};
+    }
+    if (r != 0 && err != NULL)
+        *err = why;
+    return r;
+}
+
+/* When a queued bid should ask again. Whoever is not called asks every poll_ms, the further behind
+ * the more rarely; the first one that is called asks every recheck_ms: a wake-up is a hint that may
+ * be lost. */
+static void pace(struct hf__sql *sql, bool called, struct hf__answer *answer)
+{
+    int64_t behind = answer->position > 8   ? 8
+                     : answer->position < 1 ? 1
+                                            : (int64_t)answer->position;
+    int64_t most_ms = called ? sql->set.recheck_ms : sql->set.poll_ms * behind;
+
+    if (answer->verdict != HF__QUEUED || most_ms == 0 || (called && behind > 1))
+        return;
+    most_ms = most_ms * 3 / 4 + (int64_t)hf__pool_dice(&sql->pool, (uint64_t)most_ms / 2 + 1);
+    if (answer->ask_again_ms > most_ms)
+        answer->ask_again_ms = most_ms;
+}
+
+int hf__sql_attempt(struct hf__store *store, const struct hf__bid *bid, int64_t deadline_ns,
+                    struct hf__answer *ret_answer, hf_error *err)
+{
+    struct hf__sql *sql = sql_of(store);
+    struct hf__sql_operation op = {.kind = HF__SQL_ATTEMPT, .bid = bid};
+    char wake[HF__SQL_WAKE];
+
+    if (hf__listener_again(&sql->listener, deadline_ns, wake))
+        op.wake = wake;
+    int r = operate(store, &op, deadline_ns, ret_answer, err);
+    if (r == 0)
+        pace(sql, op.wake != NULL, ret_answer);
+    return r;
+}
+
+int hf__sql_withdraw(struct hf__store *store, const struct hf__bid *bid, int64_t retire_ms,
+                     int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
+{
+    struct hf__sql_operation op = {.kind = HF__SQL_WITHDRAW, .bid = bid, .retire_ms = retire_ms};
+
+    return operate(store, &op, deadline_ns, ret_answer, err);
+}
+
+int hf__sql_release(struct hf__store *store, const struct hf__bid *bid, int64_t retire_ms,
+                    int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
+{
+    struct hf__sql_operation op = {.kind = HF__SQL_RELEASE, .bid = bid, .retire_ms = retire_ms};
+
+    return operate(store, &op, deadline_ns, ret_answer, err);
+}
+
+int hf__sql_break(struct hf__store *store, const struct hf__bid *bid, bool now, int64_t deadline_ns,
+                  struct hf__answer *ret_answer, hf_error *err)
+{
+    struct hf__sql_operation op = {.kind = HF__SQL_BREAK, .bid = bid, .now = now};
+
+    return operate(store, &op, deadline_ns, ret_answer, err);
+}
+
+/* Renewals ----------------------------------------------------------------- */
+
+static int by_name(const void *a, const void *b)
+{
+    const struct hf__renewal *x = *(struct hf__renewal *const *)a;
+    const struct hf__renewal *y = *(struct hf__renewal *const *)b;
+    int order = memcmp(x->name, y->name, x->name_len < y->name_len ? x->name_len : y->name_len);
+
+    return order != 0 ? order : (x->name_len > y->name_len) - (x->name_len < y->name_len);
+}
+
+/* In the order of their names, so that two clients cannot wait for each other. For the caller to
+ * free; NULL: no memory. */
+static struct hf__renewal **in_order(struct hf__renewal *items, size_t count)
+{
+    struct hf__renewal **order = calloc(count + 1, sizeof(struct hf__renewal *));
+
+    for (size_t i = 0; order != NULL && i < count; i++)
+        order[i] = &items[i];
+    if (order != NULL)
+        qsort(order, count, sizeof(struct hf__renewal *), by_name);
+    return order;
+}
+
+int hf__sql_renew(struct hf__store *store, struct hf__renewal *items, size_t count,
+                  int64_t deadline_ns, hf_error *err)
+{
+    const struct hf__sql *sql = sql_of(store);
+    struct hf__renewal **order = in_order(items, count);
+    int r = order == NULL ? hf__fail(err, HF_NO_MEMORY, NULL) : 0;
+
+    for (size_t done = 0; done < count && r == 0;) {
+        size_t left = count - done;
+        struct hf__sql_operation op = {
+            .kind = HF__SQL_RENEW,
+            .items = order + done,
+            .count = sql->type->batch != NULL ? sql->type->batch(order + done, left) : left};
+        r = operate(store, &op, deadline_ns, NULL, err);
+        if (r == HF_UNAVAILABLE && done > 0) /* those before it were applied */
+            r = renewed_some(sql, err);
+        done += op.count;
+    }
+    free(order);
+    return r;
+}
+
+/* Upkeep, wake-ups --------------------------------------------------------- */
+
+static int purge(struct hf__store *store, void *conn, int64_t retain_ms, int64_t deadline_ns,
+                 uint64_t *count, hf_error *err)
+{
+    const struct hf__sql *sql = sql_of(store);
+    uint64_t before;
+    int r;
+
+    do {
+        before = *count;
+        r = sql->type->purge(store, conn, retain_ms > 0 ? retain_ms : sql->set.retain_ms,
+                             deadline_ns, count, err);
+    } while (r == 0 && *count - before == HF__SQL_PURGE_BATCH);
+    return r;
+}
+
+int hf__sql_upkeep(struct hf__store *store, enum hf__upkeep what, int64_t retain_ms,
+                   int64_t deadline_ns, uint64_t *ret_count, hf_error *err)
+{
+    struct hf__sql *sql = sql_of(store);
+    struct hf__pooled *conn = NULL;
+    uint64_t count = 0;
+    int r = hf__pool_take(&sql->pool, deadline_ns, &conn, err);
+
+    if (r != 0)
+        return r;
+    r = what == HF__SETUP ? sql->type->setup(store, conn, deadline_ns, err)
+                          : purge(store, conn, retain_ms, deadline_ns, &count, err);
+    sql->type->give_back(store, conn);
+    if (ret_count != NULL)
+        *ret_count = count;
+    return r;
+}
+
+int hf__sql_wake_fd(struct hf__store *store)
+{
+    struct hf__sql *sql = sql_of(store);
+    const struct hf__host *host = store->host;
+    int fd = sql->set.push ? hf__listener_open(&sql->listener) : -1;
+
+    if (fd < 0)
+        return -1;
+    int64_t deadline_ns = hf__now_ns(host->env) + host->op_timeout_ms * HF__NS_PER_MS;
+    return hf__listener_start(&sql->listener, deadline_ns) ? fd : -1;
+}

@@ -1,0 +1,45 @@
+/* What goes wrong on each server, for test_refusals.c: refusals_postgres.c, refusals_mysql.c. */
+#ifndef TESTS_SQL_REFUSALS_H
+#define TESTS_SQL_REFUSALS_H
+
+#include "holdfast.h"
+#include "sql/server.h"
+
+struct refusal {
+    const char
+        *what; /* as `refuse` takes it, or a URL with %s for the address; NULL ends the list */
+    int code;
+    const char *text; /* in the message */
+};
+extern const struct refusal refusals[], refused_urls[];
+extern const char *const conflicts[]; /* as `refuse` takes it; ends with NULL */
+
+/* Every grant fails so, so many times. */
+void refuse(struct server *s, const char *what, int times);
+void stop_refusing(struct server *s);
+extern const char *const refusals_tried; /* SQL: how many grants were tried since */
+
+void kill_connections(struct server *s);      /* of the account that locks */
+extern const char *const connections;         /* SQL: how many there are */
+extern const char *const connections_by_name; /* SQL: that say who they are; NULL: cannot be seen */
+
+/* An account that may not use the routines; and that may after all (NULL: not at once). */
+void make_plain_account(struct server *s);
+extern const char *const plain_waiters; /* SQL: how many of its bids wait for "plain" */
+extern const char *const plain_account, *const allow_routines;
+extern const char *const admin_account; /* may create tables */
+
+/* One more case, of this server only. */
+struct refusals {
+    struct server *admin; /* in the database of the locks */
+    hf_client *client;
+    hf_error err;
+};
+extern const char *const own_case_name;
+void own_case(void **state);
+
+hf_client *refusals_open(struct refusals *f, const char *account, const char *rest);
+int refusals_take(struct refusals *f, hf_client *client, const char *name, hf_lock **ret_lock);
+void refusals_check(const struct refusals *f, int got, int wanted);
+
+#endif

@@ -1,0 +1,89 @@
+/* See refusals.h. */
+#include <mysql.h>
+#include <stdlib.h>
+
+#include "lib/check.h"
+#include "sql/refusals.h"
+
+const char *const conflicts[] = {"1213", NULL};
+const struct refusal refusals[] = {
+    {"1021", HF_FULL, "full"},
+    {"1114", HF_FULL, "full"},
+    {"1142", HF_DENIED, "rights"},
+    {0},
+};
+const struct refusal refused_urls[] = {
+    {"mysql://app:secret@%s/nowhere", HF_DENIED, "rights"},
+    {"mysql://app:wrong@%s/locks", HF_DENIED, "check user and password"},
+    {"mysql://app:secret@%s/locks?tls=maybe", HF_INVALID, "verify, insecure, off"},
+    {"mysql://app:secret@%s/locks?tls=verify", HF_DENIED, "tls=off"},
+    {"mysql://app:secret@%s/locks?tls=insecure", HF_DENIED, "tls=off"},
+    {"mysql://app:secret@%s/", HF_INVALID, "name a database"},
+    {0},
+};
+
+/* When somebody is let in, in the middle of the transaction. Aria keeps the count of what is rolled
+ * back. */
+void refuse(struct server *s, const char *what, int times)
+{
+    char sql[400];
+
+    server_run(s, "CREATE TABLE refusals (n INT NOT NULL) ENGINE = Aria");
+    server_run(s, "INSERT INTO refusals VALUES (0)");
+    snprintf(sql, sizeof sql,
+             "CREATE TRIGGER refuse BEFORE UPDATE ON holdfast_lock FOR EACH ROW"
+             " IF NEW.inside IS NOT NULL THEN"
+             " UPDATE refusals SET n = n + 1; IF (SELECT n FROM refusals) <= %d THEN"
+             " SIGNAL SQLSTATE '%s' SET MYSQL_ERRNO = %s, MESSAGE_TEXT = 'x'; END IF; END IF",
+             times, strcmp(what, "1213") == 0 ? "40001" : "HY000", what);
+    server_run(s, sql);
+}
+
+void stop_refusing(struct server *s)
+{
+    server_run(s, "DROP TRIGGER refuse");
+    server_run(s, "DROP TABLE refusals");
+}
+
+const char *const refusals_tried = "SELECT n FROM refusals";
+
+void kill_connections(struct server *s)
+{
+    server_end_sessions(s);
+}
+
+const char *const connections =
+    "SELECT COUNT(*) FROM information_schema.processlist WHERE user = 'app'";
+const char *const connections_by_name = NULL;
+
+void make_plain_account(struct server *s)
+{
+    server_run(s, "CREATE USER plain IDENTIFIED BY 'secret'");
+    server_run(s, "GRANT SELECT, INSERT, UPDATE, DELETE ON locks.* TO plain");
+}
+
+/* Nobody calls it: that takes the procedures. */
+const char *const plain_waiters = "SELECT COUNT(*) FROM holdfast_waiter WHERE name = 'plain'";
+const char *const plain_account = "plain:secret", *const allow_routines = NULL,
+                  *const admin_account = "root";
+
+/* Numbers of connections begin anew with the server: whoever has ours now must be left alone. */
+const char *const own_case_name = "c12_a_strangers_statement_is_not_ended";
+void own_case(void **state)
+{
+    struct refusals *f = *state;
+    MYSQL *stranger = mysql_init(NULL);
+    char sql[200];
+
+    assert_non_null(mysql_real_connect(stranger, NULL, "root", NULL, "locks", 0,
+                                       getenv("HOLDFAST_TEST_MARIADB_SOCKET"), 0));
+    snprintf(sql, sizeof sql, "CALL holdfast_call('%lu 00112233445566778899aabbccddeeff,')",
+             mysql_thread_id(stranger));
+    assert_int_equal(mysql_send_query(stranger, "SELECT SLEEP(0.3)", 17), 0);
+    server_run(f->admin, sql);
+    assert_int_equal(mysql_read_query_result(stranger), 0);
+    MYSQL_RES *result = mysql_store_result(stranger);
+    assert_string_equal(mysql_fetch_row(result)[0], "0");
+    mysql_free_result(result);
+    mysql_close(stranger);
+}

@@ -1,0 +1,88 @@
+/* See refusals.h. */
+#include "lib/check.h"
+#include "sql/refusals.h"
+
+const char *const conflicts[] = {"40001", "40P01", NULL};
+const struct refusal refusals[] = {
+    {"53100", HF_FULL, "the server's disk is full"},
+    {"57014", HF_UNAVAILABLE, "statement_timeout"},
+    {"42501", HF_DENIED, "rights"},
+    {0},
+};
+const struct refusal refused_urls[] = {
+    {"postgres://postgres@%s/nowhere", HF_DENIED, "does not exist"},
+    {"postgres://nobody-at-all@%s/postgres", HF_DENIED, "check user and password"},
+    {"postgres://postgres@127.0.0.1:1/postgres?op_timeout=300ms&x=%s", HF_INVALID, "x"},
+    {"postgres://postgres@%s/postgres?hold=tight", HF_INVALID, "lease, session, advisory"},
+    {"postgres://postgres@%s/postgres?tls=maybe", HF_INVALID, "verify, insecure, off"},
+    {"postgres://postgres@%s/postgres?tls=verify", HF_UNAVAILABLE, "SSL"},
+    {0},
+};
+
+void refuse(struct server *s, const char *what, int times)
+{
+    char sql[800];
+
+    snprintf(
+        sql, sizeof sql,
+        "CREATE SEQUENCE refusals; CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$"
+        " BEGIN IF nextval('refusals') <= %d THEN RAISE EXCEPTION 'refused' USING ERRCODE = '%s';"
+        " END IF; RETURN NEW; END $$; CREATE TRIGGER refuse BEFORE INSERT ON holdfast_holder"
+        " FOR EACH ROW EXECUTE FUNCTION refuse()",
+        times, what);
+    server_run(s, sql);
+}
+
+void stop_refusing(struct server *s)
+{
+    server_run(
+        s, "DROP TRIGGER refuse ON holdfast_holder; DROP FUNCTION refuse; DROP SEQUENCE refusals");
+}
+
+const char *const refusals_tried = "SELECT last_value FROM refusals";
+
+#define OURS                                                               \
+    "FROM pg_stat_activity WHERE datname = current_database() AND pid <> " \
+    "pg_backend_pid() AND application_name LIKE 'holdfast%'"
+
+void kill_connections(struct server *s)
+{
+    assert_true(server_number(s, "SELECT count(pg_terminate_backend(pid)) " OURS) > 0);
+}
+
+const char *const connections = "SELECT count(*) " OURS;
+const char *const connections_by_name =
+    "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'holdfast: test_postgres%'";
+
+void make_plain_account(struct server *s)
+{
+    server_run(s, "CREATE ROLE app LOGIN; GRANT SELECT, INSERT, UPDATE, DELETE ON holdfast_lock,"
+                  " holdfast_holder, holdfast_waiter, holdfast_retired TO app; GRANT SELECT ON"
+                  " holdfast_schema, holdfast_now TO app; GRANT USAGE ON SEQUENCE holdfast_line TO"
+                  " app; REVOKE EXECUTE ON FUNCTION holdfast_attempt FROM public");
+}
+
+const char *const plain_waiters =
+    "SELECT count(*) FROM holdfast_waiter WHERE name = 'plain' AND wake IS NOT NULL";
+const char *const plain_account = "app",
+                  *const allow_routines = "GRANT EXECUTE ON FUNCTION holdfast_attempt TO public",
+                  *const admin_account = "postgres";
+
+const char *const own_case_name = "c1_another_default_isolation_does_no_harm";
+void own_case(void **state)
+{
+    struct refusals *f = *state;
+    hf_lock *lock;
+
+    server_run(f->admin, "CREATE DATABASE strict TEMPLATE template0");
+    server_run(f->admin,
+               "ALTER DATABASE strict SET default_transaction_isolation = 'serializable'");
+    hf_client *client = refusals_open(f, "postgres", "strict");
+    refusals_check(f, hf_setup(client, &f->err), 0);
+    for (int i = 0; i < 3; i++) {
+        refusals_check(f, refusals_take(f, client, "x", &lock), 0);
+        refusals_check(f, hf_lock_renew(lock, &f->err), 0);
+        refusals_check(f, hf_lock_release(lock, &f->err), 0);
+    }
+    hf_close(client);
+}

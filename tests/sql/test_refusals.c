@@ -1,0 +1,289 @@
+/* What goes wrong on a real server, and what the caller sees of it. */
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "lib/check.h"
+#include "sql/refusals.h"
+
+static hf_client *open_url(struct refusals *f, const char *account, const char *hosts,
+                           const char *rest)
+{
+    char url[300];
+    hf_client *client = NULL;
+
+    snprintf(url, sizeof url, "%s://%s@%s%s/%s", server_scheme, account, hosts, server_address(),
+             rest);
+    if (hf_open(url, NULL, &client, &f->err) != 0)
+        fail_msg("%s", f->err.text);
+    return client;
+}
+
+hf_client *refusals_open(struct refusals *f, const char *account, const char *rest)
+{
+    return open_url(f, account, "", rest);
+}
+
+static int setup(void **state)
+{
+    struct refusals *f = calloc(1, sizeof *f);
+
+    assert_non_null(f);
+    f->admin = server_open(server_database);
+    f->client = refusals_open(f, server_account, server_database);
+    *state = f;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct refusals *f = *state;
+
+    hf_close(f->client);
+    server_close(f->admin);
+    free(f);
+    return 0;
+}
+
+static hf_options options(int64_t wait_ms)
+{
+    hf_options opt = HF_OPTIONS_INIT;
+    static uint64_t owner = 1000;
+
+    opt.ttl_ms = 20000;
+    opt.wait_ms = wait_ms;
+    opt.owner = __atomic_add_fetch(&owner, 1, __ATOMIC_RELAXED);
+    return opt;
+}
+
+int refusals_take(struct refusals *f, hf_client *client, const char *name, hf_lock **ret_lock)
+{
+    hf_options opt = options(0);
+
+    return hf_acquire(client, name, HF_NTS, &opt, ret_lock, &f->err);
+}
+
+void refusals_check(const struct refusals *f, int got, int wanted)
+{
+    if (got != wanted)
+        fail_msg("got %d, wanted %d: %s", got, wanted, f->err.text);
+}
+
+static void take(struct refusals *f, hf_client *client, const char *name, hf_lock **ret_lock)
+{
+    refusals_check(f, refusals_take(f, client, name, ret_lock), 0);
+}
+
+static void release(struct refusals *f, hf_lock *lock)
+{
+    refusals_check(f, hf_lock_release(lock, &f->err), 0);
+}
+
+struct waiter {
+    hf_client *client;
+    const char *name;
+    pthread_t thread;
+    int code;
+    hf_lock *lock;
+};
+
+static void *wait_for_it(void *arg)
+{
+    struct waiter *w = arg;
+    hf_options opt = options(AWAIT_MS);
+    hf_error err;
+
+    w->code = hf_acquire(w->client, w->name, HF_NTS, &opt, &w->lock, &err);
+    return NULL;
+}
+
+static void c7_killed_connections_lose_no_lock(void **state)
+{
+    struct refusals *f = *state;
+    hf_lock *lock;
+
+    take(f, f->client, "kill", &lock);
+    kill_connections(f->admin);
+    server_await(f->admin, connections, 0);
+    refusals_check(f, hf_lock_renew(lock, &f->err), 0);
+    kill_connections(f->admin);
+    server_await(f->admin, connections, 0);
+    release(f, lock);
+    check_number("rows",
+                 server_number(f->admin, "SELECT COUNT(*) FROM holdfast_now WHERE name = 'kill'"),
+                 0);
+}
+
+static void c12_waiter_whose_listener_was_killed_still_gets_it(void **state)
+{
+    struct refusals *f = *state;
+    struct waiter w = {.client = f->client, .name = "ear"};
+    hf_lock *lock;
+
+    take(f, f->client, "ear", &lock);
+    pthread_create(&w.thread, NULL, wait_for_it, &w);
+    server_await(f->admin,
+                 "SELECT COUNT(*) FROM holdfast_waiter WHERE name = 'ear' AND wake IS NOT NULL", 1);
+    kill_connections(f->admin);
+    release(f, lock);
+    pthread_join(w.thread, NULL);
+    check_number("waiter", w.code, 0);
+    release(f, w.lock);
+}
+
+static void c6_conflicts_are_tried_again(void **state)
+{
+    struct refusals *f = *state;
+
+    for (size_t i = 0; conflicts[i] != NULL; i++) {
+        hf_lock *lock = NULL;
+        refuse(f->admin, conflicts[i], 5);
+        int code = refusals_take(f, f->client, "again", &lock);
+        int64_t tries = server_number(f->admin, refusals_tried);
+        stop_refusing(f->admin);
+        refusals_check(f, code, 0);
+        check_number("tries", tries, 6);
+        release(f, lock);
+    }
+}
+
+static void c6_refusals_of_the_server_are_told_and_leave_nothing(void **state)
+{
+    struct refusals *f = *state;
+    char rest[80];
+
+    snprintf(rest, sizeof rest, "%s?op_timeout=300ms", server_database);
+    for (const struct refusal *r = refusals; r->what != NULL; r++) {
+        hf_client *hasty = refusals_open(f, server_account, rest);
+        hf_lock *lock = NULL;
+        refuse(f->admin, r->what, 1000000);
+        int code = refusals_take(f, hasty, "refused", &lock);
+        stop_refusing(f->admin);
+        refusals_check(f, code, r->code);
+        check_contains(r->what, f->err.text, r->text);
+        hf_close(hasty);
+        check_number(
+            "rows",
+            server_number(f->admin, "SELECT COUNT(*) FROM holdfast_now WHERE name = 'refused'"), 0);
+    }
+}
+
+static void a_missing_or_older_schema_says_what_to_do(void **state)
+{
+    struct refusals *f = *state;
+    hf_lock *lock;
+
+    server_run(f->admin, "CREATE DATABASE bare");
+    hf_client *client = refusals_open(f, admin_account, "bare");
+    refusals_check(f, refusals_take(f, client, "x", &lock), HF_DENIED);
+    check_contains("missing", f->err.text, "holdfast setup");
+    refusals_check(f, hf_setup(client, &f->err), 0);
+    refusals_check(f, hf_setup(client, &f->err), 0);
+    take(f, client, "x", &lock);
+    release(f, lock);
+    hf_close(client);
+    struct server *bare = server_open("bare");
+    server_run(bare, "UPDATE holdfast_schema SET version = 0");
+    server_close(bare);
+    client = refusals_open(f, admin_account, "bare");
+    refusals_check(f, refusals_take(f, client, "x", &lock), HF_DENIED);
+    check_contains("older", f->err.text, "version 0");
+    hf_close(client);
+}
+
+struct findings {
+    char text[8000];
+};
+
+static void note_finding(int level, const char *clause, const char *text, void *arg)
+{
+    struct findings *all = arg;
+    size_t used = strlen(all->text);
+
+    (void)level, (void)clause;
+    snprintf(all->text + used, sizeof all->text - used, "%s\n", text);
+}
+
+static void check_doctor(struct refusals *f, hf_client *client, const char *part)
+{
+    struct findings all = {""};
+
+    refusals_check(f, hf_diagnose(client, note_finding, &all, &f->err), 0);
+    check_contains("doctor", all.text, part);
+    check_contains("doctor", all.text, "may read and write all tables");
+}
+
+/* An account with no more than the rights that the schema names. */
+static void without_routines_plain_statements_keep_the_rules(void **state)
+{
+    struct refusals *f = *state;
+    struct waiter w = {.name = "plain"};
+    hf_lock *lock;
+
+    make_plain_account(f->admin);
+    w.client = refusals_open(f, plain_account, server_database);
+    take(f, w.client, "plain", &lock);
+    pthread_create(&w.thread, NULL, wait_for_it, &w);
+    server_await(f->admin, plain_waiters, 1);
+    release(f, lock);
+    pthread_join(w.thread, NULL);
+    check_number("waiter", w.code, 0);
+    release(f, w.lock);
+    check_doctor(f, w.client, "plain statements");
+    if (allow_routines != NULL) {
+        server_run(f->admin, allow_routines);
+        check_doctor(f, w.client, "one round trip an operation");
+        take(f, w.client, "plain", &lock);
+        release(f, lock);
+    }
+    hf_close(w.client);
+}
+
+static void a_wrong_server_login_or_option_is_told(void **state)
+{
+    struct refusals *f = *state;
+
+    for (const struct refusal *r = refused_urls; r->what != NULL; r++) {
+        char url[300];
+        hf_client *client = NULL;
+        hf_lock *lock = NULL;
+        snprintf(url, sizeof url, r->what, server_address());
+        int code = hf_open(url, NULL, &client, &f->err);
+        if (code == 0)
+            code = refusals_take(f, client, "x", &lock);
+        refusals_check(f, code, r->code);
+        check_contains(r->what, f->err.text, r->text);
+        check_lacks("secret", f->err.text, "secret");
+        hf_close(client);
+    }
+}
+
+static void a_dead_first_host_is_passed_over(void **state)
+{
+    struct refusals *f = *state;
+    hf_client *client = open_url(f, server_account, "127.0.0.1:1,", server_database);
+    hf_lock *lock;
+
+    take(f, client, "hosts", &lock);
+    if (connections_by_name != NULL)
+        assert_true(server_number(f->admin, connections_by_name) > 0);
+    release(f, lock);
+    hf_close(client);
+}
+
+int main(void)
+{
+#define CASE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        CASE(c7_killed_connections_lose_no_lock),
+        CASE(c12_waiter_whose_listener_was_killed_still_gets_it),
+        CASE(c6_conflicts_are_tried_again),
+        CASE(c6_refusals_of_the_server_are_told_and_leave_nothing),
+        CASE(a_missing_or_older_schema_says_what_to_do),
+        CASE(without_routines_plain_statements_keep_the_rules),
+        CASE(a_wrong_server_login_or_option_is_told),
+        CASE(a_dead_first_host_is_passed_over),
+        {own_case_name, own_case, setup, teardown, NULL},
+    };
+
+    return cmocka_run_group_tests_name("sql_refusals", tests, NULL, NULL);
+}
