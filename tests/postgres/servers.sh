@@ -23,6 +23,10 @@ check "a session's lock ends with its connection" shows 'with its connection' \
 
 # C3, C4: the server is killed with -9 and started again.
 first=$(hf lock -u "$url" --json --never-expires crash | sed 's/.*"generation":"\([0-9]*\)".*/\1/')
+advisory_token() {
+    hf run -u "$url?hold=advisory" crash -- sh -c 'echo "$HOLDFAST_TOKEN"'
+}
+first_advisory=$(advisory_token)
 kill -9 "$pg_pid"
 wait "$pg_pid" 2>/dev/null
 check "a server that is gone is told" says 'postgres' hf run -u "$url?op_timeout=300ms" crash -- true
@@ -33,6 +37,11 @@ ticket=$(hf show -u "$url" --json crash | sed -n 's/.*"ticket":"\([0-9a-f]*\)".*
 check "it is broken by its ticket" hf break -u "$url" --now --ticket "$ticket" crash
 second=$(hf lock -u "$url" --json --ttl 5s crash | sed 's/.*"generation":"\([0-9]*\)".*/\1/')
 check "c4_generation_rises_over_a_crash" test "$second" -gt "$first"
+check "c4_an_unlogged_token_begins_anew_after_a_crash" test -z \
+    "$(fleet_psql -d postgres -At -c "SELECT pg_sequence_last_value('holdfast_token')")"
+second_advisory=$(advisory_token)
+check "c4_and_rises_all_the_same" test "$second_advisory" -gt "$first_advisory"
+check "c4_and_once_more" test "$(advisory_token)" -gt "$second_advisory"
 
 # C6: the reply to the attempt is lost after the commit.
 "$here/losing_proxy.py" "$fleet_dir/port" "$pg_port" "$fleet_dir/cut" >/dev/null 2>&1 &

@@ -3,8 +3,10 @@
 --   generation  granted: its own; queued: the last one given
 --   lease       granted: in force, NULL: never; queued: what a hand-over would give
 --   claimed     granted: the store knows that the holder knows
---   place       queued: from 1; 0: not counted
 --   ask_again   queued: after so many milliseconds, NULL: never
+--   place       queued: from 1; 0: not counted
+--
+-- Each takes the short way where nobody is in anybody's way (see holdfast_enter), and comes to the same.
 
 -- The tombstones, or the queue, have no room for another bid.
 CREATE OR REPLACE FUNCTION holdfast_is_full(a_name bytea, now timestamptz) RETURNS boolean LANGUAGE plpgsql AS $$
@@ -21,13 +23,24 @@ CREATE OR REPLACE FUNCTION holdfast_attempt(
     a_name bytea, a_ticket bytea, a_shared boolean, a_room bigint, a_ttl bigint, a_delay bigint,
     a_retire bigint, a_queue boolean, a_wake text, a_host text, a_user text, a_program text, a_pid bigint,
     a_note text, OUT verdict text, OUT generation bigint, OUT lease bigint, OUT claimed boolean,
-    OUT place bigint, OUT ask_again bigint) LANGUAGE plpgsql AS $$
+    OUT ask_again bigint, OUT place bigint) LANGUAGE plpgsql AS $$
 DECLARE
-    l holdfast_lock := holdfast_enter(a_name);
+    l holdfast_lock := holdfast_enter(a_name, 1, 2);
     now timestamptz := date_trunc('milliseconds', l.touched);
     h holdfast_holder;
     w holdfast_waiter;
 BEGIN
+    -- Those who come later have a higher seq.
+    IF l.state = 2 THEN
+        verdict := 'granted';
+        generation := l.generation;
+        claimed := a_ttl <> 0;
+        lease := CASE WHEN claimed THEN a_ttl ELSE holdfast_provisional_lease(a_ttl) END;
+        INSERT INTO holdfast_holder VALUES (a_name, a_ticket, 0, false, a_shared, a_room, generation, a_ttl,
+            a_delay, a_retire, now, holdfast_after(now, lease), lease, claimed, a_wake, a_host, a_user,
+            a_program, a_pid, a_note);
+        RETURN; -- the short way
+    END IF;
     PERFORM holdfast_sweep(l, now);
     SELECT * INTO h FROM holdfast_holder k WHERE k.name = a_name AND k.ticket = a_ticket;
     IF FOUND THEN
@@ -63,13 +76,15 @@ BEGIN
         IF NOT EXISTS (SELECT FROM holdfast_holder k WHERE k.name = a_name)
            AND NOT EXISTS (SELECT FROM holdfast_waiter k WHERE k.name = a_name) THEN
             verdict := 'granted';
-            generation := holdfast_next_generation(l.generation, l);
+            generation := holdfast_next_generation(l.generation, l.touched);
             claimed := a_ttl <> 0;
             lease := CASE WHEN claimed THEN a_ttl ELSE holdfast_provisional_lease(a_ttl) END;
             INSERT INTO holdfast_holder VALUES (a_name, a_ticket, nextval('holdfast_line'), false, a_shared,
                 a_room, generation, a_ttl, a_delay, a_retire, now, holdfast_after(now, lease), lease, claimed,
                 a_wake, a_host, a_user, a_program, a_pid, a_note);
-            UPDATE holdfast_lock k SET generation = holdfast_attempt.generation WHERE k.name = a_name;
+            UPDATE holdfast_lock k SET generation = holdfast_attempt.generation, state = CASE WHEN EXISTS (SELECT
+                FROM holdfast_retired r WHERE r.name = a_name AND r.until > now) THEN 0 ELSE 2 END
+                WHERE k.name = a_name;
             RETURN;
         END IF;
         INSERT INTO holdfast_waiter VALUES (a_name, nextval('holdfast_line'), a_ticket, a_shared, a_room,
@@ -125,18 +140,29 @@ END $$;
 CREATE OR REPLACE FUNCTION holdfast_release(a_name bytea, a_ticket bytea, a_retire bigint, OUT verdict text)
 LANGUAGE plpgsql AS $$
 DECLARE
-    l holdfast_lock := holdfast_enter(a_name);
+    l holdfast_lock := holdfast_enter(a_name, 2, 1);
     now timestamptz := date_trunc('milliseconds', l.touched);
 BEGIN
+    IF l.state = 1 AND a_retire = 0 THEN
+        DELETE FROM holdfast_holder WHERE name = a_name AND ticket = a_ticket AND until > now;
+        IF FOUND THEN
+            verdict := 'done';
+            RETURN; -- the short way
+        END IF;
+    END IF;
+
+    l := holdfast_look(l);
     PERFORM holdfast_sweep(l, now);
     verdict := CASE holdfast_end(l, now, a_ticket, a_retire) WHEN 'inside' THEN 'done' ELSE 'stale' END;
-    PERFORM holdfast_let_in(l, now, NULL);
+    IF holdfast_let_in(l, now, NULL) = l.generation THEN
+        PERFORM holdfast_settle(l, now);
+    END IF;
 END $$;
 
 CREATE OR REPLACE FUNCTION holdfast_withdraw(a_name bytea, a_ticket bytea, a_retire bigint, OUT verdict text)
 LANGUAGE plpgsql AS $$
 DECLARE
-    l holdfast_lock := holdfast_enter(a_name);
+    l holdfast_lock := holdfast_enter(a_name, 0, 0);
     now timestamptz := date_trunc('milliseconds', l.touched);
     was text;
 BEGIN
@@ -151,12 +177,23 @@ CREATE OR REPLACE FUNCTION holdfast_renew_one(
     a_name bytea, a_ticket bytea, a_generation bigint, OUT verdict text, OUT generation bigint,
     OUT lease bigint, OUT claimed boolean, OUT ask_again bigint) LANGUAGE plpgsql AS $$
 DECLARE
-    l holdfast_lock := holdfast_enter(a_name);
+    l holdfast_lock := holdfast_enter(a_name, 2, 2);
     now timestamptz := date_trunc('milliseconds', l.touched);
     h holdfast_holder;
     w holdfast_waiter;
     last bigint;
 BEGIN
+    IF l.state = 2 THEN
+        UPDATE holdfast_holder k SET claimed = true, lease = k.ttl, until = holdfast_after(now, k.ttl)
+            WHERE k.name = a_name AND k.ticket = a_ticket AND k.until > now AND k.generation = a_generation
+            AND k.ttl <> 0 RETURNING 'granted', k.generation, k.lease, true
+            INTO verdict, generation, lease, claimed;
+        IF FOUND THEN
+            RETURN; -- the short way
+        END IF;
+    END IF;
+
+    l := holdfast_look(l);
     PERFORM holdfast_sweep(l, now);
     SELECT * INTO h FROM holdfast_holder k WHERE k.name = a_name AND k.ticket = a_ticket AND NOT k.lingering;
     IF FOUND AND a_generation = h.generation AND (NOT h.claimed OR h.ttl <> 0) THEN
@@ -202,7 +239,7 @@ END $$;
 CREATE OR REPLACE FUNCTION holdfast_break(a_name bytea, a_ticket bytea, at_once boolean, OUT verdict text)
 LANGUAGE plpgsql AS $$
 DECLARE
-    l holdfast_lock := holdfast_enter(a_name);
+    l holdfast_lock := holdfast_enter(a_name, 0, 0);
     now timestamptz := date_trunc('milliseconds', l.touched);
     h holdfast_holder;
     w holdfast_waiter;

@@ -47,8 +47,9 @@ struct hf__pg {
     struct hf__sql sql;
     struct hf__hold hold; /* hold.c */
     struct hf__pg_settings set;
-    atomic_bool begin_first; /* the server's default is not READ COMMITTED */
-    _Atomic uint64_t registered[HF__PG_REGISTERED];
+    atomic_bool begin_first;                        /* the server's default is not READ COMMITTED */
+    _Atomic uint64_t registered[HF__PG_REGISTERED]; /* hold.c: hashes of names */
+    _Atomic int64_t registered_ns;                  /* since then */
 };
 
 /* open.c ------------------------------------------------------------------- */
@@ -95,6 +96,9 @@ void hf__pg_number(struct hf__pg_query *q, int64_t number);
 void hf__pg_number_or_null(struct hf__pg_query *q, int64_t number, int64_t null);
 void hf__pg_flag(struct hf__pg_query *q, bool flag);
 void hf__pg_array(struct hf__pg_query *q, Oid type, const char *literal);
+
+/* Writes the bytes in hex, without a NUL; gives back what follows. */
+char *hf__pg_put_hex(char *at, const void *bytes, size_t len);
 
 /* Asks, and reads everything up to "ready": only then the server has committed. If the reply is
  * lost the connection is broken (PQstatus): hang it up before anything else. HF_UNKNOWN: it may

@@ -59,6 +59,18 @@ void hf__pg_array(struct hf__pg_query *q, Oid type, const char *literal)
     add(q, type, literal, 0, 0);
 }
 
+char *hf__pg_put_hex(char *at, const void *bytes, size_t len)
+{
+    static const char digits[] = "0123456789abcdef";
+    const unsigned char *from = bytes;
+
+    for (size_t i = 0; i < len; i++) {
+        *at++ = digits[from[i] >> 4];
+        *at++ = digits[from[i] & 15];
+    }
+    return at;
+}
+
 /* Errors ------------------------------------------------------------------- */
 
 static const struct meaning {

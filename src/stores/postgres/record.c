@@ -14,10 +14,10 @@
 
 #include "util/banned.h"
 
-#define LOCK                                                                      \
-    "INSERT INTO holdfast_lock AS k (name, generation, touched, before)"          \
-    " VALUES ($1, 0, " HF__PG_CLOCK ", '-infinity') ON CONFLICT (name) DO UPDATE" \
-    " SET touched = " HF__PG_CLOCK ", before = k.touched RETURNING generation,"   \
+#define LOCK                                                                               \
+    "INSERT INTO holdfast_lock AS k (name, generation, touched, before, state)"            \
+    " VALUES ($1, 0, " HF__PG_CLOCK ", '-infinity', 0) ON CONFLICT (name) DO UPDATE"       \
+    " SET touched = " HF__PG_CLOCK ", before = k.touched, state = 0 RETURNING generation," \
     " (extract(epoch FROM touched) * 1000000)::bigint, before > touched"
 /* The clock went back: a tombstone that had ended stays ended. */
 #define FORGET                                                          \

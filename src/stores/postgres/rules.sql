@@ -24,19 +24,51 @@ LANGUAGE sql STABLE AS $$
     SELECT CASE WHEN later = 'infinity' THEN NULL ELSE (extract(epoch FROM later - moment) * 1000)::bigint END
 $$;
 
+CREATE OR REPLACE FUNCTION holdfast_next_generation(last bigint, moment timestamptz) RETURNS bigint
+LANGUAGE sql STABLE AS $$
+    SELECT greatest(last + 1, (extract(epoch FROM moment) * 1000000)::bigint)
+$$;
+
 -- The serialization point. `touched` is the time of this operation.
-CREATE OR REPLACE FUNCTION holdfast_enter(a_name bytea) RETURNS holdfast_lock LANGUAGE plpgsql AS $$
+--
+-- Where nobody is in anybody's way an operation knows what it will leave behind, and takes the short way: if
+-- the state is as it `was`, and the clock did not go back, the state `becomes` what it expects, and a grant
+-- has its generation. In every other case the state is 0, and the operation looks at the rows.
+CREATE OR REPLACE FUNCTION holdfast_enter(a_name bytea, was integer, becomes integer) RETURNS holdfast_lock
+LANGUAGE plpgsql AS $$
 DECLARE
     l holdfast_lock;
 BEGIN
-    IF current_setting('transaction_isolation') <> 'read committed' THEN
+    INSERT INTO holdfast_lock AS k (name, generation, touched, before, state)
+        VALUES (a_name, 0, clock_timestamp(), '-infinity', 0)
+        ON CONFLICT (name) DO UPDATE SET touched = clock_timestamp(), before = k.touched,
+            state = CASE WHEN k.state = was AND k.touched <= clock_timestamp() THEN becomes ELSE 0 END,
+            generation = CASE WHEN k.state = was AND k.touched <= clock_timestamp() AND becomes > was
+                THEN holdfast_next_generation(k.generation, clock_timestamp()) ELSE k.generation END
+        RETURNING * INTO l;
+    -- The short ways read nothing that another one might have changed: they do with any isolation.
+    IF l.state = 0 AND current_setting('transaction_isolation') <> 'read committed' THEN
         RAISE EXCEPTION 'holdfast needs READ COMMITTED' USING ERRCODE = 'HF001';
     END IF;
-    INSERT INTO holdfast_lock AS k (name, generation, touched, before)
-        VALUES (a_name, 0, clock_timestamp(), '-infinity')
-        ON CONFLICT (name) DO UPDATE SET touched = clock_timestamp(), before = k.touched
-        RETURNING * INTO l;
     RETURN l;
+END $$;
+
+-- It was not as expected: the rows must be looked at.
+CREATE OR REPLACE FUNCTION holdfast_look(INOUT l holdfast_lock) LANGUAGE plpgsql AS $$
+BEGIN
+    IF l.state <> 0 THEN
+        UPDATE holdfast_lock SET state = 0 WHERE name = l.name;
+        l.state := 0;
+    END IF;
+END $$;
+
+-- Somebody left: the next operation may take the short way if nothing is left.
+CREATE OR REPLACE FUNCTION holdfast_settle(l holdfast_lock, now timestamptz) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    UPDATE holdfast_lock SET state = 1 WHERE name = l.name
+        AND NOT EXISTS (SELECT FROM holdfast_waiter WHERE name = l.name)
+        AND NOT EXISTS (SELECT FROM holdfast_holder WHERE name = l.name)
+        AND NOT EXISTS (SELECT FROM holdfast_retired WHERE name = l.name AND until > now);
 END $$;
 
 -- Remembers a ticket, and forgets those whose time has come.
@@ -93,11 +125,6 @@ BEGIN
     DELETE FROM holdfast_waiter WHERE name = l.name AND until <= now;
 END $$;
 
-CREATE OR REPLACE FUNCTION holdfast_next_generation(last bigint, l holdfast_lock) RETURNS bigint
-LANGUAGE sql STABLE AS $$
-    SELECT greatest(last + 1, (extract(epoch FROM l.touched) * 1000000)::bigint)
-$$;
-
 -- Lets in the head of the queue while it fits, and calls those who listen. Whoever `knows` is told by the
 -- answer. Gives back the last generation.
 CREATE OR REPLACE FUNCTION holdfast_let_in(l holdfast_lock, now timestamptz, knows bytea) RETURNS bigint
@@ -117,7 +144,7 @@ BEGIN
                 FROM holdfast_holder WHERE name = l.name;
         END IF;
         EXIT WHEN inside > 0 AND (closed OR NOT w.shared OR inside >= least(smallest, w.room));
-        last := holdfast_next_generation(last, l);
+        last := holdfast_next_generation(last, l.touched);
         own := w.ticket IS NOT DISTINCT FROM knows AND w.ttl <> 0;
         lease := CASE WHEN own THEN w.ttl ELSE holdfast_provisional_lease(w.ttl) END;
         DELETE FROM holdfast_waiter WHERE name = w.name AND seq = w.seq;

@@ -7,8 +7,8 @@
 --   GRANT SELECT, INSERT, UPDATE, DELETE ON holdfast_lock, holdfast_holder, holdfast_waiter, holdfast_retired TO app;
 --   GRANT SELECT ON holdfast_schema, holdfast_now TO app;
 --   GRANT USAGE ON SEQUENCE holdfast_line TO app;
---   and for hold=session, hold=advisory: GRANT SELECT, INSERT, UPDATE ON holdfast_name TO app;
---   GRANT USAGE ON SEQUENCE holdfast_token TO app;
+--   and for hold=session, hold=advisory: GRANT SELECT, INSERT, UPDATE, DELETE ON holdfast_name TO app;
+--   GRANT USAGE, UPDATE ON SEQUENCE holdfast_token TO app;
 -- and EXECUTE on the functions holdfast_*, which everybody has unless it was revoked. Without them, or
 -- without the right to create them, holdfast keeps the same rules with plain statements, in more round
 -- trips.
@@ -27,7 +27,9 @@ CREATE TABLE IF NOT EXISTS holdfast_lock (
     name       bytea PRIMARY KEY,          -- compared as bytes
     generation bigint NOT NULL,            -- the last fencing token given
     touched    timestamptz NOT NULL,       -- the time of the last operation
-    before     timestamptz NOT NULL        -- and of the one before: later than that means the clock went back
+    before     timestamptz NOT NULL,       -- and of the one before: later than that means the clock went back
+    state      smallint NOT NULL           -- 1: nobody inside, nobody waits, no ticket is remembered;
+                                           -- 2: the same, but for one inside; 0: the rows must be looked at
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.05);
 
 -- The order in which they came.
@@ -93,14 +95,22 @@ CREATE TABLE IF NOT EXISTS holdfast_retired (
 CREATE INDEX IF NOT EXISTS holdfast_retired_until ON holdfast_retired (name, until);
 
 -- For hold=session and hold=advisory only. The key is that of the server's advisory locks; session mode locks
--- the row itself. Their generations come from a sequence, which no rollback takes back.
+-- the row itself. `holdfast gc` with such a URL removes those that nobody holds or waits for.
 CREATE TABLE IF NOT EXISTS holdfast_name (
     name bytea PRIMARY KEY,
     key  bigint NOT NULL UNIQUE            -- the first 8 bytes of the name's SHA-256
 );
-CREATE SEQUENCE IF NOT EXISTS holdfast_token;
-SELECT setval('holdfast_token', (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
-    FROM holdfast_token WHERE NOT is_called;
+
+-- Their generations, which no rollback takes back. Not logged where the server can do that (15), so that taking
+-- one never waits for the disk; after a crash it begins anew, and whoever comes first lifts it to the time in
+-- microseconds, which is above all that were given.
+DO $$
+BEGIN
+    IF to_regclass('holdfast_token') IS NULL THEN
+        EXECUTE CASE WHEN current_setting('server_version_num')::integer < 150000 THEN 'CREATE SEQUENCE holdfast_token'
+                ELSE 'CREATE UNLOGGED SEQUENCE holdfast_token' END;
+    END IF;
+END $$;
 
 -- For people.
 CREATE OR REPLACE VIEW holdfast_now AS

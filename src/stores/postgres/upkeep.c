@@ -23,16 +23,28 @@
     " c AS (DELETE FROM holdfast_retired WHERE name IN (SELECT name FROM idle))"               \
     " DELETE FROM holdfast_lock WHERE name IN (SELECT name FROM idle)"
 
+/* Names of the hold modes. Those whose row or key is locked are passed over; one that is wanted just now is
+ * registered again. Tokens do not depend on them. */
+#define PURGE_NAMES                                                                                \
+    "WITH free AS (SELECT name FROM holdfast_name WHERE key <> ALL (ARRAY(SELECT"                  \
+    " ((classid::bigint << 32) | objid::bigint) # kind FROM pg_locks,"                             \
+    " unnest(ARRAY[0, 1, 2]::bigint[]) AS kind WHERE locktype = 'advisory' AND objsubid = 1 AND"   \
+    " database = (SELECT oid FROM pg_database WHERE datname = current_database())))"               \
+    " LIMIT 200 FOR UPDATE SKIP LOCKED) DELETE FROM holdfast_name WHERE name IN (SELECT name FROM" \
+    " free)"
+
 /* An operation that began before we locked the row may have changed what the statement's snapshot
  * shows as idle; then the row itself was changed too, and FOR UPDATE sees it again by its new
  * `touched`. */
 int hf__pg_purge(void *store, void *conn, int64_t retain_ms, int64_t deadline_ns, uint64_t *count,
                  hf_error *err)
 {
-    struct hf__pg_query q = {.sql = PURGE};
+    bool names = ((struct hf__pg *)store)->set.hold != HF__PG_LEASE;
+    struct hf__pg_query q = {.sql = names ? PURGE_NAMES : PURGE};
     PGresult *result = NULL;
 
-    hf__pg_number(&q, retain_ms);
+    if (!names)
+        hf__pg_number(&q, retain_ms);
     int r = hf__pg_ask(store, conn, &q, deadline_ns, &result, err);
     if (r == 0)
         *count += strtoull(PQcmdTuples(result), NULL, 10);
