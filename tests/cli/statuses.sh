@@ -41,7 +41,9 @@ test_a_store_that_fails_is_69() {
 
 test_an_unknown_outcome_is_75() {
     hold_one
-    each 75 'the outcome is not known' 'hang=*:*' run lock renew unlock ls show break check setup gc bench
+    each 75 'the outcome is not known' 'hang=*:*' run lock renew unlock setup gc bench
+    each 75 'the outcome is not known' 'hang=break:*' break
+    each 69 'lost on purpose' 'hang=inspect:*' ls show check # to look has no outcome
     hf show -q held
     status_is 0
 }

@@ -232,7 +232,7 @@ static void await_uptime(long seconds)
 {
     for (size_t i = 0; i < NODES; i++) {
         long up = 0;
-        for (int k = 0; k < 1500 && up < seconds; k++) {
+        for (int k = 0; k < 6000 && up < seconds; k++) {
             const char *at = strstr(node_ask(i, "INFO", "server"), "uptime_in_seconds:");
             up = at != NULL ? strtol(strchr(at, ':') + 1, NULL, 10) : 0;
             if (up < seconds)
@@ -246,27 +246,29 @@ static void await_uptime(long seconds)
 static void c1_restarted_nodes_have_no_vote(void **state)
 {
     (void)state;
-    await_uptime(6);
-    hf_client *holder = open_with("op_timeout=2s&max_ttl=6s"),
-              *guarded = open_with("op_timeout=2s&max_ttl=6s");
-    hf_client *careless = open_with("op_timeout=2s&max_ttl=6s&restart_guard=off&node_timeout=2s");
+    await_uptime(LONG_MS / 1000);
+    hf_client *holder = open_with("op_timeout=2s&max_ttl=20s"),
+              *guarded = open_with("op_timeout=2s&max_ttl=20s");
+    hf_client *careless = open_with("op_timeout=2s&max_ttl=20s&restart_guard=off&node_timeout=2s");
     hf_options opt = HF_OPTIONS_INIT;
     hf_lock *lock, *none;
 
-    opt.ttl_ms = 6000;
+    opt.ttl_ms = LONG_MS;
     opt.by_hand = 1;
     assert_int_equal(hf_acquire(holder, "a", HF_NTS, &opt, &lock, &last), 0);
     for (size_t i = 0; i < 3; i++)
         node_restart(i);
-    int r = try_take(guarded, 6000, &none);
-    bool still_held = hf_lock_state(lock) != HF_STATE_LOST;
+    int r = try_take(guarded, LONG_MS, &none);
     assert_true(r == HF_UNAVAILABLE || r == HF_BUSY);
     assert_non_null(strstr(last.text, "have no vote yet"));
     assert_non_null(strstr(last.text, "max_ttl"));
-    /* What it is for: without it two hold the same lock. */
-    r = try_take(careless, 6000, &none);
+    /* What it is for: without it two hold the same lock. All three must answer in time for that,
+     * which on a busy machine they may not do at once. */
+    do {
+        r = try_take(careless, LONG_MS, &none);
+    } while (r != 0 && hf_lock_state(lock) != HF_STATE_LOST);
     assert_int_equal(r, 0);
-    assert_true(still_held);
+    assert_int_not_equal(hf_lock_state(lock), HF_STATE_LOST);
     assert_int_equal(hf_lock_release(none, &last), 0);
     hf_lock_release(lock, NULL);
     hf_close(holder);
