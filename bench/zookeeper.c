@@ -94,18 +94,9 @@ static void on_event(zhandle_t *zh, int type, int state, const char *path, void 
     pthread_mutex_unlock(&d->mutex);
 }
 
-static int by_size(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-
-    return (x > y) - (x < y);
-}
-
-/* The median, so that a round in which somebody else had the processor does not count. */
 static void print_median(const char *figure, int64_t *spans_ns, size_t count)
 {
-    qsort(spans_ns, count, sizeof *spans_ns, by_size);
-    bench_print(figure, (double)spans_ns[count / 2] / 1e3, "us");
+    bench_print(figure, bench_p50_us(spans_ns, count), "us");
 }
 
 static void handover_floor(zhandle_t *deletes, zhandle_t *watches)
@@ -176,7 +167,7 @@ struct crowd {
 
 static int by_turn(const void *a, const void *b)
 {
-    return by_size(&((const struct waiter *)a)->got_ns, &((const struct waiter *)b)->got_ns);
+    return bench_compare(&((const struct waiter *)a)->got_ns, &((const struct waiter *)b)->got_ns);
 }
 
 /* All wait, then the lock goes from one to the next. Writes count spans. */
