@@ -72,6 +72,11 @@ static struct meaning meaning_of(int result, int system_errno)
     case SQLITE_AUTH:
         return (struct meaning){HF_DENIED, "access refused; check the rights of the file"};
     case SQLITE_CANTOPEN:
+        if (system_errno == EMFILE || system_errno == ENFILE)
+            return (struct meaning){HF_UNAVAILABLE,
+                                    "too many files are open; raise the limit (ulimit -n)"};
+        if (system_errno == ENOMEM)
+            return (struct meaning){HF_NO_MEMORY, "out of memory"};
         return (struct meaning){
             system_errno == EACCES || system_errno == EPERM ? HF_DENIED : HF_UNAVAILABLE,
             "the database cannot be opened; check that its directory exists and "
@@ -81,6 +86,8 @@ static struct meaning meaning_of(int result, int system_errno)
     case SQLITE_IOERR:
         if (system_errno == ENOSPC || system_errno == EDQUOT)
             return (struct meaning){HF_FULL, "the disk is full; make room and try again"};
+        if (system_errno == ENOMEM || result == SQLITE_IOERR_NOMEM)
+            return (struct meaning){HF_NO_MEMORY, "out of memory"};
         return (struct meaning){HF_UNAVAILABLE, "the file system failed; see the system's log"};
     case SQLITE_CONSTRAINT:
     case SQLITE_MISMATCH:
@@ -208,11 +215,13 @@ int hf__sqlite_enter(struct hf__sqlite *s, int64_t deadline_ns, hf_error *err)
                         "sqlite: other threads kept the database busy; try again");
     s->deadline_ns = deadline_ns;
     s->patience_ns = deadline_ns - hf__now_ns(s->base.host->env);
+    hf__sqlite_process_enter();
     return 0;
 }
 
 void hf__sqlite_leave(struct hf__sqlite *s)
 {
+    hf__sqlite_process_leave();
     pthread_mutex_lock(&s->turn.mutex);
     s->turn.taken = false;
     pthread_cond_signal(&s->turn.over);
@@ -220,6 +229,14 @@ void hf__sqlite_leave(struct hf__sqlite *s)
 }
 
 /* Transactions ------------------------------------------------------------- */
+
+static int take_write_lock(struct hf__sqlite *s, sqlite3_stmt *begin, hf_error *err)
+{
+    s->beginning = true;
+    int code = hf__sqlite_run(s, begin, "begin", err);
+    s->beginning = false;
+    return code;
+}
 
 int hf__sqlite_begin(struct hf__sqlite *s, hf_error *err)
 {
@@ -229,7 +246,9 @@ int hf__sqlite_begin(struct hf__sqlite *s, hf_error *err)
     if (code == 0)
         code = hf__sqlite_statement(s, HF__SQL_BEGIN, &begin, err);
     if (code == 0)
-        code = hf__sqlite_run(s, begin, "begin", err);
+        code = take_write_lock(s, begin, err);
+    while (code == HF_UNAVAILABLE && hf__sqlite_step_aside())
+        code = take_write_lock(s, begin, err);
     if (code != 0)
         return code;
     s->durable = false;
