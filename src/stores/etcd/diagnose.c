@@ -90,6 +90,22 @@ static int64_t latency_us(const struct report *r, size_t endpoint)
     return best_ns == INT64_MAX ? -1 : best_ns / 1000;
 }
 
+/* Since 3.6 only root may ask for the status; what locks need may be allowed all the same. */
+static void look_at_refusal(struct report *r, size_t endpoint, const hf_error *err)
+{
+    int64_t us = err->code == HF_DENIED ? latency_us(r, endpoint) : -1;
+
+    if (us < 0) {
+        r->down = err->code;
+        hf__say(&r->to, err->code == HF_DENIED ? HF__PROBLEM : HF__WARNING, "C6", "%s", err->text);
+        return;
+    }
+    r->up++;
+    hf__say(&r->to, HF__NOTE, NULL,
+            "%s: this user may not ask for its version and its leader; a read takes %" PRId64 " us",
+            r->e->set.endpoints[endpoint], us);
+}
+
 static void look_at_server(struct report *r, size_t endpoint)
 {
     const char *where = r->e->set.endpoints[endpoint];
@@ -99,8 +115,7 @@ static void look_at_server(struct report *r, size_t endpoint)
         .path = "maintenance/status", .body = json_object(), .deadline_ns = r->deadline_ns};
 
     if (hf__etcd_call_at(r->e, endpoint, q, &answer, &err) < 0) {
-        r->down = err.code;
-        hf__say(&r->to, err.code == HF_DENIED ? HF__PROBLEM : HF__WARNING, "C6", "%s", err.text);
+        look_at_refusal(r, endpoint, &err);
         return;
     }
     const char *version = json_string_value(json_object_get(answer, "version"));
