@@ -85,8 +85,8 @@ void cli_describe_hold(int64_t may_hold_ms, char *buf, size_t size);
 /* Writes out stdout. Gives `status`, or EXIT_MACHINE and a sentence if that failed. */
 int cli_finish(int status);
 
-/* Bytes for a terminal or a table, one spelling for each name: control, invisible, non-UTF-8 and
- * bidirectional characters, '%', and a blank at either end as %XX. */
+/* A name as the library writes it in its sentences: hf__printable(). */
+#define CLI_NAME_SHOWN (3 * HF_NAME_MAX + sizeof "...")
 void cli_print_name(FILE *out, const char *bytes, size_t len);
 
 /* The same for prose such as a note, where '%' and blanks stay as they are. */

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "core/error.h"
 #include "environment.h"
 #include "signals.h"
 #include "status.h"
@@ -31,6 +32,7 @@ struct run {
     struct child child;
     struct leash leash;
     struct status status;
+    char shown[CLI_NAME_SHOWN];       /* the name */
     char why[sizeof(hf_error) + 200]; /* it was lost */
     struct waiting *waiting;
     bool had_terminal;            /* the command, when it ended */
@@ -92,7 +94,7 @@ static int refuse_nested(struct run *r)
     return cli_fail(hf_code_exit_status(HF_DEADLOCK),
                     "this command already runs under '%s' (HOLDFAST_HELD) and would wait for "
                     "itself; drop the inner 'run', or give it another name",
-                    r->set->name);
+                    r->shown);
 }
 
 /* The leash ends the command at max-hold, while the lock is still ours. The library's own cap comes
@@ -122,7 +124,7 @@ static void tell_at_risk(hf_lock *lock, hf_cause cause, void *arg)
 
     (void)cause;
     hf_lock_error(lock, &err);
-    status_notice("'%s' could not be renewed yet: %s; its lease ends in %lld.%lld s", r->set->name,
+    status_notice("'%s' could not be renewed yet: %s; its lease ends in %lld.%lld s", r->shown,
                   err.text, (long long)(left_ms / 1000), (long long)(left_ms % 1000 / 100));
 }
 
@@ -198,8 +200,7 @@ static int freshen(struct run *r)
     r->status.lost = true;
     r->status.cause = HF_CAUSE_EXPIRED;
     return cli_fail(EXIT_LOCK_LOST,
-                    "'%s' was obtained too late: its lease is too short for this store",
-                    r->set->name);
+                    "'%s' was obtained too late: its lease is too short for this store", r->shown);
 }
 
 static int fail_start(const struct run_settings *set, int error)
@@ -264,7 +265,7 @@ static void explain(struct run *r, hf_cause cause)
 static void tell(void *ctx, enum supervise_event event, const struct leash *leash)
 {
     struct run *r = ctx;
-    const char *name = r->set->name;
+    const char *name = r->shown;
     int64_t left_ms = hf_lock_remaining_ms(r->lock);
     const char *what = left_ms > 0 ? "given up" : "lost";
 
@@ -334,7 +335,7 @@ static void tell_unreleased(struct run *r, const hf_error *err)
     char hold[80];
 
     cli_describe_hold(r->status.may_hold_ms, hold, sizeof hold);
-    cli_fail(0, "'%s' may not have been released%s: %s", r->set->name, hold, err->text);
+    cli_fail(0, "'%s' may not have been released%s: %s", r->shown, hold, err->text);
 }
 
 /* Gives the lock back, if it is there, and notes whether it was still ours. */
@@ -372,7 +373,7 @@ static int judge(struct run *r)
 
     if (status->lost && r->set->policy != LEASH_IGNORE) {
         if (r->leash.cause == HF_CAUSE_NONE)
-            cli_fail(0, "'%s' was lost while the command ran: %s", r->set->name, r->why);
+            cli_fail(0, "'%s' was lost while the command ran: %s", r->shown, r->why);
         return EXIT_LOCK_LOST;
     }
     status->of_command = true;
@@ -437,6 +438,7 @@ int run(const struct cli *cli, const struct run_settings *settings)
         .status = {.name = settings->name},
     };
 
+    hf__printable(settings->name, strlen(settings->name), r.shown, sizeof r.shown);
     r.status.status = go(&r);
     hf_close(r.client);
     report(&r);
