@@ -40,6 +40,9 @@ fleet_mariadb_sql -N empty -e 'UPDATE holdfast_schema SET version = 7'
 check "a newer schema is told" says "newer holdfast" hf run -u "$oracle_empty" a -- true
 fleet_mariadb_sql -N empty -e 'UPDATE holdfast_schema SET version = 1'
 check "doctor likes it" hf doctor
+check "doctor names the schema" shows "schema locks" hf doctor
+check "c1_doctor_warns_of_tables_in_another_schema" shows "also in schema empty" hf doctor -u "$oracle_admin"
+check "c1_doctor_tells_that_no_schema_is_named" shows "names no schema" hf doctor -u "oracle://app:secret@/?$server;DATABASE=locks"
 check "doctor finds the package" shows "one round trip an operation" hf doctor
 check "doctor misses the right to the package" shows "plain" hf doctor -u "$oracle_plain"
 hf lock -u "$oracle_plain" --ttl 60s both >/dev/null
@@ -91,13 +94,14 @@ check "c5 a row that somebody keeps is not waited for inside the server" says "r
 check "c1 and taken when it is free" hf run -w 10s row -- true
 wait "$keeper"
 
-# 50 clients, one lock: each adds one to a number in a file, without any other protection.
+# 50 clients, one lock: each adds one to a number in a file, without any other protection. All of them at
+# once may take the server longer than one request may take by default.
 echo 0 >"$fleet_dir/count"
 crowd=
 i=0
 while [ "$i" -lt 50 ]; do
     # shellcheck disable=SC2016
-    hf run -w 60s crowd -- sh -c 'n=$(cat "$1"); echo $((n + 1)) >"$1"' sh "$fleet_dir/count" 2>>"$fleet_dir/crowd" &
+    hf run -u "$oracle_app&op_timeout=60s" -w 60s crowd -- sh -c 'n=$(cat "$1"); echo $((n + 1)) >"$1"' sh "$fleet_dir/count" 2>>"$fleet_dir/crowd" &
     crowd="$crowd $!"
     i=$((i + 1))
 done
