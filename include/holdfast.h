@@ -31,6 +31,8 @@
  *  - Every function may be called from any thread, on the same handle too, unless it says otherwise;
  *    but no handle may be used after, or while, another thread frees it. No call is a cancellation
  *    point of pthread_cancel().
+ *  - A callback returns: it must not throw an exception, longjmp() away or end its thread. The call
+ *    below it would leave its bid in the store, and hf_close() would wait for it for ever.
  */
 #ifndef HOLDFAST_H
 #define HOLDFAST_H
@@ -209,10 +211,15 @@ typedef struct hf_options {
     void *arg;                    /* handed to the callbacks */
 } hf_options;
 
-#define HF_OPTIONS_INIT                                                                          \
-    {                                                                                            \
-        sizeof(hf_options), HF_EXCLUSIVE, 0, HF_TTL_DEFAULT_MS, HF_FOREVER, 0, 0, 0, 0, 0, 0, 0, \
-            0, 0, 0, 0, 0                                                                        \
+#if defined(__cplusplus) && __cplusplus >= 201103L
+#define HF__NULL nullptr
+#else
+#define HF__NULL 0
+#endif
+#define HF_OPTIONS_INIT                                                                       \
+    {                                                                                         \
+        sizeof(hf_options), HF_EXCLUSIVE, 0, HF_TTL_DEFAULT_MS, HF_FOREVER, 0, 0, 0, 0, 0, 0, \
+            HF__NULL, HF__NULL, HF__NULL, HF__NULL, HF__NULL, HF__NULL                        \
     }
 
 /* Takes the lock, waiting as long as opt->wait_ms. `opt` NULL means HF_OPTIONS_INIT. A reentrant
@@ -225,8 +232,8 @@ typedef struct hf_options {
 int hf_acquire(hf_client *client, const char *name, size_t name_len, const hf_options *opt,
                hf_lock **ret_lock, hf_error *err);
 
-/* Gives the lock back and frees the handle, whatever is returned; a reentrant one only counts down
- * until the last. NULL is fine and returns HF_OK.
+/* Gives the lock back and frees the handle, whatever is returned but HF_DEADLOCK and HF_FORKED; a
+ * reentrant one only counts down until the last. NULL is fine and returns HF_OK.
  * Errors: HF_STALE (it was no longer ours: lost, broken or expired; nothing was changed, except that a
  * lock lost by max_hold alone opens now instead of at the end of its lease), HF_DEADLOCK (see
  * hf_lock_callback: not freed), HF_UNKNOWN (the keeper goes on trying until the lease ends; a lock that never expires may stay
@@ -291,7 +298,7 @@ int hf_lock_generation(const hf_lock *lock, uint64_t *ret_generation);
 int hf_lock_sequencer(const hf_lock *lock, char *buf, size_t size);
 
 const char *hf_lock_ticket(const hf_lock *lock);                /* borrowed until the release */
-const char *hf_lock_name(const hf_lock *lock, size_t *ret_len); /* borrowed; also ends in NUL */
+const char *hf_lock_name(const hf_lock *lock, size_t *ret_len); /* likewise; also ends in NUL */
 
 /* At the resource. ---------------------------------------------------------------------------- */
 

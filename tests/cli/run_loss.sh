@@ -197,7 +197,7 @@ test_the_direct_child_dies_with_a_killed_wrapper() {
 
 test_max_hold_ends_the_command_with_80() {
     gives 80 holdfast run --max-hold 100ms --status-fd 9 x sleep 60 9>s
-    grep -q '"lost":"max-hold","release":"HF_OK".*"signal":15,"status":80' s
+    grep -q '"lost":"max-hold","error":null,"release":"HF_OK".*"signal":15,"status":80' s
     gives 80 holdfast run --max-hold 100ms --kill-after 100ms x -- sh -c 'trap "" TERM; while :; do sleep 0.05; done'
     gives 80 holdfast run --never-expires --max-hold 100ms x sleep 60
     is_free

@@ -49,6 +49,24 @@ test_the_first_use_installs_what_the_stores_need() {
     err_is_empty
 }
 
+test_an_old_build_that_cannot_be_renewed_is_told() {
+    unshare -U true 2>/dev/null || skip 'somebody without rights needs a user namespace'
+    make_system
+    eval "$installs_all"
+    start run x
+    chmod 555 tree/build
+    for newer in no yes; do
+        status=0 last='./holdfast of somebody else'
+        PATH=$PWD/tools "$(command -v unshare)" -U tree/holdfast run x >out 2>err || status=$?
+        status_is 0
+        out_is 'ran run x'
+        [ "$newer" = yes ] || err_is_empty
+        touch -d '1 hour' tree/meson.build
+    done
+    err_has '^holdfast: running an old build: the sources have changed, and .*/build cannot be written$'
+    chmod 755 tree/build
+}
+
 test_without_the_right_to_install_it_says_what_is_left_out() {
     make_system apt-get
     make_tool dpkg-query 'exit 1'

@@ -123,6 +123,18 @@ test_doctor_tells_what_a_store_lacks() {
     json 'any(.level == "note" and (.text | test("several processes")))'
 }
 
+test_doctor_tells_why_waiters_are_not_called() {
+    hf doctor
+    lacks out 'ask by themselves'
+    out_has '^fine +C12 +it has: waiters are woken'
+    mkdir -m 755 store/locks.db.wake
+    chmod 755 store/locks.db.wake
+    hf doctor
+    status_is 0
+    out_has "^warning +C12 +'.*/locks.db.wake' is not a directory of ours alone .*ask by themselves"
+    out_has '^note +C12 +it has not: waiters are woken'
+}
+
 test_stores_lists_them_with_their_capabilities() {
     hf stores
     status_is 0

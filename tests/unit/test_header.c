@@ -18,11 +18,11 @@ static int calls_are_found(void)
 {
     hf_error err;
 
-    hf_close(0);
-    hf_view_free(0);
-    hf_gate_free(0);
-    hf_cancel_free(0);
-    return hf_lock_release(0, &err) == HF_OK && hf_code_name(HF_OK)[0] == 'H' &&
+    hf_close(HF__NULL);
+    hf_view_free(HF__NULL);
+    hf_gate_free(HF__NULL);
+    hf_cancel_free(HF__NULL);
+    return hf_lock_release(HF__NULL, &err) == HF_OK && hf_code_name(HF_OK)[0] == 'H' &&
            hf_cause_text(HF_CAUSE_NONE)[0] == 'n';
 }
 

@@ -184,6 +184,19 @@ static void in_a_sticky_directory_nobody_can_put_a_wal_first(void **state)
     open_store(f);
 }
 
+static void what_somebody_put_first_is_refused_and_nothing_is_made(void **state)
+{
+    struct fixture *f = *state;
+    char journal[200];
+    struct stat st;
+
+    assert_int_equal(chmod(f->dir, 01777), 0);
+    snprintf(journal, sizeof journal, "%s-journal", f->path);
+    assert_int_equal(mkdir(journal, 0700), 0);
+    check_refused(f, "journal", HF_DENIED, "is not a regular file");
+    assert_int_equal(lstat(f->path, &st), -1);
+}
+
 static void a_foreign_owner_is_refused(void **state)
 {
     struct fixture *f = *state;
@@ -370,6 +383,7 @@ int main(void)
         FRESH(modes_that_let_others_in_are_refused),
         FRESH(a_sticky_directory_is_safe_with_a_file_of_ours),
         FRESH(in_a_sticky_directory_nobody_can_put_a_wal_first),
+        FRESH(what_somebody_put_first_is_refused_and_nothing_is_made),
         FRESH(a_foreign_owner_is_refused),
         FRESH(rights_that_are_missing_are_told),
         FRESH(descriptors_that_are_missing_are_told),

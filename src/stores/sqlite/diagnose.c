@@ -125,6 +125,7 @@ static void look_at_latency(const struct report *r)
 static void look_at_clock_and_push(const struct report *r)
 {
     size_t stale = hf__sqlite_stale_sockets(r->s, false);
+    char shown[160];
 
     if (r->s->boot[0] == '\0')
         hf__say(&r->to, HF__WARNING, "C3",
@@ -135,7 +136,12 @@ static void look_at_clock_and_push(const struct report *r)
     if (stale > 0)
         hf__say(&r->to, HF__NOTE, "C12",
                 "%zu sockets of clients that died; `holdfast gc` removes them", stale);
-    if (r->s->wake.asked && r->s->wake.in < 0)
+    if (hf__sqlite_wake_barred(r->s))
+        hf__say(&r->to, HF__WARNING, "C12",
+                "'%s.wake' is not a directory of ours alone (0700), where waiters are called: they "
+                "ask by themselves, and wait longer; remove it",
+                hf__printable(r->s->path, strlen(r->s->path), shown, sizeof shown));
+    else if (r->s->wake.asked && r->s->wake.in < 0)
         hf__say(&r->to, HF__WARNING, "C12",
                 "no socket could be made beside the database: waiters ask by themselves");
     hf__say(&r->to, HF__FINE, NULL, "C1 to C13 hold for the processes of this machine");

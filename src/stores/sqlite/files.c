@@ -209,6 +209,8 @@ int hf__sqlite_secure(struct hf__sqlite *s, hf_error *err)
     if (code == 0)
         code = check_file_system(s, directory, err);
     free(directory);
+    if (code == 0 && shared) /* what is refused below leaves no file of ours behind */
+        code = check_siblings(s->path, false, err);
     if (code == 0)
         code = check_or_make(s->path, true, err);
     return code != 0 ? code : check_siblings(s->path, shared, err);

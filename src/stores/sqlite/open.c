@@ -293,6 +293,8 @@ int hf__sqlite_open(const struct hf__url *url, const struct hf__host *host,
         code = hf__sqlite_secure(s, err);
     if (code == 0)
         code = connect_as_this_process(s, err);
+    if (code == 0 && hf__sqlite_wake_barred(s))
+        s->base.capabilities &= ~(uint32_t)HF_CAN_PUSH;
     if (code != 0) {
         hf__sqlite_close(&s->base);
         return code;

@@ -250,6 +250,9 @@ void hf__sqlite_call(struct hf__sqlite *s, const struct hf__entry *entry, uint64
 /* wake.c: sockets ---------------------------------------------------------- */
 void hf__sqlite_wake_init(struct hf__sqlite *s);
 void hf__sqlite_wake_clear(struct hf__sqlite *s);
+
+/* Where the sockets should be is something that is not ours alone: nobody can be called. */
+bool hf__sqlite_wake_barred(const struct hf__sqlite *s);
 int hf__sqlite_wake_fd(struct hf__store *store);
 void hf__sqlite_wake(struct hf__store *store, hf__wake_sink *sink, void *ctx);
 

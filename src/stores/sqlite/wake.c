@@ -34,6 +34,20 @@ static void format_name(const unsigned char *wake, char name[NAME_SIZE])
 }
 
 /* Only a directory that nobody else can look into is good enough. */
+static bool is_ours_alone(const struct stat *st)
+{
+    return S_ISDIR(st->st_mode) && st->st_uid == geteuid() && (st->st_mode & 077) == 0;
+}
+
+bool hf__sqlite_wake_barred(const struct hf__sqlite *s)
+{
+    struct stat st;
+    char path[4200];
+
+    snprintf(path, sizeof path, "%s.wake", s->path);
+    return lstat(path, &st) == 0 && !is_ours_alone(&st);
+}
+
 static bool open_directory(struct hf__sqlite *s, bool create)
 {
     struct stat st;
@@ -47,7 +61,7 @@ static bool open_directory(struct hf__sqlite *s, bool create)
     int fd = open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
         return false;
-    if (fstat(fd, &st) != 0 || st.st_uid != geteuid() || (st.st_mode & 077) != 0) {
+    if (fstat(fd, &st) != 0 || !is_ours_alone(&st)) {
         close(fd);
         return false;
     }
