@@ -13,14 +13,18 @@
  *  - Not every store keeps every clause. hf_capabilities() tells; a call that needs what is missing
  *    returns HF_UNSUPPORTED, it never pretends. What each store promises: docs/GUARANTEES.md.
  *  - A handle is of no use in a forked child: whatever would touch the store or free something returns
- *    HF_FORKED and does nothing, a lock says LOST, and a cancel does not fire.
+ *    HF_FORKED and does nothing, a lock says LOST, and a cancel does not fire. The child may open a
+ *    client of its own. (fork() waits for operations on SQLite that are under way.)
  *  - The library starts threads (none before the first acquire). It installs no signal handler,
- *    prints nothing, and keeps no global state but the loaded modules and the memory:// stores.
+ *    prints nothing, and keeps no global state but the loaded modules, the memory:// stores and a
+ *    list of open SQLite databases.
  *
  * Conventions
  * -----------
  *  - Functions that can fail return 0 (HF_OK) or a negative HF_ code. Out-parameters named ret_ are
  *    written on success only. `err` may be NULL; otherwise it is filled in on failure.
+ *  - A structure that begins with its size may be of an older header than the library's, or of a newer
+ *    one: then what the library does not know must be 0, or the call returns HF_UNSUPPORTED.
  *  - Inputs are copied. Strings returned as `const char *` are borrowed: the comment says for how long.
  *  - A name is 1 to 512 arbitrary bytes, compared as bytes. Pass HF_NTS as its length if it ends in
  *    NUL. Durations are in milliseconds.
@@ -121,7 +125,8 @@ int hf_open(const char *url, const hf_client_options *opt, hf_client **ret_clien
 /* Releases what is still held, wakes everybody who waits (they return HF_CLOSED), joins the threads
  * and frees the client. Nothing of the library runs afterwards; no callback is under way. Lock
  * handles of this client stay valid only for hf_lock_release(), which then just frees them, and for
- * the questions about a lock, which then say LOST. NULL is fine. In a callback it does nothing. */
+ * the questions about a lock, which then say LOST. NULL is fine. In a callback of this client,
+ * on_wait and that of hf_diagnose() included, it does nothing. */
 void hf_close(hf_client *client);
 
 /* What the store can do: one bit a capability. */
@@ -185,8 +190,8 @@ typedef struct hf_options {
     uint32_t limit;        /* HF_SHARED: at most so many holders; 0: no limit */
     int64_t ttl_ms;        /* the lease; 0: HF_TTL_DEFAULT_MS; HF_NEVER: until released or broken */
     int64_t wait_ms;       /* 0: do not wait for others; HF_FOREVER; on CLOCK_BOOTTIME. A store that
-                              does not answer is borne for its op_timeout in any case, and
-                              for as long again while the bid is taken back */
+                              does not answer is borne in any case: asked, asked again, and told
+                              to forget it, for an op_timeout each */
     int64_t lock_delay_ms; /* how long it stays closed if we vanish instead of releasing it */
     int64_t max_hold_ms;   /* the keeper stops renewing after so long, the lock is LOST; 0: no cap;
                               needs a lease */

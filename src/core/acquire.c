@@ -117,9 +117,8 @@ static int wait_in_queue(struct bid *bid, const struct hf__answer *answer)
     return r;
 }
 
-/* The store did not answer what was asked at `asked_ns`: a pause, then once more, for as long as one
- * operation may take. */
-static int wait_for_store(struct bid *bid, int64_t asked_ns, int code)
+/* The store did not answer: a pause, then once more, for as long as one operation may take. */
+static int wait_for_store(struct bid *bid, int code)
 {
     hf_client *client = bid->client;
     int64_t now_ns = hf__now_ns(client->env);
@@ -127,7 +126,7 @@ static int wait_for_store(struct bid *bid, int64_t asked_ns, int code)
     if (code != HF_UNAVAILABLE && code != HF_UNKNOWN)
         return code;
     if (bid->failing_since_ns == 0)
-        bid->failing_since_ns = asked_ns;
+        bid->failing_since_ns = now_ns;
     if (now_ns - bid->failing_since_ns >= client->op_timeout_ms * HF__NS_PER_MS)
         return code;
 
@@ -172,11 +171,10 @@ static int confirm(struct bid *bid)
     hf_lock *lock = bid->lock;
 
     while (needs_claim(bid)) {
-        int64_t asked_ns = hf__now_ns(client->env);
         int r = hf__lock_renew_once(lock, bid->err);
         if (r == HF_LOST)
             return 1;
-        if (r < 0 && (r = wait_for_store(bid, asked_ns, r)) < 0)
+        if (r < 0 && (r = wait_for_store(bid, r)) < 0)
             return r;
     }
     hf__lock_client(client);
@@ -243,7 +241,7 @@ static int run(struct bid *bid)
             return give_up(bid, r);
         r = ask(bid, &answer, &advice);
         if (r < 0) {
-            r = wait_for_store(bid, bid->asked_ns, r);
+            r = wait_for_store(bid, r);
             if (r < 0)
                 return give_up(bid, r);
             advice = r == 1 ? HF__HOLD : HF__ASK;

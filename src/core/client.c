@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "core/registry.h"
+#include "core/sized.h"
 #include "util/banned.h"
 
 static const char *user_name(char buf[24])
@@ -26,8 +27,7 @@ static int describe_self(hf_client *client, const hf_client_options *opt)
 {
     char host[128] = "", number[24];
     const char *user = user_name(number);
-    const char *program =
-        opt != NULL && opt->program != NULL ? opt->program : program_invocation_short_name;
+    const char *program = opt->program != NULL ? opt->program : program_invocation_short_name;
 
     gethostname(host, sizeof host - 1);
     if (asprintf(&client->self_text, "%.127s%c%.63s%c%.127s", host, '\0', user, '\0', program) <
@@ -90,18 +90,23 @@ static int read_common_options(hf_client *client, const char *text, hf_error *er
     return 0;
 }
 
-int hf__open(const char *url, const hf_client_options *opt, const struct hf_env *env,
+int hf__open(const char *url, const hf_client_options *given, const struct hf_env *env,
              hf_client **ret_client, hf_error *err)
 {
-    if (ret_client == NULL ||
-        (opt != NULL && (opt->size < sizeof *opt || opt->size > 8 * sizeof *opt)))
-        return hf__fail(err, HF_INVALID, "open: set options.size and pass a place for the client");
+    static const struct hf__sized sized = {"hf_client_options", sizeof(hf_client_options),
+                                           sizeof(hf_client_options)};
+    hf_client_options known = {0};
+    int r = ret_client == NULL ? hf__fail(err, HF_INVALID, "there is no place for the client")
+            : given != NULL    ? hf__copy_sized(&sized, given, &known, err)
+                               : 0;
 
+    if (r < 0)
+        return hf__wrap(err, r, "open");
     hf_client *client = new_client(env);
     if (client == NULL)
         return hf__fail(err, HF_NO_MEMORY, NULL);
 
-    int r = describe_self(client, opt);
+    r = describe_self(client, &known);
     if (r < 0)
         hf__fail(err, r, NULL);
     if (r == 0) {

@@ -2,29 +2,21 @@
 #include <string.h>
 
 #include "core/acquire.h"
+#include "core/sized.h"
 #include "util/banned.h"
 
-/* The caller's structure may be shorter than ours (an older header) or longer (a newer one, of
- * which we know the first part; what it adds must be unset). */
 static int copy_options(const hf_options *given, hf_options *ret, hf_error *err)
 {
-    *ret = (hf_options)HF_OPTIONS_INIT;
-    if (given == NULL)
-        return 0;
-    if (given->size < offsetof(hf_options, ttl_ms) || given->size > 8 * sizeof *ret ||
-        given->size % sizeof(void *) != 0)
-        return hf__fail(err, HF_INVALID, "set options.size to sizeof(hf_options)");
+    static const struct hf__sized sized = {"hf_options", offsetof(hf_options, ttl_ms),
+                                           sizeof(hf_options)};
+    int r = 0;
 
-    size_t known = given->size < sizeof *ret ? given->size : sizeof *ret;
-    *ret = (hf_options){0};
-    memcpy(ret, given, known);
-    for (size_t i = known; i < given->size; i++) {
-        if (((const char *)given)[i] != 0)
-            return hf__fail(err, HF_UNSUPPORTED, "an option is newer than this library");
-    }
-    if (ret->ttl_ms == 0)
+    *ret = (hf_options)HF_OPTIONS_INIT;
+    if (given != NULL)
+        r = hf__copy_sized(&sized, given, ret, err);
+    if (r == 0 && ret->ttl_ms == 0)
         ret->ttl_ms = HF_TTL_DEFAULT_MS;
-    return 0;
+    return r;
 }
 
 static int check_options(const hf_options *opt, hf_error *err)

@@ -4,6 +4,7 @@
 
 #include "core/client.h"
 #include "core/sequencer.h"
+#include "core/sized.h"
 #include "util/banned.h"
 
 struct hf_view {
@@ -89,25 +90,22 @@ static int add(void *ctx, const char *name, size_t name_len, const struct hf__en
     return 0;
 }
 
-static int prepare_look(const hf_query *query, struct hf__look *look, hf_error *err)
+static int prepare_look(const hf_query *given, struct hf__look *look, hf_error *err)
 {
-    if (query == NULL)
-        return 0;
-    if (query->size < sizeof *query)
-        return hf__fail(err, HF_INVALID, "set query.size to sizeof(hf_query)");
-    if (query->name != NULL) {
-        look->name = query->name;
-        int r = hf__name_len(query->name, query->name_len, &look->name_len, err);
-        if (r < 0)
-            return r;
-    }
-    look->prefix = query->prefix;
-    if (query->prefix != NULL)
-        look->prefix_len = query->prefix_len == HF_NTS ? strlen(query->prefix) : query->prefix_len;
-    if (query->older_than_ms < 0)
-        return hf__fail(err, HF_INVALID, "older_than_ms is negative");
-    look->older_than_ms = query->older_than_ms;
-    return 0;
+    static const struct hf__sized sized = {"hf_query", sizeof(hf_query), sizeof(hf_query)};
+    hf_query query = {0};
+    int r = given != NULL ? hf__copy_sized(&sized, given, &query, err) : 0;
+
+    if (r == 0 && query.older_than_ms < 0)
+        r = hf__fail(err, HF_INVALID, "older_than_ms is negative");
+    if (r == 0 && query.name != NULL)
+        r = hf__name_len(query.name, query.name_len, &look->name_len, err);
+    look->name = query.name;
+    look->prefix = query.prefix;
+    if (r == 0 && query.prefix != NULL)
+        look->prefix_len = query.prefix_len == HF_NTS ? strlen(query.prefix) : query.prefix_len;
+    look->older_than_ms = query.older_than_ms;
+    return r;
 }
 
 static int look_at(hf_client *client, const struct hf__look *look, hf_error *err)

@@ -65,9 +65,10 @@ static int cannot_load(const struct module *m, const char *path, hf_error *err)
 
     if (access(path, F_OK) != 0)
         return hf__fail(err, HF_NO_STORE,
-                        "its module %s is not there: install holdfast's store modules, or set "
-                        "HOLDFAST_MODULES to their directory",
-                        path);
+                        "its module %s is not there: install holdfast's store modules%s%s%s, or "
+                        "set HOLDFAST_MODULES to their directory",
+                        path, m->needs != NULL ? " (this one is built with " : "",
+                        m->needs != NULL ? m->needs : "", m->needs != NULL ? ")" : "");
     if (m->needs != NULL)
         return hf__fail(err, HF_NO_STORE, "its module cannot be loaded (%s): install %s", reason,
                         m->needs);

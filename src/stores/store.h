@@ -1,4 +1,4 @@
-/* What a store must do: one table of twelve functions, and one for those whose setup has names in it.
+/* What a store must do: one table of thirteen functions.
  *
  * A store keeps one doorman record per name and applies the doorman's operations to it, each in one
  * atomic step and, if it can, one round trip. The core does everything else: deadlines, waiting,

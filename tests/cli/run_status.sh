@@ -94,6 +94,16 @@ test_shared_locks_go_together_and_limits_hold() {
     wait
 }
 
+test_exclusive_is_the_default_and_can_be_said() {
+    for word in '' -x --exclusive; do
+        # shellcheck disable=SC2086
+        gives 0 holdfast run $word x -- sh -c 'holdfast show --json x >shown; env -u HOLDFAST_HELD holdfast run -qns x true; echo $? >second'
+        jq -e '.holders[0].mode == "exclusive"' shown
+        has_text second 1
+    done
+    gives 64 holdfast run -x -s x true
+}
+
 test_the_environment_tells_what_is_held() {
     holdfast run -s 'a b=%' env >"env"
     grep -qx 'HOLDFAST_NAME=a b=%' env

@@ -153,6 +153,13 @@ test_stores_says_why_one_is_missing() {
     out_has '^  missing .*install'
 }
 
+test_a_missing_module_names_its_libraries() {
+    HOLDFAST_MODULES=$PWD/nowhere
+    export HOLDFAST_MODULES
+    hf -u etcd://node ls
+    refused 69 "etcd: its module .*/nowhere/holdfast-etcd.so is not there: .* libcurl4 and libjansson4"
+}
+
 test_bench_measures() {
     hf bench --count 20
     status_is 0
@@ -165,6 +172,17 @@ test_bench_measures() {
     hf -u memory://x bench --json --same --threads 2 --count 50
     json '.[0].rounds == 100'
     nothing_left
+}
+
+# Beside a reader, for whom an exclusive round would wait.
+test_bench_of_shared_locks() {
+    hf lock -q -s holdfast/bench/0 --ttl 1h
+    status_is 0
+    for word in -s --shared; do
+        hf bench --json $word --count 3
+        status_is 0
+        json '.[0].rounds == 3'
+    done
 }
 
 test_bench_reports_a_failing_store() {

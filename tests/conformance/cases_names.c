@@ -267,6 +267,35 @@ static void c1_view_is_sorted_and_tells_who(struct ctx *ctx)
         EXPECT(HF_OK, hf_lock_release(locks[i], &ctx->err));
 }
 
+static void check_program(struct ctx *ctx, const hf_client_options *opt, const char *program)
+{
+    const char *name = name_of(ctx, "a");
+    hf_query query = {.size = sizeof query, .name = name, .name_len = strlen(name)};
+    hf_client *client;
+    hf_view *view;
+
+    EXPECT(HF_OK, hf_open(ctx->url, opt, &client, &ctx->err));
+    hf_lock *lock = TAKE(ctx, client, name, options(LONG_MS, 0));
+    EXPECT(HF_OK, hf_inspect(client, &query, &view, &ctx->err));
+    CHECK(hf_view_count(view) == 1 && strcmp(hf_view_entry(view, 0)->program, program) == 0);
+    hf_view_free(view);
+    EXPECT(HF_OK, hf_lock_release(lock, &ctx->err));
+    hf_close(client);
+}
+
+static void c1_holder_is_shown_by_the_name_it_gives(struct ctx *ctx)
+{
+    hf_client_options opt = {.size = sizeof opt};
+    hf_client *client;
+
+    check_program(ctx, NULL, "conformance");
+    check_program(ctx, &opt, "conformance");
+    opt.program = "night shift";
+    check_program(ctx, &opt, "night shift");
+    opt.size = 0;
+    EXPECT(HF_INVALID, hf_open(ctx->url, &opt, &client, &ctx->err));
+}
+
 static void c1_notes_have_a_limit(struct ctx *ctx)
 {
     hf_client *client = open_client(ctx);
@@ -294,6 +323,7 @@ const struct conformance_case cases_names[] = {
     CASE(0, c1_names_out_of_bounds_are_refused),
     CASE(0, c1_prefix_means_itself_not_a_pattern),
     CASE(0, c1_view_is_sorted_and_tells_who),
+    CASE(0, c1_holder_is_shown_by_the_name_it_gives),
     CASE(0, c1_notes_have_a_limit),
     {0},
 };

@@ -21,6 +21,8 @@ int world_teardown(void **state);
 /* Opens a store whose server does what these lines say. */
 void script(struct world *w, const char *options, const char *lines);
 
+#define AMPLE_MS 20000 /* for what is answered: the machine may be slow */
+
 /* An attempt within so many milliseconds. */
 int attempt(struct world *w, int64_t ms, struct hf__answer *answer);
 

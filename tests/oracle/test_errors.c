@@ -105,7 +105,7 @@ static void c6_every_error_has_one_meaning(void **state)
         snprintf(what, sizeof what, "%s %d", row->state, row->native);
         write_fault(line, sizeof line, 0, row);
         script(w, "", line);
-        check_number(what, attempt(w, 300, &answer), row->code);
+        check_number(what, attempt(w, row->again ? 500 : AMPLE_MS, &answer), row->code);
         check_contains(what, w->walk.err.text, row->says);
         check_lacks(what, w->walk.err.text, "[Oracle]");
         check_lacks(what, w->walk.err.text, "Sesam");
@@ -124,7 +124,7 @@ static void c1_a_conflict_is_tried_again_and_nothing_else_is(void **state)
         snprintf(what, sizeof what, "%s %d, once", row->state, row->native);
         write_fault(line, sizeof line, 1, row);
         script(w, "", line);
-        int r = attempt(w, 1000, &answer);
+        int r = attempt(w, AMPLE_MS, &answer);
         if (row->again) {
             check_text(what, w->walk.err.text, "");
             check_number(what, r, 0);

@@ -20,7 +20,7 @@ static void c6_whatever_is_lost_in_the_commit_is_unknown(void **state)
     for (size_t i = 0; i < COUNT(lines); i++) {
         struct hf__answer answer = {0};
         script(w, "&routines=no", lines[i]);
-        check_number(lines[i], attempt(w, 500, &answer), HF_UNKNOWN);
+        check_number(lines[i], attempt(w, AMPLE_MS, &answer), HF_UNKNOWN);
         check_number(lines[i], count(w, "commit"), 1);
     }
 }
@@ -31,7 +31,7 @@ static void c1_a_commit_that_was_refused_is_tried_again(void **state)
     struct hf__answer answer = {0};
 
     script(w, "&routines=no", "1 commit * 40001 8177 ORA-08177: can't serialize access");
-    check_number("result", attempt(w, 1000, &answer), 0);
+    check_number("result", attempt(w, AMPLE_MS, &answer), 0);
     check_number("commits", count(w, "commit"), 2);
 }
 
@@ -45,9 +45,9 @@ static void c6_what_is_lost_before_the_commit_is_not_applied(void **state)
         char line[160];
         snprintf(line, sizeof line, "1 execute %s 08S01 3113 ORA-03113: end-of-file", parts[i]);
         script(w, "&routines=no", line);
-        check_number(parts[i], attempt(w, 500, &answer), HF_UNAVAILABLE);
+        check_number(parts[i], attempt(w, AMPLE_MS, &answer), HF_UNAVAILABLE);
         check_number(parts[i], count(w, "commit"), 0);
-        check_number(parts[i], attempt(w, 500, &answer), 0);
+        check_number(parts[i], attempt(w, AMPLE_MS, &answer), 0);
         check_number("connections", count(w, "connect"), 2);
     }
 }
@@ -58,8 +58,8 @@ static void c6_a_lost_session_is_not_used_again(void **state)
     struct hf__answer answer = {0};
 
     script(w, "", "1 execute rules.attempt 08S01 3113 ORA-03113: end-of-file");
-    check_number("lost", attempt(w, 500, &answer), HF_UNKNOWN);
-    check_number("again", attempt(w, 500, &answer), 0);
+    check_number("lost", attempt(w, AMPLE_MS, &answer), HF_UNKNOWN);
+    check_number("again", attempt(w, AMPLE_MS, &answer), 0);
     check_number("connections", count(w, "connect"), 2);
     check_number("good-byes", count(w, "disconnect"), 1);
 }
@@ -70,7 +70,7 @@ static void autocommit_is_off_and_what_is_open_is_rolled_back(void **state)
     struct hf__answer answer = {0};
 
     script(w, "&routines=no", "0 execute UNION HY000 1653 ORA-01653: unable to extend table");
-    check_number("full", attempt(w, 500, &answer), HF_FULL);
+    check_number("full", attempt(w, AMPLE_MS, &answer), HF_FULL);
     check_number("autocommit", count(w, "autocommit off"), 1);
     check_number("commits", count(w, "commit"), 0);
     assert_true(count(w, "rollback") >= 1);
@@ -93,7 +93,7 @@ static void c7_a_server_that_hangs_is_left_at_the_deadline(void **state)
     script(w, "", "1 slow rules.attempt 00000 3600000"); /* longer than the test may take */
     check_number("late", attempt(w, 200, &answer), HF_UNKNOWN);
     check_contains("late", w->walk.err.text, "in time");
-    check_number("again", attempt(w, 2000, &answer), 0);
+    check_number("again", attempt(w, AMPLE_MS, &answer), 0);
     await_disconnect(w);
     check_number("cancelled", count(w, "cancel"), 1);
     check_number("good-byes", count(w, "disconnect"), 1);
@@ -162,7 +162,7 @@ static void a_dsn_or_a_driver_that_is_not_there_is_told(void **state)
         if (w->store != NULL)
             hf_store_type_v1.close(w->store);
         w->store = walk_open(&w->walk, &hf_store_type_v1, cases[i].url);
-        check_number(cases[i].url, attempt(w, 1000, &answer), HF_DENIED);
+        check_number(cases[i].url, attempt(w, AMPLE_MS, &answer), HF_DENIED);
         check_contains(cases[i].url, w->walk.err.text, cases[i].says);
         check_lacks(cases[i].url, w->walk.err.text, "Sesam");
     }

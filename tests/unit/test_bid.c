@@ -148,28 +148,6 @@ static void c6_withdrawn_in_time_is_a_plain_no(void **state)
     assert_int_equal(in_store(s), 0);
 }
 
-static int attempt_hangs(void *arg)
-{
-    return atomic_load(&((struct stage *)arg)->store->held[PUPPET_ATTEMPT]) == 1;
-}
-
-/* An attempt that took all the time there is for an outage is not made again. */
-static void a_store_that_is_silent_is_borne_for_one_op_timeout(void **state)
-{
-    struct stage *s = *state;
-    struct asker a;
-
-    atomic_store(&s->store->hold[PUPPET_ATTEMPT], 1);
-    start(&a, s->client, HF_FOREVER);
-    assert_true(fake_clock_run(&s->clock, 1000, attempt_hangs, s));
-    fake_clock_advance(&s->clock, s->client->op_timeout_ms);
-    atomic_store(&s->store->fail[PUPPET_ATTEMPT], 1000000);
-    atomic_store(&s->store->hold[PUPPET_ATTEMPT], 0);
-    finish(s, &a);
-    assert_int_equal(a.r, HF_UNAVAILABLE);
-    assert_int_equal(atomic_load(&s->store->calls[PUPPET_ATTEMPT]), 1);
-}
-
 static void c2_a_retried_release_is_not_an_error(void **state)
 {
     struct stage *s = *state;
@@ -433,7 +411,6 @@ int main(void)
         CASE(c6_a_lost_answer_is_asked_for_again_by_ticket),
         CASE(c6_a_store_that_stays_away_is_unknown_and_undone_later),
         CASE(c6_withdrawn_in_time_is_a_plain_no),
-        CASE(a_store_that_is_silent_is_borne_for_one_op_timeout),
         CASE(c2_a_retried_release_is_not_an_error),
         CASE(c6_a_release_that_stays_unanswered_goes_on_in_the_background),
         CASE(c5_a_wait_ends_by_the_clock_and_leaves_nothing),

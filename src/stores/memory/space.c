@@ -1,5 +1,5 @@
 /* See space.h. The table of spaces is the one thing here that is global: it is what makes two
- * clients of one process meet. */
+ * clients of one process meet. A forked child is another process: it starts without any. */
 #include "stores/memory/space.h"
 
 #include <stdlib.h>
@@ -10,9 +10,22 @@
 #include "util/banned.h"
 
 static struct {
+    pthread_once_t once;
     pthread_mutex_t mutex;
     struct space *first;
-} spaces = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+} spaces = {.once = PTHREAD_ONCE_INIT, .mutex = PTHREAD_MUTEX_INITIALIZER};
+
+/* The spaces stay, for the handles that the child has a copy of. */
+static void begin_anew(void)
+{
+    pthread_mutex_init(&spaces.mutex, NULL);
+    spaces.first = NULL;
+}
+
+static void prepare(void)
+{
+    pthread_atfork(NULL, NULL, begin_anew);
+}
 
 static struct space *new_space(const char *name, const struct hf_env *env)
 {
@@ -31,6 +44,7 @@ static struct space *new_space(const char *name, const struct hf_env *env)
 
 struct space *hf__space_join(const char *name, const struct hf_env *env)
 {
+    pthread_once(&spaces.once, prepare);
     pthread_mutex_lock(&spaces.mutex);
     struct space *space = spaces.first;
     while (space != NULL && strcmp(space->name, name) != 0)

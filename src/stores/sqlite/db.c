@@ -208,11 +208,13 @@ int hf__sqlite_enter(struct hf__sqlite *s, int64_t deadline_ns, hf_error *err)
                         "sqlite: other threads kept the database busy; try again");
     s->deadline_ns = deadline_ns;
     s->patience_ns = deadline_ns - hf__now_ns(s->base.host->env);
+    hf__sqlite_process_enter();
     return 0;
 }
 
 void hf__sqlite_leave(struct hf__sqlite *s)
 {
+    hf__sqlite_process_leave();
     pthread_mutex_lock(&s->turn.mutex);
     s->turn.taken = false;
     pthread_cond_signal(&s->turn.over);
@@ -220,6 +222,14 @@ void hf__sqlite_leave(struct hf__sqlite *s)
 }
 
 /* Transactions ------------------------------------------------------------- */
+
+static int take_write_lock(struct hf__sqlite *s, sqlite3_stmt *begin, hf_error *err)
+{
+    s->beginning = true;
+    int code = hf__sqlite_run(s, begin, "begin", err);
+    s->beginning = false;
+    return code;
+}
 
 int hf__sqlite_begin(struct hf__sqlite *s, hf_error *err)
 {
@@ -229,7 +239,9 @@ int hf__sqlite_begin(struct hf__sqlite *s, hf_error *err)
     if (code == 0)
         code = hf__sqlite_statement(s, HF__SQL_BEGIN, &begin, err);
     if (code == 0)
-        code = hf__sqlite_run(s, begin, "begin", err);
+        code = take_write_lock(s, begin, err);
+    while (code == HF_UNAVAILABLE && hf__sqlite_step_aside())
+        code = take_write_lock(s, begin, err);
     if (code != 0)
         return code;
     s->durable = false;

@@ -30,7 +30,9 @@ const struct hf__option hf__sqlite_options[] = {
 
 static int on_busy(void *ctx, int tries)
 {
-    return hf__sqlite_pause(ctx, tries);
+    struct hf__sqlite *s = ctx;
+
+    return !(s->beginning && hf__sqlite_fork_waits()) && hf__sqlite_pause(s, tries);
 }
 
 static int configure(struct hf__sqlite *s, hf_error *err)
@@ -258,6 +260,18 @@ static int fill_in(struct hf__sqlite *s, const struct hf__url *url, hf_error *er
     return code;
 }
 
+static int connect_as_this_process(struct hf__sqlite *s, hf_error *err)
+{
+    hf__sqlite_process_enter();
+    int code = hf__sqlite_disinherit(err);
+    if (code == 0)
+        code = connect_database(s, err);
+    if (code == 0)
+        hf__sqlite_enlist(s);
+    hf__sqlite_process_leave();
+    return code;
+}
+
 int hf__sqlite_open(const struct hf__url *url, const struct hf__host *host,
                     struct hf__store **ret_store, hf_error *err)
 {
@@ -278,7 +292,7 @@ int hf__sqlite_open(const struct hf__url *url, const struct hf__host *host,
     if (code == 0)
         code = hf__sqlite_secure(s, err);
     if (code == 0)
-        code = connect_database(s, err);
+        code = connect_as_this_process(s, err);
     if (code != 0) {
         hf__sqlite_close(&s->base);
         return code;
@@ -287,13 +301,21 @@ int hf__sqlite_open(const struct hf__url *url, const struct hf__host *host,
     return 0;
 }
 
+void hf__sqlite_disconnect(struct hf__sqlite *s)
+{
+    for (size_t i = 0; i < HF__SQL_COUNT; i++)
+        sqlite3_finalize(s->statements[i]);
+    sqlite3_close(s->db);
+}
+
 void hf__sqlite_close(struct hf__store *store)
 {
     struct hf__sqlite *s = (struct hf__sqlite *)store;
 
-    for (size_t i = 0; i < HF__SQL_COUNT; i++)
-        sqlite3_finalize(s->statements[i]);
-    sqlite3_close(s->db);
+    hf__sqlite_process_enter();
+    hf__sqlite_delist(s);
+    hf__sqlite_disconnect(s);
+    hf__sqlite_process_leave();
     hf__sqlite_wake_clear(s);
     hf__sqlite_turn_clear(s);
     free(s->record.entries);

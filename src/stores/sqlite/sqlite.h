@@ -95,6 +95,7 @@ struct hf__sqlite_lock {
 
 struct hf__sqlite {
     struct hf__store base;
+    struct hf__sqlite *next; /* see process.c */
     struct {
         pthread_mutex_t mutex;
         pthread_cond_t over;
@@ -112,6 +113,7 @@ struct hf__sqlite {
     sqlite3 *db;
     sqlite3_stmt *statements[HF__SQL_COUNT];
     int64_t deadline_ns, patience_ns; /* of the running operation: see the busy handler */
+    bool beginning;                   /* nothing is locked yet: it may step aside for a fork */
     uint64_t dice;                    /* for jitter only */
     unsigned commits;                 /* until it is known to be there to stay */
 
@@ -177,6 +179,25 @@ struct hf__moment hf__sqlite_moment(struct hf__sqlite *s, int64_t *ret_ns);
 int hf__sqlite_open(const struct hf__url *url, const struct hf__host *host,
                     struct hf__store **ret_store, hf_error *err);
 void hf__sqlite_close(struct hf__store *store);
+
+void hf__sqlite_disconnect(struct hf__sqlite *s); /* from the file; nothing else */
+
+/* process.c: fork() -------------------------------------------------------- */
+
+/* Around everything that calls SQLite; a fork waits in between. */
+void hf__sqlite_process_enter(void);
+void hf__sqlite_process_leave(void);
+
+/* Whether somebody wants to fork; and if so, leaves and enters again, with nothing open or locked. */
+bool hf__sqlite_fork_waits(void);
+bool hf__sqlite_step_aside(void);
+
+/* The stores that are open in this process. */
+void hf__sqlite_enlist(struct hf__sqlite *s);
+void hf__sqlite_delist(struct hf__sqlite *s);
+
+/* Closes what this process has inherited by fork(). HF_FORKED: that cannot be done. */
+int hf__sqlite_disinherit(hf_error *err);
 
 /* files.c: what may be used ------------------------------------------------ */
 
