@@ -36,6 +36,19 @@ static inline void bench_print(const char *figure, double value, const char *uni
     fflush(stdout);
 }
 
+static inline int bench_compare(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* The median, so that one in which somebody else had the processor does not count. Sorts them. */
+static inline double bench_p50_us(int64_t *samples, size_t count)
+{
+    qsort(samples, count, sizeof *samples, bench_compare);
+    return (double)samples[count / 2] / 1e3;
+}
+
 #define BENCH_MUST(condition, ...)                          \
     do {                                                    \
         if (!(condition)) {                                 \

@@ -7,7 +7,8 @@
  *  - hold=advisory against pg_advisory_lock and pg_advisory_unlock;
  *  - a hand-over from the release to the next holder's return, against a commit with a NOTIFY to
  * the moment another connection has it;
- *  - a chain of hand-overs through 2 and through 200 waiters. */
+ *  - a chain of hand-overs through 2 and through 200 waiters.
+ * Pairs and hand-overs are medians of one round, taken one by one in turns. */
 #include <holdfast.h>
 #include <libpq-fe.h>
 #include <poll.h>
@@ -75,43 +76,43 @@ static void release(hf_lock *lock)
     BENCH_MUST(hf_lock_release(lock, &err) == HF_OK, "%s", err.text);
 }
 
-static void print(const char *figure, const char *label, int64_t ns, int count)
+static void print(const char *figure, const char *label, double us)
 {
     char name[100];
 
     snprintf(name, sizeof name, "postgres %s: %s", label, figure);
-    bench_print(name, (double)ns / count / 1e3, "us");
+    bench_print(name, us, "us");
 }
 
-static void pairs(PGconn *pg, const char *label, int count)
+/* Acquire and release by the client, and two bare statements, in turns. */
+struct pair {
+    hf_client *client;
+    const char *take, *give;
+};
+
+static void pairs(PGconn *pg, const struct pair *pair, const char *what, const char *label,
+                  int count)
 {
-    int64_t from = bench_now_ns();
+    int64_t *ours = calloc((size_t)count, sizeof *ours),
+            *bare = calloc((size_t)count, sizeof *bare);
+    char figure[60];
 
-    for (int i = 0; i < count; i++)
-        release(take(client, 1));
-    print("pair, ours", label, bench_now_ns() - from, count);
-    from = bench_now_ns();
+    BENCH_MUST(ours != NULL && bare != NULL, "no memory");
     for (int i = 0; i < count; i++) {
-        run(pg, "INSERT INTO bare (name, ticket) VALUES ('bench', 'ticket') ON CONFLICT (name) DO "
-                "NOTHING");
-        run(pg, "DELETE FROM bare WHERE name = 'bench' AND ticket = 'ticket'");
+        int64_t from = bench_now_ns();
+        release(take(pair->client, 1));
+        int64_t between = bench_now_ns();
+        run(pg, pair->take);
+        run(pg, pair->give);
+        ours[i] = between - from;
+        bare[i] = bench_now_ns() - between;
     }
-    print("pair, bare", label, bench_now_ns() - from, count);
-}
-
-static void advisory_pairs(PGconn *pg, const char *label, int count)
-{
-    int64_t from = bench_now_ns();
-
-    for (int i = 0; i < count; i++)
-        release(take(advisory, 1));
-    print("advisory, ours", label, bench_now_ns() - from, count);
-    from = bench_now_ns();
-    for (int i = 0; i < count; i++) {
-        run(pg, "SELECT pg_advisory_lock(4711)");
-        run(pg, "SELECT pg_advisory_unlock(4711)");
-    }
-    print("advisory, bare", label, bench_now_ns() - from, count);
+    snprintf(figure, sizeof figure, "%s, ours", what);
+    print(figure, label, bench_p50_us(ours, (size_t)count));
+    snprintf(figure, sizeof figure, "%s, bare", what);
+    print(figure, label, bench_p50_us(bare, (size_t)count));
+    free(ours);
+    free(bare);
 }
 
 /* Waiters that pass the lock on. -----------------------------------------------------------------
@@ -182,22 +183,23 @@ static int64_t notify_once(PGconn *pg, PGconn *ear)
 
 static void handovers(PGconn *pg, PGconn *ear, const char *label, int count)
 {
-    int64_t ours = 0, bare = 0;
+    int64_t ours[CROWD], bare[CROWD];
 
     for (int i = 0; i < count; i++) {
-        ours += chain(pg, 1);
-        bare += notify_once(pg, ear);
+        ours[i] = chain(pg, 1);
+        bare[i] = notify_once(pg, ear);
     }
-    print("hand-over, ours", label, ours, count);
-    print("hand-over, bare", label, bare, count);
-    print("chain of 2, each", label, chain(pg, 2), 2);
-    print("chain of 200, each", label, chain(pg, CROWD), CROWD);
+    print("hand-over, ours", label, bench_p50_us(ours, (size_t)count));
+    print("hand-over, bare", label, bench_p50_us(bare, (size_t)count));
+    print("chain of 2, each", label, (double)chain(pg, 2) / 2 / 1e3);
+    print("chain of 200, each", label, (double)chain(pg, CROWD) / CROWD / 1e3);
 }
 
 int main(int argc, char **argv)
 {
     BENCH_MUST(argc == 4, "usage: postgres ROUNDS PAIRS LABEL");
     int rounds = (int)strtol(argv[1], NULL, 10), count = (int)strtol(argv[2], NULL, 10);
+    BENCH_MUST(count > 0 && count < 10 * CROWD, "PAIRS: 1 to %d", 10 * CROWD - 1);
     PGconn *pg = dial(), *ear = dial();
 
     run(pg, "CREATE TABLE IF NOT EXISTS bare (name bytea PRIMARY KEY, ticket bytea)");
@@ -206,9 +208,15 @@ int main(int argc, char **argv)
     other = open_client("");
     advisory = open_client("?hold=advisory");
     release(take(client, 1));
+    struct pair lease = {client,
+                         "INSERT INTO bare (name, ticket) VALUES ('bench', 'ticket') ON CONFLICT "
+                         "(name) DO NOTHING",
+                         "DELETE FROM bare WHERE name = 'bench' AND ticket = 'ticket'"};
+    struct pair server = {advisory, "SELECT pg_advisory_lock(4711)",
+                          "SELECT pg_advisory_unlock(4711)"};
     for (int i = 0; i < rounds; i++) {
-        pairs(pg, argv[3], count);
-        advisory_pairs(pg, argv[3], 10 * count);
+        pairs(pg, &lease, "pair", argv[3], count);
+        pairs(pg, &server, "advisory", argv[3], 10 * count);
         handovers(pg, ear, argv[3], count / 10 + 1);
     }
     hf_close(advisory);

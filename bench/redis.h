@@ -45,19 +45,6 @@ static inline redisReply *bench_reply(redisContext *redis, void *reply)
     return r;
 }
 
-/* Sorts them. */
-static inline int bench_compare(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
-}
-
-static inline double bench_p50_us(int64_t *samples, size_t count)
-{
-    qsort(samples, count, sizeof *samples, bench_compare);
-    return (double)samples[count / 2] / 1e3;
-}
-
 /* "LABEL: what". */
 static inline void bench_print_for(const char *label, const char *what, double value,
                                    const char *unit)

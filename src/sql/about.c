@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "sql/hold.h"
+#include "util/percent.h"
 
 #include "util/banned.h"
 
@@ -22,7 +23,7 @@ static const char *put_word(const char *text, char *out, size_t size)
         unsigned char c = (unsigned char)*text;
         bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
                      c == '.' || c == '-' || c == '_';
-        used += (size_t)snprintf(out + used, size - used, plain ? "%c" : "%%%02X", c);
+        used += hf__percent_put(out + used, size - used, *text, plain);
     }
     out[used] = '\0';
     return out;

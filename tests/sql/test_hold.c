@@ -214,6 +214,35 @@ static void c4_rollback_does_not_repeat_a_generation(void **state)
     hf_close(client);
 }
 
+/* The client still has it noted that the name is registered. */
+static void
+c4_names_that_nobody_wants_are_purged_and_come_back_with_higher_generations(void **state)
+{
+    struct fixture *f = *state;
+
+    if (strcmp(server_scheme, "postgres") != 0)
+        skip(); /* no rows of names */
+    hf_client *client = open_client(f);
+    uint64_t first = 0, second = 0, count = 0;
+    hf_lock *held, *lock;
+
+    check_code(f, take(f, client, "gc-held", 0, &held), 0);
+    check_code(f, take(f, client, "gc-free", 0, &lock), 0);
+    hf_lock_generation(lock, &first);
+    check_code(f, hf_lock_release(lock, &f->err), 0);
+    check_code(f, hf_purge(client, 1, &count, &f->err), 0);
+    assert_true(count >= 1);
+    check_number(
+        "names",
+        server_number(f->admin, "SELECT count(*) FROM holdfast_name WHERE name LIKE 'gc-%'"), 1);
+    check_code(f, take(f, client, "gc-free", AWAIT_MS, &lock), 0);
+    hf_lock_generation(lock, &second);
+    assert_true(second > first && first > 0);
+    check_code(f, take(f, client, "gc-free", 0, &lock), HF_BUSY);
+    check_code(f, take(f, client, "gc-held", 0, &lock), HF_BUSY);
+    hf_close(client);
+}
+
 static int setup(void **state)
 {
     struct fixture *f = calloc(1, sizeof *f);
@@ -245,6 +274,7 @@ int main(void)
         CASE(a_pooler_is_refused),
         CASE(what_needs_a_lease_is_refused),
         CASE(c4_rollback_does_not_repeat_a_generation),
+        CASE(c4_names_that_nobody_wants_are_purged_and_come_back_with_higher_generations),
     };
 
     return cmocka_run_group_tests_name("sql_hold", tests, NULL, NULL);

@@ -11,20 +11,16 @@
 
 #include "util/banned.h"
 
-#define FIRST_LOOK_MS 20 /* for an answer, before an attempt says "queued" */
-
-/* One round trip: the session's settings, and what the server calls it. */
-#define SESSION                                                                                   \
-    "SET client_connection_check_interval = '1s'; SET statement_timeout = 0; SET lock_timeout = " \
-    "0; SET idle_in_transaction_session_timeout = 0; SET tcp_keepalives_idle = 10; SET "          \
-    "tcp_keepalives_interval = 3; SET tcp_keepalives_count = 3; SELECT pg_backend_pid(), "        \
-    "clock_timestamp()"
+#define FIRST_LOOK_MS 20    /* for an answer, before an attempt says "queued" */
+#define KNOWN_MS      60000 /* how long a name counts as registered: `holdfast gc` may remove it */
+#define CANCELED      "57014"
 
 struct held {
     struct hf__held base;
     struct hf__pg_conn *c; /* NULL: hung up */
     struct hf__pg_session session;
-    bool failed; /* a statement was refused */
+    _Atomic uint64_t *registered; /* where its name is noted */
+    bool failed;                  /* a statement was refused */
 };
 
 /* The answer --------------------------------------------------------------- */
@@ -37,7 +33,8 @@ static void take_part(struct held *h, const PGresult *part)
     if (status == PGRES_TUPLES_OK) {
         if (PQntuples(part) == 0) {
             h->failed = true;
-            hf__fail(&h->base.refusal, HF_CORRUPT, "postgres: the name's row is missing");
+            atomic_store(h->registered, 0);
+            hf__fail(&h->base.refusal, HF_UNAVAILABLE, "postgres: the name's row was removed");
         } else {
             h->base.generation = (uint64_t)hf__pg_cell(part, 0, 1, 0); /* null: it was not let in */
             h->failed |= h->base.generation == 0;
@@ -116,17 +113,19 @@ static bool cancel(void *owner, struct hf__held *held, void *other, int64_t dead
     return r == 0;
 }
 
-/* A connection in the middle of a statement cannot be lent again. */
+/* A connection in the middle of a statement cannot be lent again; nor one that was refused: what it
+ * has prepared may be for tables that were made anew. */
 static bool leave(void *owner, struct hf__held *held, int64_t deadline_ns)
 {
     struct hf__pg *s = owner;
     struct held *h = (struct held *)held;
     bool whole = held->state == HF__HELD_INSIDE || held->state == HF__HELD_REFUSED;
+    bool sound = held->refusal.code == 0 || held->refusal.store_code == strtol(CANCELED, NULL, 36);
 
     if (h->c == NULL)
         return false;
     bool undone = whole && hf__pg_run(s, h->c, hf__pg_unhold_sql(s), deadline_ns, NULL) == 0;
-    if (undone)
+    if (undone && sound)
         hf__pg_give_back(s, h->c);
     else
         hf__pg_hang_up_borrowed(s, h->c);
@@ -141,25 +140,32 @@ static void drop(struct hf__held *held)
 
 /* Attempt ------------------------------------------------------------------ */
 
-/* Once per connection. A pooler gives out a process id of its own making. */
+/* Once per connection. */
 static int make_ready(struct hf__pg *s, struct hf__pg_conn *c, int64_t deadline_ns, hf_error *err)
 {
-    struct hf__pg_query q = {.sql = SESSION, .reads = true};
+    struct hf__pg_query q = {.reads = true};
     PGresult *result = NULL;
+    hf_error why = {0};
 
     if (c->session.pid != 0)
         return 0;
-    int r = hf__pg_ask(s, c, &q, deadline_ns, &result, err);
-    int64_t pid = r == 0 && PQntuples(result) == 1 ? hf__pg_cell(result, 0, 0, 0) : 0;
-    if (r == 0 && pid != PQbackendPID(c->pg))
+    char *sql = hf__pg_session_sql(s, PQbackendPID(c->pg));
+    if (sql == NULL)
+        return hf__fail(err, HF_NO_MEMORY, NULL);
+    q.sql = sql;
+    int r = hf__pg_ask(s, c, &q, deadline_ns, &result, &why);
+    if (r == 0) {
+        c->session.pid = hf__pg_cell(result, 0, 0, 0);
+        snprintf(c->session.seen, sizeof c->session.seen, "%s", PQgetvalue(result, 0, 1));
+    } else if (why.store_code == strtol("22012", NULL, 36)) {
         r = hf__fail(err, HF_DENIED,
                      "postgres: a pooler stands between, and hold=session and hold=advisory need "
                      "a connection of their own; name the server itself, or use hold=lease");
-    if (r == 0) {
-        c->session.pid = pid;
-        snprintf(c->session.seen, sizeof c->session.seen, "%s", PQgetvalue(result, 0, 1));
+    } else if (err != NULL) {
+        *err = why;
     }
     PQclear(result);
+    free(sql);
     return r;
 }
 
@@ -172,23 +178,37 @@ static uint64_t hash(const struct hf__bid *bid)
     return h | 1;
 }
 
+/* Where it is noted that the name is registered. All notes are thrown away now and then. */
+static _Atomic uint64_t *find_note(struct hf__pg *s, uint64_t name)
+{
+    int64_t now_ns = hf__now_ns(s->base.host->env), since_ns = atomic_load(&s->registered_ns);
+
+    if (now_ns - since_ns > KNOWN_MS * HF__NS_PER_MS &&
+        atomic_compare_exchange_strong(&s->registered_ns, &since_ns, now_ns)) {
+        for (size_t i = 0; i < HF__PG_REGISTERED; i++)
+            atomic_store(&s->registered[i], 0);
+    }
+    return &s->registered[name / 2 % HF__PG_REGISTERED];
+}
+
 /* So that others can tell what a key stands for. */
-static int register_name(struct hf__pg *s, struct hf__pg_conn *c, const struct hf__bid *bid,
+static int register_name(struct hf__pg *s, struct held *h, const struct hf__bid *bid,
                          int64_t deadline_ns, hf_error *err)
 {
-    struct hf__pg_query q = {.sql = "INSERT INTO holdfast_name (name, key) VALUES ($1, " HF__PG_KEY(
-                                 "$1") ") ON CONFLICT DO NOTHING"};
+    struct hf__pg_query q = {
+        .sql = "INSERT INTO public.holdfast_name (name, key) VALUES ($1, " HF__PG_KEY(
+            "$1") ") ON CONFLICT DO NOTHING"};
     uint64_t name = hash(bid);
-    _Atomic uint64_t *slot = &s->registered[name / 2 % HF__PG_REGISTERED];
     PGresult *result = NULL;
 
-    if (atomic_load(slot) == name)
+    h->registered = find_note(s, name);
+    if (atomic_load(h->registered) == name)
         return 0;
     hf__pg_bytes(&q, bid->name, bid->name_len);
-    int r = hf__pg_ask(s, c, &q, deadline_ns, &result, err);
+    int r = hf__pg_ask(s, h->c, &q, deadline_ns, &result, err);
     PQclear(result);
     if (r == 0)
-        atomic_store(slot, name);
+        atomic_store(h->registered, name);
     return r;
 }
 
@@ -221,7 +241,7 @@ static int send(void *owner, struct hf__held *held, const struct hf__bid *bid, i
         return r;
     r = make_ready(s, h->c, deadline_ns, err);
     if (r == 0)
-        r = register_name(s, h->c, bid, deadline_ns, err);
+        r = register_name(s, h, bid, deadline_ns, err);
     if (r == 0)
         r = send_statement(s, h->c, bid, deadline_ns, err);
     if (r == 0) {
@@ -263,6 +283,7 @@ const struct hf__store_type hf__pg_hold_type = {
     .capabilities = HF__HOLD_CAPABILITIES,
     .options = hf__pg_options,
     .ddl = hf__pg_ddl,
+    .ddl_of = hf__pg_ddl_of,
     .open = hf__pg_open,
     .close = hf__pg_close,
     .attempt = hf__hold_attempt,
