@@ -210,6 +210,10 @@ void hf__my_hang_up(struct hf__my_conn *c)
             shutdown(fd, SHUT_RDWR);
         mysql_close(c->my);
     }
+    if (c->take != NULL)
+        mysql_stmt_close(c->take);
+    if (c->free != NULL)
+        mysql_stmt_close(c->free);
     free(c);
 }
 

@@ -53,6 +53,8 @@ struct hf__my_conn {
     MYSQL *my;
     uint64_t id;                   /* as the server itself calls this connection */
     struct hf__my_session session; /* number 0: it was not set up for hold.c */
+    MYSQL_STMT *take, *free;       /* quick.c: prepared when they are first needed */
+    bool unprepared;               /* the server has no room for them */
     bool proxied;                  /* somebody in between calls it otherwise */
     bool broken; /* of no more use: a reply is missing, or a transaction may be open */
 };
@@ -125,6 +127,12 @@ void hf__my_text_clear(struct hf__my_text *t);
  * so there is nothing to be unknown. */
 int hf__my_ask(struct hf__my *s, struct hf__my_conn *c, const struct hf__my_text *t, bool reads,
                int64_t deadline_ns, MYSQL_RES **ret_result, hf_error *err);
+
+/* A statement with parameters: prepares it, for as long as the connection lasts, and executes it. */
+int hf__my_prepare(struct hf__my *s, struct hf__my_conn *c, const char *sql, int64_t deadline_ns,
+                   MYSQL_STMT **ret_stmt, hf_error *err);
+int hf__my_execute(struct hf__my *s, struct hf__my_conn *c, MYSQL_STMT *stmt, MYSQL_BIND *params,
+                   int64_t deadline_ns, hf_error *err);
 
 /* The same for fixed text whose answer does not matter. */
 int hf__my_run(struct hf__my *s, struct hf__my_conn *c, const char *sql, int64_t deadline_ns,

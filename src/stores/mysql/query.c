@@ -306,6 +306,49 @@ int hf__my_ask(struct hf__my *s, struct hf__my_conn *c, const struct hf__my_text
     return r;
 }
 
+/* What the library says of a statement that failed. */
+static int stmt_failed(const struct asking *a, MYSQL_STMT *stmt, hf_error *err)
+{
+    unsigned number = mysql_stmt_errno(stmt);
+
+    a->c->broken = !hf__my_is_conflict((long)number);
+    return hf__my_fail(number, mysql_stmt_error(stmt), a->reads, err);
+}
+
+int hf__my_prepare(struct hf__my *s, struct hf__my_conn *c, const char *sql, int64_t deadline_ns,
+                   MYSQL_STMT **ret_stmt, hf_error *err)
+{
+    struct asking a = {.s = s, .c = c, .deadline_ns = deadline_ns, .reads = true};
+    MYSQL_STMT *stmt = mysql_stmt_init(c->my);
+    int bad = 0;
+
+    if (stmt == NULL)
+        return hf__fail(err, HF_NO_MEMORY, NULL);
+    *ret_stmt = stmt; /* freed with the connection, which is of no more use if this fails */
+    if (!DRIVE(&a, mysql_stmt_prepare_start(&bad, stmt, sql, strlen(sql)),
+               mysql_stmt_prepare_cont(&bad, stmt, came_)))
+        return late(&a, err);
+    if (bad == 0)
+        return 0;
+    int r = stmt_failed(&a, stmt, err);
+    c->broken = true;
+    return r;
+}
+
+int hf__my_execute(struct hf__my *s, struct hf__my_conn *c, MYSQL_STMT *stmt, MYSQL_BIND *params,
+                   int64_t deadline_ns, hf_error *err)
+{
+    struct asking a = {.s = s, .c = c, .deadline_ns = deadline_ns};
+    int bad = 0;
+
+    if (mysql_stmt_bind_param(stmt, params) != 0)
+        return hf__fail(err, HF_NO_MEMORY, NULL);
+    if (!DRIVE(&a, mysql_stmt_execute_start(&bad, stmt),
+               mysql_stmt_execute_cont(&bad, stmt, came_)))
+        return late(&a, err);
+    return bad != 0 ? stmt_failed(&a, stmt, err) : 0;
+}
+
 int hf__my_run(struct hf__my *s, struct hf__my_conn *c, const char *sql, int64_t deadline_ns,
                hf_error *err)
 {

@@ -11,12 +11,11 @@
  * costs a second round trip. Names that were crowded the last time go there at once, and so does
  * everything on a connection through a proxy, which may not keep the session's time zone.
  *
- * (A procedure that does the same takes half as long again as the statement: its parameters, its
+ * The statements are prepared once on each connection. (A procedure that does the same takes twice as long: its parameters, its
  * variables and its result are as much work for the server as the row.) */
-#include <inttypes.h>
-
 #include "stores/mysql/mysql.h"
 #include "util/table.h"
+#include "util/utf8.h"
 
 #include "util/banned.h"
 
@@ -34,46 +33,81 @@ static bool is_simple(const struct hf__sql_operation *op)
     return (op->kind == HF__SQL_RELEASE || op->kind == HF__SQL_WITHDRAW) && op->retire_ms == 0;
 }
 
-static void add_where(struct hf__my_text *t, const struct hf__bid *bid)
+#define COLUMNS_MAX 10
+#define TEXT_MAX    255 /* characters of host, username, program */
+
+/* Parameters, in the order of the statement's question marks. */
+struct params {
+    MYSQL_BIND list[COLUMNS_MAX];
+    size_t count;
+    int64_t numbers[3];
+    char texts[3][4 * TEXT_MAX];
+};
+
+static void add(struct params *p, enum enum_field_types type, const void *from, size_t len)
 {
-    hf__my_add(t, " WHERE name = ");
-    hf__my_add_bytes(t, bid->name, bid->name_len);
-    hf__my_add(t, " AND touched <= " HF__MY_CLOCK " AND inside = ");
+    p->list[p->count++] =
+        (MYSQL_BIND){.buffer_type = type, .buffer = (void *)(uintptr_t)from, .buffer_length = len};
 }
 
-static void add_attempt(struct hf__my *s, struct hf__my_text *t, const struct hf__sql_operation *op)
+static void add_number(struct params *p, size_t which, int64_t number)
+{
+    p->numbers[which] = number;
+    add(p, MYSQL_TYPE_LONGLONG, &p->numbers[which], sizeof number);
+}
+
+/* The server refuses a statement for one byte that is not text. */
+static void add_text(struct params *p, size_t which, const char *text)
+{
+    size_t len = 0, count = 0;
+    uint32_t c;
+
+    for (; *text != '\0' && count < TEXT_MAX; count++) {
+        size_t one = hf__utf8_decode(text, strnlen(text, 4), &c);
+        memcpy(p->texts[which] + len, one > 0 ? text : "?", one > 0 ? one : 1);
+        len += one > 0 ? one : 1;
+        text += one > 0 ? one : 1;
+    }
+    add(p, MYSQL_TYPE_STRING, p->texts[which], len);
+}
+
+/* What both statements need to be true. */
+#define IS_THERE " WHERE name = ? AND touched <= " HF__MY_CLOCK " AND inside = "
+
+static const char take_sql[] =
+    "UPDATE holdfast_lock SET touched = " HF__MY_CLOCK
+    ", generation = LAST_INSERT_ID(GREATEST(generation + 1,"
+    " TIMESTAMPDIFF(MICROSECOND, '1970-01-01', touched))), inside = ?, token = generation,"
+    " since = touched, ttl = ?, retire = ?, wake = ?, host = ?, username = ?, program = ?,"
+    " pid = ?, note = ?" IS_THERE HF__MY_NOBODY;
+
+/* A lease runs out at a whole millisecond, so its last one is left to the rules. */
+static const char free_sql[] =
+    "UPDATE holdfast_lock SET touched = " HF__MY_CLOCK ", inside = " HF__MY_NOBODY IS_THERE
+    "? AND since + INTERVAL (ttl - 1) * 1000 MICROSECOND > " HF__MY_CLOCK;
+
+static void fill_take(struct hf__my *s, struct params *p, const struct hf__sql_operation *op)
 {
     const struct hf__bid *bid = op->bid;
     const struct hf__who *who = bid->who != NULL ? bid->who : s->base.host->self;
 
-    hf__my_add(t, "UPDATE holdfast_lock SET touched = " HF__MY_CLOCK
-                  ", generation = LAST_INSERT_ID(GREATEST(generation + 1,"
-                  " TIMESTAMPDIFF(MICROSECOND, '1970-01-01', touched))), inside = ");
-    hf__my_add_bytes(t, bid->ticket.bits, sizeof bid->ticket.bits);
-    hf__my_add(t,
-               ", token = generation, since = touched, ttl = %" PRId64 ", retire = %" PRId64
-               ", wake = ",
-               bid->ttl_ms, bid->retire_ms);
-    hf__my_add_text(t, op->wake);
-    hf__my_add(t, ", host = ");
-    hf__my_add_short(t, who->host);
-    hf__my_add(t, ", username = ");
-    hf__my_add_short(t, who->user);
-    hf__my_add(t, ", program = ");
-    hf__my_add_short(t, who->program);
-    hf__my_add(t, ", pid = %" PRId64 ", note = ", who->pid);
-    hf__my_add_bytes(t, who->note, strnlen(who->note, HF_NOTE_MAX));
-    add_where(t, bid);
-    hf__my_add(t, HF__MY_NOBODY);
+    add(p, MYSQL_TYPE_BLOB, bid->ticket.bits, sizeof bid->ticket.bits);
+    add_number(p, 0, bid->ttl_ms);
+    add_number(p, 1, bid->retire_ms);
+    add(p, op->wake != NULL ? MYSQL_TYPE_STRING : MYSQL_TYPE_NULL, op->wake,
+        op->wake != NULL ? strlen(op->wake) : 0);
+    add_text(p, 0, who->host);
+    add_text(p, 1, who->user);
+    add_text(p, 2, who->program);
+    add_number(p, 2, who->pid);
+    add(p, MYSQL_TYPE_BLOB, who->note, strnlen(who->note, HF_NOTE_MAX));
+    add(p, MYSQL_TYPE_BLOB, bid->name, bid->name_len);
 }
 
-/* A lease runs out at a whole millisecond, so its last one is left to the rules. */
-static void add_end(struct hf__my_text *t, const struct hf__bid *bid)
+static void fill_free(struct params *p, const struct hf__bid *bid)
 {
-    hf__my_add(t, "UPDATE holdfast_lock SET touched = " HF__MY_CLOCK ", inside = " HF__MY_NOBODY);
-    add_where(t, bid);
-    hf__my_add_bytes(t, bid->ticket.bits, sizeof bid->ticket.bits);
-    hf__my_add(t, " AND since + INTERVAL (ttl - 1) * 1000 MICROSECOND > " HF__MY_CLOCK);
+    add(p, MYSQL_TYPE_BLOB, bid->name, bid->name_len);
+    add(p, MYSQL_TYPE_BLOB, bid->ticket.bits, sizeof bid->ticket.bits);
 }
 
 static void answer(const struct hf__my_conn *c, const struct hf__sql_operation *op,
@@ -83,28 +117,52 @@ static void answer(const struct hf__my_conn *c, const struct hf__sql_operation *
     if (op->kind != HF__SQL_ATTEMPT)
         return;
     ret_answer->verdict = HF__GRANTED;
-    ret_answer->generation = mysql_insert_id(c->my);
+    ret_answer->generation = mysql_stmt_insert_id(c->take);
     ret_answer->lease_ms = op->bid->ttl_ms;
     ret_answer->claimed = true;
+}
+
+/* Where the server has no room for another prepared statement there is still the long way. */
+static int prepare(struct hf__my *s, struct hf__my_conn *c, const char *sql, int64_t deadline_ns,
+                   MYSQL_STMT **ret_stmt, hf_error *err)
+{
+    hf_error why = {0};
+    int r = hf__my_prepare(s, c, sql, deadline_ns, ret_stmt, &why);
+
+    c->unprepared = why.store_code == 1461;
+    if (c->unprepared) {
+        c->broken = false;
+        return 0;
+    }
+    if (r != 0 && err != NULL)
+        *err = why;
+    return r;
 }
 
 int hf__my_quick(struct hf__my *s, struct hf__my_conn *c, const struct hf__sql_operation *op,
                  int64_t deadline_ns, struct hf__answer *ret_answer, bool *ret_done, hf_error *err)
 {
-    struct hf__my_text t = {0};
+    bool takes = op->kind == HF__SQL_ATTEMPT;
+    MYSQL_STMT **at = takes ? &c->take : &c->free;
+    struct params p;
 
     *ret_done = false;
-    if (!is_simple(op) || c->proxied || atomic_load(crowded(s, op->bid)))
+    if (!is_simple(op) || c->proxied || c->unprepared || atomic_load(crowded(s, op->bid)))
         return 0;
-    if (op->kind == HF__SQL_ATTEMPT)
-        add_attempt(s, &t, op);
+    if (*at == NULL) {
+        int r = prepare(s, c, takes ? take_sql : free_sql, deadline_ns, at, err);
+        if (r != 0 || c->unprepared)
+            return r;
+    }
+    p.count = 0;
+    if (takes)
+        fill_take(s, &p, op);
     else
-        add_end(&t, op->bid);
-    int r = hf__my_ask(s, c, &t, false, deadline_ns, NULL, err);
-    hf__my_text_clear(&t);
+        fill_free(&p, op->bid);
+    int r = hf__my_execute(s, c, *at, p.list, deadline_ns, err);
     if (r != 0)
         return r;
-    *ret_done = mysql_affected_rows(c->my) == 1;
+    *ret_done = mysql_stmt_affected_rows(*at) == 1;
     if (*ret_done)
         answer(c, op, ret_answer);
     else
