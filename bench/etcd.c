@@ -7,7 +7,9 @@
  * lock/lock and lock/unlock between the same two lease calls.
  * hand-over: from just before a release to the return of the acquire that waited, with 2 and
  * with 500 waiting, against a delete and the arrival of its event at a watch; and against the same
- * with the transaction after it, in which the recipe makes sure that its own key is still there.
+ * with the transaction after it, in which the published recipe makes sure that its own key is still
+ * there. Both once in a loop that never rests, and once as somebody who waits for a lock finds it:
+ * after a pause, in which every thread of client and server has gone to sleep.
  * run: HOLDFAST run NAME -- true, against etcdctl lock NAME true. */
 #include <curl/curl.h>
 #include <holdfast.h>
@@ -22,7 +24,10 @@
 
 #include "bench.h"
 
-#define KEY "YmVuY2gva2V5" /* bench/key */
+#define KEY   "YmVuY2gva2V5"     /* bench/key */
+#define OTHER "YmVuY2gva2V6"     /* bench/kez */
+#define END   "YmVuY2gva2Yw"     /* bench/kf0: after both */
+#define WARM  "YmVuY2gvd2FybV9f" /* bench/warm__: nobody watches it */
 
 static const char *host;
 
@@ -168,7 +173,14 @@ static void warm_up(CURL *curl)
     char answer[4096];
 
     for (int i = 0; i < 20; i++)
-        call(curl, "kv/put", "{\"key\":\"" KEY "\"}", answer);
+        call(curl, "kv/put", "{\"key\":\"" WARM "\"}", answer);
+}
+
+/* Whoever waits does so for a while. */
+static void rest(CURL *curl)
+{
+    usleep(300000); /* every watch is under way, and everybody asleep */
+    warm_up(curl);
 }
 
 /* A queue of `crowd` takers, who release one after the other. */
@@ -187,8 +199,7 @@ static void measure_handover(hf_client *holder, hf_client *waiter, CURL *curl, i
         BENCH_MUST(hf_acquire(holder, "hand", HF_NTS, &opt, &lock, &err) == HF_OK, "%s", err.text);
         for (int i = 0; i < crowd; i++)
             start_taker(&all[i], waiter, "hand");
-        usleep(300000); /* every watch is under way */
-        warm_up(curl);
+        rest(curl);
         for (int i = 0; i < crowd; i++) {
             int64_t start = bench_now_ns();
             BENCH_MUST(hf_lock_release(lock, &err) == HF_OK, "%s", err.text);
@@ -250,7 +261,8 @@ static void *watch(void *arg)
     snprintf(url, sizeof url, "http://%s/v3/watch", host);
     curl_easy_setopt(curl, CURLOPT_URL, url);
     curl_easy_setopt(curl, CURLOPT_PROXY, "");
-    curl_easy_setopt(curl, CURLOPT_POSTFIELDS, "{\"create_request\":{\"key\":\"" KEY "\"}}");
+    curl_easy_setopt(curl, CURLOPT_POSTFIELDS,
+                     "{\"create_request\":{\"key\":\"" KEY "\",\"range_end\":\"" END "\"}}");
     curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_event);
     curl_easy_setopt(curl, CURLOPT_WRITEDATA, w);
     curl_easy_perform(curl);
@@ -258,7 +270,8 @@ static void *watch(void *arg)
     return NULL;
 }
 
-static void measure_bare_handover(CURL *curl, int handovers)
+/* Two deletions in turn, like ours with two waiting; with `rests`, after a pause. */
+static void measure_bare_handover(CURL *curl, int handovers, bool rests)
 {
     struct bare_watch w = {.check = curl_easy_init()};
     char answer[4096];
@@ -269,9 +282,16 @@ static void measure_bare_handover(CURL *curl, int handovers)
     while (!w.created)
         usleep(100);
     for (int i = 0; i < handovers; i++) {
-        call(curl, "kv/put", "{\"key\":\"" KEY "\"}", answer);
+        bool first = i % 2 == 0;
+        if (first) {
+            call(curl, "kv/put", "{\"key\":\"" KEY "\"}", answer);
+            call(curl, "kv/put", "{\"key\":\"" OTHER "\"}", answer);
+        }
+        if (first && rests)
+            rest(curl);
         int64_t start = bench_now_ns();
-        call(curl, "kv/deleterange", "{\"key\":\"" KEY "\"}", answer);
+        call(curl, "kv/deleterange", first ? "{\"key\":\"" KEY "\"}" : "{\"key\":\"" OTHER "\"}",
+             answer);
         sem_wait(&w.told); /* asleep, as a waiter is */
         sum_ns += w.event_ns - start;
         checked_ns += w.checked_ns - start;
@@ -282,8 +302,10 @@ static void measure_bare_handover(CURL *curl, int handovers)
     pthread_join(w.thread, NULL);
     sem_destroy(&w.told);
     curl_easy_cleanup(w.check);
-    bench_print("etcd hand-over: floor", (double)sum_ns / handovers / 1e3, "us");
-    bench_print("etcd hand-over: floor with its own key checked",
+    bench_print(rests ? "etcd hand-over: floor" : "etcd hand-over: floor without rest",
+                (double)sum_ns / handovers / 1e3, "us");
+    bench_print(rests ? "etcd hand-over: floor with its own key checked"
+                      : "etcd hand-over: floor with its own key checked, without rest",
                 (double)checked_ns / handovers / 1e3, "us");
 }
 
@@ -332,9 +354,11 @@ int main(int argc, char **argv)
     BENCH_MUST(hf_open(url, NULL, &other, &err) == HF_OK, "%s", err.text);
     for (long i = 0; i < strtol(argv[2], NULL, 10); i++) {
         measure_pairs(one, curl, (int)strtol(argv[3], NULL, 10));
-        measure_bare_handover(curl, (int)strtol(argv[4], NULL, 10));
-        measure_handover(one, other, curl, (int)strtol(argv[4], NULL, 10) / 10, 2);
-        measure_handover(one, other, curl, (int)strtol(argv[4], NULL, 10), 500);
+        int handovers = (int)strtol(argv[4], NULL, 10);
+        measure_bare_handover(curl, handovers, false);
+        measure_bare_handover(curl, handovers / 10, true);
+        measure_handover(one, other, curl, handovers / 10, 2);
+        measure_handover(one, other, curl, handovers, 500);
         measure_commands(argv[5], url);
     }
     hf_close(one);

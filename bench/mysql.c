@@ -5,6 +5,8 @@
  * beside a server started by tests/fleet/with-mariadb. LABEL goes into the figures' names.
  *  - a pair: acquire and release, against INSERT ... ON DUPLICATE KEY UPDATE and DELETE, two commits
  *    each;
+ *  - a hand-over to one waiter, against one commit and a KILL QUERY that ends another connection's
+ *    statement;
  *  - a chain of hand-overs through 2 and through 200 waiters. */
 #include <holdfast.h>
 #include <mysql.h>
@@ -135,12 +137,49 @@ static int64_t chain(MYSQL *my, int count)
     return last - from;
 }
 
+/* From before the commit to the end of what the other connection runs. */
+static int64_t kill_once(MYSQL *my, MYSQL *ear)
+{
+    static const char wait[] = "DO GET_LOCK('bench', 60)";
+    char listens[120], kill[60];
+
+    snprintf(kill, sizeof kill, "KILL QUERY %lu", mysql_thread_id(ear));
+    snprintf(listens, sizeof listens,
+             "SELECT COUNT(*) FROM information_schema.processlist WHERE state = 'User lock'"
+             " AND id = %lu",
+             mysql_thread_id(ear));
+    BENCH_MUST(mysql_send_query(ear, wait, sizeof wait - 1) == 0, "%s", mysql_error(ear));
+    while (number(my, listens) != 1)
+        continue;
+    int64_t from = bench_now_ns();
+    run(my, "INSERT INTO bare (name, ticket) VALUES ('n', 't') ON DUPLICATE KEY UPDATE"
+            " ticket = IF(ticket = 't', 'u', 't')");
+    run(my, kill);
+    mysql_read_query_result(ear); /* an error, or no lock: both are the wake-up */
+    return bench_now_ns() - from;
+}
+
+static void handovers(MYSQL *my, MYSQL *ear, const char *label, int count)
+{
+    int64_t ours = 0, bare = 0;
+
+    for (int i = 0; i < count; i++) {
+        ours += chain(my, 1);
+        bare += kill_once(my, ear);
+    }
+    print("hand-over, ours", label, ours, count);
+    print("hand-over, bare", label, bare, count);
+    print("chain of 2, each", label, chain(my, 2), 2);
+    print("chain of 200, each", label, chain(my, CROWD), CROWD);
+}
+
 int main(int argc, char **argv)
 {
     BENCH_MUST(argc == 4, "usage: mysql ROUNDS PAIRS LABEL");
     int rounds = (int)strtol(argv[1], NULL, 10), count = (int)strtol(argv[2], NULL, 10);
-    MYSQL *my = dial();
+    MYSQL *my = dial(), *ear = dial(), *gate = dial();
 
+    BENCH_MUST(number(gate, "SELECT GET_LOCK('bench', 0)") == 1, "GET_LOCK");
     run(my, "CREATE TABLE IF NOT EXISTS bare (name VARBINARY(512) PRIMARY KEY, ticket BINARY(16))"
             " ENGINE = InnoDB");
     client = open_client();
@@ -148,11 +187,12 @@ int main(int argc, char **argv)
     release(take(client, 1));
     for (int i = 0; i < rounds; i++) {
         pairs(my, argv[3], count);
-        print("chain of 2, each", argv[3], chain(my, 2), 2);
-        print("chain of 200, each", argv[3], chain(my, CROWD), CROWD);
+        handovers(my, ear, argv[3], count / 20 + 1);
     }
     hf_close(other);
     hf_close(client);
+    mysql_close(gate);
+    mysql_close(ear);
     mysql_close(my);
     return 0;
 }

@@ -55,11 +55,10 @@ struct cli_option {
 
 struct cli_verb {
     const char *name;
-    const char *operands;             /* "NAME -- COMMAND [ARG...]"; "" for none */
+    const char *operands;             /* "NAME [--] COMMAND [ARG...]"; "" for none */
     const char *summary;              /* one line */
     const struct cli_option *options; /* ends with long_name NULL; the global ones are added */
-    bool operands_end_options;        /* like flock: the first operand ends the options; a "--" that
-                                         follows it is dropped */
+    bool operands_end_options;        /* like flock: the first operand ends the options */
     bool no_store;                    /* needs no URL, so none is looked for */
     int (*run)(struct cli *cli, int argc, char **argv); /* operands only; gives the exit status */
 };
@@ -86,8 +85,8 @@ void cli_describe_hold(int64_t may_hold_ms, char *buf, size_t size);
 /* Writes out stdout. Gives `status`, or EXIT_MACHINE and a sentence if that failed. */
 int cli_finish(int status);
 
-/* Bytes for a terminal or a table, one spelling for each name: control, invisible, non-UTF-8 and
- * bidirectional characters, '%', and a blank at either end as %XX. */
+/* A name as the library writes it in its sentences: hf__printable(). */
+#define CLI_NAME_SHOWN (3 * HF_NAME_MAX + sizeof "...")
 void cli_print_name(FILE *out, const char *bytes, size_t len);
 
 /* The same for prose such as a note, where '%' and blanks stay as they are. */
@@ -112,9 +111,15 @@ const char *cli_paint(const struct cli *cli, enum cli_paint paint); /* PAINT_NON
 /* Opens cli->url. On failure prints the sentence and gives the exit status, else 0. */
 int cli_open(const struct cli *cli, hf_client **ret_client);
 
-/* Whether it is a lock name, or a ticket. If not, prints a sentence with the verb's --help. */
+/* The sentence about a store whose locks end with this process. */
+int cli_refuse_process_store(void);
+
+/* Whether it is a lock name. If not, prints a sentence with the verb's --help. */
 bool cli_check_name(const char *verb, const char *name);
-bool cli_check_ticket(const char *verb, const char *ticket);
+
+/* The ticket, given as such or by a file whose first line it is ("-": standard input), goes to
+ * *ticket. False after a sentence. */
+bool cli_take_ticket(const char *verb, const char **ticket, const char *file);
 
 /* Whether there are exactly `wanted` operands; else prints the sentence. */
 bool cli_check_operands(const struct cli_verb *verb, int argc, int wanted);

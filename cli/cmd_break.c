@@ -7,11 +7,13 @@
 
 #include "util/banned.h"
 
-static const char *ticket;
+static const char *ticket, *ticket_file;
 static bool now;
 
 static const struct cli_option options[] = {
     {0, "ticket", CLI_TEXT, &ticket, "T", NULL, 0, 0, "whose: the ticket that 'show' tells"},
+    {0, "ticket-file", CLI_TEXT, &ticket_file, "FILE", NULL, 0, 0,
+     "a file whose first line it is; -: standard input"},
     {0, "now", CLI_FLAG, &now, NULL, NULL, 0, 0,
      "do not wait for its lease to end; the holder may still be at work"},
     {0},
@@ -91,7 +93,7 @@ static int run(struct cli *cli, int argc, char **argv)
     hf_client *client;
 
     if (!cli_check_operands(&cli_verb_break, argc, 1) || !cli_check_name("break", argv[0]) ||
-        !cli_check_ticket("break", ticket))
+        !cli_take_ticket("break", &ticket, ticket_file))
         return EXIT_USAGE;
     int status = cli_open(cli, &client);
     if (status != 0)

@@ -119,6 +119,10 @@ static bool check(int argc, char **argv)
         cli_fail_usage("lock", "choose one of -x and %s", shared ? "-s" : "--limit");
         return false;
     }
+    if (nonblock && wait_ms != HF_FOREVER) {
+        cli_fail_usage("lock", "choose one of -n and -w");
+        return false;
+    }
     if ((ttl_ms != 0) == never_expires) {
         cli_fail_usage("lock", "it stays after this command ends, so it needs either --ttl DUR or "
                                "--never-expires");
@@ -141,7 +145,9 @@ static int run(struct cli *cli, int argc, char **argv)
     int status = cli_open(cli, &client);
     if (status != 0)
         return status;
-    if (!(hf_capabilities(client) & HF_CAN_DETACH) || !(hf_capabilities(client) & HF_CAN_PROCESS))
+    if (!(hf_capabilities(client) & HF_CAN_PROCESS))
+        status = cli_refuse_process_store();
+    else if (!(hf_capabilities(client) & HF_CAN_DETACH))
         status = cli_fail(EXIT_USAGE, "this store cannot keep a lock after the command ends; use "
                                       "'holdfast run', or another store");
     else if (!watch_signals())

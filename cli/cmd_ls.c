@@ -85,7 +85,7 @@ static int print_json(const hf_view *view)
     for (size_t i = 0; i < hf_view_count(view);) {
         struct cli_span span = cli_span_at(view, i);
         const hf_entry *first = hf_view_entry(view, i);
-        cli_json_lock(&json, first->name, first->name_len, &span);
+        cli_json_lock(&json, first->name, first->name_len, &span, older_than_ms == 0);
         i += span.count;
     }
     return 0;

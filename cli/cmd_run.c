@@ -11,7 +11,6 @@
 #include "util/banned.h"
 
 #define KILL_AFTER_USUAL_MS 5000
-#define MAX_HOLD_MOST_MS    (100LL * 365 * 24 * 3600000)
 
 static struct {
     bool shared, exclusive, nonblock, never, guard;
@@ -44,7 +43,7 @@ static const struct cli_option options[] = {
      "no lease: if this machine dies, it is broken by hand"},
     {0, "lock-delay", CLI_DURATION, &given.delay_ms, "DUR", NULL, 0, HF_DELAY_MAX_MS,
      "keep it closed so long if we vanish"},
-    {0, "max-hold", CLI_DURATION, &given.max_hold_ms, "DUR", NULL, 1, MAX_HOLD_MOST_MS,
+    {0, "max-hold", CLI_DURATION, &given.max_hold_ms, "DUR", NULL, 1, HF__DURATION_MAX_MS,
      "end the command after so long"},
     {0, "signal", CLI_SIGNAL, &given.signal, "SIG", NULL, 0, 0,
      "what the command is sent first when the lock ends (TERM)"},
@@ -116,6 +115,8 @@ static int check_mode(struct run_settings *set)
         return cli_fail_usage("run", "choose one of -s and -x");
     if (given.exclusive && given.limit != 0)
         return cli_fail_usage("run", "a lock with --limit is shared: leave out -x");
+    if (given.nonblock && given.wait_ms != HF_FOREVER)
+        return cli_fail_usage("run", "choose one of -n and -w");
     set->mode = given.shared || given.limit != 0 ? HF_SHARED : HF_EXCLUSIVE;
     set->limit = (uint32_t)given.limit;
     set->wait_ms = given.nonblock ? 0 : given.wait_ms;
@@ -143,6 +144,11 @@ static int find_command(int argc, char **argv, char **shell, char ***ret_command
     const char *text = given.shell_command, *user_shell = getenv("SHELL");
     int rest = 1;
 
+    if (argc > 1 && argv[1][0] == '-' && strcmp(argv[1], "--") != 0 && strcmp(argv[1], "-c") != 0)
+        return cli_fail_usage("run",
+                              "options of 'run' stand before the name: '%s'; a command that begins "
+                              "with '-' needs a '--' before it",
+                              argv[1]);
     if (argc > 1 && strcmp(argv[1], "--") == 0)
         rest = 2;
     if (!text && argc == 3 && strcmp(argv[1], "-c") == 0) {
@@ -198,7 +204,7 @@ static int run_verb(struct cli *cli, int argc, char **argv)
 
 const struct cli_verb cli_verb_run = {
     .name = "run",
-    .operands = "NAME -- COMMAND [ARG...]",
+    .operands = "NAME [--] COMMAND [ARG...]",
     .summary = "Run a command while holding a lock.",
     .options = options,
     .operands_end_options = true,

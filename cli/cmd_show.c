@@ -56,7 +56,7 @@ static int print(const struct cli *cli, const char *name, const hf_view *view)
     int status = all.count > 0 ? 0 : EXIT_NOT_OBTAINED;
 
     if (cli->json) {
-        cli_json_lock(&json, name, strlen(name), &all);
+        cli_json_lock(&json, name, strlen(name), &all, true);
         return status;
     }
     if (cli->quiet)

@@ -63,7 +63,10 @@ static void print_json(const hf_store_info *info)
     cli_json_text(&json, "summary", info->summary);
     cli_json_bool(&json, "usable", info->missing == NULL);
     cli_json_text(&json, "missing", info->missing);
-    cli_json_capabilities(&json, "capabilities", info->capabilities);
+    if (info->capabilities != 0 || info->missing != NULL)
+        cli_json_capabilities(&json, "capabilities", info->capabilities);
+    else
+        cli_json_null(&json, "capabilities"); /* those of the store behind it */
     print_json_options(&json, info->options);
     cli_json_close(&json, '}');
     cli_json_end(&json);
@@ -113,7 +116,9 @@ static void print_store(const struct listing *listing, const hf_store_info *info
         printf("  %s%-9s %s%s\n", cli_paint(cli, PAINT_YELLOW), "missing", info->missing,
                cli_paint(cli, PAINT_NONE));
     print_capabilities("can", info->capabilities);
-    if (info->missing == NULL)
+    if (info->missing == NULL && info->capabilities == 0)
+        puts("  can       what the store behind it can");
+    else if (info->missing == NULL)
         print_capabilities("cannot", all_capabilities() & ~info->capabilities);
     if (listing->only != NULL)
         print_options(info->options);

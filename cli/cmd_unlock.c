@@ -7,10 +7,12 @@
 
 #include "util/banned.h"
 
-static const char *ticket;
+static const char *ticket, *ticket_file;
 
 static const struct cli_option options[] = {
     {0, "ticket", CLI_TEXT, &ticket, "T", NULL, 0, 0, "the ticket that 'lock' printed"},
+    {0, "ticket-file", CLI_TEXT, &ticket_file, "FILE", NULL, 0, 0,
+     "a file whose first line it is; -: standard input"},
     {0},
 };
 
@@ -33,7 +35,7 @@ static int run(struct cli *cli, int argc, char **argv)
     hf_lock *lock;
 
     if (!cli_check_operands(&cli_verb_unlock, argc, 1) || !cli_check_name("unlock", argv[0]) ||
-        !cli_check_ticket("unlock", ticket))
+        !cli_take_ticket("unlock", &ticket, ticket_file))
         return EXIT_USAGE;
     int status = cli_adopt(cli, argv[0], ticket, &client, &lock);
     if (status != 0)

@@ -112,13 +112,16 @@ static void json_entries(struct cli_json *json, const char *key, const struct cl
 }
 
 void cli_json_lock(struct cli_json *json, const char *name, size_t name_len,
-                   const struct cli_span *span)
+                   const struct cli_span *span, bool with_queue)
 {
     cli_json_open(json, NULL, '{');
     cli_json_bytes(json, "name", name, name_len);
     cli_json_bool(json, "free", span->count == 0);
     json_entries(json, "holders", span, false);
-    json_entries(json, "queue", span, true);
+    if (with_queue)
+        json_entries(json, "queue", span, true);
+    else
+        cli_json_null(json, "queue");
     cli_json_close(json, '}');
     cli_json_end(json);
 }

@@ -28,9 +28,9 @@ void cli_print_left(FILE *out, const hf_entry *entry);
 /* One holder or waiter as an object. */
 void cli_json_entry(struct cli_json *json, const char *key, const hf_entry *entry);
 
-/* A lock as an object: name, holders and queue. */
+/* A lock as an object: name, holders and queue; null for a queue that was not asked for. */
 void cli_json_lock(struct cli_json *json, const char *name, size_t name_len,
-                   const struct cli_span *span);
+                   const struct cli_span *span, bool with_queue);
 
 /* Looks for one name. 0 with a view to free, or an exit status after a sentence. */
 int cli_look(hf_client *client, const char *name, hf_view **ret_view);

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "core/error.h"
 #include "json.h"
 
 #include "util/banned.h"
@@ -15,6 +16,7 @@ int cli_adopt(const struct cli *cli, const char *name, const char *ticket, hf_cl
 {
     hf_options options = {.size = sizeof options, .by_hand = 1, .ttl_ms = HF_TTL_DEFAULT_MS};
     hf_error err = {0};
+    char shown[CLI_NAME_SHOWN];
     int status = cli_open(cli, ret_client);
 
     if (status != 0)
@@ -23,8 +25,8 @@ int cli_adopt(const struct cli *cli, const char *name, const char *ticket, hf_cl
     if (code == HF_OK)
         return 0;
     if (code == HF_STALE)
-        status =
-            cli_fail(EXIT_NOT_OBTAINED, "'%s' is not, or no longer, held by this ticket", name);
+        status = cli_fail(EXIT_NOT_OBTAINED, "'%s' is not, or no longer, held by this ticket",
+                          hf__printable(name, strlen(name), shown, sizeof shown));
     else
         status = cli_fail_error(&err);
     hf_close(*ret_client);

@@ -137,6 +137,8 @@ static int run(struct globals *g, const struct cli_option *options, int argc, ch
         return help(NULL, options);
     if (count == 0)
         return cli_fail_usage("", "a verb is missing, such as: holdfast run NAME -- COMMAND");
+    if (strcmp(argv[0], "help") == 0 && count > 2)
+        return cli_fail_usage("", "there are too many operands");
     if (strcmp(argv[0], "help") == 0)
         return help(count > 1 ? argv[1] : NULL, options);
     if (strcmp(argv[0], "__options") == 0)

@@ -154,16 +154,6 @@ static void take_the_rest(struct parser *p)
         take_operand(p);
 }
 
-/* The operand that ends the options, and all that follows. After the verb itself a "--" stays: it
- * is for the verb's own options. */
-static void take_last(struct parser *p)
-{
-    take_operand(p);
-    if (p->verb->run != NULL && p->at + 1 < p->argc && strcmp(p->argv[p->at + 1], "--") == 0)
-        p->at++;
-    take_the_rest(p);
-}
-
 int cli_parse_options(const struct cli_verb *verb, const struct cli_option *globals, int argc,
                       char **argv)
 {
@@ -173,10 +163,9 @@ int cli_parse_options(const struct cli_verb *verb, const struct cli_option *glob
         char *word = argv[p.at];
         bool ok = true;
         if (word[0] != '-' || word[1] == '\0') {
+            take_operand(&p);
             if (verb->operands_end_options)
-                take_last(&p);
-            else
-                take_operand(&p);
+                take_the_rest(&p);
         } else if (strcmp(word, "--") == 0) {
             take_the_rest(&p);
         } else if (word[1] == '-') {

@@ -9,8 +9,9 @@
 #include <string.h>
 
 #include "cli.h"
-#include "text.h"
+#include "core/error.h"
 #include "util/duration.h"
+#include "util/utf8.h"
 
 #include "util/banned.h"
 
@@ -24,20 +25,9 @@ static void print_escaped(FILE *out, const char *bytes, size_t len)
 
 void cli_print_name(FILE *out, const char *bytes, size_t len)
 {
-    uint32_t c = 0;
-    size_t n;
+    char shown[CLI_NAME_SHOWN];
 
-    for (size_t i = 0; i < len; i += n) {
-        n = hf__utf8_decode(bytes + i, len - i, &c);
-        bool blank_at_edge = n == 1 && c == ' ' && (i == 0 || i + 1 == len);
-        if (n > 0 && cli_is_visible(c) && c != '%' && !blank_at_edge) {
-            fwrite(bytes + i, 1, n, out);
-            continue;
-        }
-        if (n == 0)
-            n = 1;
-        print_escaped(out, bytes + i, n);
-    }
+    fputs(hf__printable(bytes, len, shown, sizeof shown), out);
 }
 
 void cli_print_text(FILE *out, const char *text)
@@ -47,7 +37,7 @@ void cli_print_text(FILE *out, const char *text)
 
     for (; left > 0; text += n, left -= n) {
         n = hf__utf8_decode(text, left, &c);
-        if (n > 0 && cli_is_visible(c)) {
+        if (n > 0 && hf__utf8_is_visible(c)) {
             fwrite(text, 1, n, out);
             continue;
         }
@@ -61,7 +51,7 @@ static void print_json_char(FILE *out, uint32_t c, const char *bytes, size_t n)
 {
     if (c == '"' || c == '\\')
         fprintf(out, "\\%c", (char)c);
-    else if (cli_is_visible(c))
+    else if (hf__utf8_is_visible(c))
         fwrite(bytes, 1, n, out);
     else if (c < 0x10000)
         fprintf(out, "\\u%04" PRIx32, c);

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "core/error.h"
 #include "environment.h"
 #include "signals.h"
 #include "status.h"
@@ -31,6 +32,9 @@ struct run {
     struct child child;
     struct leash leash;
     struct status status;
+    char shown[CLI_NAME_SHOWN];       /* the name */
+    char why[sizeof(hf_error) + 200]; /* it was lost */
+    struct waiting *waiting;
     bool had_terminal;            /* the command, when it ended */
     int64_t obtained_ns, lost_ns; /* 0: not lost */
 };
@@ -79,8 +83,7 @@ static int prepare(struct run *r)
         return cli_fail(EXIT_MACHINE, "cannot start the guard: %s", strerror(error));
     int status = cli_open(r->cli, &r->client);
     if (status == 0 && !(hf_capabilities(r->client) & HF_CAN_PROCESS))
-        status = cli_fail(EXIT_USAGE, "this store's locks exclude nobody outside this process; use "
-                                      "another store");
+        status = cli_refuse_process_store();
     return status;
 }
 
@@ -91,7 +94,7 @@ static int refuse_nested(struct run *r)
     return cli_fail(hf_code_exit_status(HF_DEADLOCK),
                     "this command already runs under '%s' (HOLDFAST_HELD) and would wait for "
                     "itself; drop the inner 'run', or give it another name",
-                    r->set->name);
+                    r->shown);
 }
 
 /* The leash ends the command at max-hold, while the lock is still ours. The library's own cap comes
@@ -105,10 +108,29 @@ static int64_t library_max_hold_ms(const struct run_settings *set)
     return set->max_hold_ms + 2 * (set->kill_after_ms + set->margin_ms) + 1000;
 }
 
+static void tell_waiting(size_t position, void *arg)
+{
+    struct run *r = arg;
+
+    waiting_tell(position, r->waiting);
+}
+
+/* On a thread of the library, beside the command. */
+static void tell_at_risk(hf_lock *lock, hf_cause cause, void *arg)
+{
+    struct run *r = arg;
+    int64_t left_ms = hf_lock_remaining_ms(lock);
+    hf_error err = {.text = "the store has not answered"};
+
+    (void)cause;
+    hf_lock_error(lock, &err);
+    status_notice("'%s' could not be renewed yet: %s; its lease ends in %lld.%lld s", r->shown,
+                  err.text, (long long)(left_ms / 1000), (long long)(left_ms % 1000 / 100));
+}
+
 static int bid(struct run *r, hf_error *err)
 {
     const struct run_settings *set = r->set;
-    struct waiting *waiting = r->cli->quiet ? NULL : waiting_new(r->client, set->name);
     hf_options options = {
         .size = sizeof options,
         .mode = set->mode,
@@ -120,15 +142,17 @@ static int bid(struct run *r, hf_error *err)
         .confirmed = 1,
         .note = set->note,
         .cancel = r->cancel,
-        .on_wait = waiting_tell,
-        .arg = waiting,
+        .on_at_risk = r->cli->quiet ? NULL : tell_at_risk,
+        .on_wait = tell_waiting,
+        .arg = r,
     };
     int64_t began_ns = now_ns();
 
+    r->waiting = r->cli->quiet ? NULL : waiting_new(r->client, set->name);
     int code = hf_acquire(r->client, set->name, HF_NTS, &options, &r->lock, err);
     r->obtained_ns = now_ns();
     r->status.waited_ms = since_ms(began_ns);
-    waiting_free(waiting);
+    waiting_free(r->waiting);
     return code;
 }
 
@@ -176,8 +200,7 @@ static int freshen(struct run *r)
     r->status.lost = true;
     r->status.cause = HF_CAUSE_EXPIRED;
     return cli_fail(EXIT_LOCK_LOST,
-                    "'%s' was obtained too late: its lease is too short for this store",
-                    r->set->name);
+                    "'%s' was obtained too late: its lease is too short for this store", r->shown);
 }
 
 static int fail_start(const struct run_settings *set, int error)
@@ -228,23 +251,35 @@ static void verify(void *ctx)
     hf_lock_renew(r->lock, NULL);
 }
 
+/* The cause in words, and behind a lease that ran out what kept it from being renewed. */
+static void explain(struct run *r, hf_cause cause)
+{
+    hf_error err;
+
+    if (cause == HF_CAUSE_EXPIRED && hf_lock_error(r->lock, &err) != HF_OK)
+        snprintf(r->status.error, sizeof r->status.error, "%s", err.text);
+    snprintf(r->why, sizeof r->why, "%s%s%s", hf_cause_text(cause),
+             r->status.error[0] != '\0' ? ": " : "", r->status.error);
+}
+
 static void tell(void *ctx, enum supervise_event event, const struct leash *leash)
 {
     struct run *r = ctx;
-    const char *name = r->set->name, *why = hf_cause_text(leash->cause);
+    const char *name = r->shown;
     int64_t left_ms = hf_lock_remaining_ms(r->lock);
     const char *what = left_ms > 0 ? "given up" : "lost";
 
+    explain(r, leash->cause);
     switch (event) {
     case SUPERVISE_LOST:
-        status_notice("'%s' is lost: %s; the command goes on (--on-lost ignore)", name, why);
+        status_notice("'%s' is lost: %s; the command goes on (--on-lost ignore)", name, r->why);
         break;
     case SUPERVISE_SIGNALLED:
-        status_notice("'%s' is %s: %s; the command was sent signal %d", name, what, why,
+        status_notice("'%s' is %s: %s; the command was sent signal %d", name, what, r->why,
                       r->set->signal);
         break;
     case SUPERVISE_KILLED:
-        status_notice("'%s' is %s: %s; the command was killed", name, what, why);
+        status_notice("'%s' is %s: %s; the command was killed", name, what, r->why);
         break;
     case SUPERVISE_STOPPING:
         if (!r->cli->quiet && left_ms != INT64_MAX)
@@ -300,7 +335,7 @@ static void tell_unreleased(struct run *r, const hf_error *err)
     char hold[80];
 
     cli_describe_hold(r->status.may_hold_ms, hold, sizeof hold);
-    cli_fail(0, "'%s' may not have been released%s: %s", r->set->name, hold, err->text);
+    cli_fail(0, "'%s' may not have been released%s: %s", r->shown, hold, err->text);
 }
 
 /* Gives the lock back, if it is there, and notes whether it was still ours. */
@@ -317,11 +352,13 @@ static void release(struct run *r)
     } else if (hf_lock_cause(r->lock) != HF_CAUSE_NONE) {
         r->status.lost = true;
         r->status.cause = hf_lock_cause(r->lock);
+        explain(r, r->status.cause);
     }
     r->status.release = hf_lock_release(r->lock, &err);
     if (r->status.release == HF_STALE && !r->status.lost) {
         r->status.lost = true;
         r->status.cause = HF_CAUSE_GONE;
+        explain(r, r->status.cause);
     }
     if (r->status.release == HF_UNKNOWN)
         r->status.may_hold_ms = err.may_hold_ms;
@@ -336,8 +373,7 @@ static int judge(struct run *r)
 
     if (status->lost && r->set->policy != LEASH_IGNORE) {
         if (r->leash.cause == HF_CAUSE_NONE)
-            cli_fail(0, "'%s' was lost while the command ran: %s", r->set->name,
-                     hf_cause_text(status->cause));
+            cli_fail(0, "'%s' was lost while the command ran: %s", r->shown, r->why);
         return EXIT_LOCK_LOST;
     }
     status->of_command = true;
@@ -402,6 +438,7 @@ int run(const struct cli *cli, const struct run_settings *settings)
         .status = {.name = settings->name},
     };
 
+    hf__printable(settings->name, strlen(settings->name), r.shown, sizeof r.shown);
     r.status.status = go(&r);
     hf_close(r.client);
     report(&r);

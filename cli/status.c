@@ -58,6 +58,7 @@ static void write_object(FILE *out, const struct status *status)
     cli_json_number(&json, "held_ms", status->held_ms);
     cli_json_generation(&json, "generation", status->generation);
     cli_json_text(&json, "lost", status->lost ? cause_word(status->cause) : NULL);
+    cli_json_text(&json, "error", status->error[0] != '\0' ? status->error : NULL);
     cli_json_text(&json, "release",
                   status->obtained ? (status->release ? hf_code_name(status->release) : "HF_OK")
                                    : NULL);

@@ -15,6 +15,7 @@ struct status {
     uint64_t generation; /* 0: none */
     bool lost;           /* or given up */
     hf_cause cause;
+    char error[sizeof((hf_error *)0)->text]; /* behind the cause; "": none */
     bool started;
     bool ended; /* the command has ended, as wait_status says */
     int wait_status;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cli.h"
+#include "core/secret.h"
 #include "util/ticket.h"
 
 #include "util/banned.h"
@@ -15,6 +16,12 @@ int cli_open(const struct cli *cli, hf_client **ret_client)
     if (hf_open(cli->url, &options, ret_client, &err) != HF_OK)
         return cli_fail_error(&err);
     return 0;
+}
+
+int cli_refuse_process_store(void)
+{
+    return cli_fail(EXIT_USAGE,
+                    "this store's locks exclude nobody outside this process; use another store");
 }
 
 bool cli_check_operands(const struct cli_verb *verb, int argc, int wanted)
@@ -38,16 +45,46 @@ bool cli_check_name(const char *verb, const char *name)
     return false;
 }
 
-bool cli_check_ticket(const char *verb, const char *ticket)
+/* What stands in a file is not shown: it may be the wrong one. */
+static bool read_ticket(const char *verb, const char *file, const char **ticket)
+{
+    struct hf__secret_source from = {.file = file, .file_name = "--ticket-file"};
+    struct hf__ticket parsed;
+    hf_error err = {0};
+    char *text;
+
+    if (strcmp(file, "-") == 0)
+        from.stream = stdin;
+    if (hf__secret_read(&from, &text, &err) != HF_OK) {
+        cli_fail_usage(verb, "%s", err.text);
+        return false;
+    }
+    *ticket = text; /* until the end */
+    if (hf__ticket_parse(text, &parsed))
+        return true;
+    cli_fail_usage(verb, "a ticket has 32 hexadecimal digits, the first line of '%s' has not",
+                   file);
+    return false;
+}
+
+bool cli_take_ticket(const char *verb, const char **ticket, const char *file)
 {
     struct hf__ticket parsed;
 
-    if (ticket == NULL) {
-        cli_fail_usage(verb, "'%s' needs --ticket, as 'lock' printed it or 'show' tells it", verb);
+    if (*ticket != NULL && file != NULL) {
+        cli_fail_usage(verb, "choose one of --ticket and --ticket-file");
         return false;
     }
-    if (hf__ticket_parse(ticket, &parsed))
+    if (file != NULL)
+        return read_ticket(verb, file, ticket);
+    if (*ticket == NULL) {
+        cli_fail_usage(
+            verb, "'%s' needs --ticket or --ticket-file, as 'lock' printed it or 'show' tells it",
+            verb);
+        return false;
+    }
+    if (hf__ticket_parse(*ticket, &parsed))
         return true;
-    cli_fail_usage(verb, "a ticket has 32 hexadecimal digits, not '%s'", ticket);
+    cli_fail_usage(verb, "a ticket has 32 hexadecimal digits, not '%s'", *ticket);
     return false;
 }

@@ -1,4 +1,4 @@
-/* What tables and escaping need to know of characters. The locale is not asked: it would cost a millisecond
+/* How wide characters are on a terminal. The locale is not asked: it would cost a millisecond
  * at start, and a terminal of today speaks UTF-8. */
 #include "text.h"
 
@@ -20,19 +20,6 @@ static bool within(uint32_t c, const struct range *ranges, size_t count)
 }
 
 #define WITHIN(c, ranges) within(c, ranges, sizeof(ranges) / sizeof((ranges)[0]))
-
-bool cli_is_visible(uint32_t c)
-{
-    static const struct range hidden[] = {
-        {0x00, 0x1f},       {0x7f, 0x9f},       {0xad, 0xad},     {0x34f, 0x34f},
-        {0x61c, 0x61c},     {0x115f, 0x1160},   {0x17b4, 0x17b5}, {0x180b, 0x180f},
-        {0x200b, 0x200f},   {0x2028, 0x202e},   {0x2060, 0x206f}, {0x3164, 0x3164},
-        {0xfe00, 0xfe0f},   {0xfeff, 0xfeff},   {0xffa0, 0xffa0}, {0xfff0, 0xfffb},
-        {0x1d173, 0x1d17a}, {0xe0000, 0xe0fff},
-    };
-
-    return !WITHIN(c, hidden);
-}
 
 static size_t char_width(uint32_t c)
 {

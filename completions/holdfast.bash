@@ -21,6 +21,7 @@ _holdfast_argument() {
     while IFS=$'\t' read -r long short argument choices help; do
         [[ $1 == "$long" || $1 == "$short" ]] || continue
         [[ $argument != - ]] || return 1
+        [[ $argument != FILE ]] || mapfile -t COMPREPLY < <(compgen -f -- "$2")
         [[ $choices == - ]] || mapfile -t COMPREPLY < <(compgen -W "${choices//|/ }" -- "$2")
         return 0
     done < <("${COMP_WORDS[0]}" __options $verb 2>/dev/null)

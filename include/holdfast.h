@@ -269,6 +269,10 @@ typedef enum hf_state {
 hf_state hf_lock_state(const hf_lock *lock);
 hf_cause hf_lock_cause(const hf_lock *lock); /* why it was lost; HF_CAUSE_NONE if it was not */
 
+/* Why the last renewal failed, as the call that failed would have said it: what is behind AT_RISK and
+ * HF_CAUSE_EXPIRED. HF_OK: it did not fail, or is under way. */
+int hf_lock_error(const hf_lock *lock, hf_error *err);
+
 /* How long it is still ours without another renewal, by the local clock and on the safe side; 0
  * when lost; INT64_MAX when it never expires. */
 int64_t hf_lock_remaining_ms(const hf_lock *lock);
@@ -292,8 +296,7 @@ const char *hf_lock_name(const hf_lock *lock, size_t *ret_len); /* borrowed; als
 /* At the resource. ---------------------------------------------------------------------------- */
 
 /* Asks the store whether the grant behind this sequencer is live now.
- * HF_OK: it is. HF_STALE: it is not. Errors: HF_INVALID, HF_UNSUPPORTED, HF_UNAVAILABLE,
- * HF_UNKNOWN, ... */
+ * HF_OK: it is. HF_STALE: it is not. Errors: HF_INVALID, HF_UNSUPPORTED, HF_UNAVAILABLE, ... */
 int hf_check(hf_client *client, const char *sequencer, hf_error *err);
 
 /* The check without the store: a gate lets an exclusive sequencer pass if none newer was seen, and
@@ -347,8 +350,8 @@ typedef struct hf_query {
 } hf_query;
 
 /* Finds who holds and who waits, sorted by name, then holders before waiters, in their order.
- * `query` may be NULL. A free lock does not appear. Errors: HF_INVALID, HF_UNAVAILABLE, HF_UNKNOWN,
- * HF_DENIED, HF_CORRUPT, HF_NO_MEMORY, HF_FORKED. */
+ * `query` may be NULL. A free lock does not appear. Errors: HF_INVALID, HF_UNAVAILABLE, HF_DENIED,
+ * HF_CORRUPT, HF_NO_MEMORY, HF_FORKED. */
 int hf_inspect(hf_client *client, const hf_query *query, hf_view **ret_view, hf_error *err);
 size_t hf_view_count(const hf_view *view);
 const hf_entry *hf_view_entry(const hf_view *view, size_t i); /* NULL past the end */

@@ -33,11 +33,15 @@ class Leg:
 
     def __init__(self, name):
         self.name = name
-        self.dir = os.path.join(OUT, name)
-        self.log_path = self.dir + ".log"
-        self.test_log = os.path.join(self.dir, "meson-logs", "testlog.json")
+        self.log_path = os.path.join(OUT, name + ".log")
+        self.use(name)
         self.tally = results.Tally()
         self.started = time.monotonic()
+
+    def use(self, build):
+        """Goes on in the build of that leg."""
+        self.dir = os.path.join(OUT, build)
+        self.test_log = os.path.join(self.dir, "meson-logs", "testlog.json")
 
     def say(self, text):
         with Leg.screen:
@@ -104,8 +108,7 @@ def leg_gcc(leg):
 
 def leg_stores(leg):
     """The same build against real servers of every kind; it has the machine for itself."""
-    leg.dir = os.path.join(OUT, "gcc")
-    leg.test_log = os.path.join(leg.dir, "meson-logs", "testlog.json")
+    leg.use("gcc")
     leg.build(**GCC)
     leg.test(without=LOCAL, at_once=CPUS + 1)  # servers start, and leases end, while others compute
     logs = [log for log in (leg.test_log, leg.test_log + ".local") if os.path.exists(log)]
@@ -132,19 +135,28 @@ def leg_asan(leg):
     leg.test("unit", "doorman", "conformance", "fault", "cli", "examples", slower=3, **ASAN)
 
 
-def leg_deep(leg):
-    """The servers' tests once more, for memory errors; too long for every day, so only if it is named."""
-    leg.dir = os.path.join(OUT, "asan")
-    leg.test_log = os.path.join(leg.dir, "meson-logs", "testlog.json")
-    build_asan(leg)
-    leg.test(without=LOCAL, slower=3, at_once=CPUS + 1, **ASAN)
+TSAN = {"TSAN_OPTIONS": "halt_on_error=1 second_deadlock_stack=1"}
+
+
+def build_tsan(leg):
+    leg.build("-Db_sanitize=thread", "-Db_lundef=false", **GCC)
 
 
 def leg_tsan(leg):
     """Data races and lock order."""
-    leg.build("-Db_sanitize=thread", "-Db_lundef=false", **GCC)
-    leg.test("unit", "doorman", "conformance", "examples", slower=5,
-             TSAN_OPTIONS="halt_on_error=1 second_deadlock_stack=1")
+    build_tsan(leg)
+    leg.test("unit", "doorman", "conformance", "examples", slower=5, **TSAN)
+
+
+def leg_deep(leg):
+    """The servers' tests once more, for memory errors, and etcd's for races: too long for every day, so only if it
+    is named."""
+    leg.use("asan")
+    build_asan(leg)
+    leg.test(without=LOCAL, slower=3, at_once=CPUS + 1, **ASAN)
+    leg.use("tsan")
+    build_tsan(leg)
+    leg.test("etcd", slower=5, at_once=CPUS + 1, **TSAN)
 
 
 def leg_install(leg):

@@ -86,6 +86,8 @@ int hf_diagnose(hf_client *client, hf_finding_callback *found, void *arg, hf_err
         r = hf__fail(err, HF_INVALID, "there is nobody to tell");
     else if (client->store->type->diagnose != NULL)
         r = client->store->type->diagnose(client->store, found, arg, hf__op_deadline(client), err);
+    if (r == HF_UNKNOWN) /* as for a look: there is no outcome */
+        r = hf__wrap(err, HF_UNAVAILABLE, "diagnose");
     hf__calling_end(client, &calling);
     hf__leave(client, &visit);
     return r;

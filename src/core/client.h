@@ -76,6 +76,7 @@ struct hf_lock {
     int64_t retry_ns;      /* the hand failed: not before then */
     int64_t undo_until_ns; /* UNDO: no longer worth it */
     unsigned failures;     /* of the hand, in a row */
+    hf_error *trouble;     /* of the last renewal; NULL: it did not fail */
     int lost_fd;           /* -1 until asked for */
     bool reentrant, by_hand, undo_is_release;
     bool job_wanted; /* the hand has to do something, or does it now */
@@ -218,6 +219,9 @@ bool hf__lock_holds(hf_lock *lock, int64_t now_ns);
 
 /* Mutex held. Makes the descriptor readable, if there is one. */
 void hf__lock_show_lost(hf_lock *lock);
+
+/* Mutex held. How a renewal of a held lock went: `err` NULL is well. */
+void hf__lock_note_renewal(hf_lock *lock, const hf_error *err);
 
 /* Mutex held. The lock is lost: wake whoever polls or listens. Called once the bidder says so. */
 void hf__lock_tell_lost(hf_lock *lock);

@@ -64,7 +64,10 @@ static int make_dirs(char *dir, hf_error *err)
         if (slash != NULL)
             *slash = '\0';
         if (mkdir(dir, 0700) != 0 && errno != EEXIST)
-            return hf__fail_errno(err, HF_DENIED, "the directory %s cannot be made", dir);
+            return hf__fail_errno(err, HF_DENIED,
+                                  "the embedded store has no place (set XDG_STATE_HOME, or name a "
+                                  "store by its URL): the directory %s cannot be made",
+                                  dir);
         if (slash == NULL)
             return 0;
         *slash = '/';

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "util/percent.h"
+#include "util/utf8.h"
 
 #include "util/banned.h"
 
@@ -132,23 +133,35 @@ void hf__set_store_code(hf_error *err, long store_code)
 
 enum wording { NAME, SENTENCE };
 
-static bool is_plain(char c, enum wording wording)
+/* One character, whole or not at all. */
+static size_t put(char *to, size_t room, const char *bytes, size_t len, bool plain)
 {
-    return wording == SENTENCE ? c >= 0x20 && c < 0x7f : c > 0x20 && c < 0x7f && c != '%';
+    if (room < (plain ? len : 3 * len))
+        return 0;
+    for (size_t i = 0; i < len; i++)
+        to += hf__percent_put(to, 3, bytes[i], plain);
+    return plain ? len : 3 * len;
 }
 
 static const char *show(const char *bytes, size_t len, enum wording wording, char *buf, size_t size)
 {
-    size_t out = 0;
+    size_t out = 0, n;
+    uint32_t c = 0;
 
-    for (size_t i = 0; i < len; i++) {
-        size_t put = hf__percent_put(buf + out, size - out - sizeof "...", bytes[i],
-                                     is_plain(bytes[i], wording));
-        if (put == 0) {
+    for (size_t i = 0; i < len; i += n) {
+        n = hf__utf8_decode(bytes + i, len - i, &c);
+        bool plain = n > 0 && hf__utf8_is_visible(c);
+        bool at_edge = i == 0 || i + 1 == len;
+        if (wording == NAME && (c == '%' || (c == ' ' && at_edge)))
+            plain = false;
+        if (n == 0)
+            n = 1;
+        size_t written = put(buf + out, size - out - sizeof "...", bytes + i, n, plain);
+        if (written == 0) {
             memcpy(buf + out, "...", sizeof "...");
             return buf;
         }
-        out += put;
+        out += written;
     }
     buf[out] = '\0';
     return buf;

@@ -23,8 +23,9 @@ int hf__wrap(hf_error *err, int code, const char *format, ...) HF__PRINTF(3, 4);
 /* The store's own number, beside the text. */
 void hf__set_store_code(hf_error *err, long store_code);
 
-/* Writes `bytes` in a form that is safe in a message or on a terminal: printable ASCII as it is,
- * everything else, '%' and blanks as %XX, cut with "..." to fit. Gives back `buf`. */
+/* Writes a name or other bytes in a form that is safe in a message and on a terminal, one for each
+ * name: control, invisible, bidirectional and non-UTF-8 characters, '%', and a blank at either end as
+ * %XX; cut with "..." to fit. Gives back `buf`. */
 const char *hf__printable(const char *bytes, size_t len, char *buf, size_t size);
 
 /* The same for what a server says: blanks and '%' too are as they are. */

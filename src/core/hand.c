@@ -57,6 +57,7 @@ static void take_answer(hf_lock *lock, const struct hf__renewal *item, int64_t n
 
     lock->failures = 0;
     lock->retry_ns = 0;
+    hf__lock_note_renewal(lock, NULL);
     if (lock->duty == HF__HELP_WAITING) {
         lock->waiter->sign_ns = next_sign(lock);
         if (advice == HF__HOLD)
@@ -91,6 +92,7 @@ static int64_t call_deadline(const hf_client *client, hf_lock *const *locks, siz
 static void renew(hf_client *client, hf_lock **locks, size_t count)
 {
     struct hf__renewal items[BATCH];
+    hf_error err = {0};
     int64_t deadline_ns = call_deadline(client, locks, count);
     int64_t sent_ns = hf__now_ns(client->env);
 
@@ -102,7 +104,7 @@ static void renew(hf_client *client, hf_lock **locks, size_t count)
                                         .answer.sent_ns = sent_ns};
     }
     hf__unlock_client(client);
-    int r = client->store->type->renew(client->store, items, count, deadline_ns, NULL);
+    int r = client->store->type->renew(client->store, items, count, deadline_ns, &err);
     hf__lock_client(client);
 
     int64_t now_ns = hf__now_ns(client->env);
@@ -112,6 +114,8 @@ static void renew(hf_client *client, hf_lock **locks, size_t count)
         bool in_our_care = lock->duty == HF__HELP_WAITING || lock->duty == HF__KEEP;
         if (same_bid && in_our_care) {
             lock->job_wanted = lock->job_queued; /* it may have been asked for again */
+            if (r < 0 && lock->duty == HF__KEEP)
+                hf__lock_note_renewal(lock, &err);
             if (r < 0)
                 note_failure(lock);
             else

@@ -114,6 +114,8 @@ static int look_at(hf_client *client, const struct hf__look *look, hf_error *err
 
     if (r == HF_NO_MEMORY)
         hf__fail(err, r, NULL);
+    if (r == HF_UNKNOWN) /* nothing was to be changed: there is no outcome to be known */
+        r = hf__wrap(err, HF_UNAVAILABLE, "inspect");
     hf__lock_client(client);
     hf__after_call(client);
     hf__unlock_client(client);

@@ -113,6 +113,7 @@ void hf__lock_unref(hf_lock *lock)
     client->refs--; /* never the last: whoever calls this has one of its own */
     if (lock->lost_fd >= 0)
         close(lock->lost_fd);
+    free(lock->trouble);
     free(lock);
 }
 
@@ -133,6 +134,20 @@ void hf__lock_show_lost(hf_lock *lock)
                            &before); /* the mutex is held, and this writes */
     eventfd_write(lock->lost_fd, 1);
     pthread_setcancelstate(before, NULL);
+}
+
+/* The error has its place only once there is one: a lock is made and freed with every acquire. */
+void hf__lock_note_renewal(hf_lock *lock, const hf_error *err)
+{
+    if (err == NULL) {
+        free(lock->trouble);
+        lock->trouble = NULL;
+        return;
+    }
+    if (lock->trouble == NULL)
+        lock->trouble = malloc(sizeof *lock->trouble);
+    if (lock->trouble != NULL)
+        *lock->trouble = *err;
 }
 
 void hf__lock_tell_lost(hf_lock *lock)
@@ -249,8 +264,10 @@ int hf__lock_renew_once(hf_lock *lock, hf_error *err)
     hf__lock_client(client);
     hf__after_call(client);
     int64_t now_ns = hf__now_ns(client->env);
-    if (r == 0)
+    if (r == 0) {
         hf__bidder_renewed(&lock->bidder, item.generation, &item.answer, now_ns);
+        hf__lock_note_renewal(lock, NULL);
+    }
     if (!hf__lock_holds(lock, now_ns)) {
         hf__lock_tell_lost(lock);
         r = hf__fail(err, HF_LOST, "it was lost: %s", hf_cause_text(lock->bidder.cause));

@@ -51,6 +51,20 @@ hf_cause hf_lock_cause(const hf_lock *asked)
     return cause;
 }
 
+int hf_lock_error(const hf_lock *lock, hf_error *err)
+{
+    if (lock == NULL)
+        return hf__fail(err, HF_INVALID, "there is no lock");
+    if (is_forked(lock))
+        return hf__fail(err, HF_FORKED, NULL);
+    hf__lock_client(lock->client);
+    int code = lock->trouble != NULL ? lock->trouble->code : HF_OK;
+    if (code != HF_OK && err != NULL)
+        *err = *lock->trouble;
+    hf__unlock_client(lock->client);
+    return code;
+}
+
 int64_t hf_lock_remaining_ms(const hf_lock *asked)
 {
     hf_lock *lock = (hf_lock *)asked;

@@ -44,9 +44,21 @@ static int read_line(FILE *file, char *line, const char *option, const char *sho
     return 0;
 }
 
+static int read_stream(FILE *file, const char *option, const char *shown, char **ret_secret,
+                       hf_error *err)
+{
+    char line[SECRET_MAX] = "";
+    int r = read_line(file, line, option, shown, err);
+
+    if (r == 0)
+        r = copy(line, ret_secret, err);
+    explicit_bzero(line, sizeof line);
+    return r;
+}
+
 static int read_file(const char *path, const char *option, char **ret_secret, hf_error *err)
 {
-    char line[SECRET_MAX] = "", shown[100];
+    char shown[100];
     FILE *file = fopen(path, "re");
 
     hf__printable(path, strlen(path), shown, sizeof shown);
@@ -55,11 +67,8 @@ static int read_file(const char *path, const char *option, char **ret_secret, hf
     int r = is_open_to_others(file)
                 ? hf__fail(err, HF_DENIED, "%s '%s' is open to others; run: chmod 600 %s", option,
                            shown, shown)
-                : read_line(file, line, option, shown, err);
+                : read_stream(file, option, shown, ret_secret, err);
     fclose(file);
-    if (r == 0)
-        r = copy(line, ret_secret, err);
-    explicit_bzero(line, sizeof line);
     return r;
 }
 
@@ -72,6 +81,8 @@ int hf__secret_read(const struct hf__secret_source *from, char **ret_secret, hf_
     if ((from->given != NULL) + (from->file != NULL) + (from->env != NULL) > 1)
         return hf__fail(err, HF_INVALID, "the password is given twice: keep one of URL, %s, %s",
                         file_name, env_name);
+    if (from->stream != NULL)
+        return read_stream(from->stream, file_name, "-", ret_secret, err);
     if (from->file != NULL)
         return read_file(from->file, file_name, ret_secret, err);
     if (from->env == NULL)

@@ -1,12 +1,15 @@
-/* A password, from wherever a URL says it is. */
+/* A password, from wherever a URL says it is; or another secret of one line. */
 #ifndef HF_CORE_SECRET_H
 #define HF_CORE_SECRET_H
+
+#include <stdio.h>
 
 #include "holdfast.h"
 
 struct hf__secret_source {
     const char *given;                /* in the URL itself */
     const char *file, *env;           /* a file whose first line it is; a variable */
+    FILE *stream;                     /* instead of all these: whose next line it is */
     const char *file_name, *env_name; /* what these options are called; NULL: password_file, _env */
 };
 

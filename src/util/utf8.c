@@ -34,3 +34,22 @@ bool hf__is_text(const char *bytes, size_t len)
     }
     return true;
 }
+
+bool hf__utf8_is_visible(uint32_t c)
+{
+    static const struct {
+        uint32_t first, last;
+    } hidden[] = {
+        {0x00, 0x1f},       {0x7f, 0x9f},       {0xad, 0xad},     {0x34f, 0x34f},
+        {0x61c, 0x61c},     {0x115f, 0x1160},   {0x17b4, 0x17b5}, {0x180b, 0x180f},
+        {0x200b, 0x200f},   {0x2028, 0x202e},   {0x2060, 0x206f}, {0x3164, 0x3164},
+        {0xfe00, 0xfe0f},   {0xfeff, 0xfeff},   {0xffa0, 0xffa0}, {0xfff0, 0xfffb},
+        {0x1d173, 0x1d17a}, {0xe0000, 0xe0fff},
+    };
+
+    for (size_t i = 0; i < sizeof hidden / sizeof hidden[0]; i++) {
+        if (c >= hidden[i].first && c <= hidden[i].last)
+            return false;
+    }
+    return true;
+}

@@ -13,4 +13,7 @@ size_t hf__utf8_decode(const char *bytes, size_t len, uint32_t *ret_char);
 /* Whether all of it is UTF-8, without a NUL. */
 bool hf__is_text(const char *bytes, size_t len);
 
+/* False for what would move a terminal's cursor, hide, or turn the writing direction. */
+bool hf__utf8_is_visible(uint32_t c);
+
 #endif

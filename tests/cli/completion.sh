@@ -45,6 +45,9 @@ test_bash_completes_choices_and_no_options_for_values() {
     out_is always
     offers holdfast lock --ttl -
     out_is ''
+    touch my-ticket
+    offers holdfast unlock name --ticket-file my-
+    out_is my-ticket
 }
 
 test_bash_completes_the_command_of_run() {

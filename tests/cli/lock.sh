@@ -31,6 +31,8 @@ test_lock_needs_a_lease() {
 test_lock_refuses_what_contradicts() {
     hf lock x --ttl 5s -s -x
     refused 64 'choose one of -x and -s'
+    hf lock x --ttl 5s -n -w 5
+    refused 64 'choose one of -n and -w'
     hf lock x --ttl 5s -x --limit 3
     refused 64 'choose one of -x and --limit'
 }
@@ -51,7 +53,7 @@ test_lock_refuses_wrong_names() {
 
 test_lock_refuses_a_store_that_ends_with_it() {
     hf -u memory://x lock x --ttl 5s
-    refused 64 'cannot keep a lock after the command ends'
+    refused 64 'exclude nobody outside this process; use another store'
 }
 
 test_conflict_exit_code() {
@@ -114,6 +116,41 @@ test_tickets_are_checked() {
     done
     hf lock x -nq --ttl 1m
     status_is 1
+}
+
+test_a_ticket_may_come_from_a_file_or_from_standard_input() {
+    hf lock -q x --ttl 1m
+    cp out ticket
+    hf renew x --ticket-file ticket
+    status_is 0
+    out_has "^ticket     $(cat ticket)$"
+    "$HOLDFAST" unlock x --ticket-file - <ticket
+    nothing_left
+    hf lock -q x --never-expires
+    cp out ticket
+    hf break x --ticket-file ticket
+    status_is 0
+    nothing_left
+}
+
+test_files_with_tickets_are_checked() {
+    hf lock -q x --ttl 1m
+    cp out ticket
+    for verb in unlock renew break; do
+        hf "$verb" x --ticket-file missing
+        refused 64 "--ticket-file 'missing' cannot be read: No such file"
+        hf "$verb" x --ticket-file - # /dev/null
+        refused 64 "--ticket-file '-' has no first line"
+        hf "$verb" x --ticket-file ticket --ticket "$(cat ticket)"
+        refused 64 'choose one of --ticket and --ticket-file'
+    done
+    chmod 644 ticket
+    hf unlock x --ticket-file ticket
+    refused 64 "--ticket-file 'ticket' is open to others; run: chmod 600 ticket"
+    echo "not one" >wrong
+    hf unlock x --ticket-file wrong
+    refused 64 '32 hexadecimal digits'
+    lacks err 'not one'
 }
 
 test_the_wrong_ticket_changes_nothing() {

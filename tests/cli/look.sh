@@ -226,6 +226,36 @@ test_colours_only_when_asked_or_on_a_terminal() {
     lacks terminal "$escape"
 }
 
+test_a_name_is_written_alike_in_a_list_and_in_a_sentence() {
+    name=$(printf ' 100%% \303\251\n"x y" ')
+    shown='%20100%25 é%0A"x y"%20'
+    hf lock -q --ttl 1m "$name"
+    hf ls
+    out_has "^$shown  "
+    hf lock -n --ttl 1m "$name"
+    refused 1 "acquire '$shown'"
+    hf unlock "$name" --ticket 00000000000000000000000000000000
+    refused 1 "'$shown'"
+    hf run --max-hold 1ms "$name-" -- sleep 60
+    refused 80 "'%20100%25 é%0A\"x y\" -' is"
+}
+
+test_older_than_does_not_say_that_nobody_waits() {
+    hf lock -q --never-expires x
+    hf ls --older-than 1ms --json
+    json '.[0].queue == null'
+    hf ls --json
+    json '.[0].queue == []'
+}
+
+test_a_look_that_is_not_answered_has_no_outcome() {
+    for verb in ls 'show x' 'check hf1:x:1::x'; do
+        # shellcheck disable=SC2086
+        hf -u "fault+$HOLDFAST_URL?lose=inspect:*" $verb
+        refused 69 'the answer was lost|made to'
+    done
+}
+
 test_lease_ends_by_itself() {
     hf lock -q x --ttl 100ms
     eventually is_free x

@@ -29,6 +29,8 @@ test_help_names_every_verb() {
         err_is_empty
         hf --help
     done
+    hf help run lock
+    refused 64 'too many operands'
     hf help frob
     refused 64 "no verb 'frob'"
 }
@@ -91,6 +93,8 @@ test_wrong_durations_are_refused() {
     refused 64 'from 100ms to 7d'
     hf lock x --ttl 5s --lock-delay 2h
     refused 64 "'--lock-delay' takes a duration from .* to 1h"
+    hf run --max-hold 0 x true
+    refused 64 "'--max-hold' takes a duration from 1ms to 365d"
     hf ls --older-than soon
     refused 64 "'--older-than' takes a duration"
     hf gc --retain never
@@ -115,7 +119,7 @@ test_choices_are_checked() {
 }
 
 test_short_options_cluster_and_values_join() {
-    hf lock -snw5 c --ttl=5s
+    hf lock -sqw5 c --ttl=5s
     status_is 0
     hf lock -sqw0 c --ttl 5s
     status_is 0

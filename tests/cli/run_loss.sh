@@ -86,6 +86,17 @@ test_c7_a_store_that_does_not_answer_ends_the_group_before_the_lease() {
     grep -q '"lost":"expired".*"signal":9,"status":80' s
 }
 
+test_c7_what_kept_a_lease_from_being_renewed_is_told() {
+    for quiet in '' -q; do
+        # shellcheck disable=SC2086
+        gives 80 holdfast -u "fault+$HOLDFAST_URL?fail=renew:*" run $quiet --ttl 1s --status-fd 9 x -- sleep 60 9>s 2>err
+        grep -q "'x' is given up: the lease could not be renewed in time: made to fail; the command was sent signal 15" err
+        jq -e '.lost == "expired" and .error == "made to fail"' s
+        early=$(grep -c "^holdfast: 'x' could not be renewed yet: made to fail; its lease ends in 0\.[0-9] s\$" err) || :
+        [ "$early" -eq "$([ "$quiet" ] && echo 0 || echo 1)" ] || fail "said it $early times"
+    done
+}
+
 test_c6_a_release_of_unknown_outcome_keeps_the_commands_status() {
     gives 3 holdfast run -u "fault+$HOLDFAST_URL?hang=release:*&op_timeout=200ms" --ttl 1s \
         --status-fd 9 x -- sh -c 'exit 3' 9>s 2>err

@@ -53,6 +53,17 @@ test_the_first_operand_ends_the_options() {
     [ "$(holdfast run -n x echo c)" = c ]
 }
 
+test_an_option_behind_the_name_is_refused_before_the_lock() {
+    for line in '-n -- true' '--ttl 5s -- true' '-u memory: -- true' '--ttl 5s' '-s true'; do
+        # shellcheck disable=SC2086
+        gives 64 holdfast run x $line 2>err
+        grep -q "options of 'run' stand before the name: '${line%% *}'" err
+    done
+    gives 64 holdfast run -c true x -n 2>err
+    gives 127 holdfast run x -- -n 2>err
+    gives 127 holdfast run -- x -- -n 2>err
+}
+
 test_c_runs_a_shell() {
     [ "$(SHELL=/bin/sh holdfast run -c 'echo $((6 * 7))' x)" = 42 ]
     [ "$(SHELL=/bin/sh holdfast run x -c 'echo $((6 * 7))')" = 42 ]
@@ -61,7 +72,7 @@ test_c_runs_a_shell() {
 }
 
 test_wrong_command_lines_are_64_with_one_sentence() {
-    for line in '' 'x' 'x --' '-s -x x true' '-x --limit 2 x true' '--ttl 5s --never-expires x true' \
+    for line in '' 'x' 'x --' '-s -x x true' '-n -w 5 x true' '-w 0 -n x true' '-x --limit 2 x true' '--ttl 5s --never-expires x true' \
         '--ttl 50ms x true' '--ttl nonsense x true' '-E 256 x true' '--signal NOPE x true' \
         '--on-lost maybe x true' '--limit 0 x true' '--status-fd 77 x true' '--nope x true'; do
         # shellcheck disable=SC2086
@@ -187,7 +198,7 @@ test_status_fd_tells_whose_status_it_was() {
     gives 3 holdfast run --status-fd 9 x -- sh -c 'exit 3' 9>s
     [ "$(wc -l <s)" -eq 1 ]
     grep -q '"name":"x","obtained":true' s
-    grep -q '"lost":null,"release":"HF_OK","may_hold_ms":null,"started":true,"exit":3,"signal":null' s
+    grep -q '"lost":null,"error":null,"release":"HF_OK","may_hold_ms":null,"started":true,"exit":3,"signal":null' s
     grep -q '"status":3,"status_of":"command"}$' s
     grep -q '"generation":"[0-9]\{10,\}"' s
     gives 143 holdfast run --status-fd 9 x -- sh -c 'kill $$' 9>s

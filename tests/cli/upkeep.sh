@@ -131,6 +131,7 @@ test_stores_lists_them_with_their_capabilities() {
     out_has '^  cannot .*process'
     hf stores --json
     json 'map(.name) | contains(["memory", "sqlite", "trace", "fault"])'
+    json 'map(select(.name == "trace"))[0].capabilities == null'
     json 'map(select(.name == "sqlite"))[0] | .usable and .missing == null and .capabilities.token
           and .capabilities.process and .schemes == ["sqlite:"]'
     json 'map(select(.name == "sqlite"))[0].options | map(select(.name == "op_timeout"))[0]

@@ -77,6 +77,13 @@ test_without_a_url_the_embedded_store_is_used() {
     exists .local/state/holdfast/locks.db
 }
 
+test_a_user_without_a_home_is_told_what_to_set() {
+    unshare -U true 2>/dev/null || skip 'somebody else than root needs a user namespace'
+    status=0 last='holdfast ls without a home'
+    env -u HOLDFAST_URL HOME=/proc/nowhere unshare -U "$HOLDFAST" ls >out 2>err || status=$?
+    refused 69 'set XDG_STATE_HOME, or name a store by its URL.*/proc/nowhere cannot be made'
+}
+
 test_config_mistakes_are_refused() {
     unset HOLDFAST_URL
     write_config .config/holdfast/config 600 'colour = blue'

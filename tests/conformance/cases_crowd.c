@@ -1,5 +1,6 @@
 /* A crowd at one door: 500 wait (or --crowd), a third gives up, a tenth is killed, the others are
- * served, one at a time and in their order (C1, C5). */
+ * served, one at a time and in their order (C1, C5). With --in-turn they come one after the other, for
+ * stores that may show those of the same moment in another order than they serve them. */
 #include <stdatomic.h>
 
 #include "harness.h"
@@ -119,6 +120,8 @@ static void c5_crowd_of_threads_is_served(struct ctx *ctx)
                                  .number = i,
                                  .cancel = gives_up(i) ? cancel : NULL};
         start_waiter(&all[i]);
+        if (ctx->in_turn)
+            await_count(client, name, HF_PLACE_WAITING, (size_t)i + 1);
     }
     await_count(client, name, HF_PLACE_WAITING, (size_t)crowd);
     size_t count = read_queue(client, name, stays_to_the_end, queue);
@@ -156,6 +159,8 @@ static void wait_as_process(struct ctx *ctx, int fd, void *arg)
                                  .number = number,
                                  .cancel = gives_up(number) ? cancel : NULL};
         start_waiter(&all[i]);
+        if (ctx->in_turn)
+            await_count(client, part->name, HF_PLACE_WAITING, (size_t)number + 1);
     }
     hear(fd, 'c');
     hf_cancel_fire(cancel);
@@ -200,8 +205,11 @@ static void c5_crowd_of_processes_is_served_although_some_die(struct ctx *ctx)
     }
     hf_client *client = open_client(ctx);
     hf_lock *lock = TAKE(ctx, client, name, options(LONG_MS, 0));
-    for (int i = 0; i < PROCESSES; i++)
+    for (int i = 0; i < PROCESSES; i++) {
         say(actors[i].fd, 'b');
+        if (ctx->in_turn)
+            await_count(client, name, HF_PLACE_WAITING, (size_t)(i + 1) * (size_t)per_process);
+    }
     await_count(client, name, HF_PLACE_WAITING, (size_t)crowd);
     size_t count = read_queue(client, name, survives, queue);
     CHECK(read_queue(client, name, is_killed, dead) == (size_t)per_process);

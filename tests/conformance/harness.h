@@ -53,6 +53,7 @@ struct ctx {
     const char *url;
     uint32_t can;
     int crowd;       /* how many wait where many wait */
+    bool in_turn;    /* each of them comes when the one before is seen to wait */
     char prefix[40]; /* of every name of this case */
     hf_client *clients[32];
     size_t client_count;

@@ -39,6 +39,7 @@ struct job {
 struct suite {
     const char *url, *only;
     int crowd;
+    bool in_turn;
     size_t jobs_max;
     uint32_t can;
     uint32_t run; /* of this process: makes names unique */
@@ -79,7 +80,7 @@ static uint32_t ask_capabilities(const char *url)
 static void start(struct suite *s, struct job *job, const struct conformance_case *c,
                   unsigned number)
 {
-    struct ctx ctx = {.url = s->url, .can = s->can, .crowd = s->crowd};
+    struct ctx ctx = {.url = s->url, .can = s->can, .crowd = s->crowd, .in_turn = s->in_turn};
     int fds[2];
 
     snprintf(ctx.prefix, sizeof ctx.prefix, "conformance-%08x-%u/", s->run, number);
@@ -257,7 +258,7 @@ static int table(char **urls)
 
 static int usage(void)
 {
-    fprintf(stderr, "usage: conformance [-j N] [--only PATTERN] [--crowd N] URL\n"
+    fprintf(stderr, "usage: conformance [-j N] [--only PATTERN] [--crowd N] [--in-turn] URL\n"
                     "       conformance --table URL...\n"
                     "       conformance --list\n");
     return 64;
@@ -266,9 +267,13 @@ static int usage(void)
 int main(int argc, char **argv)
 {
     static const struct option longs[] = {
-        {"only", required_argument, NULL, 'o'},  {"list", no_argument, NULL, 'l'},
-        {"table", no_argument, NULL, 't'},       {"jobs", required_argument, NULL, 'j'},
-        {"crowd", required_argument, NULL, 'c'}, {NULL, 0, NULL, 0},
+        {"only", required_argument, NULL, 'o'},
+        {"list", no_argument, NULL, 'l'},
+        {"table", no_argument, NULL, 't'},
+        {"jobs", required_argument, NULL, 'j'},
+        {"crowd", required_argument, NULL, 'c'},
+        {"in-turn", no_argument, NULL, 'i'},
+        {NULL, 0, NULL, 0},
     };
     struct suite suite = {.jobs_max = 4, .crowd = 500};
     bool as_table = false;
@@ -281,6 +286,8 @@ int main(int argc, char **argv)
             as_table = true;
         else if (opt == 'o')
             suite.only = optarg;
+        else if (opt == 'i')
+            suite.in_turn = true;
         else if (opt == 'j')
             suite.jobs_max = strtoul(optarg, NULL, 10);
         else if (opt == 'c')

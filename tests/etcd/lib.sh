@@ -49,6 +49,23 @@ let_go() {
     wait "$held_pid" || code=$?
 }
 
+# answered METHOD ADDRESS...: how many such requests these servers have answered well. more_answered BEFORE ...:
+# whether there are more of them now.
+answered() {
+    method=$1
+    shift
+    for at; do
+        curl -fsS --noproxy '*' -m 5 "http://$at/metrics"
+    done | awk -v wanted="grpc_method=\"$method\"" '
+        /^grpc_server_handled_total/ && /grpc_code="OK"/ && index($0, wanted) { sum += $2 }
+        END { print sum + 0 }'
+}
+more_answered() {
+    before=$1
+    shift
+    [ "$(answered "$@")" -gt "$before" ]
+}
+
 free_port() {
     python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
 }

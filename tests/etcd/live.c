@@ -8,6 +8,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "stores/etcd/etcd.h"
+
 #define AWAIT_MS 15000
 
 const char *server_address(void)
@@ -188,7 +190,7 @@ double metric(const char *prefix)
 static int watchers(void)
 {
     return (int)(metric("etcd_debugging_mvcc_watcher_total") -
-                 metric("etcd_debugging_mvcc_watch_stream_total"));
+                 2 * metric("etcd_debugging_mvcc_watch_stream_total"));
 }
 
 void await_watchers(int wanted)
@@ -211,6 +213,34 @@ void await_streams(int wanted)
             fail_msg("there are not %d streams", wanted);
         usleep(5000);
     }
+}
+
+/* One page of keys is enough, in the order of their creation. */
+void delete_place(const char *name, size_t nth)
+{
+    char *all = fetch("v3/kv/range", "{\"key\":\"AA==\",\"range_end\":\"AA==\",\"keys_only\":true,"
+                                     "\"sort_target\":\"CREATE\",\"sort_order\":\"ASCEND\"}");
+    json_t *answer = json_loads(all, 0, NULL), *kv, *found = NULL;
+    struct hf__etcd_key key;
+    char root[100];
+    size_t i;
+
+    snprintf(root, sizeof root, "test/%s/", name);
+    json_array_foreach(json_object_get(answer, "kvs"), i, kv)
+    {
+        bool below = hf__etcd_unb64(json_object_get(kv, "key"), &key) && key.len > strlen(root) &&
+                     memcmp(key.bytes, root, strlen(root)) == 0;
+        if (below && nth-- == 0)
+            found = json_object_get(kv, "key");
+    }
+    assert_non_null(found);
+    json_t *request = json_pack("{s:O}", "key", found);
+    char *body = json_dumps(request, 0);
+    free(fetch("v3/kv/deleterange", body));
+    free(body);
+    json_decref(request);
+    json_decref(answer);
+    free(all);
 }
 
 void compact(void)

@@ -43,8 +43,9 @@ void await_free(hf_client *client, const char *name);
 
 /* The sum of the server's metrics that begin so. */
 double metric(const char *prefix);
-void await_watchers(int count); /* of bids: each stream has one more, for broken locks */
+void await_watchers(int count); /* of bids: each stream has two more, for its client */
 void await_streams(int count);
-void compact(void); /* all revisions but the present one */
+void delete_place(const char *name, size_t nth); /* as an operator would */
+void compact(void);                              /* all revisions but the present one */
 
 #endif

@@ -49,14 +49,14 @@ test_user_and_password() {
     # A token that the server has forgotten is renewed without a word.
     HOLDFAST_URL=etcd://worker:w0rd@$address/team
     export HOLDFAST_URL
-    hold a --ttl 3s
+    hold a --ttl 10s
     $root user passwd worker --interactive=false >/dev/null <<END
 w0rd2
 END
     $root user passwd worker --interactive=false >/dev/null <<END
 w0rd
 END
-    sleep 4 # longer than its lease: it was renewed with a new token
+    eventually more_answered "$(answered Txn "$address")" Txn "$address" # the proof of a renewal
     kill -0 "$held_pid"
     let_go
     [ "$code" -eq 0 ]

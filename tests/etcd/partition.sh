@@ -3,11 +3,11 @@
 # shellcheck disable=SC1091,SC2154
 . "$(dirname "$0")/lib.sh"
 
-everywhere="etcd://10.99.0.1,10.99.0.2,10.99.0.3/test?tls=off&op_timeout=2s"
+everywhere="etcd://10.77.0.1,10.77.0.2,10.77.0.3/test?tls=off&op_timeout=2s"
 
 leader() {
     for i in 1 2 3; do
-        status=$(gateway maintenance/status '{}' "10.99.0.$i:2379" 2>/dev/null) || continue
+        status=$(gateway maintenance/status '{}' "10.77.0.$i:2379" 2>/dev/null) || continue
         [ "$(echo "$status" | jq -r .leader)" = "$(echo "$status" | jq -r .header.member_id)" ] &&
             echo "$i" && return
     done
@@ -15,16 +15,16 @@ leader() {
 }
 
 part() {
-    ip link set "to-e$1" nomaster
+    ip link set "server$1" down
 }
 
 join() {
-    ip link set "to-e$1" master bridge
+    ip link set "server$1" up
 }
 
 whole() {
     for i in 1 2 3; do
-        gateway kv/range '{"key":"AA=="}' "10.99.0.$i:2379" >/dev/null 2>&1 || return 1
+        gateway kv/range '{"key":"AA=="}' "10.77.0.$i:2379" >/dev/null 2>&1 || return 1
     done
 }
 
@@ -32,7 +32,8 @@ whole() {
 beside() {
     i=$1
     shift
-    HOLDFAST_URL="etcd://10.99.0.$i/test?tls=off&op_timeout=2s" ip netns exec "e$i" "$@"
+    HOLDFAST_URL="etcd://10.77.0.$i/test?tls=off&op_timeout=2s" \
+        nsenter -t "$(echo "$HOLDFAST_TEST_ETCD_NETS" | cut -d' ' -f"$i")" -n "$@"
 }
 
 # The cut-off server was the leader: it believes in itself for a while, and so might its holder.
@@ -74,8 +75,12 @@ test_waiter_of_a_server_that_is_cut_off_is_woken_through_another() {
     "$HOLDFAST" run -w 60 woken -- touch second &
     second=$!
     eventually waits woken
+    others="10.77.0.2:2379 10.77.0.3:2379"
+    # shellcheck disable=SC2086 # words
+    before=$(answered LeaseKeepAlive $others)
     part 1 # the first of the list, where the waiter has its watch
-    sleep 3
+    # shellcheck disable=SC2086 # words
+    eventually more_answered "$before" LeaseKeepAlive $others
     let_go
     [ "$code" -eq 0 ] || fail "the holder ended with $code"
     wait "$second"

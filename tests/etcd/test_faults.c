@@ -332,7 +332,7 @@ static void c12_two_hundred_waiters_are_no_herd(void **state)
     print_message("%d hand-overs: %.2f events and %.2f transactions each\n", CROWD, events / CROWD,
                   txns / CROWD);
     assert_true(events / CROWD <= 2);
-    assert_true(txns / CROWD <= 6);
+    assert_true(txns / CROWD <= 2);
     free(all);
     hf_close(client);
     hf_close(plain);

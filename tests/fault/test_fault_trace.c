@@ -57,10 +57,10 @@ static void each_call_has_a_line_with_its_answer(void **state)
     assert_int_equal(wrapped_release(store, &bid), DONE);
     wrapped_close(store);
     read_back(text, sizeof text);
-    check_contains("attempt", text, " attempt a%20b%0A abababab exclusive nowait -> granted ");
-    check_contains("attempt", text, " attempt a%20b%0A cdcdcdcd exclusive nowait -> busy (");
+    check_contains("attempt", text, " attempt 'a b%0A' abababab exclusive nowait -> granted ");
+    check_contains("attempt", text, " attempt 'a b%0A' cdcdcdcd exclusive nowait -> busy (");
     check_contains("renew", text, " renew 1 a abababab -> gone (");
-    check_contains("release", text, " release a%20b%0A abababab -> done (");
+    check_contains("release", text, " release 'a b%0A' abababab -> done (");
     check_lacks("the whole ticket", text, "ababababab");
 }
 

@@ -104,9 +104,10 @@ zk_ensemble() {
     exit 69
 }
 
-# zk_run URL COMMAND...: the command, with "@URL@" in its arguments replaced.
+# zk_run URL COMMAND...: the command, with "@URL@" in its arguments replaced by the URL, as a user whose
+# nodes are its own.
 zk_run() {
-    url=$1
+    url=zookeeper://tests:secret@${1#zookeeper://}
     shift
     count=$#
     while [ "$count" -gt 0 ]; do

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "util/utf8.h"
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define REQUIRE(condition)                                                          \
@@ -33,8 +35,12 @@ static inline char *fuzz_text(const uint8_t *data, size_t size)
 
 static inline int is_printable(const char *text)
 {
-    for (; *text != '\0'; text++) {
-        if (*text < 0x20 || *text > 0x7e)
+    size_t left = strlen(text), n;
+    uint32_t c;
+
+    for (; left > 0; text += n, left -= n) {
+        n = hf__utf8_decode(text, left, &c);
+        if (n == 0 || !hf__utf8_is_visible(c))
             return 0;
     }
     return 1;

@@ -46,7 +46,7 @@ struct proxy {
     int64_t number;
     unsigned wanted, in_force; /* counts of proxy_set */
     bool stop;
-    size_t sent, connections;
+    size_t sent, answered, connections;
     struct link *links[LINKS_MAX];
 };
 
@@ -113,8 +113,7 @@ static bool fill(struct proxy *p, int from, struct way *way, bool up)
 
     if (n <= 0)
         return n < 0 && errno == EAGAIN;
-    if (up)
-        p->sent += (size_t)n;
+    *(up ? &p->sent : &p->answered) += (size_t)n;
     if (way->len == 0)
         way->due_ms = now_ms() + (p->mode == PROXY_DELAY ? p->number : 0);
     way->len += (size_t)n;
@@ -272,20 +271,27 @@ void proxy_set(struct proxy *p, enum proxy_mode mode, int64_t number)
     pthread_mutex_unlock(&p->mutex);
 }
 
-size_t proxy_sent(struct proxy *p)
+static size_t read_count(struct proxy *p, const size_t *count)
 {
     pthread_mutex_lock(&p->mutex);
-    size_t sent = p->sent;
+    size_t value = *count;
     pthread_mutex_unlock(&p->mutex);
-    return sent;
+    return value;
+}
+
+size_t proxy_sent(struct proxy *p)
+{
+    return read_count(p, &p->sent);
+}
+
+size_t proxy_answered(struct proxy *p)
+{
+    return read_count(p, &p->answered);
 }
 
 size_t proxy_connections(struct proxy *p)
 {
-    pthread_mutex_lock(&p->mutex);
-    size_t count = p->connections;
-    pthread_mutex_unlock(&p->mutex);
-    return count;
+    return read_count(p, &p->connections);
 }
 
 void proxy_stop(struct proxy *p)

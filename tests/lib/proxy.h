@@ -27,8 +27,9 @@ int proxy_port(const struct proxy *proxy);
 /* From now on, for all connections. Returns when it is in force. */
 void proxy_set(struct proxy *proxy, enum proxy_mode mode, int64_t number);
 
-/* How many bytes clients have sent so far, and how many connections there were. */
+/* How many bytes clients have sent so far, and servers, and how many connections there were. */
 size_t proxy_sent(struct proxy *proxy);
+size_t proxy_answered(struct proxy *proxy);
 size_t proxy_connections(struct proxy *proxy);
 
 void proxy_stop(struct proxy *proxy);

@@ -23,6 +23,26 @@ static int64_t pick(struct walk *w, const int64_t *from, size_t count)
     return from[random_below(&w->random, count)];
 }
 
+/* Makes a request one that a lock without a queue sees. */
+static void calm(struct walk *w, struct request *q)
+{
+    static const enum kind kinds[] = {ATTEMPT, ATTEMPT, ATTEMPT,  RELEASE, RELEASE,
+                                      RELEASE, RELEASE, WITHDRAW, RENEW};
+
+    q->who = random_below(&w->random, 6) == 0;
+    q->bid.ticket = w->tickets[q->who];
+    if (random_below(&w->random, 50) != 0)
+        q->kind = kinds[random_below(&w->random, COUNT(kinds))];
+    if (random_below(&w->random, 10) != 0) {
+        q->bid.mode = HF_EXCLUSIVE;
+        q->bid.limit = 0;
+        q->bid.ttl_ms = q->bid.ttl_ms < 1000 ? 2000 : q->bid.ttl_ms;
+        q->bid.lock_delay_ms = 0;
+    }
+    if (random_below(&w->random, 30) != 0)
+        q->bid.retire_ms = 0;
+}
+
 static struct request make_request(struct walk *w)
 {
     static const int64_t ttls[] = {0, 100, 700, 1000, 5000, 12000, 30000, 60000};
@@ -45,10 +65,13 @@ static struct request make_request(struct walk *w)
                              .retire_ms = pick(w, retires, COUNT(retires)),
                              .queue = random_below(&w->random, 4) != 0,
                              .who = &w->who};
+    if (w->quiet)
+        calm(w, &q);
     if (q.kind == BREAK)
         q.number = (int64_t)random_below(&w->random, 2);
     else if (q.kind == RELEASE || q.kind == WITHDRAW)
-        q.number = pick(w, retires, COUNT(retires));
+        q.number =
+            w->quiet && random_below(&w->random, 30) != 0 ? 0 : pick(w, retires, COUNT(retires));
     if (q.kind == RENEW && random_below(&w->random, 3) != 0)
         q.generation = w->known[q.who];
     return q;

@@ -16,6 +16,7 @@ struct walk {
     void (*set_clock)(struct walk *w);
     void *ctx;
     int64_t now_us;
+    bool quiet; /* two bidders, mostly plain bids that are released: for stores with a short way */
     struct hf__host host;
     struct hf__who who;
     hf_error err;

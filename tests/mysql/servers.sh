@@ -24,6 +24,22 @@ fleet_mariadb_sql -e "CREATE DATABASE locks; CREATE USER app IDENTIFIED BY 'secr
     GRANT SELECT, INSERT, UPDATE, DELETE, EXECUTE ON locks.* TO app" || exit 69
 tcp=127.0.0.1:$maria_port
 check "setup creates what is missing" hf setup -u "mysql://root@$tcp/locks"
+
+# Tables as version 1 had them, with a lock that is held.
+old=mysql://root@$tcp/old
+fleet_mariadb_sql -e "CREATE DATABASE old" && hf setup -u "$old" >/dev/null &&
+    hf lock -u "$old" --never-expires held >/dev/null &&
+    fleet_mariadb_sql old -e "ALTER TABLE holdfast_lock DROP COLUMN inside, DROP COLUMN token, DROP COLUMN since,
+        DROP COLUMN ttl, DROP COLUMN retire, DROP COLUMN wake, DROP COLUMN host, DROP COLUMN username,
+        DROP COLUMN program, DROP COLUMN pid, DROP COLUMN note, ADD COLUMN sole BINARY(16);
+        UPDATE holdfast_lock SET sole = (SELECT ticket FROM holdfast_holder);
+        UPDATE holdfast_schema SET version = 1" || exit 69
+check "tables of version 1 are refused" says "holdfast setup" hf run -u "$old" a -- true
+check "setup brings them up to date" hf setup -u "$old"
+check "again" hf setup -u "$old"
+check "c1 what was held is held" says "not obtained\|busy\|held" hf run -u "$old" -n held -- true
+check "and the rest is free" hf run -u "$old" -n a -- true
+check "by the short way, too" hf run -u "$old" -n a -- true
 printf 'secret\n' >"$fleet_dir/password"
 printf '[client]\nuser=app\npassword=secret\n' >"$fleet_dir/my.cnf"
 chmod 600 "$fleet_dir/password" "$fleet_dir/my.cnf"
@@ -41,14 +57,21 @@ check "TLS under another name is refused" says tls_ca hf run \
     -u "mysql://app@$tcp/locks?password_file=$fleet_dir/password&tls=verify&tls_ca=$fleet_dir/server.pem" a -- true
 check "TLS insecure" hf run -u "$HOLDFAST_URL&tls=insecure" a -- true
 
-python3 "$here/../postgres/losing_proxy.py" "$fleet_dir/proxy" "$maria_port" "$fleet_dir/cut" &
-fleet_pids="$fleet_pids $!"
-fleet_until test -s "$fleet_dir/proxy"
-touch "$fleet_dir/cut"
-check "c6 a lost reply to the COMMIT is asked for again" hf run \
-    -u "mysql://app@127.0.0.1:$(cat "$fleet_dir/proxy")/locks?password_file=$fleet_dir/password" lost -- true
-check "c6 it was lost" test ! -e "$fleet_dir/cut"
-check "c6 and nothing is left behind" hf run -n lost -- true
+# lose WHAT TEXT NAME: whose reply is lost, what is in it, the lock.
+lose() {
+    rm -f "$fleet_dir/proxy"
+    python3 "$here/../postgres/losing_proxy.py" "$fleet_dir/proxy" "$maria_port" "$fleet_dir/cut" "$2" &
+    fleet_pids="$fleet_pids $!"
+    fleet_until test -s "$fleet_dir/proxy"
+    touch "$fleet_dir/cut"
+    check "c6 a lost reply to $1 is asked for again" hf run \
+        -u "mysql://app@127.0.0.1:$(cat "$fleet_dir/proxy")/locks?password_file=$fleet_dir/password" "$3" -- true
+    check "c6 it was lost" test ! -e "$fleet_dir/cut"
+    check "c6 and nothing is left behind" hf run -n "$3" -- true
+}
+lose "the procedure's COMMIT" granted new
+check "a name that is known" hf run known -- true
+lose "the short way's UPDATE" "Changed: 1" known
 
 check "c4 a token before the crash" hf lock --never-expires --json crash
 hf show --json crash | jq -r '.. | .token? // .generation? // empty' | head -n 1 >"$fleet_dir/before"

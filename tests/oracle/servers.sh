@@ -40,6 +40,9 @@ fleet_mariadb_sql -N empty -e 'UPDATE holdfast_schema SET version = 7'
 check "a newer schema is told" says "newer holdfast" hf run -u "$oracle_empty" a -- true
 fleet_mariadb_sql -N empty -e 'UPDATE holdfast_schema SET version = 1'
 check "doctor likes it" hf doctor
+check "doctor names the schema" shows "schema locks" hf doctor
+check "c1_doctor_warns_of_tables_in_another_schema" shows "also in schema empty" hf doctor -u "$oracle_admin"
+check "c1_doctor_tells_that_no_schema_is_named" shows "names no schema" hf doctor -u "oracle://app:secret@/?$server;DATABASE=locks"
 check "doctor finds the package" shows "one round trip an operation" hf doctor
 check "doctor misses the right to the package" shows "plain" hf doctor -u "$oracle_plain"
 hf lock -u "$oracle_plain" --ttl 60s both >/dev/null

@@ -1,23 +1,23 @@
 #!/usr/bin/env python3
-"""losing_proxy.py PORT-FILE SERVER-PORT CUT-FILE: a TCP proxy that loses a reply.
+"""losing_proxy.py PORT-FILE SERVER-PORT CUT-FILE [TEXT]: a TCP proxy that loses a reply.
 
-Once the file CUT-FILE exists, the next request is passed on to the server, its reply is read (so the server
-has committed) and thrown away, both connections are closed, and CUT-FILE is removed."""
+Once the file CUT-FILE exists, the next reply with TEXT ("granted") in it is read (so the server has committed)
+and thrown away, both connections are closed, and CUT-FILE is removed."""
 import os
 import socket
 import sys
 import threading
 
 
-def pump(source, sink, cut, lock, replies):
+def pump(source, sink, cut, lock, text):
     try:
         while True:
             data = source.recv(65536)
             if not data:
                 break
-            if replies:
+            if text:
                 with lock:
-                    lose = os.path.exists(cut) and b'granted' in data
+                    lose = os.path.exists(cut) and text in data
                     if lose:
                         os.remove(cut)
                 if lose:
@@ -34,6 +34,7 @@ def pump(source, sink, cut, lock, replies):
 
 def main():
     port_file, server_port, cut = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+    text = (sys.argv[4] if len(sys.argv) > 4 else 'granted').encode()
     lock = threading.Lock()
     listener = socket.create_server(('127.0.0.1', 0))
     with open(port_file + '.new', 'w') as f:
@@ -44,8 +45,8 @@ def main():
         server = socket.create_connection(('127.0.0.1', server_port))
         for end in (client, server):
             end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        threading.Thread(target=pump, args=(client, server, cut, lock, False), daemon=True).start()
-        threading.Thread(target=pump, args=(server, client, cut, lock, True), daemon=True).start()
+        threading.Thread(target=pump, args=(client, server, cut, lock, None), daemon=True).start()
+        threading.Thread(target=pump, args=(server, client, cut, lock, text), daemon=True).start()
 
 
 main()

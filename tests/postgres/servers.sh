@@ -21,6 +21,48 @@ check "doctor finds no problem" hf doctor -u "$url"
 check "a session's lock ends with its connection" shows 'with its connection' \
     hf run -u "$url?hold=session" job -- "$HOLDFAST" show job
 
+# C1: whoever uses the database uses the same tables, whatever schemas it looks into first.
+app=postgres://app@127.0.0.1:$pg_port/postgres
+fleet_psql -d postgres -c "CREATE ROLE app LOGIN" -c "CREATE SCHEMA app AUTHORIZATION app"
+check "a role without rights is told" says 'holdfast setup --print' hf run -u "$app" job -- true
+check "setup does not make tables beside those that are there" says 'holdfast setup --print' hf setup -u "$app"
+check "and nothing was made for it" test -z "$(fleet_psql -d postgres -At -c "SELECT relname FROM pg_class WHERE relnamespace = 'app'::regnamespace")"
+check "a schema that is named gets tables of its own" hf setup -u "$app?schema=app"
+fleet_psql -d postgres -c "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO app" \
+    -c "GRANT ALL ON ALL SEQUENCES IN SCHEMA public TO app"
+check "setup by a role that may use what is there is well" hf setup -u "$app"
+beside() { # OURS THEIRS [PGOPTIONS]: theirs is tried while ours holds it
+    hf run -u "$1" excl -- env -u HOLDFAST_HELD PGOPTIONS="${3-}" "$HOLDFAST" run -u "$2" -n excl -- true
+}
+for way in hold=lease hold=session hold=advisory routines=no; do
+    check "c1_a_role_with_a_schema_of_its_own_is_excluded: $way" says 'somebody else holds it' \
+        beside "$url?$way" "$app?$way"
+    check "c1_PGOPTIONS_do_not_change_that: $way" says 'somebody else holds it' \
+        beside "$url?$way" "$app?$way" '-c search_path=app,public'
+done
+check "locks of another schema are others" beside "$url" "$app?schema=app"
+check "doctor names the schema" shows 'schema public' hf doctor -u "$app"
+check "doctor warns of another" shows 'also in schema app' hf doctor -u "$app"
+check "a schema without tables is told" says 'not in schema other' hf run -u "$url?schema=other" job -- true
+check "a schema with a quote is refused" says 'schema' hf ls -u "$url?schema=a%22b"
+check "setup makes the schema as well" hf setup -u "$url?schema=Odd%20one"
+check "and its locks work" hf run -u "$url?schema=Odd%20one" job -- true
+fleet_psql -d postgres -c "CREATE DATABASE printed"
+printed=postgres://postgres@127.0.0.1:$pg_port/printed
+bare=postgres://app@127.0.0.1:$pg_port/printed
+check "a role that may not create tables is told what to grant" says 'GRANT CREATE ON SCHEMA "public" TO "app"' hf setup -u "$bare"
+check "a role that may not make a schema is told what to grant" says 'GRANT CREATE ON DATABASE "printed" TO "app"' hf setup -u "$bare?schema=own"
+hf setup --print -u "$url?schema=Locks" >"$fleet_dir/printed.sql"
+check "what setup prints is for that schema" fleet_psql -d printed -f "$fleet_dir/printed.sql" -o /dev/null
+for way in hold=lease hold=session hold=advisory routines=no; do
+    check "and works: $way" hf run -u "$printed?schema=Locks&$way" job -- true
+done
+check "ls of that schema" hf ls -u "$printed?schema=Locks"
+check "gc of that schema" hf gc -u "$printed?schema=Locks"
+check "tables in another schema are told" says 'schema=Locks' hf run -u "$printed" job -- true
+check "and setup does not make a second set beside them" says 'schema=Locks' hf setup -u "$printed"
+check "unless the schema is named" hf setup -u "$printed?schema=public"
+
 # C3, C4: the server is killed with -9 and started again.
 first=$(hf lock -u "$url" --json --never-expires crash | sed 's/.*"generation":"\([0-9]*\)".*/\1/')
 advisory_token() {

@@ -209,7 +209,9 @@ static void c6_full_server_refuses_bids_and_lets_go(void **state)
 {
     hf_client *client = open_live("");
     hf_lock *lock = NULL, *other = NULL;
+    hf_options no_wait = {.size = sizeof no_wait};
     struct waiter w = {0};
+    hf_error err;
 
     (void)state;
     assert_int_equal(try_lock(client, "a", 30000, &lock), HF_OK);
@@ -218,13 +220,14 @@ static void c6_full_server_refuses_bids_and_lets_go(void **state)
     wait_in_thread(&w, client, "a");
     await_waiting(client, "a", 1);
     freeReplyObject(ask(redis, "CONFIG SET maxmemory 1"));
-    int refused = try_lock(client, "b", 30000, &other);
+    int refused = hf_acquire(client, "b", HF_NTS, &no_wait, &other, &err);
     int renewed = hf_lock_renew(lock, NULL);
     int released = hf_lock_release(lock, NULL);
     int waited = join_waiter(&w);
     int second = waited == HF_OK ? hf_lock_release(w.lock, NULL) : HF_OK;
     freeReplyObject(ask(redis, "CONFIG SET maxmemory 0"));
     assert_int_equal(refused, HF_FULL);
+    check_text("text", err.text, "acquire 'b': the server's memory is full; raise maxmemory");
     assert_int_equal(renewed, HF_OK);
     assert_int_equal(released, HF_OK);
     assert_int_equal(waited, HF_OK);

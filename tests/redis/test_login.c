@@ -133,6 +133,15 @@ static void cluster_node_is_refused(void **state)
     server_clear(&server);
 }
 
+static void server_that_is_no_sentinel_is_refused(void **state)
+{
+    char url[100];
+
+    (void)state;
+    snprintf(url, sizeof url, "redis+sentinel://%s/mymaster", getenv("HOLDFAST_TEST_REDIS"));
+    expect_open(url, HF_UNSUPPORTED, "this is not a sentinel; for the server itself use redis://");
+}
+
 static void database_of_the_url_is_used(void **state)
 {
     char url[100];
@@ -181,6 +190,7 @@ int main(void)
         TEST(user_with_few_rights_can_lock),
         TEST(c1_server_that_evicts_is_refused_unless_forced),
         TEST(cluster_node_is_refused),
+        TEST(server_that_is_no_sentinel_is_refused),
         TEST(database_of_the_url_is_used),
         TEST(server_that_is_away_can_be_opened),
     };

@@ -22,7 +22,8 @@ const struct refusal refused_urls[] = {
     {0},
 };
 
-/* Aria keeps the count of what is rolled back. */
+/* When somebody is let in, in the middle of the transaction. Aria keeps the count of what is rolled
+ * back. */
 void refuse(struct server *s, const char *what, int times)
 {
     char sql[400];
@@ -30,9 +31,10 @@ void refuse(struct server *s, const char *what, int times)
     server_run(s, "CREATE TABLE refusals (n INT NOT NULL) ENGINE = Aria");
     server_run(s, "INSERT INTO refusals VALUES (0)");
     snprintf(sql, sizeof sql,
-             "CREATE TRIGGER refuse BEFORE INSERT ON holdfast_holder FOR EACH ROW BEGIN"
+             "CREATE TRIGGER refuse BEFORE UPDATE ON holdfast_lock FOR EACH ROW"
+             " IF NEW.inside IS NOT NULL THEN"
              " UPDATE refusals SET n = n + 1; IF (SELECT n FROM refusals) <= %d THEN"
-             " SIGNAL SQLSTATE '%s' SET MYSQL_ERRNO = %s, MESSAGE_TEXT = 'x'; END IF; END",
+             " SIGNAL SQLSTATE '%s' SET MYSQL_ERRNO = %s, MESSAGE_TEXT = 'x'; END IF; END IF",
              times, strcmp(what, "1213") == 0 ? "40001" : "HY000", what);
     server_run(s, sql);
 }

@@ -16,6 +16,11 @@ void rules_write_clock(int64_t now_us, char *sql, size_t size)
              now_us);
 }
 
+void rules_check_short_way(unsigned operations)
+{
+    (void)operations; /* there is none */
+}
+
 bool rules_uses_routines(const struct hf__store *store)
 {
     return ((const struct hf__pg *)store)->sql.way == HF__SQL_ROUTINES;

@@ -142,7 +142,7 @@ static void c6_statement_that_the_server_ends_in_the_middle_leaves_nothing(void 
     assert_true(code == HF_UNAVAILABLE || code == HF_UNKNOWN);
     check_contains("why", f->err.text, server_limit_text);
     server_run(f->admin, server_unlimit_statements);
-    server_await(f->admin, "SELECT COUNT(*) FROM holdfast_holder WHERE name = 'slow'", 0);
+    server_await(f->admin, "SELECT COUNT(*) FROM holdfast_now WHERE name = 'slow'", 0);
     must(f, take(f, f->client, "slow", 20000, &lock));
     must(f, hf_lock_release(lock, &f->err));
     hf_close(client);
@@ -179,7 +179,7 @@ static void c6_full_disk_is_told_and_leaves_nothing(void **state)
     check_number("code", code, HF_FULL);
     close(fd);
     unlink(path);
-    snprintf(sql, sizeof sql, "SELECT COUNT(*) FROM holdfast_holder WHERE name = '%s'", name);
+    snprintf(sql, sizeof sql, "SELECT COUNT(*) FROM holdfast_now WHERE name = '%s'", name);
     check_number("rows", server_number(f->admin, sql), 0);
     must(f, take(f, f->client, name, 20000, &lock));
     must(f, hf_lock_release(lock, &f->err));

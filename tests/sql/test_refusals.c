@@ -108,9 +108,9 @@ static void c7_killed_connections_lose_no_lock(void **state)
     kill_connections(f->admin);
     server_await(f->admin, connections, 0);
     release(f, lock);
-    check_number(
-        "rows", server_number(f->admin, "SELECT COUNT(*) FROM holdfast_holder WHERE name = 'kill'"),
-        0);
+    check_number("rows",
+                 server_number(f->admin, "SELECT COUNT(*) FROM holdfast_now WHERE name = 'kill'"),
+                 0);
 }
 
 static void c12_waiter_whose_listener_was_killed_still_gets_it(void **state)
@@ -163,8 +163,7 @@ static void c6_refusals_of_the_server_are_told_and_leave_nothing(void **state)
         hf_close(hasty);
         check_number(
             "rows",
-            server_number(f->admin, "SELECT COUNT(*) FROM holdfast_holder WHERE name = 'refused'"),
-            0);
+            server_number(f->admin, "SELECT COUNT(*) FROM holdfast_now WHERE name = 'refused'"), 0);
     }
 }
 

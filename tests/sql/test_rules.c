@@ -45,6 +45,18 @@ static void plain_statements_and_routines_share_locks(void **state)
     assert_false(rules_uses_routines(w->plain));
 }
 
+static void the_short_way_answers_like_the_doorman(void **state)
+{
+    struct world *w = *state;
+
+    w->walk.quiet = true;
+    walk(&w->walk, w->routines, w->routines, 6000);
+    rules_check_short_way(6000);
+    walk(&w->walk, w->routines, w->plain, 3000);
+    rules_check_short_way(3000);
+    w->walk.quiet = false;
+}
+
 static struct hf__store *open_store(struct world *w, const char *options)
 {
     char text[200];
@@ -88,6 +100,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(routines_answer_like_the_doorman),
         cmocka_unit_test(plain_statements_and_routines_share_locks),
+        cmocka_unit_test(the_short_way_answers_like_the_doorman),
     };
 
     return cmocka_run_group_tests_name("sql_rules", tests, setup, teardown);

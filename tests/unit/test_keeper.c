@@ -180,6 +180,28 @@ static void c7_a_failed_renewal_is_tried_again_and_at_risk_passes(void **state)
     assert_true(fake_clock_run(&s->clock, 3000, is_at_risk, s));
 }
 
+static void c7_the_reason_of_a_failed_renewal_is_told_until_one_succeeds(void **state)
+{
+    struct stage *s = *state;
+    hf_error err = {0};
+
+    take(s, 3000, 0);
+    assert_int_equal(hf_lock_error(s->lock, &err), HF_OK);
+    assert_int_equal(err.code, HF_OK);
+    atomic_store(&s->store->fail[PUPPET_RENEW], 1000000);
+    assert_true(fake_clock_run(&s->clock, 2500, is_at_risk, s));
+    assert_int_equal(hf_lock_error(s->lock, &err), HF_UNAVAILABLE);
+    assert_int_equal(err.code, HF_UNAVAILABLE);
+    assert_string_equal(err.text, "the store is away");
+    atomic_store(&s->store->fail[PUPPET_RENEW], 0);
+    assert_true(fake_clock_run(&s->clock, 900, is_safe_again, s));
+    assert_int_equal(hf_lock_error(s->lock, NULL), HF_OK);
+    atomic_store(&s->store->fail[PUPPET_RENEW], 1000000);
+    assert_true(fake_clock_run(&s->clock, 6000, is_lost, s));
+    assert_int_equal(hf_lock_error(s->lock, NULL), HF_UNAVAILABLE);
+    assert_int_equal(hf_lock_error(NULL, NULL), HF_INVALID);
+}
+
 static void c13_a_long_sleep_shows_lost_on_the_first_call(void **state)
 {
     struct stage *s = *state;
@@ -348,6 +370,7 @@ int main(void)
         CASE(c7_lost_is_told_in_all_three_ways_while_a_renewal_hangs),
         CASE(c7_the_client_gives_up_before_the_store_does),
         CASE(c7_a_failed_renewal_is_tried_again_and_at_risk_passes),
+        CASE(c7_the_reason_of_a_failed_renewal_is_told_until_one_succeeds),
         CASE(c13_a_long_sleep_shows_lost_on_the_first_call),
         CASE(c13_max_hold_ends_it_although_renewals_work),
         CASE(c7_a_broken_lock_that_never_expires_is_noticed),

@@ -24,13 +24,16 @@ static void names_are_shown_whole_if_they_fit(void **state)
     } cases[] = {
         {"", 0, ""},
         {"invoice/123", 11, "invoice/123"},
-        {"a b", 3, "a%20b"},
+        {"a b", 3, "a b"},
+        {" a ", 3, "%20a%20"},
+        {"\xc3\xbc", 2, "\xc3\xbc"},
+        {"\xc3", 1, "%C3"},
         {"a\0b", 3, "a%00b"},
         {"100%", 4, "100%25"},
         {"%20", 3, "%2520"},
         {"\x1b[31m", 5, "%1B[31m"},
         {"\xe2\x80\xae", 3, "%E2%80%AE"},
-        {"'; DROP", 7, "';%20DROP"},
+        {"'; DROP", 7, "'; DROP"},
     };
 
     (void)state;

@@ -1,6 +1,7 @@
 /* Which files the SQLite store takes, which it refuses and how, and what it does when they change.
  */
 #include <limits.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include "stores/sqlite/sqlite.h"
@@ -37,6 +38,16 @@ static void makes_a_0700_directory_and_a_0600_file(void **state)
     check_number("wal", mode_of(dir), 0600);
     snprintf(dir, sizeof dir, "%s/a", f->dir);
     check_number("directory", mode_of(dir), 0700);
+}
+
+static void makes_a_0600_file_whatever_the_umask_takes(void **state)
+{
+    struct fixture *f = *state;
+    mode_t old = umask(0777);
+
+    open_store(f);
+    umask(old);
+    check_number("file", mode_of(f->path), 0600);
 }
 
 static void a_mistyped_path_does_not_grow_a_tree(void **state)
@@ -206,6 +217,26 @@ static void rights_that_are_missing_are_told(void **state)
     assert_int_equal(status, 0);
 }
 
+static void descriptors_that_are_missing_are_told(void **state)
+{
+    struct fixture *f = *state;
+    struct rlimit limit, none;
+    int next = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+    assert_true(next >= 0);
+    close(next);
+    open_store(f);
+    close_store(f);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    none = limit;
+    none.rlim_cur = (rlim_t)next;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    int code = try_open(f, f->url);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    check_number("code", code, HF_UNAVAILABLE);
+    check_contains("text", f->err.text, "too many files are open; raise the limit (ulimit -n)");
+}
+
 static void network_file_systems_are_known(void **state)
 {
     (void)state;
@@ -329,6 +360,7 @@ int main(void)
 #define OPEN(test)  cmocka_unit_test_setup_teardown(test, setup_open, teardown)
     const struct CMUnitTest tests[] = {
         FRESH(makes_a_0700_directory_and_a_0600_file),
+        FRESH(makes_a_0600_file_whatever_the_umask_takes),
         FRESH(a_mistyped_path_does_not_grow_a_tree),
         FRESH(every_form_of_url_names_the_same_file),
         FRESH(urls_without_a_file_are_refused),
@@ -340,6 +372,7 @@ int main(void)
         FRESH(in_a_sticky_directory_nobody_can_put_a_wal_first),
         FRESH(a_foreign_owner_is_refused),
         FRESH(rights_that_are_missing_are_told),
+        FRESH(descriptors_that_are_missing_are_told),
         cmocka_unit_test(network_file_systems_are_known),
         FRESH(another_programs_database_is_refused_and_kept),
         FRESH(a_newer_schema_is_refused),

@@ -15,7 +15,7 @@ import time
 import peers
 from peers import HOSTS, PATIENCE
 
-URL = "zookeeper://" + HOSTS + "/interop"
+URL = "zookeeper://" + HOSTS + "/interop?acl=world" # as the others have it
 
 
 class Holdfast:

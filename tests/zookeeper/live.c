@@ -57,7 +57,8 @@ const char *url_of(const char *hosts, const char *options)
 {
     static _Thread_local char url[500];
 
-    snprintf(url, sizeof url, "zookeeper://%s/locks%s%s", hosts, options[0] ? "?" : "", options);
+    snprintf(url, sizeof url, "zookeeper://%s/locks?acl=world%s%s", hosts, options[0] ? "&" : "",
+             options);
     return url;
 }
 
@@ -126,6 +127,34 @@ int join_waiter(struct waiter *w)
     return w->result;
 }
 
+static void *visit(void *arg)
+{
+    struct visitor *v = arg;
+    hf_options opt = HF_OPTIONS_INIT;
+    hf_lock *lock = NULL;
+
+    opt.ttl_ms = v->ttl_ms;
+    opt.owner = (uint64_t)(uintptr_t)v;
+    if (hf_acquire(v->client, v->name, HF_NTS, &opt, &lock, NULL) != HF_OK ||
+        hf_lock_release(lock, NULL) != HF_OK)
+        return v;
+    return NULL;
+}
+
+void send_visitor(struct visitor *v, hf_client *client, const char *name, int64_t ttl_ms)
+{
+    *v = (struct visitor){.client = client, .name = name, .ttl_ms = ttl_ms};
+    assert_int_equal(pthread_create(&v->thread, NULL, visit, v), 0);
+}
+
+void join_visitor(struct visitor *v)
+{
+    void *failed = NULL;
+
+    assert_int_equal(pthread_join(v->thread, &failed), 0);
+    assert_null(failed);
+}
+
 void await(const char *what, int (*is_true)(void *), void *ctx)
 {
     int64_t until_ms = now_ms() + PATIENCE_MS;
@@ -172,6 +201,44 @@ void await_lost(hf_lock *lock)
 
     assert_int_equal(poll(&p, 1, PATIENCE_MS), 1);
     assert_int_equal(hf_lock_state(lock), HF_STATE_LOST);
+}
+
+static int watches_on_servers(void)
+{
+    char text[1000], hosts[300], *save = NULL;
+    int count = 0;
+
+    snprintf(hosts, sizeof hosts, "%s", servers());
+    for (char *host = strtok_r(hosts, ",", &save); host != NULL;
+         host = strtok_r(NULL, ",", &save)) {
+        ask_server_at(host, "wchs", text, sizeof text);
+        const char *at = strstr(text, "Total watches:");
+        assert_non_null(at);
+        count += (int)strtol(at + 14, NULL, 10);
+    }
+    return count;
+}
+
+struct watched {
+    int least, seen;
+};
+
+static int all_watch(void *arg)
+{
+    struct watched *w = arg;
+    int before = w->seen;
+
+    usleep(200000);
+    w->seen = watches_on_servers();
+    return w->seen >= w->least && w->seen == before;
+}
+
+int await_watches(int least)
+{
+    struct watched watched = {.least = least};
+
+    await("all to watch", all_watch, &watched);
+    return watched.seen;
 }
 
 void ask_server_at(const char *address, const char *word, char *buf, size_t size)

@@ -16,7 +16,8 @@
 zhandle_t *stranger(void);
 int child_count(zhandle_t *zh, const char *path); /* 0 if there is no such node */
 
-/* "zookeeper://<hosts>/locks?<options>". Static storage per thread. */
+/* "zookeeper://<hosts>/locks?acl=world&<options>", so that strangers can be played with them. Static
+ * storage per thread. */
 const char *url_of(const char *hosts, const char *options);
 const char *servers(void); /* of the fleet */
 
@@ -40,10 +41,24 @@ void wait_with(struct waiter *w, hf_client *client, const char *name, int64_t tt
                hf_cancel *cancel);
 int join_waiter(struct waiter *w);
 
+/* Waits for the lock on a thread of its own, and releases it at once. */
+struct visitor {
+    hf_client *client;
+    const char *name;
+    int64_t ttl_ms;
+    pthread_t thread;
+};
+void send_visitor(struct visitor *v, hf_client *client, const char *name, int64_t ttl_ms);
+void join_visitor(struct visitor *v);
+
 int64_t now_ms(void);
 void await(const char *what, int (*is_true)(void *), void *ctx);
 void await_waiting(hf_client *client, const char *name, size_t count);
 void await_lost(hf_lock *lock);
+/* Until the servers keep so many watches, and no more than at the last look: a session that watches
+ * a node for two of its waiters watches it once, so how many there will be depends on who stands
+ * beside whom. */
+int await_watches(int least);
 
 /* What a server ("127.0.0.1:2181") answers to a four-letter word; "" if it does not within 1 s. */
 void ask_server_at(const char *address, const char *word, char *buf, size_t size);

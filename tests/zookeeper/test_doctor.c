@@ -92,7 +92,8 @@ static void c2_doctor_tells_whom_the_nodes_belong_to(void **state)
     zhandle_t *zh = stranger();
 
     (void)state;
-    check_contains("world", ask_doctor(url_of(servers(), "")).all, "2 nodes belong to the world");
+    check_contains("world", ask_doctor(url_of(servers(), "")).all,
+                   "2 acl=world: whoever reaches the servers may delete any node");
     snprintf(url, sizeof url, "zookeeper://ann:secret@%s/mine", servers());
     struct report r = ask_doctor(url);
     check_contains("creator", r.all, "0 nodes belong to their creator");
@@ -126,7 +127,7 @@ static void c5_doctor_tells_of_a_quota(void **state)
     check_contains("none", ask_doctor(url_of(servers(), "")).all, "0 there is no quota on /locks");
     assert_int_equal(zoo_create(zh, "/limited", NULL, -1, &ZOO_OPEN_ACL_UNSAFE, 0, NULL, 0), ZOK);
     set_quota(zh, "count=1000,bytes=-1");
-    snprintf(url, sizeof url, "zookeeper://%s/limited/below", servers());
+    snprintf(url, sizeof url, "zookeeper://%s/limited/below?acl=world", servers());
     check_contains("far", ask_doctor(url).all, "0 the quota of /limited: ");
     set_quota(zh, "count=2,bytes=-1");
     check_contains("near", ask_doctor(url).all, "2 the quota of /limited: ");

@@ -18,12 +18,13 @@ static hf_client *open_traced(size_t i, const char *options)
 
     snprintf(trace[i], sizeof trace[i], "/tmp/holdfast-herd-XXXXXX");
     close(mkstemp(trace[i]));
-    snprintf(url, sizeof url, "trace+zookeeper://%s/herd?trace=%s%s", servers(), trace[i], options);
+    snprintf(url, sizeof url, "trace+zookeeper://%s/herd?acl=world&trace=%s%s", servers(), trace[i],
+             options);
     assert_int_equal(hf_open(url, NULL, &client, NULL), HF_OK);
     return client;
 }
 
-static size_t count_wakes(void)
+static size_t count_calls(const char *what)
 {
     char line[1000];
     size_t count = 0;
@@ -32,119 +33,90 @@ static size_t count_wakes(void)
         FILE *file = fopen(trace[i], "r");
         assert_non_null(file);
         while (fgets(line, sizeof line, file) != NULL)
-            count += strstr(line, " wake ") != NULL;
+            count += strstr(line, what) != NULL;
         fclose(file);
     }
     return count;
 }
 
-static int watches_on_servers(void)
-{
-    char text[1000], hosts[300], *save = NULL;
-    int count = 0;
-
-    snprintf(hosts, sizeof hosts, "%s", servers());
-    for (char *host = strtok_r(hosts, ",", &save); host != NULL;
-         host = strtok_r(NULL, ",", &save)) {
-        ask_server_at(host, "wchs", text, sizeof text);
-        const char *at = strstr(text, "Total watches:");
-        assert_non_null(at);
-        count += (int)strtol(at + 14, NULL, 10);
-    }
-    return count;
-}
-
-struct visitor {
-    hf_client *client;
-    const char *name;
-    pthread_t thread;
+struct crowd {
+    const char *options;
+    int64_t ttl_ms;
+    int least, most; /* watches; `most` 0: as many as they like */
+    size_t wakes;    /* how often somebody was woken */
+    size_t asked;    /* how often somebody asked after that */
 };
 
-static void *visit(void *arg)
+/* Everybody waits, then the lock goes from one to the next until all have had it. */
+static void pass_through(struct crowd *crowd)
 {
-    struct visitor *v = arg;
-    hf_options opt = HF_OPTIONS_INIT;
-    hf_lock *lock = NULL;
-
-    opt.ttl_ms = 10000;
-    opt.owner = (uint64_t)(uintptr_t)v;
-    if (hf_acquire(v->client, v->name, HF_NTS, &opt, &lock, NULL) != HF_OK ||
-        hf_lock_release(lock, NULL) != HF_OK)
-        return v;
-    return NULL;
-}
-
-struct watched {
-    int least, seen;
-};
-
-/* A session that watches a node for two of its waiters watches it once, so how many there will be
- * depends on who stands beside whom: enough, and no more than at the last look. */
-static int all_watch(void *arg)
-{
-    struct watched *w = arg;
-    int before = w->seen;
-
-    usleep(200000);
-    w->seen = watches_on_servers();
-    return w->seen >= w->least && w->seen == before;
-}
-
-/* Everybody waits, then the lock goes from one to the next until all have had it. `most` watches,
- * 0 for as many as they like. */
-static size_t wakes_of_a_crowd(const char *options, int least, int most)
-{
-    struct watched watched = {.least = least};
     hf_client *clients[CLIENTS];
     struct visitor visitors[CROWD];
 
     for (size_t i = 0; i < CLIENTS; i++)
-        clients[i] = open_traced(i, options);
+        clients[i] = open_traced(i, crowd->options);
     hf_lock *lock = take(clients[0], "a", 20000);
-    for (size_t i = 0; i < CROWD; i++) {
-        visitors[i] = (struct visitor){.client = clients[i % CLIENTS], .name = "a"};
-        assert_int_equal(pthread_create(&visitors[i].thread, NULL, visit, &visitors[i]), 0);
-    }
-    if (most > 0)
+    for (size_t i = 0; i < CROWD; i++)
+        send_visitor(&visitors[i], clients[i % CLIENTS], "a", crowd->ttl_ms);
+    if (crowd->most > 0)
         await_waiting(clients[0], "a", CROWD);
-    await("all to watch", all_watch, &watched);
-    if (most > 0)
-        assert_in_range(watched.seen, least, most);
+    int seen = await_watches(crowd->least);
+    if (crowd->most > 0)
+        assert_in_range(seen, crowd->least, crowd->most);
+    crowd->asked = count_calls(" attempt ");
     assert_int_equal(hf_lock_release(lock, NULL), HF_OK);
-    for (size_t i = 0; i < CROWD; i++) {
-        void *failed = NULL;
-        assert_int_equal(pthread_join(visitors[i].thread, &failed), 0);
-        assert_null(failed);
-    }
+    for (size_t i = 0; i < CROWD; i++)
+        join_visitor(&visitors[i]);
+    crowd->asked = count_calls(" attempt ") - crowd->asked;
     for (size_t i = 0; i < CLIENTS; i++)
         hf_close(clients[i]);
-    size_t wakes = count_wakes();
+    crowd->wakes = count_calls(" wake ");
     for (size_t i = 0; i < CLIENTS; i++)
         unlink(trace[i]);
-    return wakes;
 }
 
-static void c12_release_wakes_one_waiter_of_200(void **state)
+/* Each waiter has three watches, and each client one for the marks. */
+static void c12_release_wakes_one_waiter_of_200(int64_t ttl_ms)
+{
+    struct crowd crowd = {
+        .options = "", .ttl_ms = ttl_ms, .least = CROWD, .most = 3 * CROWD + CLIENTS};
+
+    pass_through(&crowd);
+    print_message("fair: %d hand-overs, %zu wake-ups, %zu asked\n", CROWD, crowd.wakes,
+                  crowd.asked);
+    assert_in_range(crowd.wakes, CROWD, CROWD + CROWD / 10);
+    assert_in_range(crowd.asked, 0, CROWD / 10); /* the event is the grant */
+}
+
+static void c12_release_lets_one_waiter_of_200_in(void **state)
 {
     (void)state;
-    size_t wakes =
-        wakes_of_a_crowd("", CROWD, 3 * CROWD + CLIENTS); /* and one for the marks each */
-    print_message("fair: %d hand-overs, %zu wake-ups\n", CROWD, wakes);
-    assert_in_range(wakes, CROWD, CROWD + CROWD / 10);
+    c12_release_wakes_one_waiter_of_200(10000);
+}
+
+/* Their nodes would move to another session with the claim. */
+static void c12_release_lets_one_waiter_in_with_a_long_lease(void **state)
+{
+    (void)state;
+    c12_release_wakes_one_waiter_of_200(30000);
 }
 
 static void c12_simple_lock_wakes_the_herd(void **state)
 {
+    struct crowd crowd = {.options = "&fair=no", .ttl_ms = 10000, .least = CLIENTS};
+
     (void)state;
-    size_t wakes = wakes_of_a_crowd("&fair=no", CLIENTS, 0);
-    print_message("simple: %d hand-overs, %zu wake-ups\n", CROWD, wakes);
-    assert_true(wakes > 2 * CROWD);
+    pass_through(&crowd);
+    print_message("simple: %d hand-overs, %zu wake-ups, %zu asked\n", CROWD, crowd.wakes,
+                  crowd.asked);
+    assert_true(crowd.wakes > 2 * CROWD);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(c12_release_wakes_one_waiter_of_200),
+        cmocka_unit_test(c12_release_lets_one_waiter_of_200_in),
+        cmocka_unit_test(c12_release_lets_one_waiter_in_with_a_long_lease),
         cmocka_unit_test(c12_simple_lock_wakes_the_herd),
     };
 

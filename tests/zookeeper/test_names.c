@@ -138,6 +138,29 @@ static void c10_data_of_strangers_is_not_believed(void **state)
     assert_int_equal(d.generation, 0);
 }
 
+static void c5_number_that_left_is_read_as_it_was_written(void **state)
+{
+    static const int32_t numbers[] = {0, 7, INT32_MAX, INT32_MIN, -1};
+    static const char *const others[] = {"",
+                                         "10.0.0.1",
+                                         "holdfast1 left=",
+                                         "holdfast1 left=7x",
+                                         "holdfast1 left=2147483648",
+                                         "holdfast2 left=7"};
+    char text[HF__ZK_LEFT_MAX];
+    int32_t number;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(numbers); i++) {
+        hf__zk_format_left(numbers[i], text);
+        assert_true(hf__zk_parse_left(text, (int)strlen(text), &number));
+        assert_int_equal(number, numbers[i]);
+    }
+    for (size_t i = 0; i < COUNT(others); i++)
+        check_number(others[i], hf__zk_parse_left(others[i], (int)strlen(others[i]), &number), 0);
+    assert_false(hf__zk_parse_left(NULL, -1, &number));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -148,6 +171,7 @@ int main(void)
         cmocka_unit_test(c9_readers_are_kept_out_by_earlier_writers_only),
         cmocka_unit_test(c2_ticket_is_in_the_name_and_in_the_data),
         cmocka_unit_test(c10_data_of_strangers_is_not_believed),
+        cmocka_unit_test(c5_number_that_left_is_read_as_it_was_written),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -47,8 +47,8 @@ static struct Stat stat_of(const char *path)
     return stat;
 }
 
-/* A holder whose lease is longer than a waiter's own moves with its claim; who watches it is told
- * that it was deleted. */
+/* A holder whose lease is longer than a waiter's own moves with its claim: its node is deleted and
+ * made again under the eyes of the next. */
 static void c1_claim_of_the_one_before_lets_nobody_in(int64_t ttl_ms)
 {
     hf_client *clients[3];
@@ -119,7 +119,8 @@ static void c5_waiter_without_a_node_is_not_let_in(void **state)
     hf_close(other);
 }
 
-/* Those in the middle leave, in every order, while the first one holds. */
+/* Those in the middle leave, in every order, while the first one holds; also when somebody who had to
+ * wait has left its number in the directory before. */
 static void c5_those_who_give_up_let_nobody_in(void **state)
 {
     hf_client *clients[4];
@@ -129,7 +130,7 @@ static void c5_those_who_give_up_let_nobody_in(void **state)
     (void)state;
     for (int i = 0; i < 4; i++)
         clients[i] = open_at(servers(), "");
-    for (int order = 0; order < 2; order++) {
+    for (int round = 0; round < 4; round++) {
         hf_lock *lock = take(clients[0], "middle", 5000);
         for (int i = 0; i < 3; i++) {
             if (i < 2)
@@ -138,7 +139,7 @@ static void c5_those_who_give_up_let_nobody_in(void **state)
             await_waiting(clients[0], "middle", (size_t)i + 1);
         }
         for (int i = 0; i < 2; i++) {
-            int who = order == 0 ? i : 1 - i;
+            int who = round % 2 == 0 ? i : 1 - i;
             hf_cancel_fire(cancels[who]);
             assert_int_equal(join_waiter(&w[who]), HF_CANCELLED);
         }

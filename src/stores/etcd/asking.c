@@ -51,18 +51,6 @@ void hf__etcd_prepare_attempt(struct hf__etcd_attempt *a)
     }
 }
 
-static json_t *mark_value(const struct hf__etcd_attempt *a)
-{
-    const struct hf_env *env = a->e->base.host->env;
-    json_t *d = json_pack("{s:I}", "since_ms", (json_int_t)(env->wall_us(env->ctx) / 1000));
-    char *text = json_dumps(d, JSON_COMPACT);
-
-    json_decref(d);
-    json_t *value = text != NULL ? hf__etcd_b64(text, strlen(text)) : NULL;
-    free(text);
-    return value;
-}
-
 /* The newest of those who conflict and were created before `joined` (0: whenever). */
 static void add_conflicts(const struct hf__etcd_attempt *a, json_t *list, uint64_t joined)
 {
@@ -74,17 +62,17 @@ static void add_conflicts(const struct hf__etcd_attempt *a, json_t *list, uint64
         if (joined > 0)
             json_object_set_new(inner, "max_create_revision",
                                 hf__etcd_int_json((int64_t)joined - 1));
-        json_array_append_new(list, range);
+        hf__etcd_add(list, range);
     }
 }
 
 /* place, inside, broken, tombstone, conflicts: `parse` reads them in this order. */
 static void look_at_all(const struct hf__etcd_attempt *a, json_t *list, uint64_t joined)
 {
-    json_array_append_new(list, hf__etcd_range(&a->place, NULL, 0));
-    json_array_append_new(list, hf__etcd_range(&a->inside, NULL, 0));
-    json_array_append_new(list, hf__etcd_range(&a->broken, NULL, 0));
-    json_array_append_new(list, hf__etcd_range(&a->tombstone, NULL, 0));
+    hf__etcd_add(list, hf__etcd_range(&a->place, NULL, 0));
+    hf__etcd_add(list, hf__etcd_range(&a->inside, NULL, 0));
+    hf__etcd_add(list, hf__etcd_range(&a->broken, NULL, 0));
+    hf__etcd_add(list, hf__etcd_range(&a->tombstone, NULL, 0));
     add_conflicts(a, list, joined);
 }
 
@@ -94,14 +82,13 @@ static json_t *enter_free_request(const struct hf__etcd_attempt *a)
 {
     json_t *compare = json_array(), *success = json_array();
 
-    json_array_append_new(compare, hf__etcd_compare(&a->tombstone, NULL, "EQUAL", 0));
+    hf__etcd_add(compare, hf__etcd_compare(&a->tombstone, NULL, "EQUAL", 0));
     if (a->bid->mode == HF_SHARED)
-        json_array_append_new(compare, hf__etcd_compare(&a->place, NULL, "EQUAL", 0));
+        hf__etcd_add(compare, hf__etcd_compare(&a->place, NULL, "EQUAL", 0));
     for (size_t i = 0; i < a->ranges; i++)
-        json_array_append_new(compare, hf__etcd_compare(&a->from[i], &a->to[i], "EQUAL", 0));
-    json_array_append_new(success,
-                          hf__etcd_put(&a->place, hf__etcd_details_json(a->e, a->bid), a->lease));
-    json_array_append_new(success, hf__etcd_put(&a->inside, json_string(""), a->lease));
+        hf__etcd_add(compare, hf__etcd_compare(&a->from[i], &a->to[i], "EQUAL", 0));
+    hf__etcd_add(success, hf__etcd_put(&a->place, hf__etcd_details_json(a->e, a->bid), a->lease));
+    hf__etcd_add(success, hf__etcd_put(&a->inside, json_string(""), a->lease));
     return hf__etcd_txn(compare, success, json_array());
 }
 
@@ -111,12 +98,12 @@ static json_t *line_up_request(const struct hf__etcd_attempt *a)
     json_t *list = json_array(), *compare = json_array(), *success = json_array();
 
     if (a->bid->queue) {
-        json_array_append_new(compare, hf__etcd_compare(&a->tombstone, NULL, "EQUAL", 0));
-        json_array_append_new(compare, hf__etcd_compare(&a->place, NULL, "EQUAL", 0));
-        json_array_append_new(
-            success, hf__etcd_put(&a->place, hf__etcd_details_json(a->e, a->bid), a->lease));
+        hf__etcd_add(compare, hf__etcd_compare(&a->tombstone, NULL, "EQUAL", 0));
+        hf__etcd_add(compare, hf__etcd_compare(&a->place, NULL, "EQUAL", 0));
+        hf__etcd_add(success,
+                     hf__etcd_put(&a->place, hf__etcd_details_json(a->e, a->bid), a->lease));
     }
-    json_array_append_new(list, hf__etcd_nested(hf__etcd_txn(compare, success, json_array())));
+    hf__etcd_add(list, hf__etcd_nested(hf__etcd_txn(compare, success, json_array())));
     look_at_all(a, list, 0);
     return hf__etcd_txn(json_array(), list, json_array());
 }
@@ -128,15 +115,14 @@ static json_t *enter_request(const struct hf__etcd_attempt *a, uint64_t joined, 
 {
     json_t *compare = json_array(), *success = json_array();
 
-    json_array_append_new(compare, hf__etcd_compare(&a->place, NULL, "EQUAL", joined));
-    json_array_append_new(compare, hf__etcd_compare(&a->inside, NULL, "EQUAL", 0));
+    hf__etcd_add(compare, hf__etcd_compare(&a->place, NULL, "EQUAL", joined));
+    hf__etcd_add(compare, hf__etcd_compare(&a->inside, NULL, "EQUAL", 0));
     for (size_t i = 0; !first && i < a->ranges; i++) {
         bool shared = a->bid->mode == HF_SHARED;
-        json_array_append_new(compare,
-                              hf__etcd_compare(&a->from[i], &a->to[i], shared ? "EQUAL" : "GREATER",
+        hf__etcd_add(compare, hf__etcd_compare(&a->from[i], &a->to[i], shared ? "EQUAL" : "GREATER",
                                                shared ? 0 : joined - 1));
     }
-    json_array_append_new(success, hf__etcd_put(&a->inside, mark_value(a), a->lease));
+    hf__etcd_add(success, hf__etcd_put(&a->inside, hf__etcd_mark_value(a->e, false), a->lease));
     return hf__etcd_txn(compare, success, json_array());
 }
 
@@ -146,7 +132,7 @@ static json_t *look_request(const struct hf__etcd_attempt *a, uint64_t joined)
 {
     json_t *list = json_array();
 
-    json_array_append_new(list, hf__etcd_range(&a->place, NULL, 0)); /* where others line up */
+    hf__etcd_add(list, hf__etcd_range(&a->place, NULL, 0)); /* where others line up */
     look_at_all(a, list, joined);
     return hf__etcd_txn(json_array(), list, json_array());
 }
@@ -167,13 +153,17 @@ static void note_before(struct hf__etcd_seen *s, const json_t *kv)
     s->before_lease = hf__etcd_int(kv, "lease");
     s->before_ours = hf__etcd_details_read(kv, &d);
     s->before_ttl_ms = d.ttl_ms;
+    s->before_ticket = d.ticket;
+    memcpy(s->before_inbox, d.inbox, sizeof s->before_inbox);
     hf__etcd_details_clear(&d);
 }
 
 static void parse(const struct hf__etcd_attempt *a, const json_t *answer, struct hf__etcd_seen *s)
 {
     s->joined = created(hf__etcd_kv(hf__etcd_nth(answer, 1, "response_range"), 0));
-    s->generation = created(hf__etcd_kv(hf__etcd_nth(answer, 2, "response_range"), 0));
+    const json_t *mark = hf__etcd_kv(hf__etcd_nth(answer, 2, "response_range"), 0);
+    s->generation = created(mark);
+    s->handed = hf__etcd_is_handed(mark);
     s->broken = hf__etcd_kv(hf__etcd_nth(answer, 3, "response_range"), 0) != NULL;
     s->tombstone = hf__etcd_kv(hf__etcd_nth(answer, 4, "response_range"), 0) != NULL;
     if (s->joined == 0)
@@ -217,10 +207,40 @@ int hf__etcd_ask(struct hf__etcd_attempt *a, enum hf__etcd_question question, ui
     return r;
 }
 
+/* Deletes the place before us, if it was never let in, or, with `handed`, if it was and nobody has
+ * claimed that (that is, the mark has not changed). 1: it is done; 0 with the mark that is there. */
+static int remove_dead(struct hf__etcd_attempt *a, const struct hf__etcd_seen *s,
+                       const json_t *handed, json_t **ret_answer)
+{
+    struct hf__etcd_key *mark = calloc(2, sizeof *mark), *slot = mark + 1;
+    json_t *compare = json_array(), *success = json_array(), *failure = json_array();
+
+    if (mark == NULL) {
+        hf__etcd_add(compare, NULL);
+    } else {
+        hf__etcd_mark_key(a->e, HF__ETCD_INSIDE, a->name, s->before_lease, mark);
+        hf__etcd_add(compare, hf__etcd_compare(&s->before, NULL, "EQUAL", s->before_joined));
+        hf__etcd_add(compare, handed == NULL
+                                  ? hf__etcd_compare(mark, NULL, "EQUAL", 0)
+                                  : hf__etcd_unchanged(mark, hf__etcd_int(handed, "mod_revision")));
+        hf__etcd_add(success, hf__etcd_delete(&s->before));
+        hf__etcd_add(success, hf__etcd_delete(mark));
+        hf__etcd_add(failure, hf__etcd_range(mark, NULL, 0));
+        hf__etcd_slot_key(a->e, s->before_lease, slot);
+        hf__etcd_add(success, hf__etcd_delete(slot));
+    }
+    free(mark);
+    struct hf__etcd_request q = {.path = "kv/txn",
+                                 .body = hf__etcd_txn(compare, success, failure),
+                                 .deadline_ns = a->deadline_ns};
+    int r = hf__etcd_call(a->e, q, ret_answer, a->err);
+    return r < 0 ? r : json_is_true(json_object_get(*ret_answer, "succeeded"));
+}
+
 int hf__etcd_clear_dead(struct hf__etcd_attempt *a, const struct hf__etcd_seen *s)
 {
     struct hf__etcd_life life;
-    json_t *answer = NULL;
+    json_t *answer = NULL, *second = NULL;
 
     if (!s->has_before || !s->before_ours || s->before_lease == 0)
         return 0;
@@ -232,19 +252,12 @@ int hf__etcd_clear_dead(struct hf__etcd_attempt *a, const struct hf__etcd_seen *
                           (life.given_s - life.left_s - 1) * 1000 + HF__ETCD_MARGIN_MS;
     if (r < 0 || !hf__etcd_is_dead(&life, s->before_ttl_ms))
         return r;
-    struct hf__etcd_key mark;
-    hf__etcd_mark_key(a->e, HF__ETCD_INSIDE, a->name, s->before_lease, &mark);
-    json_t *compare = json_array(), *success = json_array();
-    json_array_append_new(compare, hf__etcd_compare(&s->before, NULL, "EQUAL", s->before_joined));
-    json_array_append_new(compare, hf__etcd_compare(&mark, NULL, "EQUAL", 0));
-    json_array_append_new(success, hf__etcd_delete(&s->before));
-    struct hf__etcd_request q = {.path = "kv/txn",
-                                 .body = hf__etcd_txn(compare, success, json_array()),
-                                 .deadline_ns = a->deadline_ns};
-    r = hf__etcd_call(a->e, q, &answer, a->err);
-    if (r == 0)
-        r = json_is_true(json_object_get(answer, "succeeded"));
+    r = remove_dead(a, s, NULL, &answer);
+    const json_t *mark = hf__etcd_kv(hf__etcd_nth(answer, 0, "response_range"), 0);
+    if (r == 0 && hf__etcd_is_handed(mark))
+        r = remove_dead(a, s, mark, &second);
     json_decref(answer);
+    json_decref(second);
     if (r == 1)
         hf__etcd_lease_revoke(a->e, s->before_lease, a->deadline_ns, NULL);
     return r;

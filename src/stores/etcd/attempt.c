@@ -9,7 +9,8 @@
  * Whoever waits keeps its lease alive every third of its own lease (1 to 10 s). The lease itself is
  * as long as the ttl and the lock-delay, since a key cannot change it without being put again; so
  * the next in line asks the lease of the one before him how long ago it was renewed, and removes a
- * place that was never let in and whose owner is silent for longer than its own lease. */
+ * place that was never let in and whose owner is silent for longer than its own lease. A writer that
+ * stands behind a writer of ours is let in by its release: see handover.c. */
 #include <stdlib.h>
 
 #include "stores/etcd/attempt.h"
@@ -72,12 +73,13 @@ static int granted(struct hf__etcd_attempt *a, const struct hf__etcd_seen *s,
     if (a->known.joined == 0)
         a->known.joined = s->revision; /* place and mark were put together */
     a->known.generation = s->generation;
+    a->known.handed = s->handed;
     hf__etcd_bid_learn(a->e, &a->known);
     hf__etcd_unwatch(a->e, &a->bid->ticket);
     ret->verdict = HF__GRANTED;
     ret->generation = s->generation;
-    ret->claimed = a->bid->ttl_ms != 0;
-    ret->lease_ms = ret->claimed ? a->bid->ttl_ms : hf__provisional_lease_ms(0);
+    ret->claimed = a->bid->ttl_ms != 0 && !s->handed;
+    ret->lease_ms = ret->claimed ? a->bid->ttl_ms : hf__provisional_lease_ms(a->bid->ttl_ms);
     /* What keeps the place is the lease, and this is when it was last restarted. */
     if (a->known.proved_ns < ret->sent_ns)
         ret->sent_ns = a->known.proved_ns;
@@ -95,12 +97,10 @@ static int busy(struct hf__etcd_attempt *a, struct hf__answer *ret)
 
 static int queued(struct hf__etcd_attempt *a, const struct hf__etcd_seen *s, struct hf__answer *ret)
 {
-    a->known.joined = s->joined;
-    hf__etcd_bid_learn(a->e, &a->known);
-    if (s->has_before)
-        hf__etcd_watch(a->e, &a->bid->ticket, &s->before, s->revision + 1);
     ret->verdict = HF__QUEUED;
     ret->generation = s->revision;
+    if (a->known.proved_ns < ret->sent_ns) /* likewise: it may be let in without another request */
+        ret->sent_ns = a->known.proved_ns;
     ret->lease_ms = hf__provisional_lease_ms(a->bid->ttl_ms);
     int64_t own_ms = hf__own_lease_ms(s->before_ours ? s->before_ttl_ms : RECHECK_MS);
     ret->ask_again_ms = a->ask_again_ms > 0 ? a->ask_again_ms : own_ms + 1000 + HF__ETCD_MARGIN_MS;
@@ -166,6 +166,10 @@ static int run(struct hf__etcd_attempt *a, struct hf__answer *ret)
         /* On joining, whoever is before us is most likely alive: look when it is time to ask again.
          */
         r = again || !a->bid->queue ? hf__etcd_clear_dead(a, &s) : 0;
+        if (r == 0 && a->bid->queue) {
+            hf__etcd_bid_learn(a->e, &a->known);
+            r = hf__etcd_stand_behind(a, &s);
+        }
         if (r < 0)
             return r;
         if (r == 0)

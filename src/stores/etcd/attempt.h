@@ -28,6 +28,9 @@ struct hf__etcd_seen {
     uint64_t before_joined;
     int64_t before_lease, before_ttl_ms;
     bool before_ours;
+    struct hf__ticket before_ticket;
+    char before_inbox[HF__ETCD_INBOX];
+    bool handed; /* the generation is of a mark that somebody else has put: it is not claimed */
 };
 
 /* Fills in the keys. */
@@ -47,5 +50,9 @@ int hf__etcd_ask(struct hf__etcd_attempt *a, enum hf__etcd_question question, ui
 /* Clears the one before us away if it has died while it waited. 1: it was so; look again. Notes
  * when it is worth asking again. */
 int hf__etcd_clear_dead(struct hf__etcd_attempt *a, const struct hf__etcd_seen *s);
+
+/* handover.c: watches the one before us, and tells it that we are next. 1: one of the two places is
+ * gone; look again. */
+int hf__etcd_stand_behind(struct hf__etcd_attempt *a, const struct hf__etcd_seen *s);
 
 #endif

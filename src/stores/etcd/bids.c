@@ -108,8 +108,12 @@ void hf__etcd_bid_learn(struct hf__etcd *e, const struct hf__etcd_bid *copy)
         b->lease_dropped |= copy->lease_dropped;
         if (copy->joined > b->joined)
             b->joined = copy->joined;
-        if (copy->generation > b->generation)
+        if (copy->generation > b->generation) {
             b->generation = copy->generation;
+            b->handed = copy->handed;
+        } else if (copy->generation == b->generation) {
+            b->handed &= copy->handed;
+        }
         if (copy->proved_ns > b->proved_ns)
             b->proved_ns = copy->proved_ns;
     }
@@ -131,6 +135,16 @@ void hf__etcd_bid_retire(struct hf__etcd *e, const struct hf__bid *bid, int64_t 
     }
     pthread_mutex_unlock(&e->mutex);
     hf__etcd_unwatch(e, &bid->ticket);
+}
+
+void hf__etcd_bid_set_next(struct hf__etcd *e, const struct hf__ticket *ticket,
+                           const struct hf__etcd_next *next)
+{
+    pthread_mutex_lock(&e->mutex);
+    struct hf__etcd_bid *b = find(e, ticket);
+    if (b != NULL)
+        b->next = *next;
+    pthread_mutex_unlock(&e->mutex);
 }
 
 struct search {

@@ -8,7 +8,8 @@
  *   lingers, --now                 deleted
  *   a stranger                     its key is deleted, with or without --now: it knows no marks
  *
- * Whatever it is, a mark is put: the client that is concerned watches for marks, and asks. */
+ * Whatever it is, a mark is put: the client that is concerned watches for marks, and asks. Whoever
+ * watches its slot is called by its deletion. */
 #include <stdlib.h>
 
 #include "stores/etcd/etcd.h"
@@ -20,7 +21,7 @@
 struct breach {
     struct hf__etcd *e;
     struct hf__etcd_found found;
-    struct hf__etcd_key inside, broken;
+    struct hf__etcd_key inside, broken, slot;
     bool lingers, deleted;
     int64_t deadline_ns;
     hf_error *err;
@@ -31,8 +32,7 @@ static int apply(struct breach *b, json_t *success, bool *ret_done)
 {
     json_t *compare = json_array(), *answer = NULL;
 
-    json_array_append_new(compare,
-                          hf__etcd_compare(&b->found.place, NULL, "EQUAL", b->found.joined));
+    hf__etcd_add(compare, hf__etcd_compare(&b->found.place, NULL, "EQUAL", b->found.joined));
     struct hf__etcd_request q = {.path = "kv/txn",
                                  .body = hf__etcd_txn(compare, success, json_array()),
                                  .deadline_ns = b->deadline_ns};
@@ -64,10 +64,11 @@ static int delete_it(struct breach *b, bool *ret_done)
     int64_t lease = b->found.lease;
     int r = b->found.ours && lease == 0 ? new_lease(b, CALL_S, &lease) : 0;
 
-    json_array_append_new(success, hf__etcd_delete(&b->found.place));
-    json_array_append_new(success, hf__etcd_delete(&b->inside));
+    hf__etcd_add(success, hf__etcd_delete(&b->found.place));
+    hf__etcd_add(success, hf__etcd_delete(&b->inside));
+    hf__etcd_add(success, hf__etcd_delete(&b->slot));
     if (b->found.ours && r == 0)
-        json_array_append_new(success, hf__etcd_put(&b->broken, json_string(""), lease));
+        hf__etcd_add(success, hf__etcd_put(&b->broken, json_string(""), lease));
     b->deleted = true;
     return apply(b, success, ret_done);
 }
@@ -76,7 +77,7 @@ static int mark_it(struct breach *b, bool *ret_done)
 {
     json_t *success = json_array();
 
-    json_array_append_new(success, hf__etcd_put(&b->broken, json_string(""), b->found.lease));
+    hf__etcd_add(success, hf__etcd_put(&b->broken, json_string(""), b->found.lease));
     return apply(b, success, ret_done);
 }
 
@@ -101,9 +102,10 @@ static int close_for_delay(struct breach *b, bool *ret_done)
         json_decref(success);
         return r;
     }
-    json_array_append_new(success, put_again(&b->found.place, lease));
-    json_array_append_new(success, put_again(&b->inside, lease));
-    json_array_append_new(success, hf__etcd_put(&b->broken, json_string(""), lease));
+    hf__etcd_add(success, put_again(&b->found.place, lease));
+    hf__etcd_add(success, put_again(&b->inside, lease));
+    hf__etcd_add(success, hf__etcd_delete(&b->slot));
+    hf__etcd_add(success, hf__etcd_put(&b->broken, json_string(""), lease));
     return apply(b, success, ret_done);
 }
 
@@ -132,6 +134,7 @@ static int look_up(struct breach *b, const struct hf__bid *bid)
         return r;
     hf__etcd_mark_key(b->e, HF__ETCD_INSIDE, name, b->found.named, &b->inside);
     hf__etcd_mark_key(b->e, HF__ETCD_BROKEN, name, b->found.named, &b->broken);
+    hf__etcd_slot_key(b->e, b->found.named, &b->slot);
     if (b->found.delay_ms == 0 || b->found.lease == 0)
         return 0;
     r = hf__etcd_lease_life(b->e, b->found.lease, b->deadline_ns, &life, b->err);

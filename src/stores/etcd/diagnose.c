@@ -212,8 +212,8 @@ static void look_at_rights(const struct report *r)
     json_t *compare = json_array(), *success = json_array(), *answer = NULL;
     hf_error err;
 
-    json_array_append_new(compare, hf__etcd_compare(&r->probe, NULL, "GREATER", INT64_MAX));
-    json_array_append_new(success, hf__etcd_put(&r->probe, json_string(""), 0));
+    hf__etcd_add(compare, hf__etcd_compare(&r->probe, NULL, "GREATER", INT64_MAX));
+    hf__etcd_add(success, hf__etcd_put(&r->probe, json_string(""), 0));
     struct hf__etcd_request q = {.path = "kv/txn",
                                  .body = hf__etcd_txn(compare, success, json_array()),
                                  .deadline_ns = r->deadline_ns};

@@ -3,9 +3,9 @@
  * A release of what this client took itself is
  *
  *   if      the place is the one we made, nobody has broken it
- *   then    delete place, inside            DONE
+ *   then    delete place, inside, slot      DONE
  *
- * and any other, or if that was not so:
+ * or a direct hand-over (see handover.c); and any other, or if that was not so:
  *
  *   if      the place is the one we made, we are inside, nobody has broken it
  *   then    delete place, inside            DONE
@@ -31,7 +31,7 @@ struct end {
     int64_t lease; /* 0: not known. What the ticket asked for may be another ticket's by now */
     int64_t deadline_ns, retire_ms;
     struct hf__etcd_found found; /* where it is; `joined` 0: nothing of it is known to be there */
-    struct hf__etcd_key inside, broken;
+    struct hf__etcd_key inside, broken, slot;
     bool withdraw;
     struct hf__etcd_bid known; /* if this client took it; inside it most likely still is */
     hf_error *err;
@@ -69,7 +69,7 @@ static int put_tombstone(struct end *x)
     if (r == 0) {
         json_t *success = json_array();
         hf__etcd_tombstone_key(x->e, &x->bid->ticket, key);
-        json_array_append_new(success, hf__etcd_put(key, json_string(""), lease));
+        hf__etcd_add(success, hf__etcd_put(key, json_string(""), lease));
         r = txn(x, hf__etcd_txn(json_array(), success, json_array()), false, &done, &answer);
     }
     json_decref(answer);
@@ -83,19 +83,20 @@ static json_t *leave_request(const struct end *x)
     json_t *not_broken = json_array(), *leave_queue = json_array();
     const struct hf__etcd_key *place = &x->found.place;
 
-    json_array_append_new(compare, hf__etcd_compare(place, NULL, "EQUAL", x->found.joined));
-    json_array_append_new(compare, hf__etcd_compare(&x->inside, NULL, "GREATER", 0));
-    json_array_append_new(compare, hf__etcd_compare(&x->broken, NULL, "EQUAL", 0));
-    json_array_append_new(success, hf__etcd_delete(place));
-    json_array_append_new(success, hf__etcd_delete(&x->inside));
+    hf__etcd_add(compare, hf__etcd_compare(place, NULL, "EQUAL", x->found.joined));
+    hf__etcd_add(compare, hf__etcd_compare(&x->inside, NULL, "GREATER", 0));
+    hf__etcd_add(compare, hf__etcd_compare(&x->broken, NULL, "EQUAL", 0));
+    hf__etcd_add(success, hf__etcd_delete(place));
+    hf__etcd_add(success, hf__etcd_delete(&x->inside));
+    hf__etcd_add(success, hf__etcd_delete(&x->slot));
 
-    json_array_append_new(not_broken, hf__etcd_compare(&x->broken, NULL, "EQUAL", 0));
-    json_array_append_new(not_broken, hf__etcd_compare(place, NULL, "GREATER", 0));
-    json_array_append_new(leave_queue, hf__etcd_delete(place));
-    json_array_append_new(leave_queue, hf__etcd_delete(&x->inside));
-    json_array_append_new(failure,
-                          hf__etcd_nested(hf__etcd_txn(not_broken, leave_queue, json_array())));
-    json_array_append_new(failure, hf__etcd_range(&x->broken, NULL, 0));
+    hf__etcd_add(not_broken, hf__etcd_compare(&x->broken, NULL, "EQUAL", 0));
+    hf__etcd_add(not_broken, hf__etcd_compare(place, NULL, "GREATER", 0));
+    hf__etcd_add(leave_queue, hf__etcd_delete(place));
+    hf__etcd_add(leave_queue, hf__etcd_delete(&x->inside));
+    hf__etcd_add(leave_queue, hf__etcd_delete(&x->slot));
+    hf__etcd_add(failure, hf__etcd_nested(hf__etcd_txn(not_broken, leave_queue, json_array())));
+    hf__etcd_add(failure, hf__etcd_range(&x->broken, NULL, 0));
     return hf__etcd_txn(compare, success, failure);
 }
 
@@ -116,6 +117,7 @@ static void set_marks(struct end *x)
 {
     hf__etcd_mark_key(x->e, HF__ETCD_INSIDE, x->name, x->lease, &x->inside);
     hf__etcd_mark_key(x->e, HF__ETCD_BROKEN, x->name, x->lease, &x->broken);
+    hf__etcd_slot_key(x->e, x->lease, &x->slot);
 }
 
 /* Where its place is. 1: it lingers and is not ours to touch. */
@@ -138,19 +140,34 @@ static int locate(struct end *x)
     return r < 0 || !x->found.there ? r : lingers(x);
 }
 
+/* Whoever watches the slot and is not let in is called by its deletion. */
+static int release_known(struct end *x, bool hand_over, bool *ret_done)
+{
+    json_t *compare = json_array(), *success = json_array();
+
+    hf__etcd_add(compare, hf__etcd_compare(&x->found.place, NULL, "EQUAL", x->found.joined));
+    hf__etcd_add(compare, hf__etcd_compare(&x->broken, NULL, "EQUAL", 0));
+    hf__etcd_add(success, hf__etcd_delete(&x->found.place));
+    hf__etcd_add(success, hf__etcd_delete(&x->inside));
+    if (hand_over) {
+        hf__etcd_add_hand_over(x->e, x->name, &x->known, compare, success);
+    } else if (x->known.mode == HF_EXCLUSIVE) {
+        hf__etcd_add(success, hf__etcd_delete(&x->slot));
+    }
+    return txn(x, hf__etcd_txn(compare, success, json_array()), true, ret_done, NULL);
+}
+
 /* What is usual, in few words: see asking.c. Its lease holds nothing any more: it is kept for the
  * next bid, or its end is not awaited. 1: done. */
 static int leave_quickly(struct end *x)
 {
-    json_t *compare = json_array(), *success = json_array();
-    bool done;
+    bool done = false;
+    int r = 0;
 
-    json_array_append_new(compare,
-                          hf__etcd_compare(&x->found.place, NULL, "EQUAL", x->found.joined));
-    json_array_append_new(compare, hf__etcd_compare(&x->broken, NULL, "EQUAL", 0));
-    json_array_append_new(success, hf__etcd_delete(&x->found.place));
-    json_array_append_new(success, hf__etcd_delete(&x->inside));
-    int r = txn(x, hf__etcd_txn(compare, success, json_array()), true, &done, NULL);
+    if (hf__etcd_can_hand_over(&x->known))
+        r = release_known(x, true, &done);
+    if (r == 0 && !done)
+        r = release_known(x, false, &done);
     if (r < 0 || !done)
         return r;
     hf__etcd_bid_retire(x->e, x->bid, 0);

@@ -2,6 +2,8 @@
  *
  * This store does not run the doorman: see etcd.h for the keys and attempt.c for the rules. Every
  * step that decides is one transaction, which the cluster's majority agrees on. */
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "stores/etcd/etcd.h"
@@ -46,7 +48,11 @@ static int open_etcd(const struct hf__url *url, const struct hf__host *host,
     e->stream.epoll_fd = e->stream.bell_fd = e->stream.timer_fd = e->stream.pause_fd = -1;
     e->stream.retry_ns = e->stream.confirm_ns = INT64_MAX;
     pthread_mutex_init(&e->mutex, NULL);
+    uint64_t inbox = 0;
     int r = host->env->random(host->env->ctx, &e->seed, sizeof e->seed);
+    if (r == 0)
+        r = host->env->random(host->env->ctx, &inbox, sizeof inbox);
+    snprintf(e->inbox, sizeof e->inbox, "%016" PRIx64, inbox);
     if (r < 0)
         hf__fail(err, r, NULL);
     else

@@ -7,6 +7,8 @@
  *   <prefix>.holdfast/inside/<name>/<lease>   it was let in; its create revision is the generation
  *   <prefix>.holdfast/broken/<name>/<lease>   somebody broke it: it is not renewed any more. Every
  *                                             client watches for these
+ *   <prefix>.holdfast/next/<inbox>/<lease>    who stands right behind it, told to its client
+ *   <prefix>.holdfast/slot/<lease>            where that one learns that it was let in: handover.c
  *   <prefix>.holdfast/retired/<ticket>        a tombstone: this ticket is never let in again
  *
  * <lease> is in hex without leading zeros, as the Go client writes it, so that every contender of
@@ -28,6 +30,7 @@
 #define HF__ETCD_WHERE     100 /* of an address, in messages */
 #define HF__ETCD_IDLE      16  /* connections kept */
 #define HF__ETCD_SPARE     16  /* leases kept */
+#define HF__ETCD_INBOX     17  /* of a client's number, in hex */
 
 struct hf__etcd_settings {
     char *endpoints[HF__ETCD_ENDPOINTS]; /* "http://host:2379" */
@@ -58,8 +61,14 @@ struct hf__etcd_bid {
     bool retired;        /* over: never let in again */
     uint64_t joined;     /* create revision of its place; 0: not known */
     uint64_t generation; /* 0: not inside */
+    bool handed;         /* by another's release, and not claimed yet */
     int64_t proved_ns;   /* sent before the request that last restarted the lease */
     int64_t forget_ns;   /* INT64_MAX while it is of use */
+    struct hf__etcd_next {
+        struct hf__ticket ticket;
+        int64_t lease;
+        uint64_t joined;
+    } next; /* the writer right behind it, as far as is known; `joined` 0: nobody */
 };
 
 /* Bytes that grow; see stream.c. */
@@ -100,6 +109,7 @@ struct hf__etcd {
     struct hf__store base;
     struct hf__etcd_settings set;
     uint64_t seed;
+    char inbox[HF__ETCD_INBOX]; /* where others tell that they are next */
 
     pthread_mutex_t mutex; /* guards all below; never held during a request */
     struct hf__table bids; /* by ticket */
@@ -152,6 +162,11 @@ void hf__etcd_mark_key(const struct hf__etcd *e, enum hf__etcd_kind kind, struct
                        int64_t lease, struct hf__etcd_key *ret_key);
 void hf__etcd_tombstone_key(const struct hf__etcd *e, const struct hf__ticket *ticket,
                             struct hf__etcd_key *ret_key);
+void hf__etcd_slot_key(const struct hf__etcd *e, int64_t lease, struct hf__etcd_key *ret_key);
+/* Below which a client is told who is next; and where, for one of its bids. */
+void hf__etcd_inbox_key(const struct hf__etcd *e, const char *inbox, struct hf__etcd_key *ret_key);
+void hf__etcd_next_key(const struct hf__etcd *e, const char *inbox, int64_t lease,
+                       struct hf__etcd_key *ret_key);
 /* The first key after all that begin with this one. Empty: there is none. */
 void hf__etcd_end_of(const struct hf__etcd_key *key, struct hf__etcd_key *ret_end);
 
@@ -183,6 +198,10 @@ json_t *hf__etcd_range(const struct hf__etcd_key *key, const struct hf__etcd_key
 /* create_revision(key, or all in [key, end)) is `result` ("EQUAL", "GREATER") to `revision`. */
 json_t *hf__etcd_compare(const struct hf__etcd_key *key, const struct hf__etcd_key *end,
                          const char *result, uint64_t revision);
+/* The key is as it was at this revision. */
+json_t *hf__etcd_unchanged(const struct hf__etcd_key *key, int64_t mod_revision);
+/* Adds to one of the arrays of a transaction. NULL: there will be none. */
+void hf__etcd_add(json_t *list, json_t *item);
 /* Steals all three arrays. */
 json_t *hf__etcd_txn(json_t *compare, json_t *success, json_t *failure);
 json_t *hf__etcd_nested(json_t *txn);
@@ -198,6 +217,7 @@ struct hf__etcd_details {
     struct hf__who who;
     json_t *keep;
     char note[HF_NOTE_MAX + 1];
+    char inbox[HF__ETCD_INBOX]; /* "": it has none */
 };
 json_t *hf__etcd_details_json(const struct hf__etcd *e, const struct hf__bid *bid);
 /* False: a stranger's. Clear in either case. */
@@ -269,6 +289,9 @@ bool hf__etcd_bid_get(struct hf__etcd *e, const struct hf__ticket *ticket,
 void hf__etcd_bid_learn(struct hf__etcd *e, const struct hf__etcd_bid *copy);
 /* It is over. Remembered for so long, so that a late attempt finds it; 0: none is on the way. */
 void hf__etcd_bid_retire(struct hf__etcd *e, const struct hf__bid *bid, int64_t remember_ms);
+/* Who stands right behind this ticket, if it is known here. */
+void hf__etcd_bid_set_next(struct hf__etcd *e, const struct hf__ticket *ticket,
+                           const struct hf__etcd_next *next);
 /* Whose key below inside/ or broken/ this is. False: nobody's here. */
 bool hf__etcd_bid_of_mark(struct hf__etcd *e, const struct hf__etcd_key *key,
                           struct hf__ticket *ret_ticket);
@@ -319,6 +342,20 @@ int hf__etcd_find(struct hf__etcd *e, struct hf__etcd_name name, const struct hf
 /* The ticket under which a stranger's place is shown. */
 void hf__etcd_stranger(int64_t lease, uint64_t joined, struct hf__ticket *ret_ticket);
 
+/* handover.c ----------------------------------------------------------------------------------- */
+/* What stands in a mark below inside/: since when, and whether somebody else has put it. */
+json_t *hf__etcd_mark_value(const struct hf__etcd *e, bool handed);
+bool hf__etcd_is_handed(const json_t *mark);
+json_t *hf__etcd_claimed_value(const json_t *mark); /* the same, and the latter no more */
+/* What came into our inbox. */
+void hf__etcd_hear_next(struct hf__etcd *e, const json_t *kv);
+/* Whether what came into a slot lets this ticket in. */
+bool hf__etcd_is_grant(const json_t *kv, const struct hf__ticket *ticket);
+/* Makes a transaction that releases `b` one that lets in the next one. */
+bool hf__etcd_can_hand_over(const struct hf__etcd_bid *b);
+void hf__etcd_add_hand_over(struct hf__etcd *e, struct hf__etcd_name name,
+                            const struct hf__etcd_bid *b, json_t *compare, json_t *success);
+
 /* stream.c: the one request for all wake-ups. -------------------------------------------------- */
 int hf__etcd_wake_fd(struct hf__store *store);
 void hf__etcd_wake(struct hf__store *store, hf__wake_sink *sink, void *ctx);
@@ -327,9 +364,17 @@ void hf__etcd_stream_clear(struct hf__etcd *e);
 bool hf__etcd_bytes_add(struct hf__etcd_bytes *b, const char *from, size_t len);
 
 /* watch.c: what is watched, and for whom. ------------------------------------------------------ */
-/* Calls `ticket` when `key` is deleted at or after this revision; one key a ticket. */
+/* Calls `ticket` when `key` is deleted at or after this revision; one key a ticket. A slot may also
+ * tell that it was let in. */
 void hf__etcd_watch(struct hf__etcd *e, const struct hf__ticket *ticket,
-                    const struct hf__etcd_key *key, uint64_t from);
+                    const struct hf__etcd_key *key, uint64_t from, bool slot);
+/* Whether it is watching this key, and was not called yet. */
+bool hf__etcd_watches(struct hf__etcd *e, const struct hf__ticket *ticket,
+                      const struct hf__etcd_key *key);
+/* The lease of the one whose slot it watches; 0: it watches none. */
+int64_t hf__etcd_behind(struct hf__etcd *e, const struct hf__ticket *ticket);
+/* Whether anybody listens to the stream. */
+bool hf__etcd_listens(struct hf__etcd *e);
 void hf__etcd_unwatch(struct hf__etcd *e, const struct hf__ticket *ticket);
 /* Whether it was called since. */
 bool hf__etcd_was_told(struct hf__etcd *e, const struct hf__ticket *ticket);

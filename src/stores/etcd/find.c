@@ -101,6 +101,8 @@ static json_t *request(const struct hf__etcd *e, struct hf__etcd_name name)
     struct hf__etcd_key *root = calloc(2, sizeof *root);
     json_t *list = json_array();
 
+    if (root == NULL)
+        hf__etcd_add(list, NULL);
     for (int kind = HF__ETCD_PLACE; root != NULL && kind <= HF__ETCD_BROKEN; kind++) {
         hf__etcd_root(e, (enum hf__etcd_kind)kind, name, true, &root[0]);
         hf__etcd_end_of(&root[0], &root[1]);
@@ -108,7 +110,7 @@ static json_t *request(const struct hf__etcd *e, struct hf__etcd_name name)
         json_t *inner = json_object_get(all, "request_range");
         json_object_set_new(inner, "sort_target", json_string("CREATE"));
         json_object_set_new(inner, "sort_order", json_string("ASCEND"));
-        json_array_append_new(list, all);
+        hf__etcd_add(list, all);
     }
     free(root);
     return hf__etcd_txn(json_array(), list, json_array());

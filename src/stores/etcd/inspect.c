@@ -12,7 +12,7 @@
 struct entry {
     struct hf__etcd_parts parts;
     struct hf__etcd_details details;
-    bool ours, broken;
+    bool ours, broken, handed;
     int64_t lease, named, since_ms;
     uint64_t joined, generation;
 };
@@ -35,12 +35,14 @@ static json_t *request(const struct view *v)
 
     if (look->name == NULL)
         name = (struct hf__etcd_name){look->prefix, look->prefix_len};
+    if (from == NULL || to == NULL)
+        hf__etcd_add(list, NULL);
     for (int kind = HF__ETCD_PLACE; from != NULL && to != NULL && kind <= HF__ETCD_BROKEN; kind++) {
         hf__etcd_root(v->e, (enum hf__etcd_kind)kind, name, look->name != NULL, from);
         hf__etcd_end_of(from, to);
         if (from->len == 0) /* everything */
             *from = *to = (struct hf__etcd_key){.len = 1};
-        json_array_append_new(list, hf__etcd_range(from, to, 0));
+        hf__etcd_add(list, hf__etcd_range(from, to, 0));
     }
     free(from);
     free(to);
@@ -104,6 +106,7 @@ static void read_mark(struct view *v, const json_t *kv, enum hf__etcd_kind kind)
             e->broken = true;
         } else {
             e->generation = (uint64_t)hf__etcd_int(kv, "create_revision");
+            e->handed = hf__etcd_is_handed(kv);
             if (hf__etcd_unb64(json_object_get(kv, "value"), value)) {
                 json_t *d = json_loadb(value->bytes, value->len, 0, NULL);
                 e->since_ms = hf__etcd_int(d, "since_ms");
@@ -231,7 +234,8 @@ static struct hf__entry describe(const struct view *v, const struct entry *e,
                               .lock_delay_ms = d->delay_ms,
                               .since_ms = e->since_ms == 0 || age_ms < 0 ? 0 : age_ms,
                               .until_ms = left_ms,
-                              .claimed = inside && (d->ttl_ms != 0 || !e->ours || e->lease == 0)};
+                              .claimed = inside && !e->handed &&
+                                         (d->ttl_ms != 0 || !e->ours || e->lease == 0)};
 
     if (e->lease == 0)
         shown.until_ms = HF__NEVER;
@@ -260,7 +264,8 @@ static int show(struct view *v, const struct entry *e, int code, const json_t *l
         life.given_s = hf__etcd_int(life_json, "grantedTTL");
         if (life.left_s < 0)
             return 0; /* it ended meanwhile */
-        if (e->ours && e->generation == 0 && hf__etcd_is_dead(&life, e->details.ttl_ms))
+        bool unclaimed = e->generation == 0 || e->handed;
+        if (e->ours && unclaimed && hf__etcd_is_dead(&life, e->details.ttl_ms))
             return 0;
         if (e->generation == 0)
             note_alive(v, e, &life);

@@ -114,23 +114,63 @@ json_t *hf__etcd_range(const struct hf__etcd_key *key, const struct hf__etcd_key
     return json_pack("{s:o}", "request_range", range);
 }
 
+/* In few words: see asking.c. EQUAL and 0 are what the server takes for granted. */
 json_t *hf__etcd_compare(const struct hf__etcd_key *key, const struct hf__etcd_key *end,
                          const char *result, uint64_t revision)
 {
-    json_t *compare =
-        json_pack("{s:s, s:s, s:o, s:o}", "target", "CREATE", "result", result, "key",
-                  hf__etcd_key_json(key), "create_revision", hf__etcd_int_json((int64_t)revision));
+    json_t *compare = json_pack("{s:s, s:o}", "target", "CREATE", "key", hf__etcd_key_json(key));
+    bool failed = compare == NULL;
 
-    if (end != NULL && json_object_set_new(compare, "range_end", hf__etcd_key_json(end)) < 0) {
+    if (strcmp(result, "EQUAL") != 0)
+        failed |= json_object_set_new(compare, "result", json_string(result)) < 0;
+    if (revision != 0)
+        failed |= json_object_set_new(compare, "create_revision",
+                                      hf__etcd_int_json((int64_t)revision)) < 0;
+    if (end != NULL)
+        failed |= json_object_set_new(compare, "range_end", hf__etcd_key_json(end)) < 0;
+    if (failed) {
         json_decref(compare);
         return NULL;
     }
     return compare;
 }
 
+json_t *hf__etcd_unchanged(const struct hf__etcd_key *key, int64_t mod_revision)
+{
+    return json_pack("{s:s, s:s, s:o, s:o}", "target", "MOD", "result", "EQUAL", "key",
+                     hf__etcd_key_json(key), "mod_revision", hf__etcd_int_json(mod_revision));
+}
+
+/* A condition that finds no memory must not just be missing: the whole list is spoilt. */
+void hf__etcd_add(json_t *list, json_t *item)
+{
+    if (item != NULL && json_array_append_new(list, item) == 0)
+        return;
+    json_array_clear(list);
+    json_array_append_new(list, json_null());
+}
+
+static bool is_spoilt(const json_t *list)
+{
+    return list == NULL || json_is_null(json_array_get(list, 0));
+}
+
 json_t *hf__etcd_txn(json_t *compare, json_t *success, json_t *failure)
 {
-    return json_pack("{s:o, s:o, s:o}", "compare", compare, "success", success, "failure", failure);
+    json_t *lists[] = {compare, success, failure}, *txn = json_object();
+    static const char *const names[] = {"compare", "success", "failure"};
+    bool failed = txn == NULL;
+
+    for (size_t i = 0; i < 3; i++) {
+        failed |= is_spoilt(lists[i]);
+        if (json_array_size(lists[i]) > 0)
+            failed |= json_object_set(txn, names[i], lists[i]) < 0;
+        json_decref(lists[i]);
+    }
+    if (!failed)
+        return txn;
+    json_decref(txn);
+    return NULL;
 }
 
 json_t *hf__etcd_nested(json_t *txn)
@@ -169,10 +209,10 @@ json_t *hf__etcd_details_json(const struct hf__etcd *e, const struct hf__bid *bi
     char ticket[HF_TICKET_SIZE];
 
     hf__ticket_format(&bid->ticket, ticket);
-    json_t *d =
-        json_pack("{s:s, s:I, s:I, s:I, s:I}", "ticket", ticket, "ttl_ms", (json_int_t)bid->ttl_ms,
-                  "delay_ms", (json_int_t)bid->lock_delay_ms, "since_ms",
-                  (json_int_t)(env->wall_us(env->ctx) / 1000), "pid", (json_int_t)who->pid);
+    json_t *d = json_pack("{s:s, s:I, s:I, s:I, s:I, s:s}", "ticket", ticket, "ttl_ms",
+                          (json_int_t)bid->ttl_ms, "delay_ms", (json_int_t)bid->lock_delay_ms,
+                          "since_ms", (json_int_t)(env->wall_us(env->ctx) / 1000), "pid",
+                          (json_int_t)who->pid, "inbox", e->inbox);
     if (set_text(d, "host", who->host) < 0 || set_text(d, "user", who->user) < 0 ||
         set_text(d, "program", who->program) < 0 || set_text(d, "note", who->note) < 0) {
         json_decref(d);
@@ -218,6 +258,7 @@ bool hf__etcd_details_read(const json_t *kv, struct hf__etcd_details *ret)
     ret->ttl_ms = hf__etcd_int(ret->keep, "ttl_ms");
     ret->delay_ms = hf__etcd_int(ret->keep, "delay_ms");
     ret->since_ms = hf__etcd_int(ret->keep, "since_ms");
+    snprintf(ret->inbox, sizeof ret->inbox, "%s", text_of(ret->keep, "inbox"));
     read_note(ret->keep, ret);
     ret->who = (struct hf__who){.host = text_of(ret->keep, "host"),
                                 .user = text_of(ret->keep, "user"),

@@ -93,6 +93,30 @@ int64_t hf__etcd_named(const struct hf__etcd_key *key)
     return (int64_t)strtoull(hex, NULL, 16);
 }
 
+void hf__etcd_inbox_key(const struct hf__etcd *e, const char *inbox, struct hf__etcd_key *ret_key)
+{
+    ret_key->len = 0;
+    hf__etcd_append(ret_key, e->set.prefix);
+    hf__etcd_append(ret_key, ".holdfast/next/");
+    hf__etcd_append(ret_key, inbox);
+    hf__etcd_append(ret_key, "/");
+}
+
+void hf__etcd_next_key(const struct hf__etcd *e, const char *inbox, int64_t lease,
+                       struct hf__etcd_key *ret_key)
+{
+    hf__etcd_inbox_key(e, inbox, ret_key);
+    add_lease(ret_key, lease);
+}
+
+void hf__etcd_slot_key(const struct hf__etcd *e, int64_t lease, struct hf__etcd_key *ret_key)
+{
+    ret_key->len = 0;
+    hf__etcd_append(ret_key, e->set.prefix);
+    hf__etcd_append(ret_key, ".holdfast/slot/");
+    add_lease(ret_key, lease);
+}
+
 void hf__etcd_tombstone_key(const struct hf__etcd *e, const struct hf__ticket *ticket,
                             struct hf__etcd_key *ret_key)
 {

@@ -2,12 +2,13 @@
  *
  * A lock that is given back leaves its lease behind, and the next bid of this client with the same
  * ttl and lock-delay takes it over: that saves two of four requests. Only such as were shown to be
- * alive a moment ago (a third of what a bid may be silent), so that it counts as a fresh one; any
- * other is revoked, without waiting for the answer.
+ * alive a moment ago (a third of what a bid may be silent), so that it counts as a fresh one. Of the
+ * others a short one runs out by itself: to revoke it would cost the server a request just when the
+ * next one is let in. A long one is revoked, without waiting for the answer.
  *
  * What a lease of its own is good for must stay true: a request that is still on the way finds no
- * lease to hang on. So it is kept only if every request of its ticket was answered, on a connection
- * that was there before: then there is none. */
+ * lease to hang on. So it is kept, or left to itself, only if every request of its ticket was
+ * answered, on a connection that was there before: then there is none. */
 #include "stores/etcd/etcd.h"
 
 #include "util/banned.h"
@@ -16,6 +17,8 @@ static int64_t op_deadline(const struct hf__etcd *e)
 {
     return hf__now_ns(e->base.host->env) + e->base.host->op_timeout_ms * HF__NS_PER_MS;
 }
+
+#define SHORT_S 60
 
 static void end_lease(struct hf__etcd *e, int64_t lease, int64_t until_ns)
 {
@@ -27,29 +30,31 @@ static void end_lease(struct hf__etcd *e, int64_t lease, int64_t until_ns)
 /* One that has become too old makes room, and is the one to end then. */
 void hf__etcd_lease_keep(struct hf__etcd *e, const struct hf__etcd_bid *b)
 {
-    int64_t now_ns = hf__now_ns(e->base.host->env), over = b->lease;
+    int64_t now_ns = hf__now_ns(e->base.host->env);
     int64_t third_ns = hf__provisional_lease_ms(b->ttl_ms) * HF__NS_PER_MS / 3;
     struct hf__etcd_spare spare = {.lease = b->lease,
                                    .seconds = hf__etcd_lease_seconds(b->ttl_ms, b->delay_ms),
                                    .proved_ns = b->proved_ns,
                                    .fresh_ns = b->proved_ns + third_ns};
+    struct hf__etcd_spare over = spare;
+    bool sure = b->lease_given && !b->doubted;
 
     pthread_mutex_lock(&e->mutex);
-    if (b->lease_given && !b->doubted && !b->lease_dropped && now_ns < spare.fresh_ns) {
+    if (sure && !b->lease_dropped && now_ns < spare.fresh_ns) {
         size_t i = 0;
         while (i < e->spare_count && now_ns < e->spare[i].fresh_ns)
             i++;
         if (i < e->spare_count) {
-            over = e->spare[i].lease;
+            over = e->spare[i];
             e->spare[i] = spare;
         } else if (i < HF__ETCD_SPARE) {
-            over = 0;
+            over.lease = 0;
             e->spare[e->spare_count++] = spare;
         }
     }
     pthread_mutex_unlock(&e->mutex);
-    if (over != 0)
-        end_lease(e, over, op_deadline(e));
+    if (over.lease != 0 && (!sure || over.seconds > SHORT_S))
+        end_lease(e, over.lease, op_deadline(e));
 }
 
 void hf__etcd_lease_take(struct hf__etcd *e, struct hf__etcd_bid *b)

@@ -6,22 +6,27 @@
  * The second step is the proof: servers before 3.4.38 and 3.5.23 renew a lease that was revoked,
  * and a key can be gone while its lease lives. So n locks cost 1 + n/CHECKED requests.
  *
- * A lock that never expires is let in with a lease like any other. The first renewal that names its
- * generation puts place and mark again without one: from then on only a release or a break ends it.
- * This is the one time a place is put again (but for break --now with a lock-delay). */
+ * Whoever waits at the slot of another (see handover.c) also looks at that one's place: somebody may
+ * have deleted it by hand.
+ *
+ * Two kinds of grants are claimed, by the first renewal that names their generation. The mark of one
+ * that was handed over is put once more, without the word "handed". A lock that never expires is let
+ * in with a lease like any other: place and mark are put again without one, and from then on only a
+ * release or a break ends it. This is the one time a place is put again (but for break --now with a
+ * lock-delay). */
 #include <stdlib.h>
 
 #include "stores/etcd/etcd.h"
 
 #include "util/banned.h"
 
-#define CHECKED 40 /* three reads each; a server takes 128 by default */
+#define CHECKED 32 /* four reads each at most; a server takes 128 by default */
 
 struct sign {
     struct hf__renewal *item;
     struct hf__etcd_bid known; /* of another client's ticket: what was found */
     bool mine, skip;           /* skip: the answer is known already */
-    int64_t lease;
+    int64_t lease, behind;     /* of the one whose slot it watches; 0: none */
 };
 
 struct batch {
@@ -91,6 +96,8 @@ static int begin(struct batch *b, struct sign *s)
     if (!s->mine)
         return look_up(b, s);
     s->lease = s->known.lease;
+    if (s->known.generation == 0)
+        s->behind = hf__etcd_behind(b->e, &s->item->ticket);
     if (s->known.retired) {
         answer_lost(s);
     } else if (is_too_late(b, s)) {
@@ -99,6 +106,18 @@ static int begin(struct batch *b, struct sign *s)
         answer_lost(s);
     }
     return 0;
+}
+
+/* Whether it is to be claimed, and its lease was shown to be alive a moment ago: then the claim is
+ * all there is to do, and counts from there. */
+static bool can_claim_at_once(const struct batch *b, const struct sign *s)
+{
+    const struct hf__etcd_bid *k = &s->known;
+    int64_t third_ns = hf__provisional_lease_ms(k->ttl_ms) * HF__NS_PER_MS / 3;
+
+    return s->mine && !s->skip && k->handed && k->ttl_ms != 0 &&
+           s->item->generation == k->generation &&
+           hf__now_ns(b->e->base.host->env) - k->proved_ns < third_ns;
 }
 
 static bool needs_lease(const struct sign *s)
@@ -138,31 +157,37 @@ static json_t *check_request(const struct batch *b, const struct sign *s, size_t
     struct hf__etcd_key *key = malloc(sizeof *key);
     json_t *list = json_array();
 
+    if (key == NULL)
+        hf__etcd_add(list, NULL);
     for (size_t i = 0; key != NULL && i < count; i++) {
         if (s[i].skip)
             continue;
         int64_t lease = s[i].known.lease;
         hf__etcd_place_key(b->e, name_of(&s[i]), s[i].known.mode, lease, key);
-        json_array_append_new(list, hf__etcd_range(key, NULL, 0));
+        hf__etcd_add(list, hf__etcd_range(key, NULL, 0));
         hf__etcd_mark_key(b->e, HF__ETCD_INSIDE, name_of(&s[i]), lease, key);
-        json_array_append_new(list, hf__etcd_range(key, NULL, 0));
+        hf__etcd_add(list, hf__etcd_range(key, NULL, 0));
         hf__etcd_mark_key(b->e, HF__ETCD_BROKEN, name_of(&s[i]), lease, key);
-        json_array_append_new(list, hf__etcd_range(key, NULL, 0));
+        hf__etcd_add(list, hf__etcd_range(key, NULL, 0));
+        if (s[i].behind == 0)
+            continue;
+        hf__etcd_place_key(b->e, name_of(&s[i]), HF_EXCLUSIVE, s[i].behind, key);
+        hf__etcd_add(list, hf__etcd_range(key, NULL, 0));
     }
     free(key);
     return hf__etcd_txn(json_array(), list, json_array());
 }
 
-static void answer_granted(struct sign *s, bool dropped)
+static void answer_granted(struct sign *s, bool claimed)
 {
     struct hf__answer *a = &s->item->answer;
 
     a->verdict = HF__GRANTED;
     a->generation = s->known.generation;
-    a->claimed = s->known.ttl_ms != 0 || dropped;
-    a->lease_ms = s->known.ttl_ms != 0 ? s->known.ttl_ms
-                  : dropped            ? HF__NEVER
-                                       : hf__provisional_lease_ms(0);
+    a->claimed = claimed;
+    a->lease_ms = !claimed               ? hf__provisional_lease_ms(s->known.ttl_ms)
+                  : s->known.ttl_ms == 0 ? HF__NEVER
+                                         : s->known.ttl_ms;
 }
 
 static json_t *put_for_ever(const struct hf__etcd_key *key)
@@ -171,34 +196,49 @@ static json_t *put_for_ever(const struct hf__etcd_key *key)
                      1);
 }
 
-/* It never expires, and its bidder knows of it: without a lease from now on. */
-static int drop_lease(struct batch *b, struct sign *s)
+static json_t *put_claimed(const struct batch *b, const struct sign *s,
+                           const struct hf__etcd_key *key, const json_t *mark)
+{
+    if (!s->known.handed)
+        return put_for_ever(key);
+    return hf__etcd_put(
+        key, mark != NULL ? hf__etcd_claimed_value(mark) : hf__etcd_mark_value(b->e, false),
+        s->known.ttl_ms == 0 ? 0 : s->lease);
+}
+
+/* Its bidder knows of it. `mark`: what is there, if it was read. */
+static int claim(struct batch *b, struct sign *s, const json_t *mark)
 {
     struct hf__etcd_key *keys = calloc(3, sizeof *keys);
     json_t *compare = json_array(), *success = json_array(), *answer = NULL;
     int64_t lease = s->known.lease;
 
-    if (keys != NULL) {
+    if (keys == NULL) {
+        hf__etcd_add(compare, NULL);
+    } else {
         hf__etcd_place_key(b->e, name_of(s), s->known.mode, lease, &keys[0]);
         hf__etcd_mark_key(b->e, HF__ETCD_INSIDE, name_of(s), lease, &keys[1]);
         hf__etcd_mark_key(b->e, HF__ETCD_BROKEN, name_of(s), lease, &keys[2]);
-        json_array_append_new(compare, hf__etcd_compare(&keys[0], NULL, "EQUAL", s->known.joined));
-        json_array_append_new(compare,
-                              hf__etcd_compare(&keys[1], NULL, "EQUAL", s->known.generation));
-        json_array_append_new(compare, hf__etcd_compare(&keys[2], NULL, "EQUAL", 0));
-        json_array_append_new(success, put_for_ever(&keys[0]));
-        json_array_append_new(success, put_for_ever(&keys[1]));
+        hf__etcd_add(compare, hf__etcd_compare(&keys[0], NULL, "EQUAL", s->known.joined));
+        hf__etcd_add(compare, hf__etcd_compare(&keys[1], NULL, "EQUAL", s->known.generation));
+        hf__etcd_add(compare, hf__etcd_compare(&keys[2], NULL, "EQUAL", 0));
+        if (s->known.ttl_ms == 0)
+            hf__etcd_add(success, put_for_ever(&keys[0]));
+        hf__etcd_add(success, put_claimed(b, s, &keys[1], mark));
     }
     struct hf__etcd_request q = {.path = "kv/txn",
                                  .body = hf__etcd_txn(compare, success, json_array()),
                                  .deadline_ns = b->deadline_ns};
     int r = hf__etcd_call(b->e, q, &answer, b->err);
-    if (r == 0 && json_is_true(json_object_get(answer, "succeeded"))) {
-        s->known.lease_dropped = true;
+    bool done = r == 0 && json_is_true(json_object_get(answer, "succeeded"));
+    if (done)
         answer_granted(s, true);
-        hf__etcd_lease_revoke(b->e, lease, b->deadline_ns, NULL); /* nothing hangs on it any more */
-    } else if (r == 0) {
+    else if (r == 0)
         answer_lost(s);
+    s->known.handed &= !done;
+    if (done && s->known.ttl_ms == 0) {
+        s->known.lease_dropped = true;
+        hf__etcd_lease_revoke(b->e, lease, b->deadline_ns, NULL); /* nothing hangs on it any more */
     }
     json_decref(answer);
     free(keys);
@@ -207,21 +247,26 @@ static int drop_lease(struct batch *b, struct sign *s)
 
 static int conclude(struct batch *b, struct sign *s, const json_t *answer, size_t at)
 {
-    const json_t *kvs[3];
+    const json_t *kvs[4];
     struct hf__renewal *item = s->item;
 
-    for (size_t i = 0; i < 3; i++)
+    for (size_t i = 0; i < 4; i++)
         kvs[i] = hf__etcd_kv(hf__etcd_nth(answer, at + i, "response_range"), 0);
     uint64_t joined = (uint64_t)hf__etcd_int(kvs[0], "create_revision");
     uint64_t generation = (uint64_t)hf__etcd_int(kvs[1], "create_revision");
     bool dropped = kvs[0] != NULL && hf__etcd_int(kvs[0], "lease") == 0;
 
-    if (joined == 0 || joined != s->known.joined || kvs[2] != NULL ||
+    bool handed = hf__etcd_is_handed(kvs[1]);
+    bool claimed = s->known.ttl_ms == 0 ? dropped : !handed;
+    bool alone = generation == 0 && s->behind != 0 && kvs[3] == NULL; /* it asks */
+
+    if (joined == 0 || joined != s->known.joined || kvs[2] != NULL || alone ||
         (item->generation != 0 && item->generation != generation)) {
         answer_lost(s);
         return 0;
     }
     s->known.generation = generation;
+    s->known.handed = handed;
     s->known.lease_given = true;
     s->known.lease_dropped = dropped;
     s->known.proved_ns = item->answer.sent_ns;
@@ -231,13 +276,23 @@ static int conclude(struct batch *b, struct sign *s, const json_t *answer, size_
         item->answer.generation = hf__etcd_revision(answer);
         item->answer.lease_ms = hf__provisional_lease_ms(s->known.ttl_ms);
         item->answer.ask_again_ms = hf__own_lease_ms(s->known.ttl_ms);
-    } else if (s->known.ttl_ms == 0 && !dropped && item->generation != 0) {
-        r = drop_lease(b, s);
+    } else if (!claimed && item->generation != 0) {
+        r = claim(b, s, kvs[1]);
     } else {
-        answer_granted(s, dropped);
+        answer_granted(s, claimed);
     }
     if (s->mine)
         hf__etcd_bid_learn(b->e, &s->known);
+    return r;
+}
+
+static int claim_at_once(struct batch *b, struct sign *s)
+{
+    int r = claim(b, s, NULL);
+
+    s->item->answer.sent_ns = s->known.proved_ns;
+    s->skip = true;
+    hf__etcd_bid_learn(b->e, &s->known);
     return r;
 }
 
@@ -257,7 +312,7 @@ static int check(struct batch *b, struct sign *s, size_t count)
         if (s[i].skip)
             continue;
         r = conclude(b, &s[i], answer, at);
-        at += 3;
+        at += s[i].behind != 0 ? 4 : 3;
     }
     json_decref(answer);
     return r;
@@ -276,6 +331,8 @@ int hf__etcd_renew(struct hf__store *store, struct hf__renewal *items, size_t co
     for (size_t i = 0; r == 0 && i < count; i++) {
         b.signs[i].item = &items[i];
         r = begin(&b, &b.signs[i]);
+        if (r == 0 && can_claim_at_once(&b, &b.signs[i]))
+            r = claim_at_once(&b, &b.signs[i]);
     }
     if (r == 0)
         r = keep_alive(&b);

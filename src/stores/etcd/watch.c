@@ -1,8 +1,9 @@
 /* What is watched, and for whom.
  *
  * Each bid that waits watches one key, the last place before its own, for its deletion. A deletion
- * is a hint: the bid asks, and the transaction that asks is the one that grants. Besides, each
- * client watches the marks of broken locks, which are rare, and calls its own holder.
+ * is a hint: the bid asks, and the transaction that asks is the one that grants. Or it watches the
+ * slot of the one before, which also tells that it was let in (see handover.c). Besides, each client
+ * watches its inbox, and the marks of broken locks, which are rare, and calls its own holder.
  *
  * The messages to the server are written here, by whichever thread begins or ends to watch, and
  * sent by stream.c, on the keeper's thread. Numbers are ours and never used twice, so that what
@@ -16,7 +17,8 @@
 
 #include "util/banned.h"
 
-#define BROKEN_ID 1 /* the watch on broken locks; those of bids come after it */
+#define BROKEN_ID 1 /* the watch on broken locks */
+#define INBOX_ID  2 /* on our inbox; those of bids come after it */
 
 struct watch {
     struct hf__link by_ticket; /* first */
@@ -24,7 +26,7 @@ struct watch {
     struct hf__ticket ticket;
     int64_t id;
     uint64_t from; /* revision */
-    bool confirmed, told;
+    bool confirmed, told, slot;
     size_t key_len;
     char key[];
 };
@@ -72,10 +74,12 @@ static void say_watch(struct hf__etcd *e, struct watch *w)
     w->confirmed = false;
     e->stream.asked++;
     e->stream.urgent = true;
-    say(e, json_pack("{s:{s:o, s:o, s:o, s:[s]}}", "create_request", "key",
-                     hf__etcd_b64(w->key, w->key_len), "start_revision",
-                     hf__etcd_int_json((int64_t)w->from), "watch_id", hf__etcd_int_json(w->id),
-                     "filters", "NOPUT"));
+    json_t *request =
+        json_pack("{s:o, s:o, s:o}", "key", hf__etcd_b64(w->key, w->key_len), "start_revision",
+                  hf__etcd_int_json((int64_t)w->from), "watch_id", hf__etcd_int_json(w->id));
+    if (!w->slot)
+        json_object_set_new(request, "filters", json_pack("[s]", "NOPUT"));
+    say(e, json_pack("{s:o}", "create_request", request));
 }
 
 /* Not urgent: it goes with the next one. */
@@ -86,18 +90,30 @@ static void say_over(struct hf__etcd *e, const struct watch *w)
     say(e, json_pack("{s:{s:o}}", "cancel_request", "watch_id", hf__etcd_int_json(w->id)));
 }
 
-static void say_watch_broken(struct hf__etcd *e)
+static void say_watch_below(struct hf__etcd *e, const struct hf__etcd_key *root, int64_t id)
 {
-    struct hf__etcd_key *keys = calloc(2, sizeof *keys);
+    struct hf__etcd_key *end = malloc(sizeof *end);
 
-    if (keys == NULL)
-        return; /* then its holder learns it from a renewal */
-    hf__etcd_root(e, HF__ETCD_BROKEN, (struct hf__etcd_name){"", 0}, false, &keys[0]);
-    hf__etcd_end_of(&keys[0], &keys[1]);
-    say(e, json_pack("{s:{s:o, s:o, s:o, s:[s]}}", "create_request", "key",
-                     hf__etcd_key_json(&keys[0]), "range_end", hf__etcd_key_json(&keys[1]),
-                     "watch_id", hf__etcd_int_json(BROKEN_ID), "filters", "NODELETE"));
-    free(keys);
+    if (end == NULL)
+        return; /* then it is learnt from a renewal, or by asking */
+    hf__etcd_end_of(root, end);
+    say(e, json_pack("{s:{s:o, s:o, s:o, s:[s]}}", "create_request", "key", hf__etcd_key_json(root),
+                     "range_end", hf__etcd_key_json(end), "watch_id", hf__etcd_int_json(id),
+                     "filters", "NODELETE"));
+    free(end);
+}
+
+static void say_watch_for_client(struct hf__etcd *e)
+{
+    struct hf__etcd_key *root = malloc(sizeof *root);
+
+    if (root == NULL)
+        return;
+    hf__etcd_root(e, HF__ETCD_BROKEN, (struct hf__etcd_name){"", 0}, false, root);
+    say_watch_below(e, root, BROKEN_ID);
+    hf__etcd_inbox_key(e, e->inbox, root);
+    say_watch_below(e, root, INBOX_ID);
+    free(root);
 }
 
 /* For bids. ------------------------------------------------------------------------------------ */
@@ -111,15 +127,16 @@ static void drop(struct hf__etcd *e, struct watch *w)
 }
 
 static struct watch *note(struct hf__etcd *e, const struct hf__ticket *ticket,
-                          const struct hf__etcd_key *key, uint64_t from)
+                          const struct hf__etcd_key *key, uint64_t from, bool slot)
 {
     struct watch *w = calloc(1, sizeof *w + key->len);
 
     if (w == NULL)
         return NULL; /* it asks again by itself */
     w->ticket = *ticket;
-    w->id = ++e->stream.last_id + BROKEN_ID;
+    w->id = ++e->stream.last_id + INBOX_ID;
     w->from = from;
+    w->slot = slot;
     w->key_len = key->len;
     memcpy(w->key, key->bytes, key->len);
     hf__table_add(&e->stream.watches, &w->by_ticket, hash_of(e, ticket));
@@ -127,20 +144,24 @@ static struct watch *note(struct hf__etcd *e, const struct hf__ticket *ticket,
     return w;
 }
 
+static bool is_open(const struct watch *w, const struct hf__etcd_key *key)
+{
+    return w != NULL && !w->told && w->key_len == key->len &&
+           memcmp(w->key, key->bytes, key->len) == 0;
+}
+
 void hf__etcd_watch(struct hf__etcd *e, const struct hf__ticket *ticket,
-                    const struct hf__etcd_key *key, uint64_t from)
+                    const struct hf__etcd_key *key, uint64_t from, bool slot)
 {
     struct watch *w = NULL;
 
     pthread_mutex_lock(&e->mutex);
     if (e->stream.bell_fd >= 0) {
         struct watch *before = find(e, ticket);
-        bool same = before != NULL && !before->told && before->key_len == key->len &&
-                    memcmp(before->key, key->bytes, key->len) == 0;
-        if (!same) {
+        if (!is_open(before, key)) {
             if (before != NULL)
                 drop(e, before);
-            w = note(e, ticket, key, from);
+            w = note(e, ticket, key, from, slot);
         }
         if (w != NULL)
             say_watch(e, w);
@@ -148,6 +169,37 @@ void hf__etcd_watch(struct hf__etcd *e, const struct hf__ticket *ticket,
     pthread_mutex_unlock(&e->mutex);
     if (w != NULL)
         eventfd_write(e->stream.bell_fd, 1);
+}
+
+bool hf__etcd_watches(struct hf__etcd *e, const struct hf__ticket *ticket,
+                      const struct hf__etcd_key *key)
+{
+    pthread_mutex_lock(&e->mutex);
+    bool watches = is_open(find(e, ticket), key);
+    pthread_mutex_unlock(&e->mutex);
+    return watches;
+}
+
+bool hf__etcd_listens(struct hf__etcd *e)
+{
+    pthread_mutex_lock(&e->mutex);
+    bool listens = e->stream.bell_fd >= 0;
+    pthread_mutex_unlock(&e->mutex);
+    return listens;
+}
+
+int64_t hf__etcd_behind(struct hf__etcd *e, const struct hf__ticket *ticket)
+{
+    struct hf__etcd_key key = {0};
+
+    pthread_mutex_lock(&e->mutex);
+    const struct watch *w = find(e, ticket);
+    if (w != NULL && w->slot && !w->told) {
+        key.len = w->key_len;
+        memcpy(key.bytes, w->key, w->key_len);
+    }
+    pthread_mutex_unlock(&e->mutex);
+    return hf__etcd_named(&key);
 }
 
 bool hf__etcd_was_told(struct hf__etcd *e, const struct hf__ticket *ticket)
@@ -193,14 +245,14 @@ void hf__etcd_watches_renew(struct hf__etcd *e)
     pthread_mutex_lock(&e->mutex);
     e->stream.out.len = 0;
     e->stream.asked = e->stream.confirmed = 0;
-    say_watch_broken(e);
+    say_watch_for_client(e);
     hf__table_each(&e->stream.watches, say_again, e);
     e->stream.urgent = true;
     pthread_mutex_unlock(&e->mutex);
 }
 
-/* Calls the bid of this watch, once. */
-static void tell(struct hf__etcd *e, int64_t id, uint64_t revision)
+/* Calls the bid of this watch, once. `generation` 0: it is to ask. */
+static void tell(struct hf__etcd *e, int64_t id, uint64_t revision, uint64_t generation)
 {
     struct hf__ticket ticket;
 
@@ -213,8 +265,26 @@ static void tell(struct hf__etcd *e, int64_t id, uint64_t revision)
         ticket = w->ticket;
     }
     pthread_mutex_unlock(&e->mutex);
+    if (calls && generation != 0)
+        hf__etcd_bid_learn(
+            e, &(struct hf__etcd_bid){.ticket = ticket, .generation = generation, .handed = true});
     if (calls)
-        e->stream.sink(e->stream.sink_ctx, &ticket, 0);
+        e->stream.sink(e->stream.sink_ctx, &ticket, generation);
+}
+
+/* Something was put where only a slot is watched. */
+static void tell_granted(struct hf__etcd *e, int64_t id, const json_t *kv)
+{
+    uint64_t generation = (uint64_t)hf__etcd_int(kv, "mod_revision");
+    struct hf__ticket ticket = {0};
+
+    pthread_mutex_lock(&e->mutex);
+    const struct watch *w = find_id(e, id);
+    if (w != NULL)
+        ticket = w->ticket;
+    pthread_mutex_unlock(&e->mutex);
+    if (w != NULL && hf__etcd_is_grant(kv, &ticket))
+        tell(e, id, generation, generation);
 }
 
 static void confirm(struct hf__etcd *e, int64_t id)
@@ -246,7 +316,7 @@ static void hear_cancel(struct hf__etcd *e, const json_t *result, int64_t id)
     bool refused = json_is_true(json_object_get(result, "created"));
 
     if (!refused || hf__etcd_int(result, "compact_revision") > 0)
-        tell(e, id, UINT64_MAX);
+        tell(e, id, UINT64_MAX, 0);
 }
 
 void hf__etcd_watches_hear(struct hf__etcd *e, const json_t *message)
@@ -264,10 +334,15 @@ void hf__etcd_watches_hear(struct hf__etcd *e, const json_t *message)
     json_array_foreach(json_object_get(result, "events"), i, event)
     {
         const json_t *kv = json_object_get(event, "kv");
+        const char *type = json_string_value(json_object_get(event, "type")); /* none: put */
         if (id == BROKEN_ID)
             tell_broken(e, kv);
+        else if (id == INBOX_ID)
+            hf__etcd_hear_next(e, kv);
+        else if (type != NULL && strcmp(type, "DELETE") == 0)
+            tell(e, id, (uint64_t)hf__etcd_int(kv, "mod_revision"), 0);
         else
-            tell(e, id, (uint64_t)hf__etcd_int(kv, "mod_revision"));
+            tell_granted(e, id, kv);
     }
 }
 

@@ -1,4 +1,4 @@
-/* One operation in one round trip: CALL holdfast_<operation>(...). The procedure is one
+/* One operation in one round trip: a single UPDATE (quick.c) or CALL holdfast_<operation>(...). The procedure is one
  * transaction, which it begins and commits itself; see rules.sql for why it is atomic. */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -42,9 +42,8 @@ void hf__my_add_who(struct hf__my_text *t, const struct hf__who *who)
     const char *const texts[] = {who->host, who->user, who->program};
 
     for (size_t i = 0; i < 3; i++) {
-        hf__my_add(t, ", LEFT(");
-        hf__my_add_text(t, texts[i]);
-        hf__my_add(t, ", 255)");
+        hf__my_add(t, ", ");
+        hf__my_add_short(t, texts[i]);
     }
     hf__my_add(t, ", %" PRId64 ", ", who->pid);
     hf__my_add_bytes(t, who->note, strnlen(who->note, HF_NOTE_MAX));
@@ -153,9 +152,17 @@ static int call_renew(struct hf__my *s, struct hf__my_conn *c, const struct hf__
 int hf__my_call(void *store, void *conn, const struct hf__sql_operation *op, int64_t deadline_ns,
                 struct hf__answer *ret_answer, hf_error *err)
 {
-    if (op->kind == HF__SQL_ATTEMPT)
-        return call_attempt(store, conn, op, deadline_ns, ret_answer, err);
+    bool done = false;
+
     if (op->kind == HF__SQL_RENEW)
         return call_renew(store, conn, op, deadline_ns, err);
-    return call_end(store, conn, op, deadline_ns, ret_answer, err);
+    int r = hf__my_quick(store, conn, op, deadline_ns, ret_answer, &done, err);
+    if (r != 0 || done)
+        return r;
+    if (op->kind != HF__SQL_ATTEMPT)
+        return call_end(store, conn, op, deadline_ns, ret_answer, err);
+    r = call_attempt(store, conn, op, deadline_ns, ret_answer, err);
+    if (r == 0)
+        hf__my_quick_learn(store, op, ret_answer);
+    return r;
 }

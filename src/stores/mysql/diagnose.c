@@ -184,7 +184,8 @@ static void look_at_rows(const struct report *r)
     MYSQL_ROW row;
     MYSQL_RES *a = ask(r,
                        "SELECT (SELECT COUNT(*) FROM holdfast_lock), (SELECT COUNT(*) FROM"
-                       " holdfast_holder), (SELECT COUNT(*) FROM holdfast_waiter), (SELECT"
+                       " holdfast_holder) + (SELECT COUNT(*) FROM holdfast_lock WHERE inside <>"
+                       " " HF__MY_NOBODY "), (SELECT COUNT(*) FROM holdfast_waiter), (SELECT"
                        " COUNT(*) FROM holdfast_retired), (SELECT COALESCE(SUM(data_length +"
                        " index_length), 0) DIV 1024 FROM information_schema.tables WHERE"
                        " table_schema = DATABASE() AND table_name LIKE 'holdfast\\\\_%')",

@@ -298,7 +298,7 @@ static int finish(void *owner, struct hf__held *base, const struct hf__bid *bid,
     hf__my_add_bytes(&t, bid->name, bid->name_len);
     hf__my_add(&t,
                ", LAST_INSERT_ID(" STAMP "), 1, SYSDATE(6), '1970-01-01') ON DUPLICATE KEY UPDATE"
-               " `before` = touched, touched = SYSDATE(6), sole = NULL,"
+               " `before` = touched, touched = SYSDATE(6),"
                " generation = LAST_INSERT_ID(GREATEST(generation + 1, " STAMP "))");
     r = hf__my_ask(s, c, &t, false, deadline_ns, NULL, err);
     uint64_t generation = r == 0 ? mysql_insert_id(c->my) : 0;

@@ -60,6 +60,10 @@ int hf__my_inspect(struct hf__store *store, const struct hf__look *look, int64_t
         return r;
     hf__my_add(&t, "SELECT " HF__MY_HOLDER_COLUMNS "," WHO NOW_MS " FROM holdfast_holder");
     add_where(look, &t);
+    hf__my_add(&t, " UNION ALL SELECT " HF__MY_ALONE_COLUMNS "," WHO NOW_MS
+                   " FROM (SELECT * FROM holdfast_lock");
+    add_where(look, &t);
+    hf__my_add(&t, ") k WHERE inside <> " HF__MY_NOBODY);
     hf__my_add(&t,
                " UNION ALL SELECT " HF__MY_WAITER_COLUMNS "," WHO NOW_MS " FROM holdfast_waiter");
     add_where(look, &t);

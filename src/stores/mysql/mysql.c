@@ -1,6 +1,7 @@
 /* The store of a MariaDB or MySQL server: lease rows, by the server's clock.
  *
- * Each operation is one CALL, and inside it
+ * A lock without a queue is taken and released by one UPDATE of its row (quick.c). Every other
+ * operation is one CALL, and inside it
  *
  *      INSERT INTO holdfast_lock ... ON DUPLICATE KEY UPDATE ...   -- from here on it is our turn
  *      <the doorman's rules, on SYSDATE(6) in UTC read after that> -- rules.sql, operations.sql
@@ -13,7 +14,7 @@
 
 #include "util/banned.h"
 
-#define ROUTINES    14  /* procedures */
+#define ROUTINES    16  /* procedures */
 #define RENEW_BATCH 256 /* renewals in one transaction, then others get their turn */
 
 bool hf__my_is_conflict(long store_code)
@@ -47,7 +48,9 @@ int hf__my_learn(void *store, void *conn, int64_t deadline_ns, hf_error *err)
         MYSQL_RES *result = hf__my_look(
             s, conn,
             "SELECT COUNT(*) FROM information_schema.routines WHERE routine_schema = DATABASE() AND"
-            " routine_name IN ('holdfast_look', 'holdfast_enter', 'holdfast_retire', "
+            " routine_name IN ('holdfast_begin', 'holdfast_move', 'holdfast_enter', "
+            "'holdfast_finish',"
+            " 'holdfast_retire', "
             "'holdfast_cut',"
             " 'holdfast_sweep', 'holdfast_let_in', 'holdfast_ask_again', 'holdfast_call', "
             "'holdfast_listen',"

@@ -4,6 +4,7 @@
  *   settings.c  what the URL says
  *   conn.c      one connection
  *   query.c     a statement and its answer, without blocking; what the server's errors mean
+ *   quick.c     taking and releasing a lock without a queue
  *   call.c      operations through the procedures of rules.sql and operations.sql
  *   record.c, save.c   the same by plain statements around the doorman itself
  *   listen.c    how wake-ups come
@@ -21,16 +22,18 @@
 #include "sql/store.h"
 #include "sql/url.h"
 
-#define HF__MY_SCHEMA 1 /* the version this code speaks */
+#define HF__MY_SCHEMA 2 /* the version this code speaks */
 #ifndef HF__MY_CLOCK
 #define HF__MY_CLOCK "SYSDATE(6)" /* tests have one of their own */
 #endif
 /* An instant as milliseconds since 1970, and the other way round. */
 #define HF__MY_MS(instant) "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', " instant ") DIV 1000"
 #define HF__MY_FOREVER     "'9999-12-31'"
+#define HF__MY_NOBODY      "x'00000000000000000000000000000000'" /* holdfast_lock.inside */
+#define HF__MY_HINTS       1024
 
 extern const char hf__my_ddl[]; /* schema.sql, rules.sql, operations.sql */
-extern const char hf__my_schema_sql[], hf__my_routines_sql[];
+extern const char hf__my_schema_sql[], hf__my_routines_sql[], hf__my_upgrade_sql[];
 extern const struct hf__option hf__my_options[];
 
 /* Beside those that all SQL stores have. */
@@ -59,6 +62,7 @@ struct hf__my {
     struct hf__sql sql;
     struct hf__hold hold; /* hold.c */
     struct hf__my_settings set;
+    atomic_bool crowded[HF__MY_HINTS]; /* quick.c: by the hash of the name */
 };
 
 /* mysql.c, open.c ---------------------------------------------------------- */
@@ -109,6 +113,7 @@ void hf__my_add(struct hf__my_text *t, const char *format, ...) HF__PRINTF(2, 3)
 void hf__my_add_hex(struct hf__my_text *t, const void *bytes, size_t len);   /* 6162 */
 void hf__my_add_bytes(struct hf__my_text *t, const void *bytes, size_t len); /* x'6162' */
 void hf__my_add_text(struct hf__my_text *t, const char *text);               /* NULL: NULL */
+void hf__my_add_short(struct hf__my_text *t, const char *text); /* cut to 255 characters */
 void hf__my_add_or_null(struct hf__my_text *t, int64_t number, int64_t null);
 void hf__my_add_instant(struct hf__my_text *t, int64_t ms); /* HF__NEVER: 9999-12-31 */
 void hf__my_text_clear(struct hf__my_text *t);
@@ -131,6 +136,17 @@ MYSQL_RES *hf__my_look(struct hf__my *s, struct hf__my_conn *c, const char *sql,
 
 /* What an error of the server or the library means: "mysql: <what>; <what to do>". */
 int hf__my_fail(unsigned number, const char *text, bool reads, hf_error *err);
+
+/* quick.c ------------------------------------------------------------------ */
+
+/* Does the operation by one statement if the lock is free, or held by this ticket alone, and the bid
+ * is a simple one. `*ret_done` false, with 0: nothing was changed. */
+int hf__my_quick(struct hf__my *s, struct hf__my_conn *c, const struct hf__sql_operation *op,
+                 int64_t deadline_ns, struct hf__answer *ret_answer, bool *ret_done, hf_error *err);
+
+/* What the rules answered: whether the next one should try the quick way. */
+void hf__my_quick_learn(struct hf__my *s, const struct hf__sql_operation *op,
+                        const struct hf__answer *got);
 
 /* call.c ------------------------------------------------------------------- */
 
@@ -158,12 +174,15 @@ int hf__my_load(void *ctx);
 int hf__my_finish(void *ctx, int code);
 extern const struct hf__sql_writer hf__my_writer;
 
-/* The cells of an entry, for a holder and for a waiter. */
+/* The cells of an entry, for a holder, one that stands in the lock's row, and a waiter. */
 #define HF__MY_HOLDER_COLUMNS                                                               \
     "seq, HEX(ticket), IF(lingering, 3, 2), shared, room, generation, ttl, delay, "         \
     "retire, " HF__MY_MS("since") ", IF(lease IS NULL AND NOT lingering, NULL, " HF__MY_MS( \
         "until") "), "                                                                      \
                  "lease, claimed, wake"
+#define HF__MY_ALONE_COLUMNS                                                                 \
+    "0, HEX(inside), 2, 0, NULL, token, ttl, 0, retire, " HF__MY_MS("since") ", " HF__MY_MS( \
+        "since") " + ttl, ttl, 1, wake"
 #define HF__MY_WAITER_COLUMNS                                               \
     "seq, HEX(ticket), 1, shared, room, 0, ttl, delay, retire, " HF__MY_MS( \
         "since") ", " HF__MY_MS("until") ", lease, 0, wake"

@@ -5,11 +5,8 @@
 --   claimed     granted: the store knows that the holder knows
 --   place       queued: from 1; 0: not counted
 --   ask_again   queued: after so many milliseconds, NULL: never
--- The transaction begins and ends here, whatever autocommit says; an error rolls it back and is told. The
--- time zone is set, since SYSDATE() follows it.
---
--- Most locks have no queue. The row of such a lock says so itself (sole), and its upsert takes or frees it
--- at once: attempt and end then need one statement more.
+-- The transaction begins and ends here; an error rolls it back and is told. A client takes and frees a lock that
+-- has no queue without these, by one UPDATE of the lock's row (quick.c); whatever that does not match comes here.
 
 DELIMITER $$
 
@@ -22,10 +19,10 @@ CREATE PROCEDURE holdfast_attempt(
     IN a_program VARCHAR(255) CHARACTER SET utf8mb4, IN a_pid BIGINT,
     IN a_note VARBINARY(256))
 SQL SECURITY INVOKER
-everything: BEGIN
+BEGIN
     DECLARE o_verdict VARCHAR(9) CHARACTER SET ascii DEFAULT 'granted';
     DECLARE o_generation, o_lease, o_place, o_ask_again, k_generation, k_line, w_seq, w_ttl BIGINT;
-    DECLARE at_touched, before_that DATETIME(6);
+    DECLARE at_touched DATETIME(6);
     DECLARE at_now, inside_until, waiting_until DATETIME(3);
     DECLARE o_claimed, is_retired, stays, found BOOLEAN DEFAULT TRUE;
     DECLARE calls TEXT CHARACTER SET ascii DEFAULT '';
@@ -36,38 +33,9 @@ everything: BEGIN
         RESIGNAL;
     END;
 
-    IF @@session.time_zone <> '+00:00' THEN
-        SET time_zone = '+00:00';
-    END IF;
-    SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
-    START TRANSACTION;
-    INSERT INTO holdfast_lock (name, generation, line, touched, `before`)
-        VALUES (a_name, 0, 1, '1970-01-01', '1970-01-01')
-        ON DUPLICATE KEY UPDATE line = line + 1, `before` = touched, touched = SYSDATE(6),
-            sole = IF(sole = x'00000000000000000000000000000000' AND touched >= `before`, a_ticket, NULL),
-            generation = LAST_INSERT_ID(IF(sole = a_ticket,
-                GREATEST(generation + 1, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', touched)), generation));
-    SET o_claimed = a_ttl <> 0, o_lease = IF(a_ttl = 0, 5000, a_ttl);
-    INSERT INTO holdfast_holder
-        SELECT a_name, a_ticket, line, FALSE, a_shared, a_room, generation, a_ttl, a_delay, a_retire,
-               touched - INTERVAL MICROSECOND(touched) MOD 1000 MICROSECOND,
-               touched + INTERVAL o_lease * 1000 - MICROSECOND(touched) MOD 1000 MICROSECOND,
-               o_lease, o_claimed, a_wake, a_host, a_user, a_program, a_pid, a_note
-        FROM holdfast_lock WHERE name = a_name AND sole = a_ticket;
-    IF ROW_COUNT() = 1 THEN
-        COMMIT;
-        SELECT 'granted', LAST_INSERT_ID(), o_lease, o_claimed, NULL, NULL;
-        LEAVE everything;
-    END IF;
-    CALL holdfast_look(a_name, a_ticket, k_generation, k_line, at_touched, before_that, at_now, inside_until,
-                        waiting_until, is_retired);
-    IF before_that > at_touched OR inside_until <= at_now OR waiting_until <= at_now THEN
-        CALL holdfast_sweep(a_name, at_touched, before_that, at_now);
-        SELECT MIN(until) INTO inside_until FROM holdfast_holder WHERE name = a_name;
-        SELECT MIN(until) INTO waiting_until FROM holdfast_waiter WHERE name = a_name;
-        SET is_retired = EXISTS (SELECT 1 FROM holdfast_retired WHERE name = a_name AND ticket = a_ticket
-                                 AND until > at_now);
-    END IF;
+    CALL holdfast_begin();
+    CALL holdfast_enter(a_name, a_ticket, k_generation, k_line, at_touched, at_now, inside_until, waiting_until,
+                        is_retired);
 
     attempt: BEGIN
         IF is_retired THEN
@@ -109,12 +77,19 @@ everything: BEGIN
             SET o_generation = GREATEST(k_generation + 1, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', at_touched)),
                 o_claimed = a_ttl <> 0,
                 o_lease = IF(a_ttl = 0, 5000, a_ttl);
-            INSERT INTO holdfast_holder VALUES (a_name, a_ticket, k_line, FALSE, a_shared, a_room,
-                o_generation, a_ttl, a_delay, a_retire, at_now, at_now + INTERVAL o_lease * 1000 MICROSECOND,
-                o_lease, o_claimed, a_wake, a_host, a_user, a_program, a_pid, a_note);
-            UPDATE holdfast_lock SET generation = o_generation, sole = IF(
-                    EXISTS (SELECT 1 FROM holdfast_retired WHERE name = a_name AND until > at_now), NULL, a_ticket)
-                WHERE name = a_name;
+            IF a_shared OR a_ttl = 0 OR a_delay > 0
+               OR EXISTS (SELECT 1 FROM holdfast_retired WHERE name = a_name AND until > at_now) THEN
+                INSERT INTO holdfast_holder VALUES (a_name, a_ticket, k_line, FALSE, a_shared, a_room,
+                    o_generation, a_ttl, a_delay, a_retire, at_now,
+                    at_now + INTERVAL o_lease * 1000 MICROSECOND, o_lease, o_claimed, a_wake, a_host, a_user,
+                    a_program, a_pid, a_note);
+                UPDATE holdfast_lock SET generation = o_generation WHERE name = a_name;
+            ELSE
+                UPDATE holdfast_lock SET generation = o_generation, inside = a_ticket, token = o_generation,
+                       since = at_touched, ttl = a_ttl, retire = a_retire, wake = a_wake, host = a_host,
+                       username = a_user, program = a_program, pid = a_pid, note = a_note
+                    WHERE name = a_name;
+            END IF;
             LEAVE attempt;
         END IF;
 
@@ -144,10 +119,7 @@ everything: BEGIN
         END IF;
     END;
 
-    COMMIT;
-    IF calls <> '' THEN
-        CALL holdfast_call(calls);
-    END IF;
+    CALL holdfast_finish(calls);
     SELECT o_verdict, o_generation, o_lease, o_claimed, o_place, o_ask_again;
 END $$
 
@@ -156,10 +128,10 @@ DROP PROCEDURE IF EXISTS holdfast_end $$
 CREATE PROCEDURE holdfast_end(
     IN a_name VARBINARY(512), IN a_ticket BINARY(16), IN a_retire BIGINT, IN withdraws BOOLEAN)
 SQL SECURITY INVOKER
-everything: BEGIN
+BEGIN
     DECLARE was VARCHAR(9) CHARACTER SET ascii DEFAULT 'gone';
     DECLARE k_generation, k_line BIGINT;
-    DECLARE at_touched, before_that DATETIME(6);
+    DECLARE at_touched DATETIME(6);
     DECLARE at_now, inside_until, waiting_until DATETIME(3);
     DECLARE is_retired BOOLEAN;
     DECLARE calls TEXT CHARACTER SET ascii DEFAULT '';
@@ -169,28 +141,9 @@ everything: BEGIN
         RESIGNAL;
     END;
 
-    IF @@session.time_zone <> '+00:00' THEN
-        SET time_zone = '+00:00';
-    END IF;
-    SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
-    START TRANSACTION;
-    INSERT INTO holdfast_lock (name, generation, line, touched, `before`)
-        VALUES (a_name, 0, 1, '1970-01-01', '1970-01-01')
-        ON DUPLICATE KEY UPDATE line = line + 1, `before` = touched, touched = SYSDATE(6),
-            sole = IF(sole = a_ticket AND a_retire = 0 AND touched >= `before`, x'00000000000000000000000000000000', NULL);
-    DELETE FROM holdfast_holder WHERE name = a_name AND ticket = a_ticket AND NOT lingering
-        AND until > (SELECT touched FROM holdfast_lock WHERE name = a_name AND sole IS NOT NULL);
-    IF ROW_COUNT() = 1 THEN
-        COMMIT;
-        SELECT 'done';
-        LEAVE everything;
-    END IF;
-    CALL holdfast_look(a_name, a_ticket, k_generation, k_line, at_touched, before_that, at_now, inside_until,
-                        waiting_until, is_retired);
-    IF before_that > at_touched OR inside_until <= at_now OR waiting_until <= at_now THEN
-        CALL holdfast_sweep(a_name, at_touched, before_that, at_now);
-    END IF;
-
+    CALL holdfast_begin();
+    CALL holdfast_enter(a_name, a_ticket, k_generation, k_line, at_touched, at_now, inside_until, waiting_until,
+                        is_retired);
     DELETE FROM holdfast_holder WHERE name = a_name AND ticket = a_ticket AND NOT lingering;
     IF ROW_COUNT() > 0 THEN
         SET was = 'inside';
@@ -210,16 +163,11 @@ everything: BEGIN
     END IF;
     IF waiting_until IS NOT NULL THEN
         CALL holdfast_let_in(a_name, at_touched, at_now, NULL, k_generation, calls);
+    ELSEIF NOT EXISTS (SELECT 1 FROM holdfast_holder WHERE name = a_name)
+        AND NOT EXISTS (SELECT 1 FROM holdfast_retired WHERE name = a_name AND until > at_now) THEN
+        UPDATE holdfast_lock SET inside = x'00000000000000000000000000000000' WHERE name = a_name;
     END IF;
-    UPDATE holdfast_lock SET sole = IF(waiting_until IS NULL
-            AND NOT EXISTS (SELECT 1 FROM holdfast_holder WHERE name = a_name)
-            AND NOT EXISTS (SELECT 1 FROM holdfast_retired WHERE name = a_name AND until > at_now),
-            x'00000000000000000000000000000000', NULL)
-        WHERE name = a_name;
-    COMMIT;
-    IF calls <> '' THEN
-        CALL holdfast_call(calls);
-    END IF;
+    CALL holdfast_finish(calls);
     SELECT IF(was = 'inside' OR (was = 'waiting' AND withdraws), 'done', 'stale');
 END $$
 
@@ -233,16 +181,13 @@ SQL SECURITY INVOKER
 BEGIN
     DECLARE o_verdict VARCHAR(9) CHARACTER SET ascii DEFAULT 'lost';
     DECLARE o_generation, o_lease, o_ask_again, k_generation, k_line, h_generation, h_ttl, w_seq, w_ttl BIGINT;
-    DECLARE at_touched, before_that DATETIME(6);
+    DECLARE at_touched DATETIME(6);
     DECLARE at_now, inside_until, waiting_until DATETIME(3);
     DECLARE o_claimed, is_retired, found, inside BOOLEAN DEFAULT TRUE;
     DECLARE CONTINUE HANDLER FOR NOT FOUND SET found = FALSE;
 
-    CALL holdfast_enter(a_name, a_ticket, k_generation, k_line, at_touched, before_that, at_now, inside_until,
-                        waiting_until, is_retired);
-    IF before_that > at_touched OR inside_until <= at_now OR waiting_until <= at_now THEN
-        CALL holdfast_sweep(a_name, at_touched, before_that, at_now);
-    END IF;
+    CALL holdfast_enter(a_name, a_ticket, k_generation, k_line, at_touched, at_now, inside_until, waiting_until,
+                        is_retired);
     SET found = TRUE;
     SELECT generation, ttl, lease, claimed INTO h_generation, h_ttl, o_lease, o_claimed
         FROM holdfast_holder WHERE name = a_name AND ticket = a_ticket AND NOT lingering;
@@ -301,11 +246,7 @@ BEGIN
         RESIGNAL;
     END;
 
-    IF @@session.time_zone <> '+00:00' THEN
-        SET time_zone = '+00:00';
-    END IF;
-    SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
-    START TRANSACTION;
+    CALL holdfast_begin();
     WHILE place <= LENGTH(a_list) DO
         SET one = SUBSTRING_INDEX(SUBSTR(a_list, place, 1100), ';', 1),
             place = place + LENGTH(one) + 1;
@@ -313,10 +254,7 @@ BEGIN
                                 UNHEX(SUBSTRING_INDEX(SUBSTRING_INDEX(one, ' ', 2), ' ', -1)),
                                 CAST(SUBSTRING_INDEX(one, ' ', -1) AS SIGNED), calls, answers);
     END WHILE;
-    COMMIT;
-    IF calls <> '' THEN
-        CALL holdfast_call(calls);
-    END IF;
+    CALL holdfast_finish(calls);
     SELECT answers;
 END $$
 
@@ -327,7 +265,7 @@ SQL SECURITY INVOKER
 BEGIN
     DECLARE o_verdict VARCHAR(9) CHARACTER SET ascii DEFAULT 'done';
     DECLARE k_generation, k_line, k_retire, span BIGINT;
-    DECLARE at_touched, before_that DATETIME(6);
+    DECLARE at_touched DATETIME(6);
     DECLARE at_now, inside_until, waiting_until DATETIME(3);
     DECLARE is_retired, stays, found BOOLEAN DEFAULT TRUE;
     DECLARE k_wake VARCHAR(60) CHARACTER SET ascii;
@@ -339,16 +277,9 @@ BEGIN
         RESIGNAL;
     END;
 
-    IF @@session.time_zone <> '+00:00' THEN
-        SET time_zone = '+00:00';
-    END IF;
-    SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
-    START TRANSACTION;
-    CALL holdfast_enter(a_name, a_ticket, k_generation, k_line, at_touched, before_that, at_now, inside_until,
-                        waiting_until, is_retired);
-    IF before_that > at_touched OR inside_until <= at_now OR waiting_until <= at_now THEN
-        CALL holdfast_sweep(a_name, at_touched, before_that, at_now);
-    END IF;
+    CALL holdfast_begin();
+    CALL holdfast_enter(a_name, a_ticket, k_generation, k_line, at_touched, at_now, inside_until, waiting_until,
+                        is_retired);
     SET found = TRUE;
     SELECT lingering, retire, wake,
            IF(at_once OR lease IS NULL, 0, TIMESTAMPDIFF(MICROSECOND, at_now, until) DIV 1000)
@@ -374,15 +305,11 @@ BEGIN
             SET o_verdict = 'stale';
         END IF;
     END IF;
-    UPDATE holdfast_lock SET sole = NULL WHERE name = a_name;
     IF k_wake IS NOT NULL THEN
         SET calls = CONCAT(k_wake, ',');
     END IF;
     CALL holdfast_let_in(a_name, at_touched, at_now, NULL, k_generation, calls);
-    COMMIT;
-    IF calls <> '' THEN
-        CALL holdfast_call(calls);
-    END IF;
+    CALL holdfast_finish(calls);
     SELECT o_verdict;
 END $$
 

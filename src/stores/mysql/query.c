@@ -20,7 +20,7 @@ static bool make_room(struct hf__my_text *t, size_t more)
         return false;
     if (t->len + more < t->capacity)
         return true;
-    size_t capacity = 2 * (t->len + more) + 256;
+    size_t capacity = 2 * (t->len + more) + 1000;
     char *grown = realloc(t->data, capacity);
     if (grown == NULL) {
         t->failed = true;
@@ -31,10 +31,24 @@ static bool make_room(struct hf__my_text *t, size_t more)
     return true;
 }
 
+static void add_plain(struct hf__my_text *t, const char *text)
+{
+    size_t len = strlen(text);
+
+    if (!make_room(t, len + 1))
+        return;
+    memcpy(t->data + t->len, text, len + 1);
+    t->len += len;
+}
+
 void hf__my_add(struct hf__my_text *t, const char *format, ...)
 {
     va_list args, again;
 
+    if (strchr(format, '%') == NULL) { /* most of a statement is */
+        add_plain(t, format);
+        return;
+    }
     va_start(args, format);
     va_copy(again, args);
     int len = vsnprintf(NULL, 0, format, args);
@@ -77,13 +91,22 @@ void hf__my_add_text(struct hf__my_text *t, const char *text)
         hf__my_add(t, "NULL");
         return;
     }
-    hf__my_add(t, "CONVERT(x'");
+    hf__my_add(t, "_utf8mb4 x'");
     while (*text != '\0') {
         size_t len = hf__utf8_decode(text, strnlen(text, 4), &c);
         hf__my_add_hex(t, len > 0 ? text : "?", len > 0 ? len : 1);
         text += len > 0 ? len : 1;
     }
-    hf__my_add(t, "' USING utf8mb4)");
+    hf__my_add(t, "'");
+}
+
+void hf__my_add_short(struct hf__my_text *t, const char *text)
+{
+    bool fits = strlen(text) <= 255;
+
+    hf__my_add(t, fits ? "" : "LEFT(");
+    hf__my_add_text(t, text);
+    hf__my_add(t, fits ? "" : ", 255)");
 }
 
 void hf__my_add_or_null(struct hf__my_text *t, int64_t number, int64_t null)

@@ -40,24 +40,39 @@ static int forget(struct hf__my_record *r, const char *before_that)
     return ask_about(r, sql, "", NULL);
 }
 
-/* Whoever inserts the row may have waited as well, so the clock is read by the next statement. The
- * procedures must not take this lock by its row alone: sole is not known. */
+/* Whoever stands in the lock's row alone moves to where the record is read from; see rules.sql. */
+static int move(struct hf__my_record *r)
+{
+    int code = ask_about(
+        r,
+        "INSERT INTO holdfast_holder SELECT name, inside, 0, 0, 0, NULL, token, ttl, 0, retire,"
+        " since - INTERVAL MICROSECOND(since) MOD 1000 MICROSECOND,"
+        " since + INTERVAL ttl * 1000 - MICROSECOND(since) MOD 1000 MICROSECOND,"
+        " ttl, 1, wake, host, username, program, pid, note FROM holdfast_lock WHERE name = ",
+        "", NULL);
+
+    return code != 0
+               ? code
+               : ask_about(r, "UPDATE holdfast_lock SET inside = NULL WHERE name = ", "", NULL);
+}
+
+/* Whoever inserts the row may have waited as well, so the clock is read by the next statement. */
 static int lock_row(struct hf__my_record *r)
 {
     MYSQL_RES *result = NULL;
     int code = ask_about(
         r, "INSERT INTO holdfast_lock (name, generation, line, touched, `before`) VALUES (",
         ", 0, 1, '1970-01-01', '1970-01-01') ON DUPLICATE KEY UPDATE"
-        " line = line + 1, sole = NULL",
+        " line = line + 1, inside = NULLIF(inside, " HF__MY_NOBODY ")",
         NULL);
 
     if (code == 0)
-        code =
-            ask_about(r,
-                      "SELECT generation, line, touched, TIMESTAMPDIFF(MICROSECOND, '1970-01-01',"
-                      " now), touched > now FROM holdfast_lock, (SELECT " HF__MY_CLOCK
-                      " AS now) k WHERE name = ",
-                      "", &result);
+        code = ask_about(
+            r,
+            "SELECT generation, line, touched, TIMESTAMPDIFF(MICROSECOND, '1970-01-01',"
+            " now), touched > now, inside IS NOT NULL FROM holdfast_lock, (SELECT " HF__MY_CLOCK
+            " AS now) k WHERE name = ",
+            "", &result);
     if (code != 0)
         return code;
     MYSQL_ROW row = result != NULL ? mysql_fetch_row(result) : NULL;
@@ -70,6 +85,8 @@ static int lock_row(struct hf__my_record *r)
         r->at_hand.at.now_ms = (int64_t)(r->at_hand.at.stamp_us / 1000);
         if (hf__sql_integer(row[4], 0) != 0)
             code = forget(r, row[2]);
+        if (code == 0 && hf__sql_integer(row[5], 0) != 0)
+            code = move(r);
     }
     mysql_free_result(result);
     return code;
@@ -159,6 +176,13 @@ int hf__my_apply(void *store, void *conn, const struct hf__sql_operation *op, in
 {
     struct hf__my_record r = {
         .s = store, .c = conn, .op = op, .deadline_ns = deadline_ns, .err = err};
+    bool done = false;
+    int code = hf__my_quick(store, conn, op, deadline_ns, ret_answer, &done, err);
 
-    return hf__sql_apply(&r.at_hand, op, &hf__my_writer, &r, ret_answer, err);
+    if (code != 0 || done)
+        return code;
+    code = hf__sql_apply(&r.at_hand, op, &hf__my_writer, &r, ret_answer, err);
+    if (code == 0)
+        hf__my_quick_learn(store, op, ret_answer);
+    return code;
 }

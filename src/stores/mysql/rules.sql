@@ -6,42 +6,71 @@
 
 DELIMITER $$
 
--- What an operation has to know once it has locked the row. o_inside and o_waiting: when the first of them
--- is due; NULL: nobody.
-DROP PROCEDURE IF EXISTS holdfast_look $$
-CREATE PROCEDURE holdfast_look(
-    IN a_name VARBINARY(512), IN a_ticket BINARY(16), OUT o_generation BIGINT, OUT o_line BIGINT,
-    OUT o_touched DATETIME(6), OUT o_before DATETIME(6), OUT o_now DATETIME(3), OUT o_inside DATETIME(3),
-    OUT o_waiting DATETIME(3), OUT o_retired BOOLEAN)
+-- Begins the transaction of an operation, whatever autocommit says. SYSDATE() follows the time zone.
+DROP PROCEDURE IF EXISTS holdfast_begin $$
+CREATE PROCEDURE holdfast_begin()
 SQL SECURITY INVOKER
 BEGIN
-    SELECT k.generation, k.line, k.touched, k.`before`,
+    IF @@session.time_zone <> '+00:00' THEN
+        SET time_zone = '+00:00';
+    END IF;
+    SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+    START TRANSACTION;
+END $$
+
+-- Whoever stands in the lock's row alone moves to holdfast_holder, where the rules look.
+DROP PROCEDURE IF EXISTS holdfast_move $$
+CREATE PROCEDURE holdfast_move(IN a_name VARBINARY(512))
+SQL SECURITY INVOKER
+BEGIN
+    INSERT INTO holdfast_holder
+        SELECT name, inside, 0, FALSE, FALSE, NULL, token, ttl, 0, retire,
+               since - INTERVAL MICROSECOND(since) MOD 1000 MICROSECOND,
+               since + INTERVAL ttl * 1000 - MICROSECOND(since) MOD 1000 MICROSECOND,
+               ttl, TRUE, wake, host, username, program, pid, note
+        FROM holdfast_lock WHERE name = a_name;
+    UPDATE holdfast_lock SET inside = NULL WHERE name = a_name;
+END $$
+
+-- The serialization point of every operation, then what all of them have to know, and the sweep. o_inside and
+-- o_waiting: when the first of them is due; NULL: nobody. From here on the lock's row says nothing of holders.
+DROP PROCEDURE IF EXISTS holdfast_enter $$
+CREATE PROCEDURE holdfast_enter(
+    IN a_name VARBINARY(512), IN a_ticket BINARY(16), OUT o_generation BIGINT, OUT o_line BIGINT,
+    OUT o_touched DATETIME(6), OUT o_now DATETIME(3), OUT o_inside DATETIME(3), OUT o_waiting DATETIME(3),
+    OUT o_retired BOOLEAN)
+SQL SECURITY INVOKER
+BEGIN
+    DECLARE before_that DATETIME(6);
+    DECLARE alone BOOLEAN;
+
+    INSERT INTO holdfast_lock (name, generation, line, touched, `before`)
+        VALUES (a_name, 0, 1, '1970-01-01', '1970-01-01')
+        ON DUPLICATE KEY UPDATE line = line + 1, `before` = touched, touched = SYSDATE(6),
+            inside = NULLIF(inside, x'00000000000000000000000000000000');
+    SELECT k.generation, k.line, k.touched, k.`before`, k.inside IS NOT NULL,
            (SELECT MIN(until) FROM holdfast_holder WHERE name = a_name),
            (SELECT MIN(until) FROM holdfast_waiter WHERE name = a_name),
            EXISTS (SELECT 1 FROM holdfast_retired WHERE name = a_name AND ticket = a_ticket
                    AND until > k.touched)
-        INTO o_generation, o_line, o_touched, o_before, o_inside, o_waiting, o_retired
+        INTO o_generation, o_line, o_touched, before_that, alone, o_inside, o_waiting, o_retired
         FROM holdfast_lock k WHERE k.name = a_name;
     IF o_touched = '1970-01-01' THEN -- a new row: whoever inserts may have waited as well
         SET o_touched = SYSDATE(6);
         UPDATE holdfast_lock SET touched = o_touched WHERE name = a_name;
     END IF;
     SET o_now = o_touched - INTERVAL MICROSECOND(o_touched) MOD 1000 MICROSECOND;
-END $$
-
--- The serialization point of renewals and breaks; attempt and end have one of their own.
-DROP PROCEDURE IF EXISTS holdfast_enter $$
-CREATE PROCEDURE holdfast_enter(
-    IN a_name VARBINARY(512), IN a_ticket BINARY(16), OUT o_generation BIGINT, OUT o_line BIGINT,
-    OUT o_touched DATETIME(6), OUT o_before DATETIME(6), OUT o_now DATETIME(3), OUT o_inside DATETIME(3),
-    OUT o_waiting DATETIME(3), OUT o_retired BOOLEAN)
-SQL SECURITY INVOKER
-BEGIN
-    INSERT INTO holdfast_lock (name, generation, line, touched, `before`)
-        VALUES (a_name, 0, 1, '1970-01-01', '1970-01-01')
-        ON DUPLICATE KEY UPDATE line = line + 1, `before` = touched, touched = SYSDATE(6);
-    CALL holdfast_look(a_name, a_ticket, o_generation, o_line, o_touched, o_before, o_now, o_inside,
-                       o_waiting, o_retired);
+    IF alone THEN
+        CALL holdfast_move(a_name);
+        SELECT MIN(until) INTO o_inside FROM holdfast_holder WHERE name = a_name;
+    END IF;
+    IF before_that > o_touched OR o_inside <= o_now OR o_waiting <= o_now THEN
+        CALL holdfast_sweep(a_name, o_touched, before_that, o_now);
+        SELECT MIN(until) INTO o_inside FROM holdfast_holder WHERE name = a_name;
+        SELECT MIN(until) INTO o_waiting FROM holdfast_waiter WHERE name = a_name;
+        SET o_retired = EXISTS (SELECT 1 FROM holdfast_retired WHERE name = a_name AND ticket = a_ticket
+                                AND until > o_now);
+    END IF;
 END $$
 
 -- Remembers a ticket, and forgets those whose time has come.
@@ -106,7 +135,6 @@ BEGIN
         END IF;
     END LOOP;
     DELETE FROM holdfast_waiter WHERE name = a_name AND until <= at_now;
-    UPDATE holdfast_lock SET sole = NULL WHERE name = a_name;
 END $$
 
 -- Lets in the head of the queue while it fits. Whoever `knows` is told by the answer; the listeners of the
@@ -157,7 +185,7 @@ BEGIN
             smallest = COALESCE(LEAST(smallest, w_room), smallest, w_room);
     END LOOP;
     IF entered THEN
-        UPDATE holdfast_lock SET generation = io_generation, sole = NULL WHERE name = a_name;
+        UPDATE holdfast_lock SET generation = io_generation WHERE name = a_name;
     END IF;
 END $$
 
@@ -194,6 +222,17 @@ BEGIN
             KILL QUERY connection;
         END IF;
     END WHILE;
+END $$
+
+-- Ends the transaction of an operation and calls those who were let in.
+DROP PROCEDURE IF EXISTS holdfast_finish $$
+CREATE PROCEDURE holdfast_finish(IN a_calls TEXT CHARACTER SET ascii)
+SQL SECURITY INVOKER
+BEGIN
+    COMMIT;
+    IF a_calls <> '' THEN
+        CALL holdfast_call(a_calls);
+    END IF;
 END $$
 
 -- What a listener runs, unless a grant that it was not told of is there: waits for a lock that its other

@@ -148,6 +148,15 @@ static int call(void *ctx, const char *wake, const struct hf__entry *e, uint64_t
     return 0;
 }
 
+static bool is_empty(const struct hf__record *record)
+{
+    for (size_t i = 0; i < record->count; i++) {
+        if (record->entries[i].place != HF__GONE)
+            return false;
+    }
+    return true;
+}
+
 static int set_lock(void *ctx, bool let_in)
 {
     struct hf__my_record *r = ctx;
@@ -157,8 +166,9 @@ static int set_lock(void *ctx, bool let_in)
     hf__my_add(&t,
                "UPDATE holdfast_lock SET generation = %" PRIu64
                ", `before` = touched, touched = '1970-01-01' + INTERVAL %" PRIu64
-               " MICROSECOND WHERE name = ",
-               r->at_hand.record.generation, r->at_hand.at.stamp_us);
+               " MICROSECOND, inside = %s WHERE name = ",
+               r->at_hand.record.generation, r->at_hand.at.stamp_us,
+               is_empty(&r->at_hand.record) ? HF__MY_NOBODY : "NULL");
     hf__my_add_bytes(&t, r->op->bid->name, r->op->bid->name_len);
     return run(r, &t);
 }

@@ -1,4 +1,4 @@
--- What holdfast keeps in MariaDB or MySQL. Schema version 1.
+-- What holdfast keeps in MariaDB or MySQL. Schema version 2; upgrade.sql brings tables of version 1 to it.
 --
 -- To look inside: SELECT * FROM holdfast_now; or `holdfast ls` and `holdfast show`. To take a lock away:
 -- `holdfast break`. Rows changed by hand bypass the rules.
@@ -14,21 +14,35 @@ CREATE TABLE IF NOT EXISTS holdfast_schema (
     one_row TINYINT NOT NULL DEFAULT 1 PRIMARY KEY,
     version INT NOT NULL
 ) ENGINE = InnoDB;
-INSERT INTO holdfast_schema (version) VALUES (1) ON DUPLICATE KEY UPDATE one_row = 1;
+INSERT INTO holdfast_schema (version) VALUES (2) ON DUPLICATE KEY UPDATE one_row = 1;
 
 -- One row per name that was ever asked for. Whoever locks this row may touch the lock. It outlives the
 -- grant, for the sake of its generation; `holdfast gc` removes what has been idle for long.
+--
+-- Most locks have one holder and no queue. Such a holder stands in this row, which makes taking and
+-- releasing the lock one statement each; whoever else comes moves it to holdfast_holder first.
 CREATE TABLE IF NOT EXISTS holdfast_lock (
     name       VARBINARY(512) NOT NULL PRIMARY KEY, -- compared as bytes
     generation BIGINT NOT NULL,                     -- the last fencing token given
-    line       BIGINT NOT NULL,                     -- operations so far: the next place in the line
+    line       BIGINT NOT NULL,                     -- the next place in the line
     touched    DATETIME(6) NOT NULL,                -- the time of the last operation
     `before`   DATETIME(6) NOT NULL,                -- and of the one before: later means the clock went back
-    sole       BINARY(16)                           -- the only ticket there is here, zeros if none is,
-                                                    -- NULL if that is not known: look into the other tables
+    inside     BINARY(16),                          -- the ticket of the one who holds it alone, exclusively,
+                                                    -- zeros if nobody holds, waits or is remembered,
+                                                    -- NULL if that is not known: see the others
+    token      BIGINT,                              -- from here on as in holdfast_holder, if somebody is inside
+    since      DATETIME(6),
+    ttl        BIGINT,                              -- until: since + ttl
+    retire     BIGINT,
+    wake       VARCHAR(60) CHARACTER SET ascii,
+    host       VARCHAR(255) CHARACTER SET utf8mb4,
+    username   VARCHAR(255) CHARACTER SET utf8mb4,
+    program    VARCHAR(255) CHARACTER SET utf8mb4,
+    pid        BIGINT,
+    note       VARBINARY(256)
 ) ENGINE = InnoDB;
 
--- Who holds what, since when, and why.
+-- Who holds what, since when, and why; all but those who stand in holdfast_lock. holdfast_now shows both.
 CREATE TABLE IF NOT EXISTS holdfast_holder (
     name       VARBINARY(512) NOT NULL,
     ticket     BINARY(16) NOT NULL,                 -- random: the right to release
@@ -109,6 +123,11 @@ CREATE OR REPLACE SQL SECURITY INVOKER VIEW holdfast_now AS
            IF(shared, 'shared', 'exclusive') AS mode, since, until, generation, host, username, program, pid,
            CONVERT(note USING utf8mb4) AS note, LOWER(HEX(ticket)) AS ticket, seq
       FROM holdfast_holder WHERE until > UTC_TIMESTAMP(3)
+    UNION ALL
+    SELECT CONVERT(name USING utf8mb4), 'holds', 'exclusive', since, since + INTERVAL ttl * 1000 MICROSECOND,
+           token, host, username, program, pid, CONVERT(note USING utf8mb4), LOWER(HEX(inside)), 0
+      FROM holdfast_lock WHERE inside <> x'00000000000000000000000000000000'
+       AND since + INTERVAL ttl * 1000 MICROSECOND > UTC_TIMESTAMP(3)
     UNION ALL
     SELECT CONVERT(name USING utf8mb4), 'waits', IF(shared, 'shared', 'exclusive'), since, until, NULL, host,
            username, program, pid, CONVERT(note USING utf8mb4), LOWER(HEX(ticket)), seq

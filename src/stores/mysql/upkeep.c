@@ -68,6 +68,19 @@ static bool may_not_create(struct hf__my *s, struct hf__my_conn *c, int64_t dead
     return err.code == HF_DENIED;
 }
 
+/* Brings tables of an older version to this one; where there are none, or the version is none that
+ * was ever there, nothing is done. */
+static int upgrade(struct hf__my *s, struct hf__my_conn *c, int64_t deadline_ns, hf_error *err)
+{
+    MYSQL_ROW row;
+    MYSQL_RES *result =
+        hf__my_look(s, c, "SELECT MAX(version) FROM holdfast_schema", deadline_ns, &row, NULL);
+    bool older = result != NULL && hf__sql_integer(row[0], 0) == 1;
+
+    mysql_free_result(result);
+    return older ? run_file(s, c, hf__my_upgrade_sql, deadline_ns, err) : 0;
+}
+
 /* The tables are needed; the procedures only make it faster. Where all is there already the right
  * to create it is not needed. */
 int hf__my_setup(void *store, void *conn, int64_t deadline_ns, hf_error *err)
@@ -77,7 +90,9 @@ int hf__my_setup(void *store, void *conn, int64_t deadline_ns, hf_error *err)
 
     if (hf__my_learn(s, conn, deadline_ns, NULL) == 0 && may_not_create(s, conn, deadline_ns))
         return 0;
-    int r = run_file(s, conn, hf__my_schema_sql, deadline_ns, err);
+    int r = upgrade(s, conn, deadline_ns, err);
+    if (r == 0)
+        r = run_file(s, conn, hf__my_schema_sql, deadline_ns, err);
     if (r != 0)
         return r;
     r = run_file(s, conn, hf__my_routines_sql, deadline_ns, &why);
@@ -93,6 +108,8 @@ int hf__my_setup(void *store, void *conn, int64_t deadline_ns, hf_error *err)
 /* What has run out but was never swept must not keep an idle lock alive. */
 #define IDLE                                                                                      \
     "touched <= " HF__MY_CLOCK " - INTERVAL %" PRId64 "000 MICROSECOND"                           \
+    " AND (inside IS NULL OR inside = " HF__MY_NOBODY                                             \
+    " OR since + INTERVAL (ttl + retire) * 1000 MICROSECOND <= " HF__MY_CLOCK ")"                 \
     " AND NOT EXISTS (SELECT 1 FROM holdfast_holder h WHERE h.name = l.name AND (h.lease IS NULL" \
     " OR h.until + INTERVAL (h.delay + h.retire) * 1000 MICROSECOND > " HF__MY_CLOCK "))"         \
     " AND NOT EXISTS (SELECT 1 FROM holdfast_waiter w WHERE w.name = l.name AND w.until "         \

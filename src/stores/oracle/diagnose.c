@@ -56,6 +56,20 @@ static void look_at_server(const struct report *r)
             primary ? "" : cell(r, 2), "");
 }
 
+/* Two schemas are two sets of locks. */
+static void look_at_schema(const struct report *r)
+{
+    if (r->s->set.schema == NULL)
+        hf__say(&r->to, HF__NOTE, "C1",
+                "the URL names no schema, so the account or the data source decides, and another"
+                " account may have other locks; name one for all: oracle://user@/SCHEMA?...");
+    if (ask(r, r->c->dialect->others) && hf__ora_cell(r->c, 0) != NULL)
+        hf__say(&r->to, HF__WARNING, "C1",
+                "holdfast's tables are also in schema %s: locks there and here do not exclude each"
+                " other",
+                cell(r, 0));
+}
+
 static void look_at_routines(const struct report *r)
 {
     hf_error err = {0};
@@ -133,6 +147,7 @@ int hf__ora_diagnose(struct hf__store *store, hf_finding_callback *found, void *
     if (code != 0)
         return code;
     look_at_server(&r);
+    look_at_schema(&r);
     look_at_routines(&r);
     if (atomic_load(&r.s->sql.way) != HF__SQL_NOT_KNOWN) {
         look_at_rights(&r);

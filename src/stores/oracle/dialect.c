@@ -63,6 +63,8 @@ static const struct hf__ora_dialect oracle = {
     .introduce = {"BEGIN DBMS_APPLICATION_INFO.SET_MODULE('holdfast', '", "'); END;"},
     .self = "SELECT SYS_CONTEXT('USERENV', 'SESSION_USER'), SYS_CONTEXT('USERENV',"
             " 'CURRENT_SCHEMA'), SYS_CONTEXT('USERENV', 'DATABASE_ROLE') FROM DUAL",
+    .others = "SELECT MIN(owner) FROM all_tables WHERE table_name = 'HOLDFAST_SCHEMA' AND owner <>"
+              " SYS_CONTEXT('USERENV', 'CURRENT_SCHEMA')",
     .meanings = hf__ora_meanings,
 };
 
@@ -75,6 +77,8 @@ static const struct hf__ora_dialect mariadb = {
     .has_routines = true,
     .self = "SELECT CURRENT_USER(), DATABASE(), CASE @@global.read_only WHEN 0 THEN 'PRIMARY'"
             " ELSE 'READ ONLY' END FROM DUAL",
+    .others = "SELECT MIN(table_schema) FROM information_schema.tables WHERE table_name ="
+              " 'holdfast_schema' AND table_schema <> DATABASE()",
     .meanings = hf__ora_mariadb_meanings,
 };
 
@@ -86,6 +90,8 @@ static const struct hf__ora_dialect hsqldb = {
     .session = hsqldb_session,
     .use_schema = "SET SCHEMA ",
     .self = "SELECT USER(), CURRENT_SCHEMA, 'PRIMARY' FROM DUAL",
+    .others = "SELECT MIN(table_schema) FROM information_schema.tables WHERE table_name ="
+              " 'HOLDFAST_SCHEMA' AND table_schema <> CURRENT_SCHEMA",
     .no_timeout = true,
     .meanings = hf__ora_hsqldb_meanings,
 };

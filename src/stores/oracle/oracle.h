@@ -65,6 +65,7 @@ struct hf__ora_dialect {
     bool has_routines;          /* it takes rules.sql */
     const char *introduce[2];   /* around a name that a DBA may look for; NULL: no such thing */
     const char *self;           /* asks for one row: user, schema, PRIMARY or something else */
+    const char *others;         /* asks for another schema with holdfast's tables, or NULL */
     bool no_timeout;            /* SQL_ATTR_QUERY_TIMEOUT does harm */
     const struct hf__ora_meaning *meanings; /* ends with native 0 */
 };

@@ -90,6 +90,30 @@ static void look_at_routines(const struct report *r)
             " and more an operation; `holdfast setup` creates them");
 }
 
+static void look_at_schema(const struct report *r)
+{
+    const char *schema = hf__pg_schema(r->s);
+    struct hf__pg_place at;
+    hf_error err = {0};
+
+    if (hf__pg_look_around(r->s, r->c, r->deadline_ns, &at, &err) != 0) {
+        hf__say(&r->to, HF__PROBLEM, NULL, "%s", err.text);
+        return;
+    }
+    hf__say(&r->to, HF__FINE, NULL, "database %s, schema %s, role %s", at.database, schema,
+            at.role);
+    if (at.other[0] != '\0')
+        hf__say(&r->to, HF__WARNING, "C1",
+                "holdfast's tables are also in schema %s: locks there and here do not exclude each"
+                " other",
+                at.others);
+    if (at.all_may_create)
+        hf__say(&r->to, HF__WARNING, NULL,
+                "everybody may create functions and operators in schema %s, which may then run with"
+                " the rights of others: REVOKE CREATE ON SCHEMA \"%s\" FROM PUBLIC",
+                schema, schema);
+}
+
 static void look_at_rights(const struct report *r)
 {
     static const char *const tables[] = {"holdfast_lock", "holdfast_holder", "holdfast_waiter",
@@ -99,10 +123,10 @@ static void look_at_rights(const struct report *r)
 
     for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
         snprintf(sql, sizeof sql,
-                 "SELECT coalesce(has_table_privilege(to_regclass('%s'), 'select') AND"
-                 " has_table_privilege(to_regclass('%s'), 'insert') AND"
-                 " has_table_privilege(to_regclass('%s'), 'update') AND"
-                 " has_table_privilege(to_regclass('%s'), 'delete'), false), current_user",
+                 "SELECT coalesce(has_table_privilege(to_regclass('public.%s'), 'select') AND"
+                 " has_table_privilege(to_regclass('public.%s'), 'insert') AND"
+                 " has_table_privilege(to_regclass('public.%s'), 'update') AND"
+                 " has_table_privilege(to_regclass('public.%s'), 'delete'), false), current_user",
                  tables[i], tables[i], tables[i], tables[i]);
         PGresult *a = ask(r, sql);
         if (a != NULL && !hf__pg_cell_flag(a, 0, 0)) {
@@ -150,9 +174,10 @@ static void look_at_clock(const struct report *r)
 
 static void look_at_rows(const struct report *r)
 {
-    PGresult *a = ask(
-        r, "SELECT (SELECT count(*) FROM holdfast_lock), (SELECT count(*) FROM holdfast_holder),"
-           " (SELECT count(*) FROM holdfast_waiter), (SELECT count(*) FROM holdfast_retired)");
+    PGresult *a = ask(r, "SELECT (SELECT count(*) FROM public.holdfast_lock), (SELECT count(*) "
+                         "FROM public.holdfast_holder),"
+                         " (SELECT count(*) FROM public.holdfast_waiter), (SELECT count(*) FROM "
+                         "public.holdfast_retired)");
     if (a == NULL)
         return;
     hf__say(&r->to, HF__FINE, NULL,
@@ -164,8 +189,8 @@ static void look_at_rows(const struct report *r)
         "SELECT coalesce(sum(n_dead_tup), 0), pg_size_pretty(sum(pg_total_relation_size(relid))),"
         " coalesce(sum(n_dead_tup), 0) > 100000 AND coalesce(sum(n_dead_tup), 0) >"
         " 10 * coalesce(sum(n_live_tup), 0) FROM pg_stat_user_tables WHERE relid IN"
-        " (to_regclass('holdfast_lock'), to_regclass('holdfast_holder'),"
-        " to_regclass('holdfast_waiter'), to_regclass('holdfast_retired'))");
+        " (to_regclass('public.holdfast_lock'), to_regclass('public.holdfast_holder'),"
+        " to_regclass('public.holdfast_waiter'), to_regclass('public.holdfast_retired'))");
     if (a == NULL)
         return;
     hf__say(&r->to, hf__pg_cell_flag(a, 0, 2) ? HF__WARNING : HF__FINE, NULL,
@@ -195,6 +220,7 @@ int hf__pg_diagnose(struct hf__store *store, hf_finding_callback *found, void *a
         return code;
     look_at_server(&r);
     look_at_pooler(&r);
+    look_at_schema(&r);
     look_at_routines(&r);
     if (atomic_load(&r.s->sql.way) != HF__SQL_NOT_KNOWN) {
         look_at_rights(&r);

@@ -195,8 +195,9 @@ static _Atomic uint64_t *find_note(struct hf__pg *s, uint64_t name)
 static int register_name(struct hf__pg *s, struct held *h, const struct hf__bid *bid,
                          int64_t deadline_ns, hf_error *err)
 {
-    struct hf__pg_query q = {.sql = "INSERT INTO holdfast_name (name, key) VALUES ($1, " HF__PG_KEY(
-                                 "$1") ") ON CONFLICT DO NOTHING"};
+    struct hf__pg_query q = {
+        .sql = "INSERT INTO public.holdfast_name (name, key) VALUES ($1, " HF__PG_KEY(
+            "$1") ") ON CONFLICT DO NOTHING"};
     uint64_t name = hash(bid);
     PGresult *result = NULL;
 
@@ -282,6 +283,7 @@ const struct hf__store_type hf__pg_hold_type = {
     .capabilities = HF__HOLD_CAPABILITIES,
     .options = hf__pg_options,
     .ddl = hf__pg_ddl,
+    .ddl_of = hf__pg_ddl_of,
     .open = hf__pg_open,
     .close = hf__pg_close,
     .attempt = hf__hold_attempt,

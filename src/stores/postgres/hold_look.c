@@ -17,7 +17,7 @@
     "kind"                                                                                         \
     " AS key FROM pg_locks, unnest(ARRAY[0, 1, 2]::bigint[]) AS kind WHERE locktype = 'advisory'"  \
     " AND objsubid = 1 AND database = (SELECT oid FROM pg_database WHERE datname ="                \
-    " current_database())) AS l JOIN holdfast_name n ON n.key = l.key"                             \
+    " current_database())) AS l JOIN public.holdfast_name n ON n.key = l.key"                      \
     " JOIN pg_stat_activity a ON a.pid = l.pid AND a.query LIKE '/*holdfast %' LEFT JOIN (SELECT"  \
     " pid, (classid::bigint << 32) | objid::bigint AS generation FROM pg_locks WHERE locktype ="   \
     " 'advisory' AND objsubid = 2) AS g ON g.pid = l.pid WHERE " where                             \

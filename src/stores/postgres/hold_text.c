@@ -18,7 +18,7 @@
 #include "util/banned.h"
 
 #define KEY   HF__PG_KEY("$1")
-#define TOKEN "nextval('holdfast_token')"
+#define TOKEN "nextval('public.holdfast_token')"
 /* Shows the generation t to others, as a lock with two keys that are its halves: they are seen in
  * pg_locks at once, and cost a tenth of what a setting costs. Somebody else's lock may be in the
  * way; then it is not shown. */
@@ -37,8 +37,9 @@
 #define DOOR(name, lock, is_open)                                                                 \
     "PREPARE holdfast_door_" name "(bytea) AS SELECT 1, CASE WHEN " lock "(" KEY " # 1) " is_open \
     " THEN 1 ELSE 1 / (SELECT 0) END;"
-#define ROW(name, strength)                                                                  \
-    "PREPARE holdfast_row_" name "(bytea) AS SELECT 1, 1 FROM holdfast_name WHERE name = $1" \
+#define ROW(name, strength)                                            \
+    "PREPARE holdfast_row_" name                                       \
+    "(bytea) AS SELECT 1, 1 FROM public.holdfast_name WHERE name = $1" \
     " FOR " strength ";"
 #define INSIDE                                                                                     \
     "PREPARE holdfast_inside(bytea) AS SELECT m, t, d, " SHOW_TOKEN "pg_advisory_lock_shared(" KEY \
@@ -67,13 +68,15 @@ static const char session[] = DOOR("wait", "pg_advisory_lock", "IS NOT NULL")
  * crash, and on a standby that was promoted; no session survives that, so each looks first whether
  * the next token would be lower than any instant, and then lifts the sequence above all that were
  * given: to the time. One at a time: nobody has taken a token from below. */
-#define BEGINS_ANEW "coalesce(pg_sequence_last_value('holdfast_token'), 0) < 1000000000000000"
-#define LIFT                                                                              \
-    "SELECT pg_advisory_xact_lock(" HF__PG_KEY(                                           \
-        "'holdfast_token'::bytea") " # 3) WHERE " BEGINS_ANEW ";"                         \
-                                   "SELECT setval('holdfast_token', (extract(epoch FROM " \
-                                   "clock_timestamp()) * 1000000)::bigint)"               \
-                                   " WHERE " BEGINS_ANEW ";"
+#define BEGINS_ANEW \
+    "coalesce(pg_sequence_last_value('public.holdfast_token'), 0) < 1000000000000000"
+#define LIFT                                                                                       \
+    "SELECT pg_advisory_xact_lock(" HF__PG_KEY(                                                    \
+        "'public.holdfast_token'::bytea") " # 3) WHERE " BEGINS_ANEW ";"                           \
+                                          "SELECT setval('public.holdfast_token', (extract(epoch " \
+                                          "FROM "                                                  \
+                                          "clock_timestamp()) * 1000000)::bigint)"                 \
+                                          " WHERE " BEGINS_ANEW ";"
 
 char *hf__pg_session_sql(const struct hf__pg *s, int pid)
 {

@@ -8,10 +8,10 @@
 #include "util/banned.h"
 
 #define WHO ", name, host, username, program, pid, note"
-#define LOOK(where)                                                                     \
-    "SELECT *, floor(extract(epoch FROM " HF__PG_CLOCK ") * 1000)::bigint FROM "        \
-    "(SELECT " HF__PG_HOLDER_COLUMNS WHO " FROM holdfast_holder WHERE " where           \
-    " UNION ALL SELECT " HF__PG_WAITER_COLUMNS WHO " FROM holdfast_waiter WHERE " where \
+#define LOOK(where)                                                                            \
+    "SELECT *, floor(extract(epoch FROM " HF__PG_CLOCK ") * 1000)::bigint FROM "               \
+    "(SELECT " HF__PG_HOLDER_COLUMNS WHO " FROM public.holdfast_holder WHERE " where           \
+    " UNION ALL SELECT " HF__PG_WAITER_COLUMNS WHO " FROM public.holdfast_waiter WHERE " where \
     ") AS e ORDER BY name, seq"
 
 enum { NAME = HF__SQL_ENTRY_CELLS, HOST, USER, PROGRAM, PID, NOTE, NOW };

@@ -37,5 +37,6 @@ void hf__pg_close(struct hf__store *store)
     hf__sql_clear(&s->sql);
     free(s->set.passfile);
     free(s->set.application);
+    free(s->set.schema);
     free(s);
 }

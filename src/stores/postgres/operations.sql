@@ -6,49 +6,49 @@
 --   ask_again   queued: after so many milliseconds, NULL: never
 --   place       queued: from 1; 0: not counted
 --
--- Each takes the short way where nobody is in anybody's way (see holdfast_enter), and comes to the same.
+-- Each takes the short way where nobody is in anybody's way (see public.holdfast_enter), and comes to the same.
 
 -- The tombstones, or the queue, have no room for another bid.
-CREATE OR REPLACE FUNCTION holdfast_is_full(a_name bytea, now timestamptz) RETURNS boolean LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION public.holdfast_is_full(a_name bytea, now timestamptz) RETURNS boolean LANGUAGE plpgsql AS $$
 BEGIN
-    PERFORM 1 FROM holdfast_retired WHERE name = a_name AND until > now OFFSET 9999 LIMIT 1;
+    PERFORM 1 FROM public.holdfast_retired WHERE name = a_name AND until > now OFFSET 9999 LIMIT 1;
     IF NOT FOUND THEN
-        PERFORM 1 FROM holdfast_waiter WHERE name = a_name OFFSET 9999 LIMIT 1;
+        PERFORM 1 FROM public.holdfast_waiter WHERE name = a_name OFFSET 9999 LIMIT 1;
     END IF;
     RETURN FOUND;
 END $$;
 
 -- A bid, or the same bid again.
-CREATE OR REPLACE FUNCTION holdfast_attempt(
+CREATE OR REPLACE FUNCTION public.holdfast_attempt(
     a_name bytea, a_ticket bytea, a_shared boolean, a_room bigint, a_ttl bigint, a_delay bigint,
     a_retire bigint, a_queue boolean, a_wake text, a_host text, a_user text, a_program text, a_pid bigint,
     a_note text, OUT verdict text, OUT generation bigint, OUT lease bigint, OUT claimed boolean,
     OUT ask_again bigint, OUT place bigint) LANGUAGE plpgsql AS $$
 DECLARE
-    l holdfast_lock := holdfast_enter(a_name, 1, 2);
+    l public.holdfast_lock := public.holdfast_enter(a_name, 1, 2);
     now timestamptz := date_trunc('milliseconds', l.touched);
-    h holdfast_holder;
-    w holdfast_waiter;
+    h public.holdfast_holder;
+    w public.holdfast_waiter;
 BEGIN
     -- Those who come later have a higher seq.
     IF l.state = 2 THEN
         verdict := 'granted';
         generation := l.generation;
         claimed := a_ttl <> 0;
-        lease := CASE WHEN claimed THEN a_ttl ELSE holdfast_provisional_lease(a_ttl) END;
-        INSERT INTO holdfast_holder VALUES (a_name, a_ticket, 0, false, a_shared, a_room, generation, a_ttl,
-            a_delay, a_retire, now, holdfast_after(now, lease), lease, claimed, a_wake, a_host, a_user,
+        lease := CASE WHEN claimed THEN a_ttl ELSE public.holdfast_provisional_lease(a_ttl) END;
+        INSERT INTO public.holdfast_holder VALUES (a_name, a_ticket, 0, false, a_shared, a_room, generation, a_ttl,
+            a_delay, a_retire, now, public.holdfast_after(now, lease), lease, claimed, a_wake, a_host, a_user,
             a_program, a_pid, a_note);
         RETURN; -- the short way
     END IF;
-    PERFORM holdfast_sweep(l, now);
-    SELECT * INTO h FROM holdfast_holder k WHERE k.name = a_name AND k.ticket = a_ticket;
+    PERFORM public.holdfast_sweep(l, now);
+    SELECT * INTO h FROM public.holdfast_holder k WHERE k.name = a_name AND k.ticket = a_ticket;
     IF FOUND THEN
         IF NOT h.lingering AND h.lease IS NOT NULL THEN
-            UPDATE holdfast_holder k SET until = holdfast_after(now, h.lease)
+            UPDATE public.holdfast_holder k SET until = public.holdfast_after(now, h.lease)
                 WHERE k.name = a_name AND k.ticket = a_ticket;
         END IF;
-        PERFORM holdfast_let_in(l, now, NULL);
+        PERFORM public.holdfast_let_in(l, now, NULL);
         IF h.lingering THEN
             verdict := 'withdrawn';
         ELSE
@@ -57,134 +57,134 @@ BEGIN
         RETURN;
     END IF;
 
-    PERFORM 1 FROM holdfast_retired k WHERE k.name = a_name AND k.ticket = a_ticket AND k.until > now;
+    PERFORM 1 FROM public.holdfast_retired k WHERE k.name = a_name AND k.ticket = a_ticket AND k.until > now;
     IF FOUND THEN
-        PERFORM holdfast_let_in(l, now, NULL);
+        PERFORM public.holdfast_let_in(l, now, NULL);
         verdict := 'withdrawn';
         RETURN;
     END IF;
 
-    UPDATE holdfast_waiter k SET until = holdfast_after(now, k.lease), wake = a_wake
+    UPDATE public.holdfast_waiter k SET until = public.holdfast_after(now, k.lease), wake = a_wake
         WHERE k.name = a_name AND k.ticket = a_ticket;
     IF NOT FOUND THEN
-        IF holdfast_is_full(a_name, now) THEN
-            PERFORM holdfast_let_in(l, now, NULL);
+        IF public.holdfast_is_full(a_name, now) THEN
+            PERFORM public.holdfast_let_in(l, now, NULL);
             verdict := 'full';
             RETURN;
         END IF;
         -- Nobody there: the common case goes in without passing through the queue.
-        IF NOT EXISTS (SELECT FROM holdfast_holder k WHERE k.name = a_name)
-           AND NOT EXISTS (SELECT FROM holdfast_waiter k WHERE k.name = a_name) THEN
+        IF NOT EXISTS (SELECT FROM public.holdfast_holder k WHERE k.name = a_name)
+           AND NOT EXISTS (SELECT FROM public.holdfast_waiter k WHERE k.name = a_name) THEN
             verdict := 'granted';
-            generation := holdfast_next_generation(l.generation, l.touched);
+            generation := public.holdfast_next_generation(l.generation, l.touched);
             claimed := a_ttl <> 0;
-            lease := CASE WHEN claimed THEN a_ttl ELSE holdfast_provisional_lease(a_ttl) END;
-            INSERT INTO holdfast_holder VALUES (a_name, a_ticket, nextval('holdfast_line'), false, a_shared,
-                a_room, generation, a_ttl, a_delay, a_retire, now, holdfast_after(now, lease), lease, claimed,
+            lease := CASE WHEN claimed THEN a_ttl ELSE public.holdfast_provisional_lease(a_ttl) END;
+            INSERT INTO public.holdfast_holder VALUES (a_name, a_ticket, nextval('public.holdfast_line'), false, a_shared,
+                a_room, generation, a_ttl, a_delay, a_retire, now, public.holdfast_after(now, lease), lease, claimed,
                 a_wake, a_host, a_user, a_program, a_pid, a_note);
-            UPDATE holdfast_lock k SET generation = holdfast_attempt.generation, state = CASE WHEN EXISTS (SELECT
-                FROM holdfast_retired r WHERE r.name = a_name AND r.until > now) THEN 0 ELSE 2 END
+            UPDATE public.holdfast_lock k SET generation = holdfast_attempt.generation, state = CASE WHEN EXISTS (SELECT
+                FROM public.holdfast_retired r WHERE r.name = a_name AND r.until > now) THEN 0 ELSE 2 END
                 WHERE k.name = a_name;
             RETURN;
         END IF;
-        INSERT INTO holdfast_waiter VALUES (a_name, nextval('holdfast_line'), a_ticket, a_shared, a_room,
-            a_ttl, a_delay, a_retire, now, holdfast_after(now, holdfast_own_lease(a_ttl)),
-            holdfast_own_lease(a_ttl), a_wake, a_host, a_user, a_program, a_pid, a_note);
+        INSERT INTO public.holdfast_waiter VALUES (a_name, nextval('public.holdfast_line'), a_ticket, a_shared, a_room,
+            a_ttl, a_delay, a_retire, now, public.holdfast_after(now, public.holdfast_own_lease(a_ttl)),
+            public.holdfast_own_lease(a_ttl), a_wake, a_host, a_user, a_program, a_pid, a_note);
     END IF;
 
-    generation := holdfast_let_in(l, now, a_ticket);
-    SELECT * INTO w FROM holdfast_waiter k WHERE k.name = a_name AND k.ticket = a_ticket;
+    generation := public.holdfast_let_in(l, now, a_ticket);
+    SELECT * INTO w FROM public.holdfast_waiter k WHERE k.name = a_name AND k.ticket = a_ticket;
     IF NOT FOUND THEN
         SELECT 'granted', k.generation, k.lease, k.claimed INTO verdict, generation, lease, claimed
-            FROM holdfast_holder k WHERE k.name = a_name AND k.ticket = a_ticket;
+            FROM public.holdfast_holder k WHERE k.name = a_name AND k.ticket = a_ticket;
     ELSIF a_queue THEN
         verdict := 'queued';
-        lease := holdfast_provisional_lease(w.ttl);
-        SELECT count(*) + 1 INTO place FROM holdfast_waiter k WHERE k.name = a_name AND k.seq < w.seq;
-        ask_again := holdfast_ask_again(w, now);
+        lease := public.holdfast_provisional_lease(w.ttl);
+        SELECT count(*) + 1 INTO place FROM public.holdfast_waiter k WHERE k.name = a_name AND k.seq < w.seq;
+        ask_again := public.holdfast_ask_again(w, now);
     ELSE
-        DELETE FROM holdfast_waiter k WHERE k.name = a_name AND k.seq = w.seq;
+        DELETE FROM public.holdfast_waiter k WHERE k.name = a_name AND k.seq = w.seq;
         verdict := 'busy';
         generation := NULL;
     END IF;
 END $$;
 
 -- The bidder is done with its ticket. Says where it was: inside, waiting, lingering, retired or gone.
-CREATE OR REPLACE FUNCTION holdfast_end(l holdfast_lock, now timestamptz, a_ticket bytea, span bigint)
+CREATE OR REPLACE FUNCTION public.holdfast_end(l public.holdfast_lock, now timestamptz, a_ticket bytea, span bigint)
 RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
     was text := 'inside';
 BEGIN
-    DELETE FROM holdfast_holder WHERE name = l.name AND ticket = a_ticket AND NOT lingering;
+    DELETE FROM public.holdfast_holder WHERE name = l.name AND ticket = a_ticket AND NOT lingering;
     IF NOT FOUND THEN
         was := 'waiting';
-        DELETE FROM holdfast_waiter WHERE name = l.name AND ticket = a_ticket;
+        DELETE FROM public.holdfast_waiter WHERE name = l.name AND ticket = a_ticket;
     END IF;
     IF NOT FOUND THEN
-        PERFORM 1 FROM holdfast_holder WHERE name = l.name AND ticket = a_ticket;
+        PERFORM 1 FROM public.holdfast_holder WHERE name = l.name AND ticket = a_ticket;
         IF FOUND THEN
             RETURN 'lingering';
         END IF;
         was := 'gone';
         -- An older tombstone is renewed, never shortened: the last attempt may be younger.
-        PERFORM 1 FROM holdfast_retired WHERE name = l.name AND ticket = a_ticket
-            AND until >= holdfast_after(now, span) AND until > now;
+        PERFORM 1 FROM public.holdfast_retired WHERE name = l.name AND ticket = a_ticket
+            AND until >= public.holdfast_after(now, span) AND until > now;
         IF FOUND THEN
             RETURN 'retired';
         END IF;
     END IF;
-    PERFORM holdfast_retire(l.name, a_ticket, now, span, now);
+    PERFORM public.holdfast_retire(l.name, a_ticket, now, span, now);
     RETURN was;
 END $$;
 
-CREATE OR REPLACE FUNCTION holdfast_release(a_name bytea, a_ticket bytea, a_retire bigint, OUT verdict text)
+CREATE OR REPLACE FUNCTION public.holdfast_release(a_name bytea, a_ticket bytea, a_retire bigint, OUT verdict text)
 LANGUAGE plpgsql AS $$
 DECLARE
-    l holdfast_lock := holdfast_enter(a_name, 2, 1);
+    l public.holdfast_lock := public.holdfast_enter(a_name, 2, 1);
     now timestamptz := date_trunc('milliseconds', l.touched);
 BEGIN
     IF l.state = 1 AND a_retire = 0 THEN
-        DELETE FROM holdfast_holder WHERE name = a_name AND ticket = a_ticket AND until > now;
+        DELETE FROM public.holdfast_holder WHERE name = a_name AND ticket = a_ticket AND until > now;
         IF FOUND THEN
             verdict := 'done';
             RETURN; -- the short way
         END IF;
     END IF;
 
-    l := holdfast_look(l);
-    PERFORM holdfast_sweep(l, now);
-    verdict := CASE holdfast_end(l, now, a_ticket, a_retire) WHEN 'inside' THEN 'done' ELSE 'stale' END;
-    IF holdfast_let_in(l, now, NULL) = l.generation THEN
-        PERFORM holdfast_settle(l, now);
+    l := public.holdfast_look(l);
+    PERFORM public.holdfast_sweep(l, now);
+    verdict := CASE public.holdfast_end(l, now, a_ticket, a_retire) WHEN 'inside' THEN 'done' ELSE 'stale' END;
+    IF public.holdfast_let_in(l, now, NULL) = l.generation THEN
+        PERFORM public.holdfast_settle(l, now);
     END IF;
 END $$;
 
-CREATE OR REPLACE FUNCTION holdfast_withdraw(a_name bytea, a_ticket bytea, a_retire bigint, OUT verdict text)
+CREATE OR REPLACE FUNCTION public.holdfast_withdraw(a_name bytea, a_ticket bytea, a_retire bigint, OUT verdict text)
 LANGUAGE plpgsql AS $$
 DECLARE
-    l holdfast_lock := holdfast_enter(a_name, 0, 0);
+    l public.holdfast_lock := public.holdfast_enter(a_name, 0, 0);
     now timestamptz := date_trunc('milliseconds', l.touched);
     was text;
 BEGIN
-    PERFORM holdfast_sweep(l, now);
-    was := holdfast_end(l, now, a_ticket, a_retire);
+    PERFORM public.holdfast_sweep(l, now);
+    was := public.holdfast_end(l, now, a_ticket, a_retire);
     verdict := CASE WHEN was IN ('inside', 'waiting') THEN 'done' ELSE 'stale' END;
-    PERFORM holdfast_let_in(l, now, NULL);
+    PERFORM public.holdfast_let_in(l, now, NULL);
 END $$;
 
 -- A sign of life; with the generation it claims the grant.
-CREATE OR REPLACE FUNCTION holdfast_renew_one(
+CREATE OR REPLACE FUNCTION public.holdfast_renew_one(
     a_name bytea, a_ticket bytea, a_generation bigint, OUT verdict text, OUT generation bigint,
     OUT lease bigint, OUT claimed boolean, OUT ask_again bigint) LANGUAGE plpgsql AS $$
 DECLARE
-    l holdfast_lock := holdfast_enter(a_name, 2, 2);
+    l public.holdfast_lock := public.holdfast_enter(a_name, 2, 2);
     now timestamptz := date_trunc('milliseconds', l.touched);
-    h holdfast_holder;
-    w holdfast_waiter;
+    h public.holdfast_holder;
+    w public.holdfast_waiter;
     last bigint;
 BEGIN
     IF l.state = 2 THEN
-        UPDATE holdfast_holder k SET claimed = true, lease = k.ttl, until = holdfast_after(now, k.ttl)
+        UPDATE public.holdfast_holder k SET claimed = true, lease = k.ttl, until = public.holdfast_after(now, k.ttl)
             WHERE k.name = a_name AND k.ticket = a_ticket AND k.until > now AND k.generation = a_generation
             AND k.ttl <> 0 RETURNING 'granted', k.generation, k.lease, true
             INTO verdict, generation, lease, claimed;
@@ -193,75 +193,75 @@ BEGIN
         END IF;
     END IF;
 
-    l := holdfast_look(l);
-    PERFORM holdfast_sweep(l, now);
-    SELECT * INTO h FROM holdfast_holder k WHERE k.name = a_name AND k.ticket = a_ticket AND NOT k.lingering;
+    l := public.holdfast_look(l);
+    PERFORM public.holdfast_sweep(l, now);
+    SELECT * INTO h FROM public.holdfast_holder k WHERE k.name = a_name AND k.ticket = a_ticket AND NOT k.lingering;
     IF FOUND AND a_generation = h.generation AND (NOT h.claimed OR h.ttl <> 0) THEN
         h.claimed := true;
         h.lease := nullif(h.ttl, 0);
     END IF;
     IF h.ticket IS NOT NULL AND a_generation IN (0, h.generation) AND
        (h.lease IS NOT NULL OR h.until < 'infinity') THEN
-        UPDATE holdfast_holder k SET claimed = h.claimed, lease = h.lease, until = holdfast_after(now, h.lease)
+        UPDATE public.holdfast_holder k SET claimed = h.claimed, lease = h.lease, until = public.holdfast_after(now, h.lease)
             WHERE k.name = a_name AND k.ticket = a_ticket;
     END IF;
-    UPDATE holdfast_waiter k SET until = holdfast_after(now, k.lease)
+    UPDATE public.holdfast_waiter k SET until = public.holdfast_after(now, k.lease)
         WHERE k.name = a_name AND k.ticket = a_ticket;
-    last := holdfast_let_in(l, now, NULL);
+    last := public.holdfast_let_in(l, now, NULL);
 
-    SELECT * INTO w FROM holdfast_waiter k WHERE k.name = a_name AND k.ticket = a_ticket;
+    SELECT * INTO w FROM public.holdfast_waiter k WHERE k.name = a_name AND k.ticket = a_ticket;
     IF FOUND THEN
         verdict := 'queued';
         generation := last;
-        lease := holdfast_provisional_lease(w.ttl);
-        ask_again := holdfast_ask_again(w, now);
+        lease := public.holdfast_provisional_lease(w.ttl);
+        ask_again := public.holdfast_ask_again(w, now);
         RETURN;
     END IF;
     SELECT 'granted', k.generation, k.lease, k.claimed INTO verdict, generation, lease, claimed
-        FROM holdfast_holder k WHERE k.name = a_name AND k.ticket = a_ticket AND NOT k.lingering
+        FROM public.holdfast_holder k WHERE k.name = a_name AND k.ticket = a_ticket AND NOT k.lingering
         AND a_generation IN (0, h.generation);
     verdict := coalesce(verdict, 'lost');
 END $$;
 
 -- Many at once, in the order of their names, so that two such calls cannot wait for each other.
-CREATE OR REPLACE FUNCTION holdfast_renew(names bytea[], tickets bytea[], generations bigint[])
+CREATE OR REPLACE FUNCTION public.holdfast_renew(names bytea[], tickets bytea[], generations bigint[])
 RETURNS TABLE (item bigint, verdict text, generation bigint, lease bigint, claimed boolean, ask_again bigint)
 LANGUAGE plpgsql AS $$
 DECLARE
     i bigint;
 BEGIN
     FOR i IN SELECT k.at FROM unnest(names) WITH ORDINALITY AS k(name, at) ORDER BY k.name, k.at LOOP
-        RETURN QUERY SELECT i, r.* FROM holdfast_renew_one(names[i], tickets[i], generations[i]) r;
+        RETURN QUERY SELECT i, r.* FROM public.holdfast_renew_one(names[i], tickets[i], generations[i]) r;
     END LOOP;
 END $$;
 
 -- Takes the lock away from a ticket. A holder keeps the door closed as long as it may believe that it holds.
-CREATE OR REPLACE FUNCTION holdfast_break(a_name bytea, a_ticket bytea, at_once boolean, OUT verdict text)
+CREATE OR REPLACE FUNCTION public.holdfast_break(a_name bytea, a_ticket bytea, at_once boolean, OUT verdict text)
 LANGUAGE plpgsql AS $$
 DECLARE
-    l holdfast_lock := holdfast_enter(a_name, 0, 0);
+    l public.holdfast_lock := public.holdfast_enter(a_name, 0, 0);
     now timestamptz := date_trunc('milliseconds', l.touched);
-    h holdfast_holder;
-    w holdfast_waiter;
+    h public.holdfast_holder;
+    w public.holdfast_waiter;
     span bigint;
 BEGIN
-    PERFORM holdfast_sweep(l, now);
+    PERFORM public.holdfast_sweep(l, now);
     verdict := 'done';
-    SELECT * INTO h FROM holdfast_holder WHERE name = a_name AND ticket = a_ticket;
+    SELECT * INTO h FROM public.holdfast_holder WHERE name = a_name AND ticket = a_ticket;
     IF FOUND THEN
-        span := CASE WHEN at_once OR h.until = 'infinity' THEN 0 ELSE holdfast_span(h.until, now) END
+        span := CASE WHEN at_once OR h.until = 'infinity' THEN 0 ELSE public.holdfast_span(h.until, now) END
               + CASE WHEN h.claimed THEN h.delay ELSE 0 END;
         IF NOT h.lingering AND span > 0 THEN
-            UPDATE holdfast_holder SET lingering = true, until = holdfast_after(now, span), lease = span
+            UPDATE public.holdfast_holder SET lingering = true, until = public.holdfast_after(now, span), lease = span
                 WHERE name = a_name AND ticket = a_ticket;
         ELSIF NOT h.lingering OR at_once THEN
-            DELETE FROM holdfast_holder WHERE name = a_name AND ticket = a_ticket;
-            PERFORM holdfast_retire(a_name, a_ticket, now, h.retire, now);
+            DELETE FROM public.holdfast_holder WHERE name = a_name AND ticket = a_ticket;
+            PERFORM public.holdfast_retire(a_name, a_ticket, now, h.retire, now);
         END IF;
     ELSE
-        DELETE FROM holdfast_waiter WHERE name = a_name AND ticket = a_ticket RETURNING * INTO w;
+        DELETE FROM public.holdfast_waiter WHERE name = a_name AND ticket = a_ticket RETURNING * INTO w;
         IF FOUND THEN
-            PERFORM holdfast_retire(a_name, a_ticket, now, w.retire, now);
+            PERFORM public.holdfast_retire(a_name, a_ticket, now, w.retire, now);
         ELSE
             verdict := 'stale';
         END IF;
@@ -269,5 +269,5 @@ BEGIN
     IF coalesce(h.wake, w.wake) IS NOT NULL THEN
         PERFORM pg_notify(coalesce(h.wake, w.wake), encode(a_ticket, 'hex') || ' 0');
     END IF;
-    PERFORM holdfast_let_in(l, now, NULL);
+    PERFORM public.holdfast_let_in(l, now, NULL);
 END $$;

@@ -24,7 +24,7 @@ static long state_number(const char *state)
 static int check_version(struct hf__pg *s, struct hf__pg_conn *c, int64_t deadline_ns,
                          hf_error *err)
 {
-    struct hf__pg_query q = {.sql = "SELECT version FROM holdfast_schema", .reads = true};
+    struct hf__pg_query q = {.sql = "SELECT version FROM public.holdfast_schema", .reads = true};
     PGresult *result = NULL;
     int r = hf__pg_ask(s, c, &q, deadline_ns, &result, err);
 
@@ -40,25 +40,23 @@ int hf__pg_learn(void *store, void *conn, int64_t deadline_ns, hf_error *err)
     struct hf__pg *s = store;
     struct hf__pg_query q = {
         .sql =
-            "SELECT to_regclass('holdfast_schema') IS NOT NULL,"
+            "SELECT to_regclass('public.holdfast_schema') IS NOT NULL,"
             " coalesce((SELECT bool_and(has_function_privilege(oid, 'execute')) AND count(*) >= 20"
-            " FROM pg_proc WHERE proname LIKE 'holdfast\\_%' AND pg_function_is_visible(oid)), "
-            "false),"
+            " FROM pg_proc WHERE proname LIKE 'holdfast\\_%' AND pronamespace = (SELECT oid FROM"
+            " pg_namespace WHERE nspname = $1)), false),"
             " current_setting('transaction_isolation') <> 'read committed'",
         .reads = true};
     PGresult *result = NULL;
-    int r = hf__pg_ask(s, conn, &q, deadline_ns, &result, err);
 
+    hf__pg_text(&q, hf__pg_schema(s));
+    int r = hf__pg_ask(s, conn, &q, deadline_ns, &result, err);
     if (r != 0)
         return r;
     bool tables = hf__pg_cell_flag(result, 0, 0), routines = hf__pg_cell_flag(result, 0, 1);
     atomic_store(&s->begin_first, hf__pg_cell_flag(result, 0, 2));
     PQclear(result);
     if (!tables)
-        return hf__fail(
-            err, HF_DENIED,
-            "postgres: holdfast's tables are not there; create them with `holdfast setup`,"
-            " or correct the role's search_path");
+        return hf__pg_fail_missing(s, conn, deadline_ns, err);
     r = check_version(s, conn, deadline_ns, err);
     if (r == 0)
         hf__sql_learnt(&s->sql, routines);
@@ -113,6 +111,7 @@ __attribute__((visibility("default"))) const struct hf__store_type hf_store_type
     .capabilities = HF__SQL_CAPABILITIES | HF_CAN_PUSH,
     .options = hf__pg_options,
     .ddl = hf__pg_ddl,
+    .ddl_of = hf__pg_ddl_of,
     .open = hf__pg_open,
     .close = hf__pg_close,
     .attempt = hf__sql_attempt,

@@ -26,6 +26,7 @@ enum hf__pg_hold { HF__PG_LEASE, HF__PG_SESSION, HF__PG_ADVISORY };
 /* Beside those that all SQL stores have. */
 struct hf__pg_settings {
     char *passfile, *application;
+    char *schema; /* NULL: public, without having been named */
     enum hf__pg_hold hold;
 };
 
@@ -102,7 +103,8 @@ char *hf__pg_put_hex(char *at, const void *bytes, size_t len);
 
 /* Asks, and reads everything up to "ready": only then the server has committed. If the reply is
  * lost the connection is broken (PQstatus): hang it up before anything else. HF_UNKNOWN: it may
- * have been applied; every other code: it was not. */
+ * have been applied; every other code: it was not. Tables and functions are named
+ * public.holdfast_...: schema.c. */
 int hf__pg_ask(struct hf__pg *s, struct hf__pg_conn *c, const struct hf__pg_query *q,
                int64_t deadline_ns, PGresult **ret_result, hf_error *err);
 
@@ -118,6 +120,35 @@ bool hf__pg_state_is(const PGresult *result, const char *state);
 /* Cells of an answer. */
 int64_t hf__pg_cell(const PGresult *result, int row, int column, int64_t null);
 bool hf__pg_cell_flag(const PGresult *result, int row, int column);
+
+/* schema.c: which schema has the tables -------------------------------------- */
+
+/* Whether it may be named; NULL is fine. HF_INVALID. */
+int hf__pg_check_schema(const char *schema, hf_error *err);
+const char *hf__pg_schema(const struct hf__pg *s);
+
+/* The text with this schema in the place of `public`, for the caller to free; NULL: no memory. */
+char *hf__pg_in_schema(const char *schema, const char *sql);
+int hf__pg_ddl_of(const struct hf__url *url, char **ret_text, hf_error *err);
+
+struct hf__pg_place {
+    bool is_there, has_tables; /* the schema; the tables in it */
+    bool may_create, may_make; /* tables in it; a schema in the database */
+    bool all_may_create;       /* everybody may create something in it */
+    char others[160];          /* schemas that have such tables as well, or "" */
+    char other[64];            /* one of them */
+    char role[64], database[64];
+};
+int hf__pg_look_around(struct hf__pg *s, struct hf__pg_conn *c, int64_t deadline_ns,
+                       struct hf__pg_place *ret_place, hf_error *err);
+
+/* HF_DENIED: there are no tables, and what to do. */
+int hf__pg_fail_missing(struct hf__pg *s, struct hf__pg_conn *c, int64_t deadline_ns,
+                        hf_error *err);
+
+/* Makes the schema if it is missing. HF_DENIED: it may not be used, and what to do; or the tables
+ * are in another schema and the URL names none. */
+int hf__pg_make_room(struct hf__pg *s, struct hf__pg_conn *c, int64_t deadline_ns, hf_error *err);
 
 /* call.c: operations through the routines ---------------------------------- */
 

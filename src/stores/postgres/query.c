@@ -91,7 +91,7 @@ static const struct meaning {
     {"42P01", HF_DENIED, "create the tables with `holdfast setup`"},
     {"42883", HF_DENIED, "create the functions with `holdfast setup`"},
     {"3D000", HF_DENIED, "name an existing database in the URL"},
-    {"3F000", HF_DENIED, "create the schema, or correct the role's search_path"},
+    {"3F000", HF_DENIED, "create it with `holdfast setup`, or name another (schema=) in the URL"},
     {"22021", HF_INVALID, "the note is not text in the database's encoding"},
     {"22P05", HF_INVALID, "the note is not text in the database's encoding"},
     {"28", HF_DENIED, "check user and password (password_file, passfile, ~/.pgpass)"},
@@ -237,13 +237,23 @@ static int collect(struct hf__pg *s, struct hf__pg_conn *c, const struct hf__pg_
     }
 }
 
+static bool put(struct hf__pg_conn *c, const struct hf__pg_query *q, const char *sql)
+{
+    return q->count == 0 ? PQsendQuery(c->pg, sql)
+                         : PQsendQueryParams(c->pg, sql, q->count, q->types, q->values, q->lengths,
+                                             q->formats, 0);
+}
+
 int hf__pg_ask(struct hf__pg *s, struct hf__pg_conn *c, const struct hf__pg_query *q,
                int64_t deadline_ns, PGresult **ret_result, hf_error *err)
 {
-    int sent = q->count == 0 ? PQsendQuery(c->pg, q->sql)
-                             : PQsendQueryParams(c->pg, q->sql, q->count, q->types, q->values,
-                                                 q->lengths, q->formats, 0);
+    const char *schema = s->set.schema;
+    char *there = schema != NULL ? hf__pg_in_schema(schema, q->sql) : NULL;
 
+    if (schema != NULL && there == NULL)
+        return hf__fail(err, HF_NO_MEMORY, NULL);
+    bool sent = put(c, q, there != NULL ? there : q->sql);
+    free(there);
     if (!sent)
         return lost(c, true, false, err);
     if (!flush(s, c, deadline_ns))

@@ -15,20 +15,20 @@
 #include "util/banned.h"
 
 #define LOCK                                                                               \
-    "INSERT INTO holdfast_lock AS k (name, generation, touched, before, state)"            \
+    "INSERT INTO public.holdfast_lock AS k (name, generation, touched, before, state)"     \
     " VALUES ($1, 0, " HF__PG_CLOCK ", '-infinity', 0) ON CONFLICT (name) DO UPDATE"       \
     " SET touched = " HF__PG_CLOCK ", before = k.touched, state = 0 RETURNING generation," \
     " (extract(epoch FROM touched) * 1000000)::bigint, before > touched"
 /* The clock went back: a tombstone that had ended stays ended. */
-#define FORGET                                                          \
-    "DELETE FROM holdfast_retired WHERE name = $1 AND until <= (SELECT" \
-    " date_trunc('milliseconds', before) FROM holdfast_lock WHERE name = $1)"
-#define RECORD                                                                         \
-    "SELECT " HF__PG_HOLDER_COLUMNS " FROM holdfast_holder WHERE name = $1 UNION ALL"  \
-    " SELECT " HF__PG_WAITER_COLUMNS " FROM holdfast_waiter WHERE name = $1 UNION ALL" \
-    " SELECT 0, ticket, 4, false, NULL, 0, 0, 0, 0, 0,"                                \
-    " (extract(epoch FROM until) * 1000)::bigint, lease, false, NULL"                  \
-    " FROM holdfast_retired WHERE name = $1 ORDER BY 1"
+#define FORGET                                                                 \
+    "DELETE FROM public.holdfast_retired WHERE name = $1 AND until <= (SELECT" \
+    " date_trunc('milliseconds', before) FROM public.holdfast_lock WHERE name = $1)"
+#define RECORD                                                                                \
+    "SELECT " HF__PG_HOLDER_COLUMNS " FROM public.holdfast_holder WHERE name = $1 UNION ALL"  \
+    " SELECT " HF__PG_WAITER_COLUMNS " FROM public.holdfast_waiter WHERE name = $1 UNION ALL" \
+    " SELECT 0, ticket, 4, false, NULL, 0, 0, 0, 0, 0,"                                       \
+    " (extract(epoch FROM until) * 1000)::bigint, lease, false, NULL"                         \
+    " FROM public.holdfast_retired WHERE name = $1 ORDER BY 1"
 
 void hf__pg_cells(const PGresult *result, int row, const char *cells[HF__SQL_ENTRY_CELLS])
 {

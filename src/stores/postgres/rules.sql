@@ -4,27 +4,27 @@
 -- same name wait until the commit; the clock is read after that. In READ COMMITTED each later statement
 -- sees what the one before us has committed.
 
-CREATE OR REPLACE FUNCTION holdfast_own_lease(ttl bigint) RETURNS bigint LANGUAGE sql IMMUTABLE AS $$
+CREATE OR REPLACE FUNCTION public.holdfast_own_lease(ttl bigint) RETURNS bigint LANGUAGE sql IMMUTABLE AS $$
     SELECT CASE WHEN ttl = 0 THEN 5000 ELSE least(greatest(ttl, 1000), 10000) END
 $$;
 
 -- The lease of a grant its bidder may not know of.
-CREATE OR REPLACE FUNCTION holdfast_provisional_lease(ttl bigint) RETURNS bigint LANGUAGE sql IMMUTABLE AS $$
+CREATE OR REPLACE FUNCTION public.holdfast_provisional_lease(ttl bigint) RETURNS bigint LANGUAGE sql IMMUTABLE AS $$
     SELECT CASE WHEN ttl = 0 THEN 5000 ELSE least(ttl, 10000) END
 $$;
 
 -- STABLE, as the arithmetic of timestamptz is: else it would not be inlined.
-CREATE OR REPLACE FUNCTION holdfast_after(moment timestamptz, span bigint) RETURNS timestamptz
+CREATE OR REPLACE FUNCTION public.holdfast_after(moment timestamptz, span bigint) RETURNS timestamptz
 LANGUAGE sql STABLE AS $$
     SELECT CASE WHEN span IS NULL THEN 'infinity' ELSE moment + span * interval '1 millisecond' END
 $$;
 
-CREATE OR REPLACE FUNCTION holdfast_span(later timestamptz, moment timestamptz) RETURNS bigint
+CREATE OR REPLACE FUNCTION public.holdfast_span(later timestamptz, moment timestamptz) RETURNS bigint
 LANGUAGE sql STABLE AS $$
     SELECT CASE WHEN later = 'infinity' THEN NULL ELSE (extract(epoch FROM later - moment) * 1000)::bigint END
 $$;
 
-CREATE OR REPLACE FUNCTION holdfast_next_generation(last bigint, moment timestamptz) RETURNS bigint
+CREATE OR REPLACE FUNCTION public.holdfast_next_generation(last bigint, moment timestamptz) RETURNS bigint
 LANGUAGE sql STABLE AS $$
     SELECT greatest(last + 1, (extract(epoch FROM moment) * 1000000)::bigint)
 $$;
@@ -34,17 +34,17 @@ $$;
 -- Where nobody is in anybody's way an operation knows what it will leave behind, and takes the short way: if
 -- the state is as it `was`, and the clock did not go back, the state `becomes` what it expects, and a grant
 -- has its generation. In every other case the state is 0, and the operation looks at the rows.
-CREATE OR REPLACE FUNCTION holdfast_enter(a_name bytea, was integer, becomes integer) RETURNS holdfast_lock
+CREATE OR REPLACE FUNCTION public.holdfast_enter(a_name bytea, was integer, becomes integer) RETURNS public.holdfast_lock
 LANGUAGE plpgsql AS $$
 DECLARE
-    l holdfast_lock;
+    l public.holdfast_lock;
 BEGIN
-    INSERT INTO holdfast_lock AS k (name, generation, touched, before, state)
+    INSERT INTO public.holdfast_lock AS k (name, generation, touched, before, state)
         VALUES (a_name, 0, clock_timestamp(), '-infinity', 0)
         ON CONFLICT (name) DO UPDATE SET touched = clock_timestamp(), before = k.touched,
             state = CASE WHEN k.state = was AND k.touched <= clock_timestamp() THEN becomes ELSE 0 END,
             generation = CASE WHEN k.state = was AND k.touched <= clock_timestamp() AND becomes > was
-                THEN holdfast_next_generation(k.generation, clock_timestamp()) ELSE k.generation END
+                THEN public.holdfast_next_generation(k.generation, clock_timestamp()) ELSE k.generation END
         RETURNING * INTO l;
     -- The short ways read nothing that another one might have changed: they do with any isolation.
     IF l.state = 0 AND current_setting('transaction_isolation') <> 'read committed' THEN
@@ -54,83 +54,83 @@ BEGIN
 END $$;
 
 -- It was not as expected: the rows must be looked at.
-CREATE OR REPLACE FUNCTION holdfast_look(INOUT l holdfast_lock) LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION public.holdfast_look(INOUT l public.holdfast_lock) LANGUAGE plpgsql AS $$
 BEGIN
     IF l.state <> 0 THEN
-        UPDATE holdfast_lock SET state = 0 WHERE name = l.name;
+        UPDATE public.holdfast_lock SET state = 0 WHERE name = l.name;
         l.state := 0;
     END IF;
 END $$;
 
 -- Somebody left: the next operation may take the short way if nothing is left.
-CREATE OR REPLACE FUNCTION holdfast_settle(l holdfast_lock, now timestamptz) RETURNS void LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION public.holdfast_settle(l public.holdfast_lock, now timestamptz) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
-    UPDATE holdfast_lock SET state = 1 WHERE name = l.name
-        AND NOT EXISTS (SELECT FROM holdfast_waiter WHERE name = l.name)
-        AND NOT EXISTS (SELECT FROM holdfast_holder WHERE name = l.name)
-        AND NOT EXISTS (SELECT FROM holdfast_retired WHERE name = l.name AND until > now);
+    UPDATE public.holdfast_lock SET state = 1 WHERE name = l.name
+        AND NOT EXISTS (SELECT FROM public.holdfast_waiter WHERE name = l.name)
+        AND NOT EXISTS (SELECT FROM public.holdfast_holder WHERE name = l.name)
+        AND NOT EXISTS (SELECT FROM public.holdfast_retired WHERE name = l.name AND until > now);
 END $$;
 
 -- Remembers a ticket, and forgets those whose time has come.
-CREATE OR REPLACE FUNCTION holdfast_retire(a_name bytea, a_ticket bytea, from_when timestamptz, span bigint,
+CREATE OR REPLACE FUNCTION public.holdfast_retire(a_name bytea, a_ticket bytea, from_when timestamptz, span bigint,
                                            now timestamptz) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
-    IF span <= 0 OR holdfast_after(from_when, span) <= now THEN
+    IF span <= 0 OR public.holdfast_after(from_when, span) <= now THEN
         RETURN;
     END IF;
-    DELETE FROM holdfast_retired WHERE name = a_name AND until <= now;
-    INSERT INTO holdfast_retired (name, ticket, until, lease)
-        VALUES (a_name, a_ticket, holdfast_after(from_when, span), span)
+    DELETE FROM public.holdfast_retired WHERE name = a_name AND until <= now;
+    INSERT INTO public.holdfast_retired (name, ticket, until, lease)
+        VALUES (a_name, a_ticket, public.holdfast_after(from_when, span), span)
         ON CONFLICT (name, ticket) DO UPDATE SET until = EXCLUDED.until, lease = EXCLUDED.lease;
 END $$;
 
 -- The clock went back: what lies further ahead than the span last given is cut to that span.
-CREATE OR REPLACE FUNCTION holdfast_cut(l holdfast_lock, now timestamptz) RETURNS void LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION public.holdfast_cut(l public.holdfast_lock, now timestamptz) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
-    DELETE FROM holdfast_retired WHERE name = l.name AND until <= date_trunc('milliseconds', l.before);
-    UPDATE holdfast_retired SET until = holdfast_after(now, lease)
-        WHERE name = l.name AND until > holdfast_after(now, lease);
-    UPDATE holdfast_holder SET until = holdfast_after(now, lease)
-        WHERE name = l.name AND until > holdfast_after(now, lease) AND until < 'infinity';
-    UPDATE holdfast_waiter SET until = holdfast_after(now, lease)
-        WHERE name = l.name AND until > holdfast_after(now, lease);
+    DELETE FROM public.holdfast_retired WHERE name = l.name AND until <= date_trunc('milliseconds', l.before);
+    UPDATE public.holdfast_retired SET until = public.holdfast_after(now, lease)
+        WHERE name = l.name AND until > public.holdfast_after(now, lease);
+    UPDATE public.holdfast_holder SET until = public.holdfast_after(now, lease)
+        WHERE name = l.name AND until > public.holdfast_after(now, lease) AND until < 'infinity';
+    UPDATE public.holdfast_waiter SET until = public.holdfast_after(now, lease)
+        WHERE name = l.name AND until > public.holdfast_after(now, lease);
 END $$;
 
 -- A lease ran out: the lock stays closed for the lock-delay, or the holder leaves.
-CREATE OR REPLACE FUNCTION holdfast_expire(h holdfast_holder, now timestamptz) RETURNS void
+CREATE OR REPLACE FUNCTION public.holdfast_expire(h public.holdfast_holder, now timestamptz) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
     IF NOT h.lingering AND h.claimed AND h.delay > 0 THEN
-        h.until := holdfast_after(h.until, h.delay);
+        h.until := public.holdfast_after(h.until, h.delay);
         IF h.until > now THEN
-            UPDATE holdfast_holder SET lingering = true, until = h.until, lease = h.delay
+            UPDATE public.holdfast_holder SET lingering = true, until = h.until, lease = h.delay
                 WHERE name = h.name AND ticket = h.ticket;
             RETURN;
         END IF;
     END IF;
-    DELETE FROM holdfast_holder WHERE name = h.name AND ticket = h.ticket;
-    PERFORM holdfast_retire(h.name, h.ticket, h.until, h.retire, now);
+    DELETE FROM public.holdfast_holder WHERE name = h.name AND ticket = h.ticket;
+    PERFORM public.holdfast_retire(h.name, h.ticket, h.until, h.retire, now);
 END $$;
 
-CREATE OR REPLACE FUNCTION holdfast_sweep(l holdfast_lock, now timestamptz) RETURNS void LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION public.holdfast_sweep(l public.holdfast_lock, now timestamptz) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
-    h holdfast_holder;
+    h public.holdfast_holder;
 BEGIN
     IF l.before > l.touched THEN
-        PERFORM holdfast_cut(l, now);
+        PERFORM public.holdfast_cut(l, now);
     END IF;
-    FOR h IN SELECT * FROM holdfast_holder WHERE name = l.name AND until <= now ORDER BY seq LOOP
-        PERFORM holdfast_expire(h, now);
+    FOR h IN SELECT * FROM public.holdfast_holder WHERE name = l.name AND until <= now ORDER BY seq LOOP
+        PERFORM public.holdfast_expire(h, now);
     END LOOP;
-    DELETE FROM holdfast_waiter WHERE name = l.name AND until <= now;
+    DELETE FROM public.holdfast_waiter WHERE name = l.name AND until <= now;
 END $$;
 
 -- Lets in the head of the queue while it fits, and calls those who listen. Whoever `knows` is told by the
 -- answer. Gives back the last generation.
-CREATE OR REPLACE FUNCTION holdfast_let_in(l holdfast_lock, now timestamptz, knows bytea) RETURNS bigint
+CREATE OR REPLACE FUNCTION public.holdfast_let_in(l public.holdfast_lock, now timestamptz, knows bytea) RETURNS bigint
 LANGUAGE plpgsql AS $$
 DECLARE
-    w holdfast_waiter;
+    w public.holdfast_waiter;
     inside bigint;
     closed boolean;
     smallest bigint;
@@ -138,18 +138,18 @@ DECLARE
     lease bigint;
     own boolean;
 BEGIN
-    FOR w IN SELECT * FROM holdfast_waiter WHERE name = l.name ORDER BY seq LOOP
+    FOR w IN SELECT * FROM public.holdfast_waiter WHERE name = l.name ORDER BY seq LOOP
         IF inside IS NULL THEN
             SELECT count(*), coalesce(bool_or(NOT shared), false), min(room) INTO inside, closed, smallest
-                FROM holdfast_holder WHERE name = l.name;
+                FROM public.holdfast_holder WHERE name = l.name;
         END IF;
         EXIT WHEN inside > 0 AND (closed OR NOT w.shared OR inside >= least(smallest, w.room));
-        last := holdfast_next_generation(last, l.touched);
+        last := public.holdfast_next_generation(last, l.touched);
         own := w.ticket IS NOT DISTINCT FROM knows AND w.ttl <> 0;
-        lease := CASE WHEN own THEN w.ttl ELSE holdfast_provisional_lease(w.ttl) END;
-        DELETE FROM holdfast_waiter WHERE name = w.name AND seq = w.seq;
-        INSERT INTO holdfast_holder VALUES (w.name, w.ticket, w.seq, false, w.shared, w.room, last, w.ttl,
-            w.delay, w.retire, now, holdfast_after(now, lease), lease, own, w.wake, w.host, w.username,
+        lease := CASE WHEN own THEN w.ttl ELSE public.holdfast_provisional_lease(w.ttl) END;
+        DELETE FROM public.holdfast_waiter WHERE name = w.name AND seq = w.seq;
+        INSERT INTO public.holdfast_holder VALUES (w.name, w.ticket, w.seq, false, w.shared, w.room, last, w.ttl,
+            w.delay, w.retire, now, public.holdfast_after(now, lease), lease, own, w.wake, w.host, w.username,
             w.program, w.pid, w.note);
         IF w.wake IS NOT NULL AND w.ticket IS DISTINCT FROM knows THEN
             PERFORM pg_notify(w.wake, encode(w.ticket, 'hex') || ' ' || last);
@@ -159,20 +159,20 @@ BEGIN
         smallest := least(smallest, w.room);
     END LOOP;
     IF last > l.generation THEN
-        UPDATE holdfast_lock SET generation = last WHERE name = l.name;
+        UPDATE public.holdfast_lock SET generation = last WHERE name = l.name;
     END IF;
     RETURN last;
 END $$;
 
 -- When it is worth asking although nobody calls: the one before may have died, or a holder vanish.
-CREATE OR REPLACE FUNCTION holdfast_ask_again(w holdfast_waiter, now timestamptz) RETURNS bigint
+CREATE OR REPLACE FUNCTION public.holdfast_ask_again(w public.holdfast_waiter, now timestamptz) RETURNS bigint
 LANGUAGE plpgsql AS $$
 DECLARE
     due timestamptz;
 BEGIN
-    SELECT until INTO due FROM holdfast_waiter WHERE name = w.name AND seq < w.seq ORDER BY seq DESC LIMIT 1;
+    SELECT until INTO due FROM public.holdfast_waiter WHERE name = w.name AND seq < w.seq ORDER BY seq DESC LIMIT 1;
     IF due IS NULL THEN
-        SELECT min(until) INTO due FROM holdfast_holder WHERE name = w.name;
+        SELECT min(until) INTO due FROM public.holdfast_holder WHERE name = w.name;
     END IF;
-    RETURN holdfast_span(due, now);
+    RETURN public.holdfast_span(due, now);
 END $$;

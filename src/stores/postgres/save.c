@@ -10,32 +10,35 @@
 /* $n, milliseconds since 1970, as an instant; NULL is never. */
 #define INSTANT(n) "coalesce(timestamptz 'epoch' + " n " * interval '1 millisecond', 'infinity')"
 
-#define ADD_HOLDER                                                                              \
-    "INSERT INTO holdfast_holder (name, ticket, seq, lingering, shared, room, generation, ttl," \
-    " delay, retire, since, until, lease, claimed, wake, host, username, program, pid, note)"   \
-    " VALUES ($1, $2, nextval('holdfast_line'), false, $3, $4, $5, $6, $7, $8, " INSTANT(       \
+#define ADD_HOLDER                                                                                 \
+    "INSERT INTO public.holdfast_holder (name, ticket, seq, lingering, shared, room, generation, " \
+    "ttl,"                                                                                         \
+    " delay, retire, since, until, lease, claimed, wake, host, username, program, pid, note)"      \
+    " VALUES ($1, $2, nextval('public.holdfast_line'), false, $3, $4, $5, $6, $7, $8, " INSTANT(   \
         "$9") ", " INSTANT("$10") ", $11, $12, $13, $14, $15, $16, $17, $18)"
-#define ADD_WAITER                                                                             \
-    "INSERT INTO holdfast_waiter (name, ticket, seq, shared, room, ttl, delay, retire, since," \
-    " until, lease, wake, host, username, program, pid, note) VALUES ($1, $2,"                 \
-    " nextval('holdfast_line'), $3, $4, $5, $6, $7, " INSTANT("$8") ", " INSTANT(              \
+#define ADD_WAITER                                                                              \
+    "INSERT INTO public.holdfast_waiter (name, ticket, seq, shared, room, ttl, delay, retire, " \
+    "since,"                                                                                    \
+    " until, lease, wake, host, username, program, pid, note) VALUES ($1, $2,"                  \
+    " nextval('public.holdfast_line'), $3, $4, $5, $6, $7, " INSTANT("$8") ", " INSTANT(        \
         "$9") ", $10, $11, $12, $13, $14, $15, $16)"
-#define MOVE_INSIDE                                                                               \
-    "WITH w AS (DELETE FROM holdfast_waiter WHERE name = $1 AND ticket = $2 RETURNING *)"         \
-    " INSERT INTO holdfast_holder SELECT name, ticket, seq, false, shared, room, $3, ttl, delay," \
-    " retire, " INSTANT("$4") ", " INSTANT("$5") ", $6, $7, wake, host, username, program, pid,"  \
+#define MOVE_INSIDE                                                                                \
+    "WITH w AS (DELETE FROM public.holdfast_waiter WHERE name = $1 AND ticket = $2 RETURNING *)"   \
+    " INSERT INTO public.holdfast_holder SELECT name, ticket, seq, false, shared, room, $3, ttl, " \
+    "delay,"                                                                                       \
+    " retire, " INSTANT("$4") ", " INSTANT("$5") ", $6, $7, wake, host, username, program, pid,"   \
                                                  " note FROM w"
-#define SET_HOLDER                                                 \
-    "UPDATE holdfast_holder SET lingering = $3, until = " INSTANT( \
-        "$4") ", lease = $5,"                                      \
+#define SET_HOLDER                                                        \
+    "UPDATE public.holdfast_holder SET lingering = $3, until = " INSTANT( \
+        "$4") ", lease = $5,"                                             \
               " claimed = $6 WHERE name = $1 AND ticket = $2"
-#define SET_WAITER                                 \
-    "UPDATE holdfast_waiter SET until = " INSTANT( \
+#define SET_WAITER                                        \
+    "UPDATE public.holdfast_waiter SET until = " INSTANT( \
         "$3") ", lease = $4 WHERE name = $1 AND ticket = $2"
-#define SET_WAKE "UPDATE holdfast_waiter SET wake = $3 WHERE name = $1 AND ticket = $2"
-#define SET_RETIRED                                                                       \
-    "INSERT INTO holdfast_retired (name, ticket, until, lease) VALUES ($1, $2, " INSTANT( \
-        "$3") ", $4) ON CONFLICT (name, ticket) DO UPDATE SET until = EXCLUDED.until,"    \
+#define SET_WAKE "UPDATE public.holdfast_waiter SET wake = $3 WHERE name = $1 AND ticket = $2"
+#define SET_RETIRED                                                                              \
+    "INSERT INTO public.holdfast_retired (name, ticket, until, lease) VALUES ($1, $2, " INSTANT( \
+        "$3") ", $4) ON CONFLICT (name, ticket) DO UPDATE SET until = EXCLUDED.until,"           \
               " lease = EXCLUDED.lease"
 
 static int run(struct hf__pg_record *r, const struct hf__pg_query *q)
@@ -61,12 +64,13 @@ static struct hf__pg_query about(struct hf__pg_record *r, const char *sql,
 static int drop(void *ctx, const struct hf__entry *e, enum hf__place from)
 {
     struct hf__pg_record *r = ctx;
-    struct hf__pg_query q =
-        about(r,
-              from == HF__RETIRED   ? "DELETE FROM holdfast_retired WHERE name = $1 AND ticket = $2"
-              : from == HF__WAITING ? "DELETE FROM holdfast_waiter WHERE name = $1 AND ticket = $2"
-                                    : "DELETE FROM holdfast_holder WHERE name = $1 AND ticket = $2",
-              e);
+    struct hf__pg_query q = about(
+        r,
+        from == HF__RETIRED ? "DELETE FROM public.holdfast_retired WHERE name = $1 AND ticket = $2"
+        : from == HF__WAITING
+            ? "DELETE FROM public.holdfast_waiter WHERE name = $1 AND ticket = $2"
+            : "DELETE FROM public.holdfast_holder WHERE name = $1 AND ticket = $2",
+        e);
 
     return run(r, &q);
 }
@@ -163,7 +167,8 @@ static int set_wake(void *ctx, const struct hf__entry *e)
 static int set_lock(void *ctx, bool let_in)
 {
     struct hf__pg_record *r = ctx;
-    struct hf__pg_query q = {.sql = "UPDATE holdfast_lock SET generation = $2 WHERE name = $1"};
+    struct hf__pg_query q = {.sql =
+                                 "UPDATE public.holdfast_lock SET generation = $2 WHERE name = $1"};
 
     if (!let_in)
         return 0;

@@ -1,29 +1,30 @@
 -- What holdfast keeps in PostgreSQL. Schema version 1.
 --
--- To look inside: SELECT * FROM holdfast_now; or `holdfast ls` and `holdfast show`. To take a lock away:
+-- To look inside: SELECT * FROM public.holdfast_now; or `holdfast ls` and `holdfast show`. To take a lock away:
 -- `holdfast break`. Rows changed by hand bypass the rules.
 --
--- Least rights of a role that locks (the tables may be in any schema of its search_path):
---   GRANT SELECT, INSERT, UPDATE, DELETE ON holdfast_lock, holdfast_holder, holdfast_waiter, holdfast_retired TO app;
---   GRANT SELECT ON holdfast_schema, holdfast_now TO app;
---   GRANT USAGE ON SEQUENCE holdfast_line TO app;
---   and for hold=session, hold=advisory: GRANT SELECT, INSERT, UPDATE, DELETE ON holdfast_name TO app;
---   GRANT USAGE, UPDATE ON SEQUENCE holdfast_token TO app;
+-- Least rights of a role that locks (and USAGE on the schema, which everybody has on public):
+--   GRANT SELECT, INSERT, UPDATE, DELETE ON public.holdfast_lock, public.holdfast_holder, public.holdfast_waiter,
+--       public.holdfast_retired TO app;
+--   GRANT SELECT ON public.holdfast_schema, public.holdfast_now TO app;
+--   GRANT USAGE ON SEQUENCE public.holdfast_line TO app;
+--   and for hold=session, hold=advisory: GRANT SELECT, INSERT, UPDATE, DELETE ON public.holdfast_name TO app;
+--   GRANT USAGE, UPDATE ON SEQUENCE public.holdfast_token TO app;
 -- and EXECUTE on the functions holdfast_*, which everybody has unless it was revoked. Without them, or
 -- without the right to create them, holdfast keeps the same rules with plain statements, in more round
 -- trips.
 --
 -- Instants are the server's clock_timestamp(), cut to milliseconds; spans are milliseconds.
 
-CREATE TABLE IF NOT EXISTS holdfast_schema (
+CREATE TABLE IF NOT EXISTS public.holdfast_schema (
     one_row boolean PRIMARY KEY DEFAULT true CHECK (one_row),
     version integer NOT NULL
 );
-INSERT INTO holdfast_schema (version) VALUES (1) ON CONFLICT (one_row) DO NOTHING;
+INSERT INTO public.holdfast_schema (version) VALUES (1) ON CONFLICT (one_row) DO NOTHING;
 
 -- One row per name that was ever asked for. Whoever locks this row may touch the lock. It outlives the
 -- grant, for the sake of its generation; `holdfast gc` removes what has been idle for long.
-CREATE TABLE IF NOT EXISTS holdfast_lock (
+CREATE TABLE IF NOT EXISTS public.holdfast_lock (
     name       bytea PRIMARY KEY,          -- compared as bytes
     generation bigint NOT NULL,            -- the last fencing token given
     touched    timestamptz NOT NULL,       -- the time of the last operation
@@ -33,10 +34,10 @@ CREATE TABLE IF NOT EXISTS holdfast_lock (
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.05);
 
 -- The order in which they came.
-CREATE SEQUENCE IF NOT EXISTS holdfast_line;
+CREATE SEQUENCE IF NOT EXISTS public.holdfast_line;
 
 -- Who holds what, since when, and why.
-CREATE TABLE IF NOT EXISTS holdfast_holder (
+CREATE TABLE IF NOT EXISTS public.holdfast_holder (
     name       bytea NOT NULL,
     ticket     bytea NOT NULL,             -- 16 random bytes: the right to release
     seq        bigint NOT NULL,
@@ -61,7 +62,7 @@ CREATE TABLE IF NOT EXISTS holdfast_holder (
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05);
 
 -- Who waits, in the order of seq.
-CREATE TABLE IF NOT EXISTS holdfast_waiter (
+CREATE TABLE IF NOT EXISTS public.holdfast_waiter (
     name       bytea NOT NULL,
     seq        bigint NOT NULL,
     ticket     bytea NOT NULL,
@@ -82,21 +83,21 @@ CREATE TABLE IF NOT EXISTS holdfast_waiter (
     PRIMARY KEY (name, seq),
     UNIQUE (name, ticket)
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05);
-CREATE INDEX IF NOT EXISTS holdfast_waiter_until ON holdfast_waiter (name, until);
+CREATE INDEX IF NOT EXISTS holdfast_waiter_until ON public.holdfast_waiter (name, until);
 
 -- Tickets that must not be let in again: a request of theirs may still be on its way.
-CREATE TABLE IF NOT EXISTS holdfast_retired (
+CREATE TABLE IF NOT EXISTS public.holdfast_retired (
     name   bytea NOT NULL,
     ticket bytea NOT NULL,
     until  timestamptz NOT NULL,
     lease  bigint NOT NULL,
     PRIMARY KEY (name, ticket)
 );
-CREATE INDEX IF NOT EXISTS holdfast_retired_until ON holdfast_retired (name, until);
+CREATE INDEX IF NOT EXISTS holdfast_retired_until ON public.holdfast_retired (name, until);
 
 -- For hold=session and hold=advisory only. The key is that of the server's advisory locks; session mode locks
 -- the row itself. `holdfast gc` with such a URL removes those that nobody holds or waits for.
-CREATE TABLE IF NOT EXISTS holdfast_name (
+CREATE TABLE IF NOT EXISTS public.holdfast_name (
     name bytea PRIMARY KEY,
     key  bigint NOT NULL UNIQUE            -- the first 8 bytes of the name's SHA-256
 );
@@ -106,20 +107,20 @@ CREATE TABLE IF NOT EXISTS holdfast_name (
 -- microseconds, which is above all that were given.
 DO $$
 BEGIN
-    IF to_regclass('holdfast_token') IS NULL THEN
-        EXECUTE CASE WHEN current_setting('server_version_num')::integer < 150000 THEN 'CREATE SEQUENCE holdfast_token'
-                ELSE 'CREATE UNLOGGED SEQUENCE holdfast_token' END;
+    IF to_regclass('public.holdfast_token') IS NULL THEN
+        EXECUTE CASE WHEN current_setting('server_version_num')::integer < 150000 THEN 'CREATE SEQUENCE public.holdfast_token'
+                ELSE 'CREATE UNLOGGED SEQUENCE public.holdfast_token' END;
     END IF;
 END $$;
 
 -- For people.
-CREATE OR REPLACE VIEW holdfast_now AS
+CREATE OR REPLACE VIEW public.holdfast_now AS
     SELECT encode(name, 'escape') AS name, CASE WHEN lingering THEN 'closed' ELSE 'holds' END AS state,
            CASE WHEN shared THEN 'shared' ELSE 'exclusive' END AS mode, since, until, generation,
            host, username, program, pid, note, encode(ticket, 'hex') AS ticket, seq
-      FROM holdfast_holder WHERE until > clock_timestamp()
+      FROM public.holdfast_holder WHERE until > clock_timestamp()
     UNION ALL
     SELECT encode(name, 'escape'), 'waits', CASE WHEN shared THEN 'shared' ELSE 'exclusive' END, since, until,
            NULL, host, username, program, pid, note, encode(ticket, 'hex'), seq
-      FROM holdfast_waiter WHERE until > clock_timestamp()
+      FROM public.holdfast_waiter WHERE until > clock_timestamp()
     ORDER BY 1, 13;

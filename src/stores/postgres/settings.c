@@ -19,6 +19,8 @@ const struct hf__option hf__pg_options[] = {
     {"hold", HF__TEXT, "lease", 0, 0,
      "lease: rows with a lease; session, advisory: a lock of the server that lives as long as a "
      "connection"},
+    {"schema", HF__TEXT, NULL, 0, 0,
+     "the schema of the tables, whatever the search_path; public by default"},
     {"socket", HF__TEXT, NULL, 0, 0, "the directory of the server's socket, instead of a host"},
     {"port", HF__NUMBER, "5432", 1, 65535, "the port in the name of that socket"},
     HF__SQL_PASSWORD_OPTIONS,
@@ -79,5 +81,9 @@ int hf__pg_read_url(struct hf__pg *s, const struct hf__url *url, hf_error *err)
         r = hf__sql_read_servers(&from, &preset, &s->sql.set, err);
     if (r == 0)
         r = hf__sql_copy(hf__sql_text(&from, "passfile"), &s->set.passfile, err);
+    if (r == 0)
+        r = hf__pg_check_schema(hf__sql_text(&from, "schema"), err);
+    if (r == 0)
+        r = hf__sql_copy(hf__sql_text(&from, "schema"), &s->set.schema, err);
     return r != 0 ? r : name_application(&from, s, err);
 }

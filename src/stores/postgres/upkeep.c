@@ -10,27 +10,31 @@
 
 /* Rows that somebody works on are passed over: they are not idle. What has run out but was never
  * swept must not keep an idle lock alive. 200 is HF__SQL_PURGE_BATCH. */
-#define PURGE                                                                                  \
-    "WITH idle AS (SELECT name FROM holdfast_lock l WHERE touched <= clock_timestamp() - $1"   \
-    " * interval '1 millisecond' AND NOT EXISTS (SELECT FROM holdfast_holder h WHERE"          \
-    " h.name = l.name AND (h.until = 'infinity' OR h.until + (h.delay + h.retire)"             \
-    " * interval '1 millisecond' > clock_timestamp())) AND NOT EXISTS (SELECT FROM"            \
-    " holdfast_waiter w WHERE w.name = l.name AND w.until > clock_timestamp()) AND NOT EXISTS" \
-    " (SELECT FROM holdfast_retired r WHERE r.name = l.name AND r.until > clock_timestamp())"  \
-    " LIMIT 200 FOR UPDATE SKIP LOCKED),"                                                      \
-    " a AS (DELETE FROM holdfast_holder WHERE name IN (SELECT name FROM idle)),"               \
-    " b AS (DELETE FROM holdfast_waiter WHERE name IN (SELECT name FROM idle)),"               \
-    " c AS (DELETE FROM holdfast_retired WHERE name IN (SELECT name FROM idle))"               \
-    " DELETE FROM holdfast_lock WHERE name IN (SELECT name FROM idle)"
+#define PURGE                                                                                     \
+    "WITH idle AS (SELECT name FROM public.holdfast_lock l WHERE touched <= clock_timestamp() - " \
+    "$1"                                                                                          \
+    " * interval '1 millisecond' AND NOT EXISTS (SELECT FROM public.holdfast_holder h WHERE"      \
+    " h.name = l.name AND (h.until = 'infinity' OR h.until + (h.delay + h.retire)"                \
+    " * interval '1 millisecond' > clock_timestamp())) AND NOT EXISTS (SELECT FROM"               \
+    " public.holdfast_waiter w WHERE w.name = l.name AND w.until > clock_timestamp()) AND NOT "   \
+    "EXISTS"                                                                                      \
+    " (SELECT FROM public.holdfast_retired r WHERE r.name = l.name AND r.until > "                \
+    "clock_timestamp())"                                                                          \
+    " LIMIT 200 FOR UPDATE SKIP LOCKED),"                                                         \
+    " a AS (DELETE FROM public.holdfast_holder WHERE name IN (SELECT name FROM idle)),"           \
+    " b AS (DELETE FROM public.holdfast_waiter WHERE name IN (SELECT name FROM idle)),"           \
+    " c AS (DELETE FROM public.holdfast_retired WHERE name IN (SELECT name FROM idle))"           \
+    " DELETE FROM public.holdfast_lock WHERE name IN (SELECT name FROM idle)"
 
 /* Names of the hold modes. Those whose row or key is locked are passed over; one that is wanted just now is
  * registered again. Tokens do not depend on them. */
-#define PURGE_NAMES                                                                                \
-    "WITH free AS (SELECT name FROM holdfast_name WHERE key <> ALL (ARRAY(SELECT"                  \
-    " ((classid::bigint << 32) | objid::bigint) # kind FROM pg_locks,"                             \
-    " unnest(ARRAY[0, 1, 2]::bigint[]) AS kind WHERE locktype = 'advisory' AND objsubid = 1 AND"   \
-    " database = (SELECT oid FROM pg_database WHERE datname = current_database())))"               \
-    " LIMIT 200 FOR UPDATE SKIP LOCKED) DELETE FROM holdfast_name WHERE name IN (SELECT name FROM" \
+#define PURGE_NAMES                                                                              \
+    "WITH free AS (SELECT name FROM public.holdfast_name WHERE key <> ALL (ARRAY(SELECT"         \
+    " ((classid::bigint << 32) | objid::bigint) # kind FROM pg_locks,"                           \
+    " unnest(ARRAY[0, 1, 2]::bigint[]) AS kind WHERE locktype = 'advisory' AND objsubid = 1 AND" \
+    " database = (SELECT oid FROM pg_database WHERE datname = current_database())))"             \
+    " LIMIT 200 FOR UPDATE SKIP LOCKED) DELETE FROM public.holdfast_name WHERE name IN (SELECT " \
+    "name FROM"                                                                                  \
     " free)"
 
 /* An operation that began before we locked the row may have changed what the statement's snapshot
@@ -52,12 +56,19 @@ int hf__pg_purge(void *store, void *conn, int64_t retain_ms, int64_t deadline_ns
     return r;
 }
 
-/* The tables are needed; the functions only make it faster. */
+/* The tables are needed; the functions only make it faster. Where all is there already the right to
+ * create it is not needed. */
 int hf__pg_setup(void *store, void *conn, int64_t deadline_ns, hf_error *err)
 {
+    struct hf__pg *s = store;
     hf_error why = {0};
-    int r = hf__pg_run(store, conn, hf__pg_schema_sql, deadline_ns, err);
+    bool there = hf__pg_learn(s, conn, deadline_ns, NULL) == 0;
+    int r = hf__pg_make_room(s, conn, deadline_ns, err);
 
+    if (r == 0)
+        r = hf__pg_run(s, conn, hf__pg_schema_sql, deadline_ns, err);
+    if (r == HF_DENIED && there)
+        return 0;
     if (r == 0) {
         r = hf__pg_run(store, conn, hf__pg_routines_sql, deadline_ns, &why);
         if (r == HF_DENIED)

@@ -128,6 +128,8 @@ int hf__redis_take_place(const struct hf__redis *s, struct hf__redis_conn *c, in
 
     if (r == 0)
         r = hf__redis_judge(c, reply, err);
+    if (r == HF_UNSUPPORTED) /* an unknown command */
+        hf__fail(err, r, "this is not a sentinel; for the server itself use redis://");
     if (r == 0 && !is_place(reply))
         r = unknown_master(s, err);
     if (r == 0) {

@@ -207,7 +207,6 @@ int hf__redis_error(const redisReply *reply, hf_error *err)
         {"WRONGPASS", HF_DENIED, ""},
         {"NOPERM", HF_DENIED, "; the rights it takes are in the store's README"},
         {"DENIED", HF_DENIED, ""}, /* protected mode */
-        {"OOM", HF_FULL, ""},
         {"READONLY", HF_UNAVAILABLE, "; name the master in the URL"},
         {"LOADING", HF_UNAVAILABLE, ""},
         {"MASTERDOWN", HF_UNAVAILABLE, ""},
@@ -230,9 +229,9 @@ int hf__redis_error(const redisReply *reply, hf_error *err)
         if (strncmp(reply->str, known[i].word, strlen(known[i].word)) == 0)
             return refuse(reply, known[i].code, known[i].advice, err);
     }
-    /* OOM of the first write inside a script, as older servers wrap it. */
+    /* Of the first write inside a script: older servers wrap it, newer ones add the script's name. */
     if (strstr(reply->str, "OOM command not allowed") != NULL)
-        return refuse(reply, HF_FULL, "", err);
+        return hf__fail(err, HF_FULL, "the server's memory is full; raise maxmemory");
     if (strstr(reply->str, "NOPERM") != NULL ||
         strstr(reply->str, "can't run this command") != NULL)
         return refuse(reply, HF_DENIED, "; the rights it takes are in the store's README", err);

@@ -72,6 +72,11 @@ static struct meaning meaning_of(int result, int system_errno)
     case SQLITE_AUTH:
         return (struct meaning){HF_DENIED, "access refused; check the rights of the file"};
     case SQLITE_CANTOPEN:
+        if (system_errno == EMFILE || system_errno == ENFILE)
+            return (struct meaning){HF_UNAVAILABLE,
+                                    "too many files are open; raise the limit (ulimit -n)"};
+        if (system_errno == ENOMEM)
+            return (struct meaning){HF_NO_MEMORY, "out of memory"};
         return (struct meaning){
             system_errno == EACCES || system_errno == EPERM ? HF_DENIED : HF_UNAVAILABLE,
             "the database cannot be opened; check that its directory exists and "
@@ -81,6 +86,8 @@ static struct meaning meaning_of(int result, int system_errno)
     case SQLITE_IOERR:
         if (system_errno == ENOSPC || system_errno == EDQUOT)
             return (struct meaning){HF_FULL, "the disk is full; make room and try again"};
+        if (system_errno == ENOMEM || result == SQLITE_IOERR_NOMEM)
+            return (struct meaning){HF_NO_MEMORY, "out of memory"};
         return (struct meaning){HF_UNAVAILABLE, "the file system failed; see the system's log"};
     case SQLITE_CONSTRAINT:
     case SQLITE_MISMATCH:

@@ -168,7 +168,8 @@ static int check_or_make(const char *path, bool make, hf_error *err)
         return code;
     if (!make)
         return 0;
-    if (mknod(path, S_IFREG | 0600, 0) != 0 && errno != EEXIST)
+    if (mknod(path, S_IFREG | 0600, 0) != 0 ? errno != EEXIST
+                                            : chmod(path, 0600) != 0) /* whatever the umask took */
         return fail_call(err, path, "create");
     code = check_file(path, err);
     return code == HF_NOT_FOUND ? fail_path(err, HF_UNAVAILABLE, path, "vanished; try again")

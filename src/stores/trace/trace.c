@@ -70,7 +70,7 @@ static void put_name(struct line *line, const char *name, size_t len)
 {
     char shown[NAME_BYTES];
 
-    put(line, " %s", hf__printable(name, len, shown, sizeof shown));
+    put(line, " '%s'", hf__printable(name, len, shown, sizeof shown));
 }
 
 static void put_ticket(struct line *line, const struct hf__ticket *ticket)

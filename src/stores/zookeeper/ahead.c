@@ -6,17 +6,23 @@
  *      ... 4    5     6     7 = this bid          `ahead` <= 3 after the list
  *              far   near  own
  *
- * Nobody can come before it any more: numbers only rise. So when `far` goes, everybody before is
- * counted anew in the background, and when `near` goes and was the only one, the bid is let in by
- * that event alone, without another round trip. That is proof, because a server tells of changes in
- * their order: had the own node gone before, that would have been told before. It is no proof
+ * Nobody can come before it any more: numbers only rise. So when `near` goes and was the only one,
+ * the bid is let in by that event alone, without another round trip. That is proof, because a server
+ * tells of changes in their order: had the own node gone before, that would have been told before;
+ * and because a node that only moves to another session is not told as deleted (place.c). It is no
+ * proof
  *
  *      after a reconnect, since what was missed is then told in any order;
- *      of a node that may move to another session, since its old one is told as deleted;
  *      as long as the server has not confirmed that it watches the own node.
  *
- * Then, and after every other event, the bid asks again and the children are read. Two more watches
- * for each waiter, and two more messages for each hand-over, are what this costs the server. */
+ * Then, and after every other event, the bid asks again and the children are read.
+ *
+ * When `far` goes it must be found out, in the background, whether `near` is the only one left. A
+ * writer that had to wait for its turn writes its number into the lock's directory in the step in
+ * which it releases: it was inside, so nobody was before it, and nobody comes there later. If that
+ * number is `far` or a later one, `near` is the only one. Only if it is not (readers, other clients,
+ * somebody who died while waiting) the children are read and counted, which in a long queue is a
+ * long list. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -50,22 +56,78 @@ static void let_in(struct bidding *b)
     hf__zk_call_ticket(zk, &b->ticket, b->generation);
 }
 
-bool hf__zk_seen(struct sight *sight, const struct watch *w, int type)
+void hf__zk_look_ahead(struct bidding *b, const struct standing *at)
+{
+    b->claimed = false;
+    b->near_gone = false;
+    b->ahead = at->blockers;
+    b->far_number = at->far != NULL ? hf__zk_child(at->far).sequence : 0;
+    b->connection = b->session != NULL ? b->session->connection : 0;
+}
+
+bool hf__zk_seen(struct sight *sight, int type)
 {
     struct bidding *b = sight->b;
     enum sight_kind kind = (enum sight_kind)(sight - b->sights);
-    bool gone = type == ZOO_DELETED_EVENT && w->settled && is_current(b) && !b->inside;
+    bool gone = type == ZOO_DELETED_EVENT && is_current(b) && !b->inside;
 
     if (kind == HF__ZK_FAR) {
-        if (gone)
-            b->ahead--;
-        return gone && b->ahead > 1;
+        b->ahead -= gone && b->ahead > 1;
+        bool asks = gone && b->ahead > 1;
+        b->asking |= asks;
+        return asks;
     }
     if (kind == HF__ZK_NEAR && gone && b->ahead == 1 && sees_itself(b))
         let_in(b);
+    else if (kind == HF__ZK_NEAR && gone && b->asking)
+        b->near_gone = true; /* what it asks for is on its way */
     else
         hf__zk_call_ticket(b->zk, &b->ticket, 0);
     return false;
+}
+
+/* Sends a question about the lock's directory in which nobody waits for the answer: if it fails, the
+ * bid asks when its turn seems to have come. */
+static bool ask(struct bidding *b, int (*send)(struct session *s, struct bidding *b))
+{
+    struct zk *zk = b->zk;
+
+    pthread_mutex_lock(&zk->mutex);
+    struct session *s = b->session;
+    if (s != NULL) {
+        hf__zk_use_locked(s);
+        b->refs++;
+    }
+    pthread_mutex_unlock(&zk->mutex);
+    if (s == NULL)
+        return false;
+    bool sent = send(s, b) == ZOK;
+    if (!sent)
+        hf__zk_bidding_unref(b);
+    pthread_mutex_lock(&zk->mutex);
+    hf__zk_unuse_locked(s);
+    pthread_mutex_unlock(&zk->mutex);
+    return sent;
+}
+
+/* Under the mutex. Whoever waits for an answer that does not help reads the children itself. */
+static void give_up(struct bidding *b)
+{
+    b->asking = false;
+    if (b->near_gone)
+        hf__zk_call_ticket(b->zk, &b->ticket, 0);
+    b->near_gone = false;
+}
+
+/* Under the mutex: nobody but `near` is before it. */
+static void nobody_else(struct bidding *b)
+{
+    b->asking = false;
+    b->ahead = 1;
+    if (b->near_gone && sees_itself(b))
+        let_in(b);
+    else if (b->near_gone)
+        give_up(b);
 }
 
 /* ZooKeeper's thread. */
@@ -81,27 +143,69 @@ static void on_counted(int rc, const struct String_vector *names, const void *da
         if (at.near != NULL && strcmp(at.near, near->path + strlen(b->directory) + 1) == 0)
             b->ahead = at.blockers;
     }
+    give_up(b);
     pthread_mutex_unlock(&zk->mutex);
     hf__zk_bidding_unref(b);
 }
 
-/* Nobody waits for it: if it fails, the bid asks when its turn seems to have come. */
-void hf__zk_count_again(struct bidding *b)
+static int send_list(struct session *s, struct bidding *b)
 {
-    struct zk *zk = b->zk;
+    return zoo_aget_children(s->zh, b->directory, 0, on_counted, b);
+}
 
+/* ZooKeeper's thread. */
+static void on_left(int rc, const char *value, int len, const struct Stat *stat, const void *data)
+{
+    struct bidding *b = (struct bidding *)data;
+    struct zk *zk = b->zk;
+    int32_t left;
+    bool list = false;
+
+    (void)stat;
     pthread_mutex_lock(&zk->mutex);
-    struct session *s = b->session;
-    if (s != NULL) {
-        hf__zk_use_locked(s);
-        b->refs++;
+    if (rc != ZOK || !is_current(b) || b->inside)
+        give_up(b);
+    else if (hf__zk_parse_left(value, len, &left) && !hf__zk_before(left, b->far_number))
+        nobody_else(b);
+    else if (b->near_gone)
+        give_up(b);
+    else
+        list = true;
+    pthread_mutex_unlock(&zk->mutex);
+    if (list && !ask(b, send_list)) {
+        pthread_mutex_lock(&zk->mutex);
+        give_up(b);
+        pthread_mutex_unlock(&zk->mutex);
     }
-    pthread_mutex_unlock(&zk->mutex);
-    if (s == NULL)
+    hf__zk_bidding_unref(b);
+}
+
+static int send_left(struct session *s, struct bidding *b)
+{
+    return zoo_aget(s->zh, b->directory, 0, on_left, b);
+}
+
+void hf__zk_ask_ahead(struct bidding *b)
+{
+    if (ask(b, send_left))
         return;
-    if (zoo_aget_children(s->zh, b->directory, 0, on_counted, b) != ZOK)
-        hf__zk_bidding_unref(b);
-    pthread_mutex_lock(&zk->mutex);
-    hf__zk_unuse_locked(s);
-    pthread_mutex_unlock(&zk->mutex);
+    pthread_mutex_lock(&b->zk->mutex);
+    give_up(b);
+    pthread_mutex_unlock(&b->zk->mutex);
+}
+
+int hf__zk_leave_word(struct bidding *b, int64_t deadline_ns)
+{
+    char text[HF__ZK_LEFT_MAX];
+    zoo_op_t ops[2];
+    struct call *call = hf__zk_call_new();
+
+    if (call == NULL)
+        return ZSYSTEMERROR;
+    hf__zk_format_left(hf__zk_child(b->path + strlen(b->directory) + 1).sequence, text);
+    zoo_delete_op_init(&ops[0], b->path, -1);
+    zoo_set_op_init(&ops[1], b->directory, text, (int)strlen(text), -1, NULL);
+    int rc = hf__zk_multi(b->session, ops, 2, deadline_ns, call);
+    hf__zk_call_free(call);
+    return rc;
 }

@@ -81,6 +81,7 @@ static void queued(struct bidding *b, const struct standing *at, struct hf__answ
                                .position = at->position,
                                .ask_again_ms = 5000 + 10 * (int64_t)at->position,
                                .sent_ns = proved_ns < ret->sent_ns ? proved_ns : ret->sent_ns};
+    b->waited = true;
     b->until_ns = hf__now_ns(zk->base.host->env) + own_ms * HF__NS_PER_MS;
     hf__zk_set_timer(b, b->until_ns);
     pthread_mutex_unlock(&zk->mutex);
@@ -98,11 +99,8 @@ static int watch(struct bidding *b, const struct standing *at, int64_t deadline_
         return ZBADARGUMENTS;
     pthread_mutex_lock(&b->zk->mutex);
     bool inside = b->inside; /* by an event, since the list was read */
-    if (!inside) {
-        b->claimed = false;
-        b->ahead = at->blockers;
-        b->connection = b->session != NULL ? b->session->connection : 0;
-    }
+    if (!inside)
+        hf__zk_look_ahead(b, at);
     pthread_mutex_unlock(&b->zk->mutex);
     return inside ? ZNONODE : hf__zk_watch(b, paths, deadline_ns);
 }

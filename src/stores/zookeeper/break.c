@@ -14,7 +14,7 @@
 struct breaking {
     struct session *s;
     char directory[HF__ZK_PATH_MAX], path[2 * HF__ZK_PATH_MAX];
-    bool waits, marked;
+    bool waits, marked, simple;
     struct details details;
     bool permanent;
     int64_t deadline_ns;
@@ -57,7 +57,8 @@ static int find_simple(struct breaking *q, const struct hf__ticket *ticket)
     int rc = hf__zk_get(q->s, q->path, q->deadline_ns, node);
     if (rc == ZOK)
         hf__zk_parse(node->text, node->text_len, &d);
-    if (rc != ZOK || !d.has_ticket || !hf__ticket_equal(&d.ticket, ticket))
+    q->simple = rc == ZOK && d.has_ticket && hf__ticket_equal(&d.ticket, ticket);
+    if (!q->simple)
         q->path[0] = '\0';
     hf__zk_call_free(node);
     return rc == ZNONODE ? ZOK : rc;
@@ -92,8 +93,8 @@ static int read_details(struct breaking *q, const struct zk *zk, const struct hf
 /* With a mark that comes and goes in the same step: whoever watches the marks hears of it. */
 static int delete_aloud(struct breaking *q, struct zk *zk, const struct hf__ticket *ticket)
 {
-    char mark[HF__ZK_PATH_MAX];
-    zoo_op_t ops[3];
+    char mark[HF__ZK_PATH_MAX], deed[HF__ZK_PATH_MAX];
+    zoo_op_t ops[4];
     int rc = ZNONODE;
     bool directory_missing = true;
 
@@ -101,18 +102,23 @@ static int delete_aloud(struct breaking *q, struct zk *zk, const struct hf__tick
     zoo_create_op_init(&ops[0], mark, NULL, -1, zk->acl, ZOO_PERSISTENT, NULL, 0);
     zoo_delete_op_init(&ops[1], mark, -1);
     zoo_delete_op_init(&ops[2], q->path, -1);
+    hf__zk_deed_path(zk, ticket, deed, sizeof deed);
+    zoo_delete_op_init(&ops[3], deed, -1);
     for (int i = 0; i < 2 && rc == ZNONODE && directory_missing; i++) {
         struct call *call = hf__zk_call_new();
         if (call == NULL)
             return ZSYSTEMERROR;
         rc = i == 0 ? ZOK : hf__zk_make_marks(zk, q->s, q->deadline_ns);
         if (rc == ZOK)
-            rc = hf__zk_multi(q->s, ops, 3, q->deadline_ns, call);
+            rc = hf__zk_multi(q->s, ops, q->simple ? 4 : 3, q->deadline_ns, call);
         directory_missing = rc == ZNONODE && call->results[0].err == ZNONODE;
         hf__zk_call_free(call);
     }
+    if (rc != ZNODEEXISTS)
+        return rc;
     /* It is marked already: its client knows. */
-    return rc == ZNODEEXISTS ? hf__zk_delete(q->s, q->path, q->deadline_ns) : rc;
+    return q->simple ? hf__zk_simple_delete(q->s, ticket, q->path, q->deadline_ns)
+                     : hf__zk_delete(q->s, q->path, q->deadline_ns);
 }
 
 static void tell_own(struct zk *zk, const struct hf__ticket *ticket, bool deleted, bool now)

@@ -5,7 +5,7 @@
  *
  * It is written when the node is made and never changed, since a change would wake the clients of
  * others that watch the node; only a move to another session writes it anew, with the generation.
- */
+ * The directory of a lock says "holdfast1 left=7" (ahead.c); nobody watches that. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -88,6 +88,28 @@ static void take(struct details *d, const char *key, const char *value)
         take_text(value, d->program, sizeof d->program);
     else if (strcmp(key, "note") == 0)
         take_text(value, d->note, sizeof d->note);
+}
+
+void hf__zk_format_left(int32_t number, char buf[HF__ZK_LEFT_MAX])
+{
+    snprintf(buf, HF__ZK_LEFT_MAX, "holdfast1 left=%" PRId32, number);
+}
+
+bool hf__zk_parse_left(const char *data, int len, int32_t *ret_number)
+{
+    static const char mark[] = "holdfast1 left=";
+    const int mark_len = (int)sizeof mark - 1;
+    char number[HF__ZK_LEFT_MAX], *end;
+
+    if (data == NULL || len <= mark_len || len >= mark_len + (int)sizeof number ||
+        memcmp(data, mark, (size_t)mark_len) != 0)
+        return false;
+    snprintf(number, sizeof number, "%.*s", len - mark_len, data + mark_len);
+    long long value = strtoll(number, &end, 10);
+    if (*end != '\0' || value < INT32_MIN || value > INT32_MAX)
+        return false;
+    *ret_number = (int32_t)value;
+    return true;
 }
 
 void hf__zk_parse(const char *data, int len, struct details *ret)

@@ -84,8 +84,8 @@ static void tell_rights(const struct doctor *d, struct session *s)
 {
     if (d->zk->acl != &ZOO_CREATOR_ALL_ACL) {
         hf__zk_tell(d, HF__ZK_WARNING, "C2",
-                    "nodes belong to the world: whoever reaches the servers may break any lock; "
-                    "give a user and a password in the URL");
+                    "acl=world: whoever reaches the servers may delete any node and so break any "
+                    "lock; give a user and a password in the URL instead");
         return;
     }
     hf__zk_tell(d, HF__ZK_FINE, "C2",

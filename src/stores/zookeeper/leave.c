@@ -19,25 +19,38 @@ static int remove_mark(struct bidding *b, int64_t deadline_ns)
     return ZOK;
 }
 
+/* A writer who had to wait has others behind it, maybe, who want to know that it was inside. */
+static int delete_node(struct bidding *b, int64_t deadline_ns)
+{
+    pthread_mutex_lock(&b->zk->mutex);
+    hf__zk_look_away(&b->sights[HF__ZK_OWN]); /* that it goes is no news */
+    bool tells = b->waited && b->inside && b->mode == HF_EXCLUSIVE;
+    pthread_mutex_unlock(&b->zk->mutex);
+    if (tells) {
+        int rc = hf__zk_leave_word(b, deadline_ns);
+        if (rc != ZNOAUTH)
+            return rc;
+        /* Others may let us make nodes in their directory, but not write to it. */
+    }
+    return hf__zk_delete(b->session, b->path, deadline_ns);
+}
+
+static int remove_fair(struct bidding *b, int64_t deadline_ns)
+{
+    int rc = b->unsure ? hf__zk_find_node(b, deadline_ns) : ZOK;
+
+    if (rc == ZOK && b->path == NULL)
+        rc = ZNONODE;
+    return rc == ZOK ? delete_node(b, deadline_ns) : rc;
+}
+
 int hf__zk_remove(struct bidding *b, int64_t deadline_ns)
 {
     if (b->session == NULL)
         return ZNONODE; /* its session is over, and the node with it */
     if (!hf__zk_await(b->session, deadline_ns))
         return hf__zk_is_dead(b->session) && !b->permanent ? ZNONODE : ZOPERATIONTIMEOUT;
-    if (b->unsure) {
-        int rc = hf__zk_find_node(b, deadline_ns);
-        if (rc != ZOK)
-            return rc;
-    }
-    if (b->path == NULL)
-        return ZNONODE;
-    pthread_mutex_lock(&b->zk->mutex);
-    hf__zk_look_away(&b->sights[HF__ZK_OWN]); /* that it goes is no news */
-    pthread_mutex_unlock(&b->zk->mutex);
-    int rc = b->zk->fair ? ZOK : hf__zk_simple_is_ours(b, deadline_ns);
-    if (rc == ZOK)
-        rc = hf__zk_delete(b->session, b->path, deadline_ns);
+    int rc = b->zk->fair ? remove_fair(b, deadline_ns) : hf__zk_simple_remove(b, deadline_ns);
     if (b->marked && (rc == ZOK || rc == ZNONODE))
         remove_mark(b, deadline_ns);
     if (rc == ZSESSIONEXPIRED || rc == ZINVALIDSTATE)

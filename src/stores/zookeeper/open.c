@@ -19,7 +19,8 @@ static const struct hf__option options[] = {
      .help = "no: one node that all wait for, without a queue"},
     {.name = "acl",
      .kind = HF__TEXT,
-     .help = "creator: only this user (the default with a user); world: everybody (without)"},
+     .preset = "creator",
+     .help = "creator: nodes are this user's alone; world: everybody may break every lock"},
     {.name = "password_file", .kind = HF__TEXT, .help = "a file whose first line is the password"},
     {.name = "password_env",
      .kind = HF__TEXT,
@@ -84,7 +85,6 @@ static int check_path(const char *path, hf_error *err)
 static int check_security(const struct hf__url *url, hf_error *err)
 {
     const char *tls = hf__url_text(url, options, "tls"), *sasl = hf__url_text(url, options, "sasl");
-    const char *acl = hf__url_text(url, options, "acl");
 
     if (strcmp(tls, "off") != 0)
         return hf__fail(err, HF_UNSUPPORTED,
@@ -96,11 +96,29 @@ static int check_security(const struct hf__url *url, hf_error *err)
                         "sasl=%s: libzookeeper is built without SASL here; use a user and a "
                         "password (digest)",
                         sasl);
-    if (acl != NULL && strcmp(acl, "creator") != 0 && strcmp(acl, "world") != 0)
-        return hf__fail(err, HF_INVALID, "acl is creator or world");
-    if (acl != NULL && strcmp(acl, "creator") == 0 && url->user == NULL)
-        return hf__fail(err, HF_INVALID, "acl=creator needs a user: zookeeper://user:password@...");
     return 0;
+}
+
+/* A node cannot belong to a creator who has no name, and nobody gives a lock to the world unasked. */
+static int check_acl(const struct hf__url *url, hf_error *err)
+{
+    const char *acl = hf__url_text(url, options, "acl");
+
+    if (strcmp(acl, "creator") != 0 && strcmp(acl, "world") != 0)
+        return hf__fail(err, HF_INVALID, "acl is creator or world");
+    if (strcmp(acl, "creator") == 0 && url->user == NULL)
+        return hf__fail(err, HF_INVALID,
+                        "without a user the nodes cannot be the creator's alone: write "
+                        "zookeeper://user:password@..., or acl=world to let everybody who "
+                        "reaches the servers break every lock");
+    return 0;
+}
+
+static void free_secret(char *text)
+{
+    if (text != NULL)
+        explicit_bzero(text, strlen(text));
+    free(text);
 }
 
 /* "user:password", as the digest scheme wants it; NULL without a user. */
@@ -120,9 +138,7 @@ static int read_credentials(const struct hf__url *url, char **ret_credentials, h
                      "zookeeper://user:password@...");
     else if (url->user != NULL && asprintf(ret_credentials, "%s:%s", url->user, password) < 0)
         r = hf__fail(err, HF_NO_MEMORY, NULL);
-    if (password != NULL)
-        explicit_bzero(password, strlen(password));
-    free(password);
+    free_secret(password);
     return r;
 }
 
@@ -146,12 +162,10 @@ static void free_store(struct zk *zk)
     }
     if (zk->wake_fd >= 0)
         close(zk->wake_fd);
-    if (zk->credentials != NULL)
-        explicit_bzero(zk->credentials, strlen(zk->credentials));
     pthread_mutex_destroy(&zk->mutex);
     pthread_cond_destroy(&zk->changed);
     pthread_cond_destroy(&zk->due);
-    free(zk->credentials);
+    free_secret(zk->credentials);
     free(zk->hosts);
     free(zk->prefix);
     free(zk);
@@ -181,16 +195,19 @@ static int open_zk(const struct hf__url *url, const struct hf__host *host,
         r = check_security(url, err);
     if (r == 0)
         r = read_credentials(url, &credentials, err);
-    if (r != 0)
+    if (r == 0)
+        r = check_acl(url, err);
+    if (r != 0) {
+        free_secret(credentials);
         return r;
+    }
     struct zk *zk = calloc(1, sizeof *zk);
     if (zk == NULL) {
-        free(credentials);
+        free_secret(credentials);
         return hf__fail(err, HF_NO_MEMORY, NULL);
     }
     zk->credentials = credentials;
-    const char *acl = hf__url_text(url, options, "acl");
-    bool creator = acl != NULL ? strcmp(acl, "creator") == 0 : url->user != NULL;
+    bool creator = strcmp(hf__url_text(url, options, "acl"), "creator") == 0;
     zk->base = (struct hf__store){
         .type = &hf_store_type_v1, .host = host, .capabilities = hf_store_type_v1.capabilities};
     zk->base.calls_holders = true; /* of locks that were broken */

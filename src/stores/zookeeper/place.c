@@ -20,21 +20,6 @@ int64_t hf__zk_wait_ms(int64_t ttl_ms, int64_t lock_delay_ms)
     return own_ms < hold_ms ? own_ms : hold_ms;
 }
 
-/* A bid moves once into the session of a waiter and once, with its claim, into that of a holder, if
- * these differ. Other clients make a node once. */
-bool hf__zk_is_settled(const char *data, int len)
-{
-    struct details d;
-
-    hf__zk_parse(data, len, &d);
-    if (d.ttl_ms < 0)
-        return true;
-    if (d.generation != 0 && !d.waits)
-        return true;
-    return d.ttl_ms > 0 &&
-           hf__zk_hold_ms(d.ttl_ms, d.lock_delay_ms) == hf__zk_wait_ms(d.ttl_ms, d.lock_delay_ms);
-}
-
 /* The simple lock's node has no place of its own: it counts as the first. */
 static bool is_later(const struct child *c, const struct child *than)
 {
@@ -76,17 +61,24 @@ bool hf__zk_child_path(const struct bidding *b, const char *name, char buf[HF__Z
     return snprintf(buf, HF__ZK_PATH_MAX, "%s/%s", b->directory, name) < HF__ZK_PATH_MAX;
 }
 
+/* Whoever watches the node is told of the first change only: that it was written to, not that it
+ * was deleted. So a node that is told as deleted has not moved: it is gone for good. */
 static int move_node(struct bidding *b, struct session *by, const char *data, int mode,
                      int64_t deadline_ns)
 {
-    zoo_op_t ops[2];
+    char deed[HF__ZK_PATH_MAX];
+    zoo_op_t ops[5];
     struct call *call = hf__zk_call_new();
 
     if (call == NULL)
         return ZSYSTEMERROR;
-    zoo_delete_op_init(&ops[0], b->path, -1);
-    zoo_create_op_init(&ops[1], b->path, data, (int)strlen(data), b->zk->acl, mode, NULL, 0);
-    int rc = hf__zk_multi(by, ops, 2, deadline_ns, call);
+    zoo_set_op_init(&ops[0], b->path, data, (int)strlen(data), -1, NULL);
+    zoo_delete_op_init(&ops[1], b->path, -1);
+    zoo_create_op_init(&ops[2], b->path, data, (int)strlen(data), b->zk->acl, mode, NULL, 0);
+    hf__zk_deed_path(b->zk, &b->ticket, deed, sizeof deed);
+    zoo_delete_op_init(&ops[3], deed, -1);
+    zoo_create_op_init(&ops[4], deed, NULL, -1, b->zk->acl, mode, NULL, 0);
+    int rc = hf__zk_multi(by, ops, b->zk->fair ? 3 : 5, deadline_ns, call);
     hf__zk_call_free(call);
     return rc;
 }
@@ -141,6 +133,8 @@ static int adopt(struct bidding *b, const char *path, const struct call *node)
     int rc = ZNONODE;
 
     hf__zk_parse(node->text, node->text_len, &d);
+    if (!b->zk->fair && !(d.has_ticket && hf__ticket_equal(&d.ticket, &b->ticket)))
+        return ZNONODE; /* all holders have that path */
     pthread_mutex_lock(&b->zk->mutex);
     for (struct session *s = b->zk->sessions; s != NULL && rc != ZOK; s = s->next) {
         bool permanent = node->stat.ephemeralOwner == 0;
@@ -169,31 +163,43 @@ static bool is_mine(const struct bidding *b, const char *name)
 {
     char prefix[64];
 
+    if (!b->zk->fair)
+        return strcmp(name, HF__ZK_SIMPLE) == 0;
     hf__zk_node_name(&b->ticket, b->mode, prefix);
     return strncmp(name, prefix, strlen(prefix)) == 0;
+}
+
+int hf__zk_adopt(struct bidding *b, const char *path, int64_t deadline_ns)
+{
+    struct call *node = hf__zk_call_new();
+
+    if (node == NULL)
+        return ZSYSTEMERROR;
+    int rc = hf__zk_get(b->session, path, deadline_ns, node);
+    if (rc == ZOK)
+        rc = adopt(b, path, node);
+    hf__zk_call_free(node);
+    return rc;
 }
 
 int hf__zk_find_node(struct bidding *b, int64_t deadline_ns)
 {
     char path[HF__ZK_PATH_MAX] = "";
-    struct call *list = hf__zk_call_new(), *node = hf__zk_call_new();
-    int rc = list != NULL && node != NULL ? ZOK : ZSYSTEMERROR;
+    struct call *list = hf__zk_call_new();
 
-    if (rc == ZOK)
-        rc = hf__zk_children(b->session, b->directory, true, deadline_ns, list);
+    if (list == NULL)
+        return ZSYSTEMERROR;
+    int rc = hf__zk_children(b->session, b->directory, true, deadline_ns, list);
     for (int i = 0; rc == ZOK && i < list->name_count; i++) {
         if (is_mine(b, list->names[i]))
             snprintf(path, sizeof path, "%s/%s", b->directory, list->names[i]);
     }
     if (rc == ZOK)
-        rc = path[0] != '\0' ? hf__zk_get(b->session, path, deadline_ns, node) : ZNONODE;
-    if (rc == ZOK)
-        rc = adopt(b, path, node);
+        rc = path[0] != '\0' ? hf__zk_adopt(b, path, deadline_ns) : ZNONODE;
     pthread_mutex_lock(&b->zk->mutex);
     b->unsure &= rc != ZNONODE; /* it was not applied, or is gone again */
     pthread_mutex_unlock(&b->zk->mutex);
     hf__zk_call_free(list);
-    hf__zk_call_free(node);
     return rc;
 }
 

@@ -1,7 +1,10 @@
 /* The lock that is not fair (fair=no), as the textbook has it: one ephemeral node that everybody
  * tries to create and everybody else watches. With each release the server tells all who wait, and
  * all try: the herd. It gives way to the queue of the fair lock, if that is used for the same name.
- */
+ *
+ * All holders have the same path, and a deletion can name no more than a version, which is 0 for
+ * every new node. So each has a deed beside the locks, <prefix>/%simple/<uuid of the ticket>, which
+ * comes, moves and goes with the node in one multi: without its deed nobody deletes anything. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,73 +13,106 @@
 #include "stores/zookeeper/zk.h"
 #include "util/banned.h"
 
-static int create(struct bidding *b, const char *path, int64_t deadline_ns, struct call *call)
+#define DEEDS "%simple" /* no escaped name looks like this */
+
+void hf__zk_deed_path(const struct zk *zk, const struct hf__ticket *ticket, char *buf, size_t size)
 {
-    int rc = hf__zk_make(b->session, path, b->data, ZOO_EPHEMERAL, deadline_ns, call);
+    char uuid[37];
+
+    hf__zk_uuid(ticket, uuid);
+    snprintf(buf, size, "%s/%s/%s", zk->prefix, DEEDS, uuid);
+}
+
+static int make_directories(struct bidding *b, int64_t deadline_ns)
+{
+    char deeds[HF__ZK_PATH_MAX];
+    int rc = hf__zk_make_directory(b->session, b->directory, deadline_ns);
+
+    snprintf(deeds, sizeof deeds, "%s/%s", b->zk->prefix, DEEDS);
+    return rc == ZOK ? hf__zk_make_directory(b->session, deeds, deadline_ns) : rc;
+}
+
+static int make_node(struct bidding *b, const char *path, int64_t deadline_ns)
+{
+    char deed[HF__ZK_PATH_MAX];
+    zoo_op_t ops[2];
+    struct call *call = hf__zk_call_new();
+
+    if (call == NULL)
+        return ZSYSTEMERROR;
+    hf__zk_deed_path(b->zk, &b->ticket, deed, sizeof deed);
+    zoo_create_op_init(&ops[0], path, b->data, (int)strlen(b->data), b->zk->acl, ZOO_EPHEMERAL,
+                       NULL, 0);
+    zoo_create_op_init(&ops[1], deed, NULL, -1, b->zk->acl, ZOO_EPHEMERAL, NULL, 0);
+    int rc = hf__zk_multi(b->session, ops, 2, deadline_ns, call);
+    hf__zk_call_free(call);
+    return rc;
+}
+
+static int create(struct bidding *b, const char *path, int64_t deadline_ns)
+{
+    int rc = make_node(b, path, deadline_ns);
 
     for (int i = 0; rc == ZNONODE && i < 3; i++) {
-        hf__zk_call_again(call);
-        rc = hf__zk_make_directory(b->session, b->directory, deadline_ns);
+        rc = make_directories(b, deadline_ns);
         if (rc == ZOK)
-            rc = hf__zk_make(b->session, path, b->data, ZOO_EPHEMERAL, deadline_ns, call);
+            rc = make_node(b, path, deadline_ns);
     }
     return rc;
 }
 
-/* Whether the node that is there is ours: of our session, and made after nothing else of ours. */
-static int recognise(struct bidding *b, const char *path, int64_t deadline_ns, struct call *call)
+int hf__zk_simple_delete(struct session *s, const struct hf__ticket *ticket, const char *path,
+                         int64_t deadline_ns)
 {
-    int rc = hf__zk_get(b->session, path, deadline_ns, call);
-
-    if (rc == ZOK &&
-        (call->stat.ephemeralOwner != b->session->id || strcmp(call->text, b->data) != 0))
-        rc = ZNODEEXISTS;
-    return rc;
-}
-
-/* All holders have the same path: one that was broken must not delete the node of the next. What is
- * broken and taken again between this look and the deletion is deleted all the same: a deletion can
- * name a version only, and that of every new node is 0. */
-int hf__zk_simple_is_ours(struct bidding *b, int64_t deadline_ns)
-{
+    char deed[HF__ZK_PATH_MAX];
+    zoo_op_t ops[2];
     struct call *call = hf__zk_call_new();
-    struct details d = {0};
 
     if (call == NULL)
         return ZSYSTEMERROR;
-    int rc = hf__zk_get(b->session, b->path, deadline_ns, call);
-    if (rc == ZOK)
-        hf__zk_parse(call->text, call->text_len, &d);
-    if (rc == ZOK && !(d.has_ticket && hf__ticket_equal(&d.ticket, &b->ticket)))
-        rc = ZNONODE;
+    hf__zk_deed_path(s->zk, ticket, deed, sizeof deed);
+    zoo_delete_op_init(&ops[0], deed, -1);
+    zoo_delete_op_init(&ops[1], path, -1);
+    int rc = hf__zk_multi(s, ops, 2, deadline_ns, call);
+    bool deed_alone = rc == ZNONODE && call->results[0].err != ZNONODE;
     hf__zk_call_free(call);
+    if (deed_alone) /* a stranger has deleted the node */
+        hf__zk_delete(s, deed, deadline_ns);
     return rc;
 }
 
+int hf__zk_simple_remove(struct bidding *b, int64_t deadline_ns)
+{
+    char path[HF__ZK_PATH_MAX];
+
+    if (b->path == NULL && !b->unsure)
+        return ZNONODE;
+    if (!hf__zk_child_path(b, HF__ZK_SIMPLE, path))
+        return ZBADARGUMENTS;
+    int rc = hf__zk_simple_delete(b->session, &b->ticket, path, deadline_ns);
+    pthread_mutex_lock(&b->zk->mutex);
+    b->unsure &= rc != ZOK && rc != ZNONODE;
+    pthread_mutex_unlock(&b->zk->mutex);
+    return rc;
+}
+
+/* ZNODEEXISTS: somebody else has it. */
 static int take(struct bidding *b, const char *path, int64_t deadline_ns)
 {
-    struct call *call = hf__zk_call_new();
-    int rc = ZNONODE;
+    int rc = b->unsure ? hf__zk_find_node(b, deadline_ns) : ZNONODE;
 
-    if (call == NULL)
-        return ZSYSTEMERROR;
-    if (b->unsure)
-        rc = recognise(b, path, deadline_ns, call);
     if (rc == ZNONODE) {
-        hf__zk_call_free(call);
-        call = hf__zk_call_new();
-        rc = call != NULL ? create(b, path, deadline_ns, call) : ZSYSTEMERROR;
+        rc = create(b, path, deadline_ns);
+        pthread_mutex_lock(&b->zk->mutex);
+        b->unsure = rc == ZOK || hf__zk_may_be_applied(rc);
+        pthread_mutex_unlock(&b->zk->mutex);
+        if (rc == ZOK)
+            rc = hf__zk_adopt(b, path, deadline_ns);
     }
     pthread_mutex_lock(&b->zk->mutex);
-    b->unsure = hf__zk_may_be_applied(rc);
-    if (rc == ZOK) {
-        b->path = strdup(path);
-        b->generation = (uint64_t)call->stat.czxid;
-        b->claimed = b->ttl_ms > 0;
-        b->state = b->path != NULL && b->state == HF__ZK_JOINING ? HF__ZK_JOINED : b->state;
-    }
+    if (rc == ZOK && b->state == HF__ZK_JOINING)
+        b->state = HF__ZK_JOINED;
     pthread_mutex_unlock(&b->zk->mutex);
-    hf__zk_call_free(call);
     return rc;
 }
 
@@ -99,7 +135,7 @@ static void wait_for(struct bidding *b, const struct hf__bid *bid, struct hf__an
 /* Somebody of the fair lock is there: our node goes again. ZOK: it was deleted. */
 static int give_way(struct bidding *b, int64_t deadline_ns)
 {
-    int rc = hf__zk_delete(b->session, b->path, deadline_ns);
+    int rc = hf__zk_simple_remove(b, deadline_ns);
 
     if (rc != ZOK && rc != ZNONODE)
         return rc;

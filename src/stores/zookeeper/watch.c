@@ -51,26 +51,26 @@ void hf__zk_look_away(struct sight *sight)
 }
 
 /* Under the mutex. The watch has told, or will never tell: whoever counted on it is told. Gives
- * those that must be counted anew, each with a share. */
+ * those that must ask who is left, each with a share. */
 static struct bidding *drop(struct watch *w, int type)
 {
-    struct bidding *to_count = NULL;
+    struct bidding *to_ask = NULL;
     struct sight *sight;
 
     hf__table_remove(&w->session->watches, &w->link);
     while ((sight = w->sights) != NULL) {
         hf__zk_look_away(sight);
-        if (!hf__zk_seen(sight, w, type))
+        if (!hf__zk_seen(sight, type))
             continue;
         sight->b->refs++;
-        sight->b->next_to_count = to_count;
-        to_count = sight->b;
+        sight->b->next_to_ask = to_ask;
+        to_ask = sight->b;
     }
     free(w);
-    return to_count;
+    return to_ask;
 }
 
-static void drop_and_count(struct watch *w, int type)
+static void drop_and_ask(struct watch *w, int type)
 {
     struct zk *zk = w->session->zk;
 
@@ -78,19 +78,11 @@ static void drop_and_count(struct watch *w, int type)
     struct bidding *b = drop(w, type);
     pthread_mutex_unlock(&zk->mutex);
     while (b != NULL) {
-        struct bidding *next = b->next_to_count;
-        hf__zk_count_again(b);
+        struct bidding *next = b->next_to_ask;
+        hf__zk_ask_ahead(b);
         hf__zk_bidding_unref(b);
         b = next;
     }
-}
-
-/* ZooKeeper's thread. Events of the session leave the watch where it is. */
-static void on_change(zhandle_t *zh, int type, int state, const char *path, void *ctx)
-{
-    (void)zh, (void)state, (void)path;
-    if (type != ZOO_SESSION_EVENT)
-        drop_and_count(ctx, type);
 }
 
 static struct watch *add(struct session *s, const char *path)
@@ -106,7 +98,8 @@ static struct watch *add(struct session *s, const char *path)
     return w;
 }
 
-/* The library keeps the watch only if the node was there. */
+/* The library keeps the watch only if the node was there. That it was not is told behind all that
+ * happened before, as its deletion would have been. */
 static void on_watched(int rc, const char *value, int len, const struct Stat *stat,
                        const void *data)
 {
@@ -116,10 +109,9 @@ static void on_watched(int rc, const char *value, int len, const struct Stat *st
     if (rc == ZOK) {
         pthread_mutex_lock(&w->session->zk->mutex);
         w->armed = true;
-        w->settled = hf__zk_is_settled(value, len);
         pthread_mutex_unlock(&w->session->zk->mutex);
     } else {
-        drop_and_count(w, 0);
+        drop_and_ask(w, rc == ZNONODE ? ZOO_DELETED_EVENT : 0);
     }
     hf__zk_on_data(rc, value, len, stat, data);
 }
@@ -141,6 +133,8 @@ static struct watch *aim(struct bidding *b, enum sight_kind kind, const char *pa
     return there == NULL ? w : NULL;
 }
 
+static void on_change(zhandle_t *zh, int type, int state, const char *path, void *ctx);
+
 static struct call *ask(struct watch *w, int *ret_sent)
 {
     struct call *call = hf__zk_call_new();
@@ -152,8 +146,34 @@ static struct call *ask(struct watch *w, int *ret_sent)
         *ret_sent = zoo_awget(w->session->zh, w->path, on_change, w, on_watched, call);
     }
     if (*ret_sent != ZOK)
-        drop_and_count(w, 0);
+        drop_and_ask(w, 0);
     return call;
+}
+
+/* The node was written to, as one that moves is: it is there, under the same path. */
+static void watch_again(struct watch *w)
+{
+    struct zk *zk = w->session->zk;
+    int sent;
+
+    pthread_mutex_lock(&zk->mutex);
+    w->armed = false;
+    bool wanted = w->sights != NULL;
+    pthread_mutex_unlock(&zk->mutex);
+    if (wanted)
+        hf__zk_call_free(ask(w, &sent));
+    else
+        drop_and_ask(w, 0);
+}
+
+/* ZooKeeper's thread. Events of the session leave the watch where it is. */
+static void on_change(zhandle_t *zh, int type, int state, const char *path, void *ctx)
+{
+    (void)zh, (void)state, (void)path;
+    if (type == ZOO_CHANGED_EVENT)
+        watch_again(ctx);
+    else if (type != ZOO_SESSION_EVENT)
+        drop_and_ask(ctx, type);
 }
 
 int hf__zk_watch(struct bidding *b, const char *const paths[HF__ZK_SIGHTS], int64_t deadline_ns)

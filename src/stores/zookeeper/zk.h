@@ -14,11 +14,12 @@
  *                                                              agrees)
  *
  *      release      delete own node                           (write)
+ *                   with [set directory: its number left] if it is a writer that had to wait
  *
  * A bid that holds lives in a session of ttl + lock-delay, one that waits in a session of its own
  * lease, so that a waiter that died is missed in seconds. The node changes its session in one multi
- * [delete, create at the same path]: it keeps its place, and its first czxid, its generation, in
- * the data. Such a move back into the long session, or into a persistent node for a lock that never
+ * [set, delete, create at the same path]: it keeps its place, and its first czxid, its generation,
+ * in the data; whoever watches it is told that it was written to. Such a move back into the long session, or into a persistent node for a lock that never
  * expires, is the claim of a grant.
  *
  * The lease told to the client is two thirds of the session: a follower passes on that it has heard
@@ -75,7 +76,6 @@ struct watch {
     struct session *session;
     struct sight *sights; /* who wants to know */
     bool armed;           /* the server has answered */
-    bool settled;         /* its node does not move any more: one that is deleted is gone */
     char path[];
 };
 
@@ -111,7 +111,11 @@ struct bidding {
     struct sight sights[HF__ZK_SIGHTS];
     size_t ahead;        /* at most so many keep it out, the watched ones among them */
     unsigned connection; /* in which `ahead` was counted */
-    struct bidding *next_to_count;
+    int32_t far_number;  /* of the one that is watched as HF__ZK_FAR */
+    bool waited;         /* for its turn */
+    bool asking;         /* whether others but the nearest are left (ahead.c) */
+    bool near_gone;      /* while it asks */
+    struct bidding *next_to_ask;
     char *directory; /* the lock's path */
     char *path;      /* its node; NULL: not known */
     char *data;      /* what its node says */
@@ -186,6 +190,10 @@ char *hf__zk_describe(const struct hf__bid *bid, const struct hf__who *self);
 /* The same line, with a generation and `waits` in front. */
 char *hf__zk_redescribe(const char *data, uint64_t generation, bool waits);
 void hf__zk_parse(const char *data, int len, struct details *ret);
+/* The line of a lock's directory: the writer with this number was inside and has left. */
+#define HF__ZK_LEFT_MAX 40
+void hf__zk_format_left(int32_t number, char buf[HF__ZK_LEFT_MAX]);
+bool hf__zk_parse_left(const char *data, int len, int32_t *ret_number);
 
 /* call.c: requests with a deadline -------------------------------------------------------------*/
 struct call {
@@ -305,13 +313,6 @@ int hf__zk_start_warden(struct zk *zk, hf_error *err);
 void hf__zk_stop_warden(struct zk *zk);
 
 /* ahead.c: what a waiter knows of those before it ---------------------------------------------*/
-
-/* A watch has told `sight` of a change. Under the mutex. True: its bid must be counted anew, with
- * hf__zk_count_again() and without the mutex. */
-bool hf__zk_seen(struct sight *sight, const struct watch *w, int type);
-void hf__zk_count_again(struct bidding *b);
-
-/* place.c: where a bid stands, and moving its node --------------------------------------------*/
 struct standing {
     bool present;           /* its node is among the children */
     size_t position;        /* how many are before it */
@@ -319,6 +320,16 @@ struct standing {
     size_t blockers;        /* how many keep it out */
     const char *near, *far; /* the last of them and the one before, borrowed; NULL: nobody */
 };
+/* Under the mutex: it will watch the last two of these. */
+void hf__zk_look_ahead(struct bidding *b, const struct standing *at);
+/* A watch has told `sight` that its node has gone, or will not tell. Under the mutex. True: its bid
+ * must ask who is left, with hf__zk_ask_ahead() and without the mutex. */
+bool hf__zk_seen(struct sight *sight, int type);
+void hf__zk_ask_ahead(struct bidding *b);
+/* Deletes the node of a writer that is inside, and says so to those behind it in the same step. */
+int hf__zk_leave_word(struct bidding *b, int64_t deadline_ns);
+
+/* place.c: where a bid stands, and moving its node --------------------------------------------*/
 struct standing hf__zk_judge(const struct bidding *b, char *const *names, int count);
 /* "<directory>/<name>". False if it does not fit. */
 bool hf__zk_child_path(const struct bidding *b, const char *name, char buf[HF__ZK_PATH_MAX]);
@@ -327,8 +338,8 @@ int hf__zk_move(struct bidding *b, struct session *to, int64_t deadline_ns);
 /* After a lost answer: finds its node, if there is one, and in which session it is. ZOK: b->path
  * and b->session say. */
 int hf__zk_find_node(struct bidding *b, int64_t deadline_ns);
-/* Whether a node that says this stays where it is until it is deleted for good. */
-bool hf__zk_is_settled(const char *data, int len);
+/* The same for the node at this path, as far as this server knows. */
+int hf__zk_adopt(struct bidding *b, const char *path, int64_t deadline_ns);
 /* The session lengths of a bid. */
 int64_t hf__zk_hold_ms(int64_t ttl_ms, int64_t lock_delay_ms);
 int64_t hf__zk_wait_ms(int64_t ttl_ms, int64_t lock_delay_ms);
@@ -347,8 +358,11 @@ int hf__zk_attempt(struct hf__store *store, const struct hf__bid *bid, int64_t d
 int hf__zk_spent(struct bidding *b, struct hf__answer *ret_answer); /* the answer WITHDRAWN */
 int hf__zk_simple_ask(struct bidding *b, const struct hf__bid *bid, int64_t deadline_ns,
                       struct hf__answer *ret_answer, hf_error *err);
-/* Whether the one node of the lock is this bid's: ZOK, or ZNONODE. */
-int hf__zk_simple_is_ours(struct bidding *b, int64_t deadline_ns);
+/* Deletes the one node of the lock if it is this ticket's, or ZNONODE. */
+int hf__zk_simple_delete(struct session *s, const struct hf__ticket *ticket, const char *path,
+                         int64_t deadline_ns);
+int hf__zk_simple_remove(struct bidding *b, int64_t deadline_ns); /* likewise */
+void hf__zk_deed_path(const struct zk *zk, const struct hf__ticket *ticket, char *buf, size_t size);
 int hf__zk_withdraw(struct hf__store *store, const struct hf__bid *bid, int64_t retire_ms,
                     int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err);
 int hf__zk_release(struct hf__store *store, const struct hf__bid *bid, int64_t retire_ms,

@@ -1,0 +1,200 @@
+/* The direct hand-over: a release that lets in the next one, so that nobody has to ask afterwards.
+ *
+ * A writer that stands right behind another of ours tells its client so, and watches its slot:
+ *
+ *   if      both places are the ones that were seen
+ *   then    put slot/<lease of the one before>, put next/<inbox>/<the same>, both on that lease
+ *
+ * Each client watches its inbox, and so learns who is next. Who is next once is so for good, or
+ * goes: nobody comes between two places, whose order is that of their creation. The release is then
+ *
+ *   if      the place is the one we made, nobody has broken it, the next one's place is still the same
+ *   then    delete place, inside; put the next one's inside; put the slot    DONE, and GRANTED
+ *
+ * Whoever releases was inside alone, so the next one is first as soon as that place is gone, and its
+ * own place is looked at in the same step, as in asking.c. One event tells it so, with the revision
+ * that is its generation. A release that knows of nobody deletes the slot, and whatever else ends a
+ * place ends the lease on which the slot hangs: then the watch is a hint to ask, as with any other.
+ *
+ * The mark that is put for somebody else says "handed": whether it lives is not known yet. Until it
+ * is claimed (renew.c) the next in line removes it like a waiter, if it has been silent for as long.
+ *
+ * Readers are not told: several enter together, and each needs a generation of its own. Nor are
+ * strangers, who know no slots; behind them the place itself is watched. */
+#include <stdlib.h>
+
+#include "stores/etcd/attempt.h"
+
+#include "util/banned.h"
+
+static json_t *to_value(json_t *object)
+{
+    char *text = json_dumps(object, JSON_COMPACT);
+
+    json_decref(object);
+    json_t *value = text != NULL ? hf__etcd_b64(text, strlen(text)) : NULL;
+    free(text);
+    return value;
+}
+
+static json_t *from_value(const json_t *kv)
+{
+    struct hf__etcd_key *value = malloc(sizeof *value);
+    json_t *object = NULL;
+
+    if (value != NULL && hf__etcd_unb64(json_object_get(kv, "value"), value))
+        object = json_loadb(value->bytes, value->len, 0, NULL);
+    free(value);
+    return object;
+}
+
+static bool names(const json_t *object, const char *field, struct hf__ticket *ret_ticket)
+{
+    const char *text = json_string_value(json_object_get(object, field));
+
+    return text != NULL && hf__ticket_parse(text, ret_ticket);
+}
+
+json_t *hf__etcd_mark_value(const struct hf__etcd *e, bool handed)
+{
+    const struct hf_env *env = e->base.host->env;
+    json_t *d = json_pack("{s:I}", "since_ms", (json_int_t)(env->wall_us(env->ctx) / 1000));
+
+    if (handed)
+        json_object_set_new(d, "handed", json_true());
+    return to_value(d);
+}
+
+json_t *hf__etcd_claimed_value(const json_t *mark)
+{
+    json_t *d = from_value(mark);
+
+    json_object_del(d, "handed");
+    return to_value(d);
+}
+
+bool hf__etcd_is_handed(const json_t *mark)
+{
+    json_t *d = mark != NULL ? from_value(mark) : NULL;
+    bool handed = json_is_true(json_object_get(d, "handed"));
+
+    json_decref(d);
+    return handed;
+}
+
+/* Standing behind somebody. -------------------------------------------------------------------- */
+
+/* The slot of the one before us, if it is a writer of ours that hangs on its own lease. */
+static bool find_slot(const struct hf__etcd_attempt *a, const struct hf__etcd_seen *s,
+                      struct hf__etcd_key *ret_slot)
+{
+    struct hf__etcd_key *place = malloc(sizeof *place);
+    bool found = false;
+
+    if (place != NULL && a->bid->mode == HF_EXCLUSIVE && s->before_ours && s->before_lease != 0 &&
+        s->before_inbox[0] != '\0') {
+        hf__etcd_place_key(a->e, a->name, HF_EXCLUSIVE, s->before_lease, place);
+        found =
+            place->len == s->before.len && memcmp(place->bytes, s->before.bytes, place->len) == 0;
+        hf__etcd_slot_key(a->e, s->before_lease, ret_slot);
+    }
+    free(place);
+    return found;
+}
+
+static json_t *announce_request(const struct hf__etcd_attempt *a, const struct hf__etcd_seen *s,
+                                const struct hf__etcd_key *slot)
+{
+    json_t *compare = json_array(), *success = json_array();
+    char to[HF_TICKET_SIZE], ticket[HF_TICKET_SIZE];
+    struct hf__etcd_key *inbox = malloc(sizeof *inbox);
+
+    hf__ticket_format(&s->before_ticket, to);
+    hf__ticket_format(&a->bid->ticket, ticket);
+    json_t *value = to_value(json_pack("{s:s, s:s, s:o, s:o}", "to", to, "next", ticket, "lease",
+                                       hf__etcd_int_json(a->lease), "joined",
+                                       hf__etcd_int_json((int64_t)s->joined)));
+    hf__etcd_add(compare, hf__etcd_compare(&s->before, NULL, "EQUAL", s->before_joined));
+    hf__etcd_add(compare, hf__etcd_compare(&a->place, NULL, "EQUAL", s->joined));
+    hf__etcd_add(success, hf__etcd_put(slot, json_string(""), s->before_lease));
+    if (inbox == NULL) {
+        json_decref(value);
+        hf__etcd_add(success, NULL);
+    } else {
+        hf__etcd_next_key(a->e, s->before_inbox, s->before_lease, inbox);
+        hf__etcd_add(success, hf__etcd_put(inbox, value, s->before_lease));
+    }
+    free(inbox);
+    return hf__etcd_txn(compare, success, json_array());
+}
+
+int hf__etcd_stand_behind(struct hf__etcd_attempt *a, const struct hf__etcd_seen *s)
+{
+    struct hf__etcd_key *slot = malloc(sizeof *slot);
+    json_t *answer = NULL;
+    int r = 0;
+
+    if (slot == NULL)
+        return hf__fail(a->err, HF_NO_MEMORY, NULL);
+    if (!hf__etcd_listens(a->e) || !find_slot(a, s, slot)) {
+        hf__etcd_watch(a->e, &a->bid->ticket, &s->before, s->revision + 1, false);
+    } else if (!hf__etcd_watches(a->e, &a->bid->ticket, slot)) {
+        struct hf__etcd_request q = {
+            .path = "kv/txn", .body = announce_request(a, s, slot), .deadline_ns = a->deadline_ns};
+        r = hf__etcd_call(a->e, q, &answer, a->err);
+        if (r == 0 && json_is_true(json_object_get(answer, "succeeded")))
+            hf__etcd_watch(a->e, &a->bid->ticket, slot, hf__etcd_revision(answer) + 1, true);
+        else if (r == 0 || r == HF_NOT_FOUND) /* one of the two places is gone */
+            r = 1;
+    }
+    json_decref(answer);
+    free(slot);
+    return r;
+}
+
+bool hf__etcd_is_grant(const json_t *kv, const struct hf__ticket *ticket)
+{
+    json_t *said = from_value(kv);
+    struct hf__ticket granted;
+    bool is_grant = names(said, "granted", &granted) && hf__ticket_equal(&granted, ticket);
+
+    json_decref(said);
+    return is_grant;
+}
+
+/* Standing before somebody. -------------------------------------------------------------------- */
+void hf__etcd_hear_next(struct hf__etcd *e, const json_t *kv)
+{
+    json_t *said = from_value(kv);
+    struct hf__etcd_next next = {.lease = hf__etcd_int(said, "lease"),
+                                 .joined = (uint64_t)hf__etcd_int(said, "joined")};
+    struct hf__ticket to;
+
+    if (names(said, "to", &to) && names(said, "next", &next.ticket))
+        hf__etcd_bid_set_next(e, &to, &next);
+    json_decref(said);
+}
+
+bool hf__etcd_can_hand_over(const struct hf__etcd_bid *b)
+{
+    return b->next.joined != 0 && b->mode == HF_EXCLUSIVE && !b->lease_dropped;
+}
+
+void hf__etcd_add_hand_over(struct hf__etcd *e, struct hf__etcd_name name,
+                            const struct hf__etcd_bid *b, json_t *compare, json_t *success)
+{
+    struct hf__etcd_key *key = malloc(sizeof *key);
+    char ticket[HF_TICKET_SIZE];
+
+    if (key == NULL)
+        return; /* then nobody is handed anything, and asks */
+    hf__ticket_format(&b->next.ticket, ticket);
+    hf__etcd_place_key(e, name, HF_EXCLUSIVE, b->next.lease, key);
+    hf__etcd_add(compare, hf__etcd_compare(key, NULL, "EQUAL", b->next.joined));
+    hf__etcd_mark_key(e, HF__ETCD_INSIDE, name, b->next.lease, key);
+    hf__etcd_add(success, hf__etcd_put(key, hf__etcd_mark_value(e, true), b->next.lease));
+    hf__etcd_slot_key(e, b->lease, key);
+    hf__etcd_add(success,
+                 hf__etcd_put(key, to_value(json_pack("{s:s}", "granted", ticket)), b->lease));
+    free(key);
+}
