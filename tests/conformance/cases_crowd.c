@@ -159,7 +159,7 @@ static void wait_as_process(struct ctx *ctx, int fd, void *arg)
                                  .number = number,
                                  .cancel = gives_up(number) ? cancel : NULL};
         start_waiter(&all[i]);
-        if (ctx->in_turn)
+        if (ctx->in_turn && i + 1 < per_process) /* the last one is awaited by the parent */
             await_count(client, part->name, HF_PLACE_WAITING, (size_t)number + 1);
     }
     hear(fd, 'c');
