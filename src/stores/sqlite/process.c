@@ -102,19 +102,15 @@ bool hf__sqlite_step_aside(void)
 
 int hf__sqlite_disinherit(hf_error *err)
 {
-    pthread_mutex_lock(&process.mutex);
-    struct hf__sqlite *first = process.inherited;
+    pthread_mutex_lock(&process.mutex); /* all the while: nobody opens anything before it is done */
     bool spoilt = process.spoilt;
-    if (!spoilt)
-        process.inherited = NULL;
+    for (; !spoilt && process.inherited != NULL; process.inherited = process.inherited->next)
+        hf__sqlite_disconnect(process.inherited);
     pthread_mutex_unlock(&process.mutex);
-    if (spoilt)
-        return hf__fail(err, HF_FORKED,
-                        "sqlite: the process that forked this one was using a database at that "
-                        "moment; exec first");
-    for (struct hf__sqlite *s = first; s != NULL; s = s->next)
-        hf__sqlite_disconnect(s);
-    return 0;
+    return !spoilt ? 0
+                   : hf__fail(err, HF_FORKED,
+                              "sqlite: the process that forked this one was using a database at "
+                              "that moment; exec first");
 }
 
 void hf__sqlite_enlist(struct hf__sqlite *s)
