@@ -2,8 +2,6 @@
  * question. */
 #include <dirent.h>
 #include <poll.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -166,61 +164,6 @@ static void c13_child_opens_a_client_of_its_own(struct ctx *ctx)
     EXPECT(HF_OK, hf_lock_release(lock, &ctx->err));
 }
 
-#if !UNDER_ASAN && !UNDER_TSAN /* what they add to fork() does not stand busy threads */
-struct busy {
-    hf_client *client;
-    const char *name;
-    atomic_bool stop;
-    pthread_t thread;
-};
-
-static void *be_busy(void *arg)
-{
-    struct busy *busy = arg;
-    hf_options opt = options(LONG_MS, HF_FOREVER);
-    hf_lock *lock;
-
-    while (!atomic_load(&busy->stop)) {
-        EXPECT(HF_OK, hf_acquire(busy->client, busy->name, HF_NTS, &opt, &lock, NULL));
-        EXPECT(HF_OK, hf_lock_release(lock, NULL));
-    }
-    return NULL;
-}
-
-static void work_with_a_client_of_its_own(hf_client *client, hf_lock *lock, const char *arg)
-{
-    const struct own_store *own = (const void *)arg;
-    hf_options opt = options(LONG_MS, AWAIT_MS);
-    hf_client *mine;
-
-    EXPECT(HF_OK, hf_open(own->url, NULL, &mine, NULL));
-    for (int i = 0; i < 3; i++) {
-        EXPECT(HF_OK, hf_acquire(mine, own->name, HF_NTS, &opt, &lock, NULL));
-        EXPECT(HF_OK, hf_lock_release(lock, NULL));
-    }
-    hf_close(mine);
-    (void)client;
-}
-
-/* Whatever the threads of the parent were doing when it forked. */
-static void c13_children_of_a_busy_parent_can_work(struct ctx *ctx)
-{
-    struct own_store own = {ctx->url, name_of(ctx, "a")};
-    struct busy busy[2];
-
-    for (size_t i = 0; i < 2; i++) {
-        busy[i] = (struct busy){.client = open_client(ctx), .name = own.name};
-        CHECK(pthread_create(&busy[i].thread, NULL, be_busy, &busy[i]) == 0);
-    }
-    for (int i = 0; i < 10; i++)
-        in_child(work_with_a_client_of_its_own, NULL, NULL, (const char *)&own);
-    for (size_t i = 0; i < 2; i++) {
-        atomic_store(&busy[i].stop, true);
-        pthread_join(busy[i].thread, NULL);
-    }
-}
-#endif
-
 static void hold_and_be_frozen(struct ctx *ctx, int fd, void *arg)
 {
     hf_lock *lock = TAKE(ctx, open_client(ctx), arg, options(500, 0));
@@ -289,9 +232,6 @@ const struct conformance_case cases_fork[] = {
     CASE(0, c13_child_that_closes_does_not_end_the_parents_session),
     CASE(0, c13_child_that_ends_takes_nothing_along),
     CASE(HF_CAN_PROCESS, c13_child_opens_a_client_of_its_own),
-#if !UNDER_ASAN && !UNDER_TSAN
-    CASE(0, c13_children_of_a_busy_parent_can_work),
-#endif
     CASE(HF_CAN_PROCESS | HF_CAN_LEASE, c13_process_stopped_beyond_its_lease_finds_it_lost),
     CASE(HF_CAN_PROCESS | HF_CAN_LEASE | HF_CAN_QUEUE,
          c5_waiter_stopped_beyond_its_turn_waits_again),
