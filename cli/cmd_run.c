@@ -60,19 +60,23 @@ static const struct cli_option options[] = {
     {0},
 };
 
-/* The command line in one string, cut to what a note may have, between characters. */
+/* The command line in one string, cut to what a note may have, between characters. Everybody who may
+ * look at the lock sees it, so passwords in URLs are hidden. */
 static void describe(char *const *argv, char *buf, size_t size)
 {
+    char shown[HF_NOTE_MAX + 1];
     size_t len = 0;
 
     for (size_t i = 0; argv[i] && len + 1 < size; i++) {
-        size_t n = strlen(argv[i]), room = size - 1 - len;
+        bool hid = strstr(argv[i], "://") != NULL && hf__url_redact(argv[i], shown, sizeof shown);
+        const char *word = hid ? shown : argv[i];
+        size_t n = strlen(word), room = size - 1 - len;
         if (i > 0) {
             buf[len++] = ' ';
             room--;
         }
         n = n < room ? n : room;
-        memcpy(buf + len, argv[i], n);
+        memcpy(buf + len, word, n);
         len += n;
     }
     if (len + 1 == size)

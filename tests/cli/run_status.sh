@@ -219,6 +219,8 @@ test_the_note_is_the_command_line() {
     grep -q '"note":"nightly ünïcode"' shown
     long=$(printf '%0300d' 0)
     gives 0 holdfast run x true "$long"
+    holdfast run x -- sh -c 'holdfast show --json x >shown' - redis://me:sesame@host/0
+    grep -q '"note":"sh -c .* - redis://me:\*\*\*@host/0"' shown
 }
 
 test_a_store_that_cannot_be_used_is_69_or_64() {
