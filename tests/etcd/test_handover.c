@@ -141,8 +141,10 @@ static void c3_claimed_hand_over_lasts_for_its_lease(void **state)
         usleep(20000);
     assert_true(is_claimed(line.clients[0], "claimed"));
     proxy_set(proxy, PROXY_RST, 0);
-    while (hf_lock_state(line.first.lock) != HF_STATE_LOST)
+    until_ms = now_ms() + 2 * HF_TTL_DEFAULT_MS;
+    while (hf_lock_state(line.first.lock) != HF_STATE_LOST && now_ms() < until_ms)
         usleep(20000);
+    assert_int_equal(hf_lock_state(line.first.lock), HF_STATE_LOST);
     int64_t lost_ms = now_ms();
     proxy_set(proxy, PROXY_PASS, 0);
     assert_int_equal(join_waiter(&line.second), HF_OK);
