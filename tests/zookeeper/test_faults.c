@@ -3,47 +3,7 @@
  * three, of which the proxy is in front of the first. */
 #include <stdlib.h>
 
-#include "lib/proxy.h"
-#include "zookeeper/live.h"
-
-static struct proxy *proxy;
-static zhandle_t *zh;
-static char behind[40];
-
-static int set_up(void **state)
-{
-    char first[40];
-
-    (void)state;
-    snprintf(first, sizeof first, "%.*s", (int)strcspn(servers(), ","), servers());
-    zh = stranger();
-    proxy = proxy_start(first);
-    snprintf(behind, sizeof behind, "127.0.0.1:%d", proxy_port(proxy));
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    proxy_stop(proxy);
-    zookeeper_close(zh);
-    return 0;
-}
-
-static int has_children(void *path)
-{
-    return child_count(zh, path) > 0;
-}
-
-static int is_empty(void *path)
-{
-    return child_count(zh, path) == 0;
-}
-
-static int has_answered(void *count)
-{
-    return proxy_answered(proxy) > *(size_t *)count;
-}
+#include "zookeeper/behind.h"
 
 /* A client behind the proxy whose session for this ttl is there, and the directory of the lock, so
  * that its next request is the create itself: without it, the answer that is lost would be that there

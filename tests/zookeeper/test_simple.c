@@ -3,41 +3,9 @@
  * behind (C5, C6). */
 #include <stdlib.h>
 
-#include "lib/proxy.h"
-#include "zookeeper/live.h"
+#include "zookeeper/behind.h"
 
 #define SLOW_MS 300
-
-static struct proxy *proxy;
-static zhandle_t *zh;
-static char behind[40];
-
-static int set_up(void **state)
-{
-    (void)state;
-    zh = stranger();
-    proxy = proxy_start(servers());
-    snprintf(behind, sizeof behind, "127.0.0.1:%d", proxy_port(proxy));
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    proxy_stop(proxy);
-    zookeeper_close(zh);
-    return 0;
-}
-
-static int has_children(void *path)
-{
-    return child_count(zh, path) > 0;
-}
-
-static int is_empty(void *path)
-{
-    return child_count(zh, path) == 0;
-}
 
 /* Bids while what the server sends is lost; returns when the node is there. */
 static void lose_the_reply(struct waiter *w, hf_client *client, const char *name, int64_t ttl_ms,
@@ -100,11 +68,6 @@ static void *release_it(void *arg)
 
     r->result = hf_lock_release(r->lock, NULL);
     return NULL;
-}
-
-static int has_answered(void *count)
-{
-    return proxy_answered(proxy) > *(size_t *)count;
 }
 
 /* A release on a slow line: when the server has answered its first request, the lock is broken, if
