@@ -201,6 +201,7 @@ static void connect_world(struct world *w)
     assert_true(w->redis != NULL && w->redis->err == 0 && w->ear != NULL && w->ear->err == 0);
     for (size_t i = 0; i < COUNT(scripts); i++)
         freeReplyObject(redisCommand(w->redis, "SCRIPT LOAD %s", scripts[i].text));
+    redisSetTimeout(w->ear, (struct timeval){.tv_sec = 10}); /* for a call that does not come */
     freeReplyObject(redisCommand(w->ear, "SUBSCRIBE holdfast.wake:abc"));
 }
 
