@@ -134,12 +134,13 @@ static struct hf__answer ask_doorman(struct world *w, const struct request *q)
 
 /* The words of an attempt after its ticket, as redis.c makes them. */
 struct terms {
-    char span[24], terms[200];
+    char span[24], terms[240];
     size_t terms_len;
 };
 
-static void make_terms(const struct hf__bid *bid, struct terms *t)
+static void make_terms(const struct world *w, const struct hf__bid *bid, struct terms *t)
 {
+    char ticket[HF_TICKET_SIZE];
     int64_t lease_ms = bid->ttl_ms > 0 ? bid->ttl_ms : hf__provisional_lease_ms(0);
     int64_t delay_ms = bid->ttl_ms > 0 ? bid->lock_delay_ms : 0;
 
@@ -147,10 +148,12 @@ static void make_terms(const struct hf__bid *bid, struct terms *t)
         snprintf(t->span, sizeof t->span, "%" PRId64, lease_ms + delay_ms);
     else
         t->span[0] = '\0';
+    hf__ticket_format(&bid->ticket, ticket);
     t->terms_len = (size_t)snprintf(
-        t->terms, sizeof t->terms, "%c%" PRId64 " %" PRId64 " %" PRId64 " %c %u %d 0:0%cabc%cwho",
-        bid->lock_delay_ms > 0 ? 'd' : 'H', bid->ttl_ms, bid->lock_delay_ms, bid->retire_ms,
-        bid->mode == HF_SHARED ? 'S' : 'X', bid->limit, bid->queue, 0, 0);
+        t->terms, sizeof t->terms,
+        "%" PRIu64 "%c%" PRId64 " %" PRId64 " %" PRId64 " %c %u %d 0:0%cabc%cwho%s",
+        moment(w).stamp_us, bid->lock_delay_ms > 0 ? 'd' : 'H', bid->ttl_ms, bid->lock_delay_ms,
+        bid->retire_ms, bid->mode == HF_SHARED ? 'S' : 'X', bid->limit, bid->queue, 0, 0, ticket);
 }
 
 static redisReply *ask_redis(struct world *w, const struct request *q)
@@ -159,7 +162,7 @@ static redisReply *ask_redis(struct world *w, const struct request *q)
     struct terms t;
 
     hf__ticket_format(&q->bid.ticket, ticket);
-    make_terms(&q->bid, &t);
+    make_terms(w, &q->bid, &t);
     snprintf(key, sizeof key, "rules:%u", w->lock);
     snprintf(book, sizeof book, "holdfast.b:{%s}", key);
     snprintf(number, sizeof number, "%" PRIu64,
