@@ -158,25 +158,31 @@ static void make_terms(const struct world *w, const struct hf__bid *bid, struct 
 
 static redisReply *ask_redis(struct world *w, const struct request *q)
 {
-    char key[32], book[48], ticket[HF_TICKET_SIZE], number[24], second[24], fraction[24];
+    char key[32], book[48], ticket[HF_TICKET_SIZE], number[24], word[64];
+    char second[24], fraction[24];
+    const char *sha1 = scripts[q->kind].sha1;
+    redisReply *reply = NULL;
     struct terms t;
 
     hf__ticket_format(&q->bid.ticket, ticket);
-    make_terms(w, &q->bid, &t);
     snprintf(key, sizeof key, "rules:%u", w->lock);
     snprintf(book, sizeof book, "holdfast.b:{%s}", key);
-    snprintf(number, sizeof number, "%" PRIu64,
-             q->kind == RENEW ? q->generation : (uint64_t)q->number);
     snprintf(second, sizeof second, "%" PRId64, w->now_ms / 1000);
     snprintf(fraction, sizeof fraction, "%" PRId64, w->now_ms % 1000 * 1000 + w->now_us);
-
-    const char *sha1 = scripts[q->kind].sha1;
-    redisReply *reply =
-        q->kind == ATTEMPT
-            ? redisCommand(w->redis, "EVALSHA %s 2 %s %s %s %s %b %s %s", sha1, key, book, ticket,
-                           t.span, t.terms, t.terms_len, second, fraction)
-            : redisCommand(w->redis, "EVALSHA %s 2 %s %s %s %s %s %s", sha1, key, book, ticket,
-                           number, second, fraction);
+    if (q->kind == ATTEMPT) {
+        make_terms(w, &q->bid, &t);
+        reply = redisCommand(w->redis, "EVALSHA %s 2 %s %s %s %s %b %s %s", sha1, key, book, ticket,
+                             t.span, t.terms, t.terms_len, second, fraction);
+    } else if (q->kind == RENEW) {
+        snprintf(number, sizeof number, "%" PRIu64, q->generation);
+        reply = redisCommand(w->redis, "EVALSHA %s 2 %s %s %s %s %s %s", sha1, key, book, ticket,
+                             number, second, fraction);
+    } else {
+        snprintf(number, sizeof number, " %" PRId64, q->number);
+        snprintf(word, sizeof word, "%s%s", ticket, q->number != 0 ? number : "");
+        reply = redisCommand(w->redis, "EVALSHA %s 2 %s %s %s %s %s", sha1, key, book, word, second,
+                             fraction);
+    }
     if (reply == NULL || reply->type == REDIS_REPLY_ERROR)
         fail_msg("lock %u step %u %s: %s", w->lock, w->step, kind_names[q->kind],
                  reply != NULL ? reply->str : w->redis->errstr);
