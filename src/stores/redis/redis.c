@@ -107,7 +107,7 @@ static void grant_quickly(const struct hf__bid *bid, const char *digits, struct 
                             .sent_ns = a->sent_ns};
 }
 
-/* "ticket", or "ticket number", in one word: each word costs the server as much as a small command. */
+/* "ticket", or "ticket number", in one word: each costs the server as much as a small command. */
 static void add_change(struct hf__redis_conn *c, const struct operation *op)
 {
     char word[HF_TICKET_SIZE + HF__REDIS_DIGITS], *end = word + HF_TICKET_SIZE - 1;
