@@ -6,7 +6,7 @@
 /* A client whose connection knows the time. */
 static hf_client *open_knowing(const char *url)
 {
-    hf_client *client = open_at(url);
+    hf_client *client = open_url(url);
     hf_lock *lock = NULL;
 
     assert_int_equal(try_lock(client, "first", 30000, &lock), HF_OK);
