@@ -15,7 +15,8 @@
 
 #define READ_AGAIN_AFTER_NS (10000 * HF__NS_PER_MS)
 #define GOOD_FOR_NS         (60000 * HF__NS_PER_MS)
-#define SIXTEEN_DIGITS      INT64_C(1000000000000000)
+#define SMALLEST_US         INT64_C(1000000000000000) /* a generation has 16 digits, ... */
+#define LARGEST_US          INT64_C(9000000000000000) /* ... and is a whole number in Lua */
 
 bool hf__redis_clock_is_due(const struct hf__redis_conn *c)
 {
@@ -48,7 +49,7 @@ uint64_t hf__redis_clock_us(const struct hf__redis_conn *c, int64_t now_ns)
 {
     int64_t since_ns = now_ns > c->clock.read_ns ? now_ns - c->clock.read_ns : 0;
 
-    if (c->clock.time_us < SIXTEEN_DIGITS || since_ns > GOOD_FOR_NS)
+    if (c->clock.time_us < SMALLEST_US || c->clock.time_us > LARGEST_US || since_ns > GOOD_FOR_NS)
         return 0;
     return (uint64_t)(c->clock.time_us + since_ns / 1000);
 }
