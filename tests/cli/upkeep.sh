@@ -111,6 +111,17 @@ test_doctor_finds_a_sound_store_sound() {
     nothing_left
 }
 
+test_doctor_visits_the_store_that_is_named() {
+    hf -u gopher://x doctor "$HOLDFAST_URL"
+    status_is 0
+    out_has '^fine +a trial lock was taken and released in '
+    hf doctor gopher://x
+    refused 69 "no store 'gopher:'"
+    hf doctor 'gopher://u:s3cret@x'
+    err_has 'a password on the command line can be seen by everybody'
+    lacks err s3cret
+}
+
 test_doctor_tells_a_problem() {
     hf -u "fault+$HOLDFAST_URL?fail=attempt:*&op_timeout=200ms" doctor
     status_is 1

@@ -38,12 +38,13 @@ struct world {
 
 /* The words of an attempt after its ticket, as redis.c makes them. */
 struct terms {
-    char span[24], terms[200];
+    char span[24], terms[240];
     size_t terms_len;
 };
 
-static void make_terms(const struct hf__bid *bid, struct terms *t)
+static void make_terms(const struct hf__bid *bid, int64_t now_us, struct terms *t)
 {
+    char ticket[HF_TICKET_SIZE];
     int64_t lease_ms = bid->ttl_ms > 0 ? bid->ttl_ms : hf__provisional_lease_ms(0);
     int64_t delay_ms = bid->ttl_ms > 0 ? bid->lock_delay_ms : 0;
 
@@ -51,10 +52,12 @@ static void make_terms(const struct hf__bid *bid, struct terms *t)
         snprintf(t->span, sizeof t->span, "%" PRId64, lease_ms + delay_ms);
     else
         t->span[0] = '\0';
+    hf__ticket_format(&bid->ticket, ticket);
     t->terms_len = (size_t)snprintf(
-        t->terms, sizeof t->terms, "%c%" PRId64 " %" PRId64 " %" PRId64 " %c %u %d 0:0%cabc%cwho",
+        t->terms, sizeof t->terms,
+        "%" PRId64 "%c%" PRId64 " %" PRId64 " %" PRId64 " %c %u %d 0:0%cabc%cwho%s", now_us,
         bid->lock_delay_ms > 0 ? 'd' : 'H', bid->ttl_ms, bid->lock_delay_ms, bid->retire_ms,
-        bid->mode == HF_SHARED ? 'S' : 'X', bid->limit, bid->queue, 0, 0);
+        bid->mode == HF_SHARED ? 'S' : 'X', bid->limit, bid->queue, 0, 0, ticket);
 }
 
 /* The key's own time is over as well, as it would be on a real clock: at the end of the last lease,
@@ -78,25 +81,31 @@ static void expire_key(struct world *w)
 
 static redisReply *run(struct world *w, const struct walk_request *q)
 {
-    char key[32], book[48], ticket[HF_TICKET_SIZE], number[24], second[24], fraction[24];
+    char key[32], book[48], ticket[HF_TICKET_SIZE], number[24], word[64];
+    char second[24], fraction[24];
+    const char *sha1 = scripts[q->kind].sha1;
+    redisReply *reply = NULL;
     struct terms t;
 
     hf__ticket_format(&q->bid.ticket, ticket);
-    make_terms(&q->bid, &t);
     snprintf(key, sizeof key, "rules:%u", w->walk.lock);
     snprintf(book, sizeof book, "holdfast.b:{%s}", key);
-    snprintf(number, sizeof number, "%" PRIu64,
-             q->kind == WALK_RENEW ? q->generation : (uint64_t)q->number);
     snprintf(second, sizeof second, "%" PRId64, w->walk.now_us / 1000000);
     snprintf(fraction, sizeof fraction, "%" PRId64, w->walk.now_us % 1000000);
-
-    const char *sha1 = scripts[q->kind].sha1;
-    redisReply *reply =
-        q->kind == WALK_ATTEMPT
-            ? redisCommand(w->redis, "EVALSHA %s 2 %s %s %s %s %b %s %s", sha1, key, book, ticket,
-                           t.span, t.terms, t.terms_len, second, fraction)
-            : redisCommand(w->redis, "EVALSHA %s 2 %s %s %s %s %s %s", sha1, key, book, ticket,
-                           number, second, fraction);
+    if (q->kind == WALK_ATTEMPT) {
+        make_terms(&q->bid, w->walk.now_us, &t);
+        reply = redisCommand(w->redis, "EVALSHA %s 2 %s %s %s %s %b %s %s", sha1, key, book, ticket,
+                             t.span, t.terms, t.terms_len, second, fraction);
+    } else if (q->kind == WALK_RENEW) {
+        snprintf(number, sizeof number, "%" PRIu64, q->generation);
+        reply = redisCommand(w->redis, "EVALSHA %s 2 %s %s %s %s %s %s", sha1, key, book, ticket,
+                             number, second, fraction);
+    } else {
+        snprintf(number, sizeof number, " %" PRId64, q->number);
+        snprintf(word, sizeof word, "%s%s", ticket, q->number != 0 ? number : "");
+        reply = redisCommand(w->redis, "EVALSHA %s 2 %s %s %s %s %s", sha1, key, book, word, second,
+                             fraction);
+    }
     if (reply == NULL || reply->type == REDIS_REPLY_ERROR)
         fail_msg("lock %u, kind %d: %s", w->walk.lock, q->kind,
                  reply != NULL ? reply->str : w->redis->errstr);
