@@ -54,8 +54,8 @@ struct hf__sql_type {
     /* Creates what is missing, and learns; the tables are needed, the routines are not. */
     int (*setup)(void *store, void *conn, int64_t deadline_ns, hf_error *err);
 
-    /* Removes locks that nobody has used for so long, HF__SQL_PURGE_BATCH at most: others come while
-     * we go. Adds to the count. */
+    /* Removes locks that nobody has used for so long, HF__SQL_PURGE_BATCH at most: others come
+     * while we go. Adds to the count. */
     int (*purge)(void *store, void *conn, int64_t retain_ms, int64_t deadline_ns, uint64_t *count,
                  hf_error *err);
 
@@ -79,9 +79,9 @@ struct hf__sql_store {
 #define HF__IS_SQL(type) \
     _Static_assert(offsetof(type, sql) == offsetof(struct hf__sql_store, sql), "begins otherwise")
 
-/* Makes it ready, once its host, its type and its settings are known. `code`: what reading them came
- * to, and then the result; otherwise HF_SYSTEM: there is no randomness to be had. It can be cleared
- * even then. */
+/* Makes it ready, once its host, its type and its settings are known. `code`: what reading them
+ * came to, and then the result; otherwise HF_SYSTEM: there is no randomness to be had. It can be
+ * cleared even then. */
 int hf__sql_init(struct hf__store *store, const struct hf__sql_type *type, int code, hf_error *err);
 void hf__sql_clear(struct hf__sql *sql);
 

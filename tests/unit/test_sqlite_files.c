@@ -1,5 +1,5 @@
-/* Which files the SQLite store takes, which it refuses and how, and what it does when they change.
- */
+/* Which files the SQLite store takes, which it refuses and how, and what it does when they
+ * change. */
 #include <limits.h>
 #include <sys/resource.h>
 #include <sys/wait.h>

@@ -10,8 +10,7 @@
 
 #define PAGE 200
 
-/* one lock ----------------------------------------------------------------------------------------
- */
+/* One lock ----------------------------------------------------------------- */
 
 /* As the doorman would leave it; false if it would be over. */
 static bool settle(struct hf__entry *e, int64_t now_ms)
@@ -98,8 +97,7 @@ static int inspect_one(struct hf__cs *s, const struct hf__look *look, int64_t de
     return code;
 }
 
-/* many --------------------------------------------------------------------------------------------
- */
+/* Many --------------------------------------------------------------------- */
 
 enum { NAME, CLOCK, VERSION, TOUCHED, HOLDERS, WAITERS };
 

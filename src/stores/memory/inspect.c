@@ -1,5 +1,5 @@
-/* Showing what is in a space: the matching rooms sorted by name, each as it would be after a sweep.
- */
+/* Showing what is in a space: the matching rooms sorted by name, each as it would be after a
+ * sweep. */
 #include <stdlib.h>
 #include <string.h>
 
