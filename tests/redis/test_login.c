@@ -25,6 +25,8 @@ static void urls_that_cannot_be_meant_are_refused(void **state)
     } bad[] = {
         {"redis://h1,h2/0", "one server"},
         {"redis://h/abc", "number of a database"},
+        {"redis://h/0?db=3", "the path of the URL says 0 and the option db says 3"},
+        {"redlock://h/2?db=3", "the path of the URL says 2 and the option db says 3"},
         {"redis://u@h/0", "no password"},
         {"redis://:s3cret@h/0?password_file=/x", "twice"},
         {"redis://h/0?password_file=/does/not/exist", "cannot be read"},
