@@ -13,6 +13,7 @@
 #include "net/pool.h"
 #include "sql/record.h"
 #include "sql/url.h"
+#include "stores/report.h"
 
 #define HF__SQL_ALWAYS      UINT32_MAX /* see `tries` */
 #define HF__SQL_PURGE_BATCH 200
@@ -89,6 +90,11 @@ void hf__sql_clear(struct hf__sql *sql);
 int hf__sql_check_version(const struct hf__sql *sql, int64_t version, hf_error *err);
 void hf__sql_learnt(struct hf__sql *sql, bool routines);
 void hf__sql_forget_way(struct hf__sql *sql); /* somebody has changed something: look again */
+
+/* For `diagnose`: learns the way and says which it is. `routines`: what they are called here;
+ * `without`: why they are not used, and what that costs. False: there are no tables to look into. */
+bool hf__sql_say_way(const struct hf__report *to, struct hf__store *store, void *conn,
+                     const char *routines, const char *without, int64_t deadline_ns);
 
 /* The functions of a store; see store.h. */
 int hf__sql_attempt(struct hf__store *store, const struct hf__bid *bid, int64_t deadline_ns,
