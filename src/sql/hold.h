@@ -141,7 +141,4 @@ void hf__about_format(const struct hf__bid *bid, const struct hf__who *who,
                       char buf[HF__ABOUT_MAX]);
 bool hf__about_parse(const char *statement, struct hf__about *ret_about);
 
-/* Whether the look asks for this name. */
-bool hf__look_wants(const struct hf__look *look, const char *name, size_t len);
-
 #endif
