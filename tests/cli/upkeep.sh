@@ -214,4 +214,11 @@ test_bench_reports_a_failing_store() {
     refused 69 'holdfast/bench/0'
 }
 
+# Its lease is 5 s, and the release comes later.
+test_bench_that_loses_a_lock_is_1() {
+    hf -u "fault+$HOLDFAST_URL?delay=release:2:5100ms&op_timeout=30s" bench --count 3
+    refused 1 "release 'holdfast/bench/0': not, or no longer, held"
+    nothing_left
+}
+
 . "$(dirname "$0")/harness.sh"

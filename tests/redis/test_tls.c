@@ -157,8 +157,8 @@ static void files_that_do_not_fit_are_refused(void **state)
 
 static void c12_waiters_are_called_over_tls(void **state)
 {
-    hf_client *holder = open_at(tls_url("localhost", "tls_ca=@/ca.crt&recheck=60s"));
-    hf_client *client = open_at(tls_url("localhost", "tls_ca=@/ca.crt&recheck=60s"));
+    hf_client *holder = open_url(tls_url("localhost", "tls_ca=@/ca.crt&recheck=60s"));
+    hf_client *client = open_url(tls_url("localhost", "tls_ca=@/ca.crt&recheck=60s"));
     struct waiter w = {0};
     hf_lock *lock = NULL;
 

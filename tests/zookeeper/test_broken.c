@@ -89,7 +89,7 @@ static void c7_waiter_that_became_a_holder_is_told_too(void **state)
     struct waiter w;
 
     (void)state;
-    wait_in_thread(&w, holder, "after", LONG_TTL_MS);
+    send_waiter(&w, holder, "after", LONG_TTL_MS, NULL);
     await_waiting(other, "after", 1);
     assert_int_equal(hf_lock_release(first, NULL), HF_OK);
     assert_int_equal(join_waiter(&w), HF_OK);
