@@ -122,7 +122,7 @@ static json_t *enter_request(const struct hf__etcd_attempt *a, uint64_t joined, 
         hf__etcd_add(compare, hf__etcd_compare(&a->from[i], &a->to[i], shared ? "EQUAL" : "GREATER",
                                                shared ? 0 : joined - 1));
     }
-    hf__etcd_add(success, hf__etcd_put(&a->inside, hf__etcd_mark_value(a->e, false), a->lease));
+    hf__etcd_add(success, hf__etcd_put(&a->inside, hf__etcd_mark_value(a->e), a->lease));
     return hf__etcd_txn(compare, success, json_array());
 }
 
@@ -163,7 +163,8 @@ static void parse(const struct hf__etcd_attempt *a, const json_t *answer, struct
     s->joined = created(hf__etcd_kv(hf__etcd_nth(answer, 1, "response_range"), 0));
     const json_t *mark = hf__etcd_kv(hf__etcd_nth(answer, 2, "response_range"), 0);
     s->generation = created(mark);
-    s->handed = hf__etcd_is_handed(mark);
+    s->marked = (uint64_t)hf__etcd_int(mark, "mod_revision");
+    s->handed = hf__etcd_is_handed(mark, s->joined);
     s->broken = hf__etcd_kv(hf__etcd_nth(answer, 3, "response_range"), 0) != NULL;
     s->tombstone = hf__etcd_kv(hf__etcd_nth(answer, 4, "response_range"), 0) != NULL;
     if (s->joined == 0)
@@ -199,7 +200,7 @@ int hf__etcd_ask(struct hf__etcd_attempt *a, enum hf__etcd_question question, ui
         *ret_seen = (struct hf__etcd_seen){.revision = hf__etcd_revision(answer)};
         ret_seen->granted = !looks && json_is_true(json_object_get(answer, "succeeded"));
         if (ret_seen->granted)
-            ret_seen->generation = ret_seen->revision;
+            ret_seen->generation = ret_seen->marked = ret_seen->revision;
         if (looks)
             parse(a, answer, ret_seen);
     }
@@ -222,7 +223,7 @@ static int remove_dead(struct hf__etcd_attempt *a, const struct hf__etcd_seen *s
         hf__etcd_add(compare, hf__etcd_compare(&s->before, NULL, "EQUAL", s->before_joined));
         hf__etcd_add(compare, handed == NULL
                                   ? hf__etcd_compare(mark, NULL, "EQUAL", 0)
-                                  : hf__etcd_unchanged(mark, hf__etcd_int(handed, "mod_revision")));
+                                  : hf__etcd_unchanged(mark, (uint64_t)hf__etcd_int(handed, "mod_revision")));
         hf__etcd_add(success, hf__etcd_delete(&s->before));
         hf__etcd_add(success, hf__etcd_delete(mark));
         hf__etcd_add(failure, hf__etcd_range(mark, NULL, 0));
@@ -254,7 +255,7 @@ int hf__etcd_clear_dead(struct hf__etcd_attempt *a, const struct hf__etcd_seen *
         return r;
     r = remove_dead(a, s, NULL, &answer);
     const json_t *mark = hf__etcd_kv(hf__etcd_nth(answer, 0, "response_range"), 0);
-    if (r == 0 && hf__etcd_is_handed(mark))
+    if (r == 0 && hf__etcd_is_handed(mark, s->before_joined))
         r = remove_dead(a, s, mark, &second);
     json_decref(answer);
     json_decref(second);

@@ -1,7 +1,8 @@
 /* Breaking a lock by its ticket: see end.c for what a broken lock is.
  *
  *   waits                          its place is deleted and its lease revoked: it bids anew
- *   inside, with a lease           put broken: nobody renews it any more, it opens when it is over
+ *   inside, with a lease           put broken: nobody renews it any more, it opens when it is over;
+ *                                  and put inside once more: a release that counts on it finds it changed
  *   inside, never expires          as with --now
  *   --now, without a lock-delay    deleted
  *   --now, with one                put again on a lease as long as the delay, and put broken
@@ -27,12 +28,14 @@ struct breach {
     hf_error *err;
 };
 
-/* Only if it is still the same place. */
+/* Only if it is still the same place, and the same grant. */
 static int apply(struct breach *b, json_t *success, bool *ret_done)
 {
     json_t *compare = json_array(), *answer = NULL;
 
     hf__etcd_add(compare, hf__etcd_compare(&b->found.place, NULL, "EQUAL", b->found.joined));
+    if (b->found.ours && b->found.generation != 0)
+        hf__etcd_add(compare, hf__etcd_compare(&b->inside, NULL, "EQUAL", b->found.generation));
     struct hf__etcd_request q = {.path = "kv/txn",
                                  .body = hf__etcd_txn(compare, success, json_array()),
                                  .deadline_ns = b->deadline_ns};
@@ -73,22 +76,21 @@ static int delete_it(struct breach *b, bool *ret_done)
     return apply(b, success, ret_done);
 }
 
+static json_t *put_again(const struct hf__etcd_key *key, int64_t lease)
+{
+    json_t *put = hf__etcd_put(key, json_string(""), lease);
+
+    json_object_set_new(json_object_get(put, "request_put"), "ignore_value", json_true());
+    return put;
+}
+
 static int mark_it(struct breach *b, bool *ret_done)
 {
     json_t *success = json_array();
 
     hf__etcd_add(success, hf__etcd_put(&b->broken, json_string(""), b->found.lease));
+    hf__etcd_add(success, put_again(&b->inside, b->found.lease));
     return apply(b, success, ret_done);
-}
-
-static json_t *put_again(const struct hf__etcd_key *key, int64_t lease)
-{
-    json_t *put = hf__etcd_put(key, json_string(""), lease);
-    json_t *inner = json_object_get(put, "request_put");
-
-    json_object_del(inner, "value");
-    json_object_set_new(inner, "ignore_value", json_true());
-    return put;
 }
 
 /* The mark holds the delay's lease too, by which inspect and a second --now know it. */

@@ -2,10 +2,11 @@
  *
  * A release of what this client took itself is
  *
- *   if      the place is the one we made, nobody has broken it
- *   then    delete place, inside, slot      DONE
+ *   if      our mark is as we know it
+ *   then    delete place, inside, slot      DONE, or STALE if there was no place
  *
- * or a direct hand-over (see handover.c); and any other, or if that was not so:
+ * or a direct hand-over (see handover.c, also for why the mark is enough); and any other, or if that
+ * was not so:
  *
  *   if      the place is the one we made, we are inside, nobody has broken it
  *   then    delete place, inside            DONE
@@ -141,12 +142,11 @@ static int locate(struct end *x)
 }
 
 /* Whoever watches the slot and is not let in is called by its deletion. */
-static int release_known(struct end *x, bool hand_over, bool *ret_done)
+static int release_known(struct end *x, bool hand_over, bool *ret_done, bool *ret_had_place)
 {
-    json_t *compare = json_array(), *success = json_array();
+    json_t *compare = json_array(), *success = json_array(), *answer = NULL;
 
-    hf__etcd_add(compare, hf__etcd_compare(&x->found.place, NULL, "EQUAL", x->found.joined));
-    hf__etcd_add(compare, hf__etcd_compare(&x->broken, NULL, "EQUAL", 0));
+    hf__etcd_add(compare, hf__etcd_unchanged(&x->inside, x->known.marked));
     hf__etcd_add(success, hf__etcd_delete(&x->found.place));
     hf__etcd_add(success, hf__etcd_delete(&x->inside));
     if (hand_over) {
@@ -154,24 +154,29 @@ static int release_known(struct end *x, bool hand_over, bool *ret_done)
     } else if (x->known.mode == HF_EXCLUSIVE) {
         hf__etcd_add(success, hf__etcd_delete(&x->slot));
     }
-    return txn(x, hf__etcd_txn(compare, success, json_array()), true, ret_done, NULL);
+    int r = txn(x, hf__etcd_txn(compare, success, json_array()), true, ret_done, &answer);
+    *ret_had_place = hf__etcd_int(hf__etcd_nth(answer, 0, "response_delete_range"), "deleted") > 0;
+    json_decref(answer);
+    /* The next one is there and has no lease: it is inside, for ever. */
+    return hand_over && r == HF_NOT_FOUND ? 0 : r;
 }
 
 /* What is usual, in few words: see asking.c. Its lease holds nothing any more: it is kept for the
- * next bid, or its end is not awaited. 1: done. */
-static int leave_quickly(struct end *x)
+ * next bid, or its end is not awaited. 1: it has a verdict. */
+static int leave_quickly(struct end *x, struct hf__answer *ret)
 {
-    bool done = false;
+    bool done = false, had_place = false;
     int r = 0;
 
     if (hf__etcd_can_hand_over(&x->known))
-        r = release_known(x, true, &done);
+        r = release_known(x, true, &done, &had_place);
     if (r == 0 && !done)
-        r = release_known(x, false, &done);
+        r = release_known(x, false, &done, &had_place);
     if (r < 0 || !done)
         return r;
     hf__etcd_bid_retire(x->e, x->bid, 0);
     hf__etcd_lease_keep(x->e, &x->known);
+    ret->verdict = had_place ? HF__DONE : HF__STALE;
     return 1;
 }
 
@@ -185,10 +190,8 @@ static int leave(struct end *x, struct hf__answer *ret)
     if (r != 0)
         return r < 0 ? r : 0;
     if (x->known.generation != 0 && x->retire_ms == 0 && !x->withdraw &&
-        (r = leave_quickly(x)) != 0) {
-        ret->verdict = r == 1 ? HF__DONE : HF__STALE;
-        return r == 1 ? 0 : r;
-    }
+        (r = leave_quickly(x, ret)) != 0)
+        return r < 0 ? r : 0;
     if (x->retire_ms > 0 && (r = put_tombstone(x)) < 0)
         return r;
     bool stays = false;

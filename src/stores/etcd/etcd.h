@@ -8,7 +8,7 @@
  *   <prefix>.holdfast/broken/<name>/<lease>   somebody broke it: it is not renewed any more. Every
  *                                             client watches for these
  *   <prefix>.holdfast/next/<inbox>/<lease>    who stands right behind it, told to its client
- *   <prefix>.holdfast/slot/<lease>            where that one learns that it was let in: handover.c
+ *   <prefix>.holdfast/slot/<lease>            where that one learns that it must ask: handover.c
  *   <prefix>.holdfast/retired/<ticket>        a tombstone: this ticket is never let in again
  *
  * <lease> is in hex without leading zeros, as the Go client writes it, so that every contender of
@@ -61,6 +61,7 @@ struct hf__etcd_bid {
     bool retired;        /* over: never let in again */
     uint64_t joined;     /* create revision of its place; 0: not known */
     uint64_t generation; /* 0: not inside */
+    uint64_t marked;     /* revision at which its mark was last put, as far as is known */
     bool handed;         /* by another's release, and not claimed yet */
     int64_t proved_ns;   /* sent before the request that last restarted the lease */
     int64_t forget_ns;   /* INT64_MAX while it is of use */
@@ -81,8 +82,8 @@ struct hf__etcd_bytes {
 struct hf__etcd_stream {
     /* Under the store's mutex. */
     struct hf__table watches; /* by ticket */
-    struct hf__table ids;     /* the same, by the number the server knows them by */
-    int64_t last_id;
+    struct hf__table numbers; /* the same, by their own: see watch.h */
+    int64_t last_number;
     struct hf__etcd_bytes out; /* messages that the server has not got yet */
     bool urgent;               /* a new watch is among them */
     bool doubted;              /* something was missed: dial again */
@@ -199,7 +200,7 @@ json_t *hf__etcd_range(const struct hf__etcd_key *key, const struct hf__etcd_key
 json_t *hf__etcd_compare(const struct hf__etcd_key *key, const struct hf__etcd_key *end,
                          const char *result, uint64_t revision);
 /* The key is as it was at this revision. */
-json_t *hf__etcd_unchanged(const struct hf__etcd_key *key, int64_t mod_revision);
+json_t *hf__etcd_unchanged(const struct hf__etcd_key *key, uint64_t mod_revision);
 /* Adds to one of the arrays of a transaction. NULL: there will be none. */
 void hf__etcd_add(json_t *list, json_t *item);
 /* Steals all three arrays. */
@@ -343,14 +344,13 @@ int hf__etcd_find(struct hf__etcd *e, struct hf__etcd_name name, const struct hf
 void hf__etcd_stranger(int64_t lease, uint64_t joined, struct hf__ticket *ret_ticket);
 
 /* handover.c ----------------------------------------------------------------------------------- */
-/* What stands in a mark below inside/: since when, and whether somebody else has put it. */
-json_t *hf__etcd_mark_value(const struct hf__etcd *e, bool handed);
-bool hf__etcd_is_handed(const json_t *mark);
-json_t *hf__etcd_claimed_value(const json_t *mark); /* the same, and the latter no more */
+/* What stands in a mark below inside/: since when. */
+json_t *hf__etcd_mark_value(const struct hf__etcd *e);
+/* Whether the mark (or NULL) of a place that was made at `joined` was put by the release of somebody
+ * else, and not claimed yet. */
+bool hf__etcd_is_handed(const json_t *mark, uint64_t joined);
 /* What came into our inbox. */
 void hf__etcd_hear_next(struct hf__etcd *e, const json_t *kv);
-/* Whether what came into a slot lets this ticket in. */
-bool hf__etcd_is_grant(const json_t *kv, const struct hf__ticket *ticket);
 /* Makes a transaction that releases `b` one that lets in the next one. */
 bool hf__etcd_can_hand_over(const struct hf__etcd_bid *b);
 void hf__etcd_add_hand_over(struct hf__etcd *e, struct hf__etcd_name name,
@@ -363,14 +363,18 @@ void hf__etcd_stream_clear(struct hf__etcd *e);
 /* False: out of memory. */
 bool hf__etcd_bytes_add(struct hf__etcd_bytes *b, const char *from, size_t len);
 
-/* watch.c: what is watched, and for whom. ------------------------------------------------------ */
-/* Calls `ticket` when `key` is deleted at or after this revision; one key a ticket. A slot may also
- * tell that it was let in. */
+/* watch.c, hear.c: what is watched, and for whom. ---------------------------------------------- */
+struct hf__etcd_wanted {
+    const struct hf__etcd_key *before; /* calls when this is deleted */
+    const struct hf__etcd_key *mark;   /* and when this is put by a hand-over; NULL: never */
+    uint64_t from;                     /* at this revision or later */
+};
+/* Calls `ticket` once, of which nothing else is watched from now on. */
 void hf__etcd_watch(struct hf__etcd *e, const struct hf__ticket *ticket,
-                    const struct hf__etcd_key *key, uint64_t from, bool slot);
-/* Whether it is watching this key, and was not called yet. */
+                    const struct hf__etcd_wanted *wanted);
+/* Whether it is watching this key for its deletion, and was not called yet. */
 bool hf__etcd_watches(struct hf__etcd *e, const struct hf__ticket *ticket,
-                      const struct hf__etcd_key *key);
+                      const struct hf__etcd_key *before);
 /* The lease of the one whose slot it watches; 0: it watches none. */
 int64_t hf__etcd_behind(struct hf__etcd *e, const struct hf__ticket *ticket);
 /* Whether anybody listens to the stream. */

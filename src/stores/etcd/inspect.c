@@ -106,8 +106,10 @@ static void read_mark(struct view *v, const json_t *kv, enum hf__etcd_kind kind)
             e->broken = true;
         } else {
             e->generation = (uint64_t)hf__etcd_int(kv, "create_revision");
-            e->handed = hf__etcd_is_handed(kv);
-            if (hf__etcd_unb64(json_object_get(kv, "value"), value)) {
+            e->handed = hf__etcd_is_handed(kv, e->joined);
+            if (e->handed) {
+                e->since_ms = 0; /* just now: it is claimed soon */
+            } else if (hf__etcd_unb64(json_object_get(kv, "value"), value)) {
                 json_t *d = json_loadb(value->bytes, value->len, 0, NULL);
                 e->since_ms = hf__etcd_int(d, "since_ms");
                 json_decref(d);

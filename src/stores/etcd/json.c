@@ -91,6 +91,11 @@ uint64_t hf__etcd_revision(const json_t *answer)
 /* Every *_o of json_pack steals, and fails as a whole if one of them is NULL. */
 json_t *hf__etcd_put(const struct hf__etcd_key *key, json_t *value, int64_t lease)
 {
+    if (value != NULL && json_string_length(value) == 0) {
+        json_decref(value);
+        return json_pack("{s:{s:o, s:o}}", "request_put", "key", hf__etcd_key_json(key), "lease",
+                         hf__etcd_int_json(lease));
+    }
     return json_pack("{s:{s:o, s:o, s:o}}", "request_put", "key", hf__etcd_key_json(key), "value",
                      value, "lease", hf__etcd_int_json(lease));
 }
@@ -135,10 +140,10 @@ json_t *hf__etcd_compare(const struct hf__etcd_key *key, const struct hf__etcd_k
     return compare;
 }
 
-json_t *hf__etcd_unchanged(const struct hf__etcd_key *key, int64_t mod_revision)
+json_t *hf__etcd_unchanged(const struct hf__etcd_key *key, uint64_t mod_revision)
 {
-    return json_pack("{s:s, s:s, s:o, s:o}", "target", "MOD", "result", "EQUAL", "key",
-                     hf__etcd_key_json(key), "mod_revision", hf__etcd_int_json(mod_revision));
+    return json_pack("{s:s, s:o, s:o}", "target", "MOD", "key", hf__etcd_key_json(key),
+                     "mod_revision", hf__etcd_int_json((int64_t)mod_revision));
 }
 
 /* A condition that finds no memory must not just be missing: the whole list is spoilt. */

@@ -10,8 +10,8 @@
  * have deleted it by hand.
  *
  * Two kinds of grants are claimed, by the first renewal that names their generation. The mark of one
- * that was handed over is put once more, without the word "handed". A lock that never expires is let
- * in with a lease like any other: place and mark are put again without one, and from then on only a
+ * that was handed over is put once more, by its own client. A lock that never expires is let in with a
+ * lease like any other: place and mark are put again without one, and from then on only a
  * release or a break ends it. This is the one time a place is put again (but for break --now with a
  * lock-delay). */
 #include <stdlib.h>
@@ -197,17 +197,15 @@ static json_t *put_for_ever(const struct hf__etcd_key *key)
 }
 
 static json_t *put_claimed(const struct batch *b, const struct sign *s,
-                           const struct hf__etcd_key *key, const json_t *mark)
+                           const struct hf__etcd_key *key)
 {
     if (!s->known.handed)
         return put_for_ever(key);
-    return hf__etcd_put(
-        key, mark != NULL ? hf__etcd_claimed_value(mark) : hf__etcd_mark_value(b->e, false),
-        s->known.ttl_ms == 0 ? 0 : s->lease);
+    return hf__etcd_put(key, hf__etcd_mark_value(b->e), s->known.ttl_ms == 0 ? 0 : s->lease);
 }
 
-/* Its bidder knows of it. `mark`: what is there, if it was read. */
-static int claim(struct batch *b, struct sign *s, const json_t *mark)
+/* Its bidder knows of it. */
+static int claim(struct batch *b, struct sign *s)
 {
     struct hf__etcd_key *keys = calloc(3, sizeof *keys);
     json_t *compare = json_array(), *success = json_array(), *answer = NULL;
@@ -224,17 +222,19 @@ static int claim(struct batch *b, struct sign *s, const json_t *mark)
         hf__etcd_add(compare, hf__etcd_compare(&keys[2], NULL, "EQUAL", 0));
         if (s->known.ttl_ms == 0)
             hf__etcd_add(success, put_for_ever(&keys[0]));
-        hf__etcd_add(success, put_claimed(b, s, &keys[1], mark));
+        hf__etcd_add(success, put_claimed(b, s, &keys[1]));
     }
     struct hf__etcd_request q = {.path = "kv/txn",
                                  .body = hf__etcd_txn(compare, success, json_array()),
                                  .deadline_ns = b->deadline_ns};
     int r = hf__etcd_call(b->e, q, &answer, b->err);
     bool done = r == 0 && json_is_true(json_object_get(answer, "succeeded"));
-    if (done)
+    if (done) {
+        s->known.marked = hf__etcd_revision(answer);
         answer_granted(s, true);
-    else if (r == 0)
+    } else if (r == 0) {
         answer_lost(s);
+    }
     s->known.handed &= !done;
     if (done && s->known.ttl_ms == 0) {
         s->known.lease_dropped = true;
@@ -256,7 +256,7 @@ static int conclude(struct batch *b, struct sign *s, const json_t *answer, size_
     uint64_t generation = (uint64_t)hf__etcd_int(kvs[1], "create_revision");
     bool dropped = kvs[0] != NULL && hf__etcd_int(kvs[0], "lease") == 0;
 
-    bool handed = hf__etcd_is_handed(kvs[1]);
+    bool handed = hf__etcd_is_handed(kvs[1], joined);
     bool claimed = s->known.ttl_ms == 0 ? dropped : !handed;
     bool alone = generation == 0 && s->behind != 0 && kvs[3] == NULL; /* it asks */
 
@@ -266,6 +266,7 @@ static int conclude(struct batch *b, struct sign *s, const json_t *answer, size_
         return 0;
     }
     s->known.generation = generation;
+    s->known.marked = (uint64_t)hf__etcd_int(kvs[1], "mod_revision");
     s->known.handed = handed;
     s->known.lease_given = true;
     s->known.lease_dropped = dropped;
@@ -277,7 +278,7 @@ static int conclude(struct batch *b, struct sign *s, const json_t *answer, size_
         item->answer.lease_ms = hf__provisional_lease_ms(s->known.ttl_ms);
         item->answer.ask_again_ms = hf__own_lease_ms(s->known.ttl_ms);
     } else if (!claimed && item->generation != 0) {
-        r = claim(b, s, kvs[1]);
+        r = claim(b, s);
     } else {
         answer_granted(s, claimed);
     }
@@ -288,7 +289,7 @@ static int conclude(struct batch *b, struct sign *s, const json_t *answer, size_
 
 static int claim_at_once(struct batch *b, struct sign *s)
 {
-    int r = claim(b, s, NULL);
+    int r = claim(b, s);
 
     s->item->answer.sent_ns = s->known.proved_ns;
     s->skip = true;
