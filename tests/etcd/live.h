@@ -25,9 +25,9 @@ int try_lock(hf_client *client, const char *name, int64_t ttl_ms, hf_lock **ret_
 struct waiter {
     hf_client *client;
     const char *name;
-    int releases;      /* at once when it has got it */
+    int releases; /* at once when it has got it */
     int never_expires;
-    int64_t wait_ms;   /* 0: as long as it takes */
+    int64_t wait_ms; /* 0: as long as it takes */
     pthread_t thread;
     int result;
     hf_lock *lock;

@@ -27,21 +27,13 @@
  *
  * Readers are not told: several enter together, and each needs a generation of its own. Nor are
  * strangers, who know no slots; behind them the place itself is watched. */
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "stores/etcd/attempt.h"
 
 #include "util/banned.h"
-
-static json_t *to_value(json_t *object)
-{
-    char *text = json_dumps(object, JSON_COMPACT);
-
-    json_decref(object);
-    json_t *value = text != NULL ? hf__etcd_b64(text, strlen(text)) : NULL;
-    free(text);
-    return value;
-}
 
 static json_t *from_value(const json_t *kv)
 {
@@ -61,11 +53,12 @@ static bool names(const json_t *object, const char *field, struct hf__ticket *re
     return text != NULL && hf__ticket_parse(text, ret_ticket);
 }
 
-json_t *hf__etcd_mark_value(const struct hf__etcd *e)
+void hf__etcd_mark_value(const struct hf__etcd *e, char ret_value[HF__ETCD_MARK_VALUE])
 {
     const struct hf_env *env = e->base.host->env;
 
-    return to_value(json_pack("{s:I}", "since_ms", (json_int_t)(env->wall_us(env->ctx) / 1000)));
+    snprintf(ret_value, HF__ETCD_MARK_VALUE, "{\"since_ms\":%" PRIu64 "}",
+             (uint64_t)(env->wall_us(env->ctx) / 1000));
 }
 
 bool hf__etcd_is_handed(const json_t *mark, uint64_t joined)
@@ -96,30 +89,27 @@ static bool find_slot(const struct hf__etcd_attempt *a, const struct hf__etcd_se
     return found;
 }
 
-static json_t *announce_request(const struct hf__etcd_attempt *a, const struct hf__etcd_seen *s,
-                                const struct hf__etcd_key *slot)
+static char *announce_request(const struct hf__etcd_attempt *a, const struct hf__etcd_seen *s,
+                              const struct hf__etcd_key *slot)
 {
-    json_t *compare = json_array(), *success = json_array();
-    char to[HF_TICKET_SIZE], ticket[HF_TICKET_SIZE];
     struct hf__etcd_key *inbox = malloc(sizeof *inbox);
+    struct hf__etcd_txn t = {.spoilt = inbox == NULL};
+    char to[HF_TICKET_SIZE], ticket[HF_TICKET_SIZE], value[200];
 
     hf__ticket_format(&s->before_ticket, to);
     hf__ticket_format(&a->bid->ticket, ticket);
-    json_t *value = to_value(json_pack("{s:s, s:s, s:o, s:o}", "to", to, "next", ticket, "lease",
-                                       hf__etcd_int_json(a->lease), "joined",
-                                       hf__etcd_int_json((int64_t)s->joined)));
-    hf__etcd_add(compare, hf__etcd_compare(&s->before, NULL, "EQUAL", s->before_joined));
-    hf__etcd_add(compare, hf__etcd_compare(&a->place, NULL, "EQUAL", s->joined));
-    hf__etcd_add(success, hf__etcd_put(slot, json_string(""), s->before_lease));
-    if (inbox == NULL) {
-        json_decref(value);
-        hf__etcd_add(success, NULL);
-    } else {
+    snprintf(value, sizeof value,
+             "{\"to\":\"%s\",\"next\":\"%s\",\"lease\":\"%" PRId64 "\",\"joined\":\"%" PRIu64 "\"}",
+             to, ticket, a->lease, s->joined);
+    hf__etcd_compare(&t, &s->before, s->before_joined);
+    hf__etcd_compare(&t, &a->place, s->joined);
+    hf__etcd_put(&t, slot, "", s->before_lease);
+    if (inbox != NULL) {
         hf__etcd_next_key(a->e, s->before_inbox, s->before_lease, inbox);
-        hf__etcd_add(success, hf__etcd_put(inbox, value, s->before_lease));
+        hf__etcd_put(&t, inbox, value, s->before_lease);
     }
     free(inbox);
-    return hf__etcd_txn(compare, success, json_array());
+    return hf__etcd_written(&t);
 }
 
 int hf__etcd_stand_behind(struct hf__etcd_attempt *a, const struct hf__etcd_seen *s)
@@ -166,18 +156,4 @@ void hf__etcd_hear_next(struct hf__etcd *e, const json_t *kv)
 bool hf__etcd_can_hand_over(const struct hf__etcd_bid *b)
 {
     return b->next.joined != 0 && b->mode == HF_EXCLUSIVE && !b->lease_dropped;
-}
-
-void hf__etcd_add_hand_over(struct hf__etcd *e, struct hf__etcd_name name,
-                            const struct hf__etcd_bid *b, json_t *compare, json_t *success)
-{
-    struct hf__etcd_key *key = malloc(sizeof *key);
-
-    if (key == NULL)
-        return; /* then nobody is handed anything, and asks */
-    hf__etcd_place_key(e, name, HF_EXCLUSIVE, b->next.lease, key);
-    hf__etcd_add(compare, hf__etcd_compare(key, NULL, "EQUAL", b->next.joined));
-    hf__etcd_mark_key(e, HF__ETCD_INSIDE, name, b->next.lease, key);
-    hf__etcd_add(success, hf__etcd_put(key, json_string(""), b->next.lease));
-    free(key);
 }

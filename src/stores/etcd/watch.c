@@ -44,32 +44,30 @@ struct hf__etcd_watch *hf__etcd_watch_by_id(struct hf__etcd *e, int64_t id)
 }
 
 /* To the server. All with the mutex held. ------------------------------------------------------ */
-static void say(struct hf__etcd *e, json_t *message)
+static void say(struct hf__etcd *e, char *line)
 {
-    char *text = json_dumps(message, JSON_COMPACT);
-
-    json_decref(message);
     /* One that finds no memory is one that the server does not confirm. */
-    if (text != NULL && hf__etcd_bytes_add(&e->stream.out, text, strlen(text)))
-        hf__etcd_bytes_add(&e->stream.out, "\n", 1);
-    free(text);
+    if (line != NULL)
+        hf__etcd_bytes_add(&e->stream.out, line, strlen(line));
+    free(line);
 }
 
 static void say_watch(struct hf__etcd *e, struct hf__etcd_watch *w)
 {
     static const char *const unwanted[] = {"NOPUT", "NODELETE"};
-    const char *key = w->keys;
+    char key[HF__ETCD_BASE64(HF__ETCD_KEY_MAX)];
+    const char *from = w->keys;
 
     for (int i = HF__ETCD_BEFORE; i <= HF__ETCD_OWN_MARK; i++) {
         w->confirmed[i] = false;
         if (w->len[i] == 0)
             continue;
+        hf__etcd_to_base64(from, w->len[i], key);
+        say(e, hf__etcd_format("{\"create_request\":{\"key\":\"%s\",\"start_revision\":\"%" PRIu64
+                               "\",\"watch_id\":\"%" PRId64 "\",\"filters\":[\"%s\"]}}\n",
+                               key, w->from, 2 * w->number + i, unwanted[i]));
         e->stream.asked++;
-        say(e, json_pack("{s:{s:o, s:o, s:o, s:[s]}}", "create_request", "key",
-                         hf__etcd_b64(key, w->len[i]), "start_revision",
-                         hf__etcd_int_json((int64_t)w->from), "watch_id",
-                         hf__etcd_int_json(2 * w->number + i), "filters", unwanted[i]));
-        key += w->len[i];
+        from += w->len[i];
     }
     e->stream.urgent = true;
 }
@@ -81,22 +79,26 @@ void hf__etcd_say_over(struct hf__etcd *e, struct hf__etcd_watch *w)
             continue;
         if (!w->confirmed[i] && e->stream.asked > e->stream.confirmed)
             e->stream.asked--;
-        say(e, json_pack("{s:{s:o}}", "cancel_request", "watch_id",
-                         hf__etcd_int_json(2 * w->number + i)));
+        say(e, hf__etcd_format("{\"cancel_request\":{\"watch_id\":\"%" PRId64 "\"}}\n",
+                               2 * w->number + i));
     }
     w->over = true;
 }
 
+/* One that finds no memory is missed: what it tells is learnt from a renewal, or by asking. */
 static void say_watch_below(struct hf__etcd *e, const struct hf__etcd_key *root, int64_t id)
 {
+    char from[HF__ETCD_BASE64(HF__ETCD_KEY_MAX)], to[HF__ETCD_BASE64(HF__ETCD_KEY_MAX)];
     struct hf__etcd_key *end = malloc(sizeof *end);
 
     if (end == NULL)
-        return; /* then it is learnt from a renewal, or by asking */
+        return;
     hf__etcd_end_of(root, end);
-    say(e, json_pack("{s:{s:o, s:o, s:o, s:[s]}}", "create_request", "key", hf__etcd_key_json(root),
-                     "range_end", hf__etcd_key_json(end), "watch_id", hf__etcd_int_json(id),
-                     "filters", "NODELETE"));
+    hf__etcd_to_base64(root->bytes, root->len, from);
+    hf__etcd_to_base64(end->bytes, end->len, to);
+    say(e, hf__etcd_format("{\"create_request\":{\"key\":\"%s\",\"range_end\":\"%s\","
+                           "\"watch_id\":\"%" PRId64 "\",\"filters\":[\"NODELETE\"]}}\n",
+                           from, to, id));
     free(end);
 }
 

@@ -20,11 +20,11 @@ struct hf__etcd_watch {
     struct hf__link by_number;
     struct hf__ticket ticket;
     int64_t number;
-    uint64_t from;          /* revision */
-    bool confirmed[2];      /* by enum hf__etcd_watched */
-    bool told;              /* it was called, and that is all it gets */
-    bool over;              /* the server knows that */
-    size_t len[2];          /* of the keys; that of the mark may be 0: it is not watched */
+    uint64_t from;     /* revision */
+    bool confirmed[2]; /* by enum hf__etcd_watched */
+    bool told;         /* it was called, and that is all it gets */
+    bool over;         /* the server knows that */
+    size_t len[2];     /* of the keys; that of the mark may be 0: it is not watched */
     char keys[];
 };
 
