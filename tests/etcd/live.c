@@ -59,6 +59,10 @@ static void *acquire(void *arg)
     hf_options opt = HF_OPTIONS_INIT;
 
     opt.owner = (uint64_t)(uintptr_t)w;
+    if (w->never_expires)
+        opt.ttl_ms = 0;
+    if (w->wait_ms > 0)
+        opt.wait_ms = w->wait_ms;
     w->result = hf_acquire(w->client, w->name, HF_NTS, &opt, &w->lock, &w->err);
     w->got_ms = now_ms();
     if (w->result == HF_OK && w->releases)
@@ -187,7 +191,7 @@ double metric(const char *prefix)
     return sum;
 }
 
-static int watchers(void)
+static int watches(void)
 {
     return (int)(metric("etcd_debugging_mvcc_watcher_total") -
                  2 * metric("etcd_debugging_mvcc_watch_stream_total"));
@@ -197,9 +201,9 @@ void await_watchers(int wanted)
 {
     int64_t until_ms = now_ms() + AWAIT_MS;
 
-    while (watchers() != wanted) {
+    while (watches() != 2 * wanted) {
         if (now_ms() > until_ms)
-            fail_msg("there are %d watchers, not %d", watchers(), wanted);
+            fail_msg("there are %d watches, not %d", watches(), 2 * wanted);
         usleep(5000);
     }
 }
@@ -216,21 +220,45 @@ void await_streams(int wanted)
 }
 
 /* One page of keys is enough, in the order of their creation. */
-void delete_place(const char *name, size_t nth)
+static json_t *fetch_keys(void)
 {
     char *all = fetch("v3/kv/range", "{\"key\":\"AA==\",\"range_end\":\"AA==\",\"keys_only\":true,"
                                      "\"sort_target\":\"CREATE\",\"sort_order\":\"ASCEND\"}");
-    json_t *answer = json_loads(all, 0, NULL), *kv, *found = NULL;
+    json_t *answer = json_loads(all, 0, NULL);
+
+    free(all);
+    assert_non_null(answer);
+    return answer;
+}
+
+static bool is_below(const json_t *kv, const char *root)
+{
     struct hf__etcd_key key;
+
+    return hf__etcd_unb64(json_object_get(kv, "key"), &key) && key.len > strlen(root) &&
+           memcmp(key.bytes, root, strlen(root)) == 0;
+}
+
+size_t count_keys(const char *root)
+{
+    json_t *answer = fetch_keys(), *kv;
+    size_t i, found = 0;
+
+    json_array_foreach(json_object_get(answer, "kvs"), i, kv) found += is_below(kv, root);
+    json_decref(answer);
+    return found;
+}
+
+void delete_place(const char *name, size_t nth)
+{
+    json_t *answer = fetch_keys(), *kv, *found = NULL;
     char root[100];
     size_t i;
 
     snprintf(root, sizeof root, "test/%s/", name);
     json_array_foreach(json_object_get(answer, "kvs"), i, kv)
     {
-        bool below = hf__etcd_unb64(json_object_get(kv, "key"), &key) && key.len > strlen(root) &&
-                     memcmp(key.bytes, root, strlen(root)) == 0;
-        if (below && nth-- == 0)
+        if (is_below(kv, root) && nth-- == 0)
             found = json_object_get(kv, "key");
     }
     assert_non_null(found);
@@ -240,7 +268,6 @@ void delete_place(const char *name, size_t nth)
     free(body);
     json_decref(request);
     json_decref(answer);
-    free(all);
 }
 
 void compact(void)

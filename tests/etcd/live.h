@@ -21,11 +21,13 @@ hf_client *open_at(const char *url);
 int try_lock(hf_client *client, const char *name, int64_t ttl_ms, hf_lock **ret_lock,
              hf_error *err);
 
-/* An acquire on a thread of its own, which waits as long as it takes. */
+/* An acquire on a thread of its own. */
 struct waiter {
     hf_client *client;
     const char *name;
     int releases; /* at once when it has got it */
+    int never_expires;
+    int64_t wait_ms; /* 0: as long as it takes */
     pthread_t thread;
     int result;
     hf_lock *lock;
@@ -43,8 +45,11 @@ void await_free(hf_client *client, const char *name);
 
 /* The sum of the server's metrics that begin so. */
 double metric(const char *prefix);
-void await_watchers(int count); /* of bids: each stream has two more, for its client */
+/* Writers that wait behind a writer: each has two watches. Each stream has two more, for its client.
+ */
+void await_watchers(int count);
 void await_streams(int count);
+size_t count_keys(const char *root);             /* all that begin so, in the whole store */
 void delete_place(const char *name, size_t nth); /* as an operator would */
 void compact(void);                              /* all revisions but the present one */
 
