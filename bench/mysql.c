@@ -3,21 +3,15 @@
  *     mysql ROUNDS PAIRS LABEL
  *
  * beside a server started by tests/fleet/with-mariadb. LABEL goes into the figures' names.
- *  - a pair: acquire and release, against INSERT ... ON DUPLICATE KEY UPDATE and DELETE, two commits
- *    each;
+ *  - a pair: acquire and release, against INSERT ... ON DUPLICATE KEY UPDATE and DELETE, two
+ *    commits each;
  *  - a hand-over to one waiter, against one commit and a KILL QUERY that ends another connection's
  *    statement;
  *  - a chain of hand-overs through 2 and through 200 waiters. */
-#include <holdfast.h>
 #include <mysql.h>
-#include <pthread.h>
 #include <string.h>
 
-#include "bench.h"
-
-#define CROWD 200
-
-static hf_client *client, *other;
+#include "sql.h"
 
 static MYSQL *dial(void)
 {
@@ -31,12 +25,12 @@ static MYSQL *dial(void)
     return my;
 }
 
-static void run(MYSQL *my, const char *sql)
+static void run(void *my, const char *sql)
 {
     BENCH_MUST(mysql_query(my, sql) == 0, "%s: %s", sql, mysql_error(my));
 }
 
-static long number(MYSQL *my, const char *sql)
+static long number(void *my, const char *sql)
 {
     run(my, sql);
     MYSQL_RES *result = mysql_store_result(my);
@@ -45,103 +39,8 @@ static long number(MYSQL *my, const char *sql)
     return n;
 }
 
-static hf_client *open_client(void)
-{
-    char url[200];
-    hf_client *c;
-    hf_error err;
-
-    snprintf(url, sizeof url, "mysql://app:secret@%s/locks", getenv("HOLDFAST_TEST_MARIADB"));
-    BENCH_MUST(hf_open(url, NULL, &c, &err) == HF_OK, "%s", err.text);
-    return c;
-}
-
-static hf_lock *take(hf_client *c, uint64_t owner)
-{
-    hf_options opt = HF_OPTIONS_INIT;
-    hf_lock *lock;
-    hf_error err;
-
-    opt.owner = owner;
-    BENCH_MUST(hf_acquire(c, "bench", HF_NTS, &opt, &lock, &err) == HF_OK, "%s", err.text);
-    return lock;
-}
-
-static void release(hf_lock *lock)
-{
-    hf_error err;
-
-    BENCH_MUST(hf_lock_release(lock, &err) == HF_OK, "%s", err.text);
-}
-
-static void print(const char *figure, const char *label, int64_t ns, int count)
-{
-    char name[100];
-
-    snprintf(name, sizeof name, "mysql %s: %s", label, figure);
-    bench_print(name, (double)ns / count / 1e3, "us");
-}
-
-/* One of ours, one bare: whatever else the machine and its disk do meets both. */
-static void pairs(MYSQL *my, const char *label, int count)
-{
-    int64_t ours = 0, bare = 0;
-
-    for (int i = 0; i < count; i++) {
-        int64_t from = bench_now_ns();
-        release(take(client, 1));
-        int64_t then = bench_now_ns();
-        run(my,
-            "INSERT INTO bare (name, ticket) VALUES ('bench', '0123456789abcdef') ON DUPLICATE KEY"
-            " UPDATE name = name");
-        run(my, "DELETE FROM bare WHERE name = 'bench' AND ticket = '0123456789abcdef'");
-        ours += then - from;
-        bare += bench_now_ns() - then;
-    }
-    print("pair, ours", label, ours, count);
-    print("pair, bare", label, bare, count);
-}
-
-struct waiter {
-    pthread_t thread;
-    uint64_t owner;
-    int64_t got_ns;
-};
-
-static void *wait_and_pass(void *arg)
-{
-    struct waiter *w = arg;
-    hf_lock *lock = take(other, w->owner);
-
-    w->got_ns = bench_now_ns();
-    release(lock);
-    return NULL;
-}
-
-/* From the first release to the last waiter's return. */
-static int64_t chain(MYSQL *my, int count)
-{
-    static struct waiter waiters[CROWD];
-    hf_lock *lock = take(client, 1);
-    int64_t last = 0;
-
-    for (int i = 0; i < count; i++) {
-        waiters[i].owner = (uint64_t)i + 2;
-        pthread_create(&waiters[i].thread, NULL, wait_and_pass, &waiters[i]);
-    }
-    while (number(my, "SELECT COUNT(*) FROM holdfast_waiter WHERE wake IS NOT NULL") != count)
-        continue;
-    int64_t from = bench_now_ns();
-    release(lock);
-    for (int i = 0; i < count; i++) {
-        pthread_join(waiters[i].thread, NULL);
-        last = waiters[i].got_ns > last ? waiters[i].got_ns : last;
-    }
-    return last - from;
-}
-
 /* From before the commit to the end of what the other connection runs. */
-static int64_t kill_once(MYSQL *my, MYSQL *ear)
+static int64_t kill_once(void *my, void *ear)
 {
     static const char wait[] = "DO GET_LOCK('bench', 60)";
     char listens[120], kill[60];
@@ -162,38 +61,37 @@ static int64_t kill_once(MYSQL *my, MYSQL *ear)
     return bench_now_ns() - from;
 }
 
-static void handovers(MYSQL *my, MYSQL *ear, const char *label, int count)
-{
-    int64_t ours = 0, bare = 0;
-
-    for (int i = 0; i < count; i++) {
-        ours += chain(my, 1);
-        bare += kill_once(my, ear);
-    }
-    print("hand-over, ours", label, ours, count);
-    print("hand-over, bare", label, bare, count);
-    print("chain of 2, each", label, chain(my, 2), 2);
-    print("chain of 200, each", label, chain(my, CROWD), CROWD);
-}
-
 int main(int argc, char **argv)
 {
     BENCH_MUST(argc == 4, "usage: mysql ROUNDS PAIRS LABEL");
     int rounds = (int)strtol(argv[1], NULL, 10), count = (int)strtol(argv[2], NULL, 10);
     MYSQL *my = dial(), *ear = dial(), *gate = dial();
+    char url[200];
 
     BENCH_MUST(number(gate, "SELECT GET_LOCK('bench', 0)") == 1, "GET_LOCK");
     run(my, "CREATE TABLE IF NOT EXISTS bare (name VARBINARY(512) PRIMARY KEY, ticket BINARY(16))"
             " ENGINE = InnoDB");
-    client = open_client();
-    other = open_client();
-    release(take(client, 1));
+    snprintf(url, sizeof url, "mysql://app:secret@%s/locks", getenv("HOLDFAST_TEST_MARIADB"));
+    struct sql_bench b = {.store = "mysql",
+                          .label = argv[3],
+                          .client = sql_open(url),
+                          .other = sql_open(url),
+                          .db = my,
+                          .ear = ear,
+                          .run = run,
+                          .number = number,
+                          .wake_once = kill_once};
+    struct sql_pair pair = {
+        "pair", b.client,
+        "INSERT INTO bare (name, ticket) VALUES ('bench', '0123456789abcdef') ON DUPLICATE KEY"
+        " UPDATE name = name",
+        "DELETE FROM bare WHERE name = 'bench' AND ticket = '0123456789abcdef'"};
     for (int i = 0; i < rounds; i++) {
-        pairs(my, argv[3], count);
-        handovers(my, ear, argv[3], count / 20 + 1);
+        sql_pairs(&b, &pair, count);
+        sql_handovers(&b, count / 20 + 1);
     }
-    hf_close(other);
-    hf_close(client);
+    hf_close(b.other);
+    hf_close(b.client);
     mysql_close(gate);
     mysql_close(ear);
     mysql_close(my);

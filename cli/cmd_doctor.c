@@ -3,6 +3,7 @@
  * Three parts: what the store itself finds, a trial lock that is taken and released, and the
  * capabilities. The trial uses one fixed name, so that it leaves at most one idle record, and
  * shares it, so that two doctors do not wait for each other. */
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -116,15 +117,12 @@ static int examine(struct doctor *doctor, hf_client *client)
     return doctor->worst == PROBLEM ? 1 : 0;
 }
 
-static int run(struct cli *cli, int argc, char **argv)
+static int visit(const struct cli *cli)
 {
     struct doctor doctor = {.cli = cli};
     hf_client *client;
-
-    (void)argv;
-    if (!cli_check_operands(&cli_verb_doctor, argc, 0))
-        return EXIT_USAGE;
     int status = cli_open(cli, &client);
+
     if (status != 0)
         return status;
     status = examine(&doctor, client);
@@ -132,9 +130,27 @@ static int run(struct cli *cli, int argc, char **argv)
     return status;
 }
 
+/* A store is examined before it is set as anybody's default: so its URL may be the operand. */
+static int run(struct cli *cli, int argc, char **argv)
+{
+    struct cli there = *cli;
+
+    if (argc == 0)
+        return visit(cli);
+    if (argc > 1)
+        return cli_fail_usage("doctor", "there are too many operands");
+    char *url = cli_take_url(argv[0]);
+    if (url == NULL)
+        return cli_fail(EXIT_MACHINE, "out of memory");
+    there.url = url;
+    int status = visit(&there);
+    free(url);
+    return status;
+}
+
 const struct cli_verb cli_verb_doctor = {
     .name = "doctor",
-    .operands = "",
+    .operands = "[URL]",
     .summary = "Examine the live store and say which promises hold there.",
     .run = run,
 };

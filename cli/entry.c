@@ -47,8 +47,18 @@ void cli_print_mode(FILE *out, const hf_entry *entry)
         fprintf(out, ", at most %" PRIu32, entry->limit);
 }
 
+/* Other clients of the same store leave nothing of this behind, or only what they are. */
+static void print_stranger(FILE *out, const hf_entry *entry)
+{
+    cli_print_text(out, entry->program[0] != '\0' ? entry->program : "(another client)");
+}
+
 void cli_print_who(FILE *out, const hf_entry *entry)
 {
+    if (entry->user[0] == '\0' && entry->host[0] == '\0' && entry->pid == 0) {
+        print_stranger(out, entry);
+        return;
+    }
     cli_print_text(out, entry->user[0] != '\0' ? entry->user : "?");
     putc('@', out);
     cli_print_text(out, entry->host[0] != '\0' ? entry->host : "?");

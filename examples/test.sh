@@ -21,12 +21,12 @@ fail() {
     exit 1
 }
 
-# Waits until the file `$1` is there; gives up after ten seconds.
+# Waits until the command succeeds; gives up after ten seconds.
 await() {
     tries=0
-    until [ -e "$1" ]; do
+    until "$@"; do
         tries=$((tries + 1))
-        [ "$tries" -le 500 ] || fail "$1 did not appear"
+        [ "$tries" -le 500 ] || fail "did not come true: $*"
         sleep 0.02
     done
 }
@@ -43,7 +43,7 @@ chmod +x "$dir/job"
 play_nightly() {
     "$example" "$dir/job" a >"$dir/a.out" &
     started=$!
-    await "$dir/started.a"
+    await test -e "$dir/started.a"
     [ "$("$example" "$dir/job" b)" = "done elsewhere" ] || fail "the second one ran too"
     touch "$dir/end.a"
     wait "$started" || fail "the first one failed"
@@ -53,15 +53,19 @@ play_nightly() {
     return 0
 }
 
+somebody_waits() {
+    holdfast show --json leader/my-service | grep -q '"waiting"'
+}
+
 play_leader() {
     "$example" "$dir/job" a &
     first=$!
     started=$first
-    await "$dir/started.a"
+    await test -e "$dir/started.a"
     "$example" "$dir/job" b &
     second=$!
     started="$first $second"
-    until holdfast show --json leader/my-service | grep -q '"waiting"'; do sleep 0.02; done
+    await somebody_waits
     [ ! -e "$dir/started.b" ] || fail "two leaders"
     touch "$dir/end.a" "$dir/end.b"
     wait $first || fail "the first leader failed"

@@ -70,6 +70,12 @@ static void set_code(hf_error *err, int code)
     err->may_hold_ms = 0;
 }
 
+/* Where the text may have been cut. */
+static void end_whole(hf_error *err)
+{
+    err->text[hf__utf8_whole(err->text, strlen(err->text))] = '\0';
+}
+
 int hf__fail(hf_error *err, int code, const char *format, ...)
 {
     va_list args;
@@ -84,6 +90,7 @@ int hf__fail(hf_error *err, int code, const char *format, ...)
     va_start(args, format);
     vsnprintf(err->text, sizeof err->text, format, args);
     va_end(args);
+    end_whole(err);
     return code;
 }
 
@@ -104,6 +111,7 @@ int hf__fail_errno(hf_error *err, int code, const char *format, ...)
     size_t used = strlen(err->text);
     snprintf(err->text + used, sizeof err->text - used, ": %s",
              strerror_r(saved, reason, sizeof reason));
+    end_whole(err);
     return code;
 }
 
@@ -121,6 +129,7 @@ int hf__wrap(hf_error *err, int code, const char *format, ...)
 
     size_t used = strlen(err->text);
     snprintf(err->text + used, sizeof err->text - used, ": %s", inner);
+    end_whole(err);
     err->code = code;
     return code;
 }

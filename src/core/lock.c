@@ -256,18 +256,20 @@ int hf__lock_renew_once(hf_lock *lock, hf_error *err)
                                .name_len = lock->bid.name_len,
                                .ticket = lock->bid.ticket,
                                .answer.sent_ns = hf__now_ns(client->env)};
+    hf_error why = {0};
 
     hf__lock_client(client);
     item.generation = lock->bidder.generation;
     hf__unlock_client(client);
-    int r = client->store->type->renew(client->store, &item, 1, hf__op_deadline(client), err);
+    int r = client->store->type->renew(client->store, &item, 1, hf__op_deadline(client), &why);
     hf__lock_client(client);
     hf__after_call(client);
     int64_t now_ns = hf__now_ns(client->env);
-    if (r == 0) {
+    hf__lock_note_renewal(lock, r == 0 ? NULL : &why);
+    if (r == 0)
         hf__bidder_renewed(&lock->bidder, item.generation, &item.answer, now_ns);
-        hf__lock_note_renewal(lock, NULL);
-    }
+    else if (err != NULL)
+        *err = why;
     if (!hf__lock_holds(lock, now_ns)) {
         hf__lock_tell_lost(lock);
         r = hf__fail(err, HF_LOST, "it was lost: %s", hf_cause_text(lock->bidder.cause));

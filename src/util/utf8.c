@@ -3,11 +3,17 @@
 
 #include "util/banned.h"
 
+/* Of a character that begins so; 0: none does. */
+static size_t length_of(unsigned char first)
+{
+    return first < 0x80 ? 1 : first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : first >= 0xc0 ? 2 : 0;
+}
+
 size_t hf__utf8_decode(const char *bytes, size_t len, uint32_t *ret_char)
 {
     static const uint32_t smallest[] = {0, 0, 0x80, 0x800, 0x10000};
     const unsigned char *b = (const unsigned char *)bytes;
-    size_t n = b[0] < 0x80 ? 1 : b[0] >= 0xf0 ? 4 : b[0] >= 0xe0 ? 3 : b[0] >= 0xc0 ? 2 : 0;
+    size_t n = length_of(b[0]);
 
     if (n == 0 || n > len || b[0] > 0xf7)
         return 0;
@@ -21,6 +27,16 @@ size_t hf__utf8_decode(const char *bytes, size_t len, uint32_t *ret_char)
         return 0;
     *ret_char = c;
     return n;
+}
+
+size_t hf__utf8_whole(const char *bytes, size_t len)
+{
+    for (size_t back = 1; back <= 3 && back <= len; back++) {
+        size_t n = length_of((unsigned char)bytes[len - back]);
+        if (n > 0)
+            return n > back ? len - back : len;
+    }
+    return len;
 }
 
 bool hf__is_text(const char *bytes, size_t len)

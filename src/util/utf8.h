@@ -10,6 +10,9 @@
  * off, too long a form, half of a pair, or beyond Unicode. `len` is at least 1. */
 size_t hf__utf8_decode(const char *bytes, size_t len, uint32_t *ret_char);
 
+/* How many bytes are left without the beginning of a character that was cut off at the end. */
+size_t hf__utf8_whole(const char *bytes, size_t len);
+
 /* Whether all of it is UTF-8, without a NUL. */
 bool hf__is_text(const char *bytes, size_t len);
 

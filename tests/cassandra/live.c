@@ -1,10 +1,7 @@
 /* See live.h. */
 #include "cassandra/live.h"
 
-#include <poll.h>
 #include <stdlib.h>
-#include <time.h>
-#include <unistd.h>
 
 static __thread hf_error last;
 
@@ -108,98 +105,4 @@ void check_code(int got, int wanted)
 const char *last_error(void)
 {
     return last.text;
-}
-
-static void *acquire(void *arg)
-{
-    struct waiter *w = arg;
-
-    w->code =
-        take(w->client, w->name, options(w->ttl_ms > 0 ? w->ttl_ms : 20000, AWAIT_MS), &w->lock);
-    if (w->code != HF_OK)
-        return NULL;
-    w->code = hf_lock_generation(w->lock, &w->generation);
-    if (w->hold_ms > 0) {
-        sleep_ms(w->hold_ms);
-        w->code = release(w->lock);
-    }
-    return NULL;
-}
-
-void wait_in_thread(struct waiter *w)
-{
-    assert_int_equal(pthread_create(&w->thread, NULL, acquire, w), 0);
-}
-
-void join_waiter(struct waiter *w)
-{
-    pthread_join(w->thread, NULL);
-    check_number("waiter", w->code, HF_OK);
-}
-
-int64_t now_ms(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_BOOTTIME, &t);
-    return t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
-void sleep_ms(int64_t ms)
-{
-    nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000}, NULL);
-}
-
-static long count(hf_client *client, const char *name, bool waiting_only)
-{
-    hf_query query = {.size = sizeof query, .name = name, .name_len = HF_NTS};
-    hf_view *view = NULL;
-    long found = 0;
-
-    if (hf_inspect(client, &query, &view, NULL) != HF_OK)
-        return -1;
-    for (size_t i = 0; i < hf_view_count(view); i++)
-        found += !waiting_only || hf_view_entry(view, i)->place == HF_PLACE_WAITING;
-    hf_view_free(view);
-    return found;
-}
-
-long count_entries(hf_client *client, const char *name)
-{
-    return count(client, name, false);
-}
-
-long count_waiting(hf_client *client, const char *name)
-{
-    return count(client, name, true);
-}
-
-static void await(hf_client *client, const char *name, bool waiting_only, long wanted)
-{
-    long found = -1;
-
-    for (int64_t until = now_ms() + AWAIT_MS; now_ms() < until; sleep_ms(20)) {
-        found = count(client, name, waiting_only);
-        if (found == wanted)
-            return;
-    }
-    fail_msg("%s: %ld entries instead of %ld", name, found, wanted);
-}
-
-void await_waiting(hf_client *client, const char *name, long wanted)
-{
-    await(client, name, true, wanted);
-}
-
-void await_free(hf_client *client, const char *name)
-{
-    await(client, name, false, 0);
-}
-
-void await_lost(hf_lock *lock)
-{
-    struct pollfd told = {.fd = hf_lock_fd(lock), .events = POLLIN};
-
-    check_number("told", poll(&told, 1, AWAIT_MS), 1);
-    check_number("state", hf_lock_state(lock), HF_STATE_LOST);
 }

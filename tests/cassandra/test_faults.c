@@ -113,14 +113,13 @@ static void c9_dead_writer_does_not_keep_readers_out(void **state)
     reader.mode = no_wait.mode = HF_SHARED;
     snprintf(host, sizeof host, "127.0.0.1:%d", proxy_port(f->proxy));
     hf_client *dying = open_at(host, "op_timeout=300ms");
-    struct waiter writer = {.client = dying, .name = "writer", .ttl_ms = 1000};
+    struct waiter writer = {.opt = options(1000, AWAIT_MS)};
     check_code(take(f->plain, "writer", reader, &inside), HF_OK);
-    wait_in_thread(&writer);
+    wait_in_thread(&writer, dying, "writer");
     await_waiting(f->plain, "writer", 1);
     check_code(take(f->plain, "writer", no_wait, &later), HF_BUSY);
     proxy_set(f->proxy, PROXY_RST, 0);
-    pthread_join(writer.thread, NULL);
-    assert_int_not_equal(writer.code, HF_OK);
+    assert_int_not_equal(join_waiter(&writer), HF_OK);
     reader.owner = 1; /* another one */
     check_code(take(f->plain, "writer", reader, &later), HF_OK);
     check_code(take(f->plain, "writer", no_wait, &last), HF_OK);
@@ -143,8 +142,8 @@ static double swaps_per_hand_over(struct fixture *f, const char *name, int64_t h
     check_code(take(f->plain, name, options(60000, 0), &lock), HF_OK);
     for (int i = 0; i < CROWD; i++) {
         clients[i] = open_at(NULL, "");
-        waiters[i] = (struct waiter){.client = clients[i], .name = name, .hold_ms = 1};
-        wait_in_thread(&waiters[i]);
+        waiters[i] = (struct waiter){.opt = options(20000, AWAIT_MS), .releases = true};
+        wait_in_thread(&waiters[i], clients[i], name);
         await_waiting(f->plain, name, i + 1);
     }
     sleep_ms(held_ms);
@@ -152,7 +151,7 @@ static double swaps_per_hand_over(struct fixture *f, const char *name, int64_t h
     check_code(release(lock), HF_OK);
     swaps = swaps_of(f->plain) - before;
     for (int i = 0; i < CROWD; i++) {
-        join_waiter(&waiters[i]);
+        check_number("waiter", join_waiter(&waiters[i]), HF_OK);
         if (i > 0 && waiters[i].generation < waiters[i - 1].generation)
             fail_msg("waiter %d came in before waiter %d", i, i - 1);
     }

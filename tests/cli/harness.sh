@@ -103,8 +103,9 @@ nothing_left() {
 run_case() {
     umask 077
     dir=$(mktemp -d)
-    # What a failed test leaves running would hold our output, and so the next test, for ever.
-    trap 'kill $(jobs -p) 2>/dev/null || :; rm -rf "$dir"' EXIT
+    # What a failed test leaves running would hold our output, and so the next test, for ever. A
+    # subshell may know of no jobs, so $(jobs -p) would not do.
+    trap 'jobs -p >"$dir/jobs"; xargs -r kill <"$dir/jobs" 2>/dev/null || :; rm -rf "$dir"' EXIT
     cd "$dir"
     unset HOLDFAST_NAME HOLDFAST_HELD XDG_CONFIG_HOME XDG_STATE_HOME NO_COLOR
     HOME=$dir HOLDFAST_URL=sqlite:$dir/store/locks.db LC_ALL=C.UTF-8

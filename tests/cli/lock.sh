@@ -183,6 +183,28 @@ test_renew_after_the_lease_is_refused() {
     refused 1 'no longer, held by this ticket'
 }
 
+has_renewed() {
+    [ "$(grep -c ' renew .* -> granted' trace)" -eq 2 ] # one learns of the lock, one claims it
+}
+
+# The lease ends while it waits for room to print what it has renewed.
+test_a_lock_that_is_lost_during_the_renewal_is_80() {
+    hf lock -q x --ttl 2s
+    ticket=$(cat out)
+    mkfifo pipe
+    exec 3<>pipe
+    dd if=/dev/zero of=pipe bs=4096 oflag=nonblock 2>/dev/null || : # until it is full
+    "$HOLDFAST" -u "trace+$HOLDFAST_URL?trace=$dir/trace" renew x --ticket "$ticket" >pipe 2>err &
+    pid=$!
+    eventually has_renewed
+    eventually is_free x
+    dd if=pipe of=/dev/null bs=65536 count=1 2>/dev/null
+    status=0
+    wait "$pid" || status=$?
+    last='renew of a lock that expires' : >out
+    refused 80 'it was lost: the lease could not be renewed'
+}
+
 is_free() {
     ! "$HOLDFAST" show -q "$1"
 }

@@ -111,6 +111,17 @@ test_doctor_finds_a_sound_store_sound() {
     nothing_left
 }
 
+test_doctor_visits_the_store_that_is_named() {
+    hf -u gopher://x doctor "$HOLDFAST_URL"
+    status_is 0
+    out_has '^fine +a trial lock was taken and released in '
+    hf doctor gopher://x
+    refused 69 "no store 'gopher:'"
+    hf doctor 'gopher://u:s3cret@x'
+    err_has 'a password on the command line can be seen by everybody'
+    lacks err s3cret
+}
+
 test_doctor_tells_a_problem() {
     hf -u "fault+$HOLDFAST_URL?fail=attempt:*&op_timeout=200ms" doctor
     status_is 1
@@ -201,6 +212,13 @@ test_bench_of_shared_locks() {
 test_bench_reports_a_failing_store() {
     hf -u "fault+$HOLDFAST_URL?fail=attempt:3-&op_timeout=200ms" bench --count 20
     refused 69 'holdfast/bench/0'
+}
+
+# Its lease is 5 s, and the release comes later.
+test_bench_that_loses_a_lock_is_1() {
+    hf -u "fault+$HOLDFAST_URL?delay=release:2:5100ms&op_timeout=30s" bench --count 3
+    refused 1 "release 'holdfast/bench/0': not, or no longer, held"
+    nothing_left
 }
 
 . "$(dirname "$0")/harness.sh"

@@ -168,6 +168,45 @@ void hear(int fd, char word)
         fail_at(__FILE__, __LINE__, "another process said '%c', not '%c'", heard, word);
 }
 
+void wait_and_hold(struct ctx *ctx, int fd, void *arg)
+{
+    const struct waiting_part *part = arg;
+
+    hear(fd, 'b');
+    hf_lock *lock = TAKE(ctx, open_client(ctx), part->name, part->opt);
+    CHECK(hf_lock_state(lock) != HF_STATE_LOST);
+    say(fd, 'h');
+    hear(fd, 'r');
+    EXPECT(HF_OK, hf_lock_release(lock, &ctx->err));
+    say(fd, 'd');
+}
+
+struct turn turn_start(struct ctx *ctx, hf_options opt)
+{
+    struct waiting_part part = {name_of(ctx, "a"), opt};
+    struct turn t = {.next = actor_start(ctx, wait_and_hold, &part), .name = part.name};
+
+    t.client = open_client(ctx);
+    t.lock = TAKE(ctx, t.client, t.name, options(LONG_MS, 0));
+    say(t.next.fd, 'b');
+    await_count(t.client, t.name, HF_PLACE_WAITING, 1);
+    return t;
+}
+
+void pass_over_frozen(struct ctx *ctx, hf_options frozen, hf_options next)
+{
+    struct turn t = turn_start(ctx, frozen);
+    struct bid bid;
+
+    bid_queue(&bid, t.client, t.name, next, 2);
+    actor_stop(ctx, &t.next);
+    EXPECT(HF_OK, hf_lock_release(t.lock, &ctx->err)); /* to one who cannot take it */
+    hf_lock *lock = bid_join_lock(&bid);
+    actor_kill(&t.next);
+    EXPECT(HF_OK, hf_lock_release(lock, &ctx->err));
+    await_free(t.client, t.name);
+}
+
 void *shared_memory(size_t size)
 {
     void *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

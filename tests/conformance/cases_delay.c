@@ -98,33 +98,12 @@ static void c8_late_release_does_not_cut_the_delay(struct ctx *ctx)
     EXPECT(HF_OK, probe(client, name));
 }
 
-static void wait_with_delay(struct ctx *ctx, int fd, void *arg)
+static void c8_grant_that_nobody_knew_of_leaves_no_delay(struct ctx *ctx)
 {
     hf_options opt = options(1000, HF_FOREVER);
 
     opt.lock_delay_ms = HF_DELAY_MAX_MS;
-    hear(fd, 'b');
-    TAKE(ctx, open_client(ctx), arg, opt);
-    say(fd, 'h');
-}
-
-static void c8_grant_that_nobody_knew_of_leaves_no_delay(struct ctx *ctx)
-{
-    const char *name = name_of(ctx, "a");
-    struct actor frozen = actor_start(ctx, wait_with_delay, (void *)name);
-    hf_client *client = open_client(ctx);
-    hf_lock *lock = TAKE(ctx, client, name, options(LONG_MS, 0));
-    struct bid bid;
-
-    say(frozen.fd, 'b');
-    await_count(client, name, HF_PLACE_WAITING, 1);
-    bid_queue(&bid, client, name, options(1000, HF_FOREVER), 2);
-    actor_stop(ctx, &frozen);
-    EXPECT(HF_OK, hf_lock_release(lock, &ctx->err)); /* to one who cannot take it */
-    lock = bid_join_lock(&bid);
-    actor_kill(&frozen);
-    EXPECT(HF_OK, hf_lock_release(lock, &ctx->err));
-    await_free(client, name);
+    pass_over_frozen(ctx, opt, options(1000, HF_FOREVER));
 }
 
 static void c8_vanished_reader_keeps_writers_out_only(struct ctx *ctx)

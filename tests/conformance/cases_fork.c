@@ -195,36 +195,20 @@ static void c13_process_stopped_beyond_its_lease_finds_it_lost(struct ctx *ctx)
     EXPECT(HF_OK, hf_lock_release(lock, &ctx->err));
 }
 
-static void wait_and_be_frozen(struct ctx *ctx, int fd, void *arg)
-{
-    hf_lock *lock;
-
-    hear(fd, 'b');
-    lock = TAKE(ctx, open_client(ctx), arg, options(1000, HF_FOREVER));
-    CHECK(hf_lock_state(lock) != HF_STATE_LOST);
-    say(fd, 'h');
-    EXPECT(HF_OK, hf_lock_release(lock, &ctx->err));
-    say(fd, 'd');
-}
-
 static void c5_waiter_stopped_beyond_its_turn_waits_again(struct ctx *ctx)
 {
-    const char *name = name_of(ctx, "a");
-    struct actor frozen = actor_start(ctx, wait_and_be_frozen, (void *)name);
-    hf_client *client = open_client(ctx);
-    hf_lock *lock = TAKE(ctx, client, name, options(LONG_MS, 0));
+    struct turn t = turn_start(ctx, options(1000, HF_FOREVER));
 
-    say(frozen.fd, 'b');
-    await_count(client, name, HF_PLACE_WAITING, 1);
-    actor_stop(ctx, &frozen);
-    EXPECT(HF_OK, hf_lock_release(lock, &ctx->err)); /* its turn comes, and passes */
-    lock = TAKE(ctx, client, name, options(LONG_MS, HF_FOREVER));
-    actor_go_on(&frozen);
-    await_count(client, name, HF_PLACE_WAITING, 1); /* it did not believe the old call */
+    actor_stop(ctx, &t.next);
+    EXPECT(HF_OK, hf_lock_release(t.lock, &ctx->err)); /* its turn comes, and passes */
+    hf_lock *lock = TAKE(ctx, t.client, t.name, options(LONG_MS, HF_FOREVER));
+    actor_go_on(&t.next);
+    await_count(t.client, t.name, HF_PLACE_WAITING, 1); /* it did not believe the old call */
     EXPECT(HF_OK, hf_lock_release(lock, &ctx->err));
-    hear(frozen.fd, 'h');
-    hear(frozen.fd, 'd');
-    actor_join(&frozen);
+    hear(t.next.fd, 'h');
+    say(t.next.fd, 'r');
+    hear(t.next.fd, 'd');
+    actor_join(&t.next);
 }
 
 const struct conformance_case cases_fork[] = {

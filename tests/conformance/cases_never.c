@@ -125,30 +125,9 @@ static void c3_lock_without_a_lease_outlives_all_its_clients(struct ctx *ctx)
     EXPECT(HF_OK, hf_lock_release(lock, &ctx->err));
 }
 
-static void wait_for_ever(struct ctx *ctx, int fd, void *arg)
-{
-    hear(fd, 'b');
-    TAKE(ctx, open_client(ctx), arg, options(HF_NEVER, HF_FOREVER));
-    say(fd, 'h');
-}
-
 static void c5_frozen_waiter_never_holds_for_ever(struct ctx *ctx)
 {
-    const char *name = name_of(ctx, "a");
-    struct actor frozen = actor_start(ctx, wait_for_ever, (void *)name);
-    hf_client *client = open_client(ctx);
-    hf_lock *lock = TAKE(ctx, client, name, options(LONG_MS, 0));
-    struct bid bid;
-
-    say(frozen.fd, 'b');
-    await_count(client, name, HF_PLACE_WAITING, 1);
-    bid_queue(&bid, client, name, options(LONG_MS, HF_FOREVER), 2);
-    actor_stop(ctx, &frozen);
-    EXPECT(HF_OK, hf_lock_release(lock, &ctx->err)); /* to one who cannot take it */
-    lock = bid_join_lock(&bid);
-    actor_kill(&frozen);
-    EXPECT(HF_OK, hf_lock_release(lock, &ctx->err));
-    await_free(client, name);
+    pass_over_frozen(ctx, options(HF_NEVER, HF_FOREVER), options(LONG_MS, HF_FOREVER));
 }
 
 #define NEVER HF_CAN_NEVER

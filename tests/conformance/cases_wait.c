@@ -158,23 +158,14 @@ static void c5_waiters_are_served_in_their_order(struct ctx *ctx)
     }
 }
 
-static void wait_and_hold(struct ctx *ctx, int fd, void *arg)
-{
-    hear(fd, 'b');
-    hf_lock *lock = TAKE(ctx, open_client(ctx), arg, options(LONG_MS, HF_FOREVER));
-    say(fd, 'h');
-    hear(fd, 'r');
-    EXPECT(HF_OK, hf_lock_release(lock, &ctx->err));
-    say(fd, 'd');
-}
-
 static void c5_processes_are_served_in_their_order(struct ctx *ctx)
 {
     const char *name = name_of(ctx, "a");
+    struct waiting_part part = {name, options(LONG_MS, HF_FOREVER)};
     struct actor actors[4];
 
     for (size_t i = 0; i < 4; i++)
-        actors[i] = actor_start(ctx, wait_and_hold, (void *)name);
+        actors[i] = actor_start(ctx, wait_and_hold, &part);
     hf_client *client = open_client(ctx);
     hf_lock *lock = TAKE(ctx, client, name, options(LONG_MS, 0));
     for (size_t i = 0; i < 4; i++) {
@@ -247,32 +238,22 @@ static void c5_bid_without_a_wait_never_overtakes_the_queue(struct ctx *ctx)
 
 static void c5_waiter_that_died_at_the_head_costs_seconds(struct ctx *ctx)
 {
-    const char *name = name_of(ctx, "a");
-    struct actor dead = actor_start(ctx, wait_and_hold, (void *)name);
-    hf_client *client = open_client(ctx);
-    hf_lock *lock = TAKE(ctx, client, name, options(LONG_MS, 0));
+    struct turn t = turn_start(ctx, options(LONG_MS, HF_FOREVER));
     struct bid bid;
 
-    say(dead.fd, 'b');
-    await_count(client, name, HF_PLACE_WAITING, 1);
-    bid_queue(&bid, client, name, options(1000, HF_FOREVER), 2);
-    actor_kill(&dead);
-    EXPECT(HF_OK, hf_lock_release(lock, &ctx->err));
+    bid_queue(&bid, t.client, t.name, options(1000, HF_FOREVER), 2);
+    actor_kill(&t.next);
+    EXPECT(HF_OK, hf_lock_release(t.lock, &ctx->err));
     EXPECT(HF_OK, hf_lock_release(bid_join_lock(&bid), &ctx->err));
 }
 
 static void c5_waiter_that_died_leaves_the_queue(struct ctx *ctx)
 {
-    const char *name = name_of(ctx, "a");
-    struct actor dead = actor_start(ctx, wait_and_hold, (void *)name);
-    hf_client *client = open_client(ctx);
-    hf_lock *lock = TAKE(ctx, client, name, options(LONG_MS, 0));
+    struct turn t = turn_start(ctx, options(LONG_MS, HF_FOREVER));
 
-    say(dead.fd, 'b');
-    await_count(client, name, HF_PLACE_WAITING, 1);
-    actor_kill(&dead);
-    await_count(client, name, HF_PLACE_WAITING, 0);
-    EXPECT(HF_OK, hf_lock_release(lock, &ctx->err));
+    actor_kill(&t.next);
+    await_count(t.client, t.name, HF_PLACE_WAITING, 0);
+    EXPECT(HF_OK, hf_lock_release(t.lock, &ctx->err));
 }
 
 struct places {

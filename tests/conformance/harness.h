@@ -188,6 +188,27 @@ void actor_join(struct actor *actor); /* it must have ended well */
 void say(int fd, char word);
 void hear(int fd, char word); /* waits for it; any other fails the case */
 
+/* A part: it waits for a lock when it hears 'b', and says 'h' when it has it; when it hears 'r' it
+ * releases it, and says 'd'. */
+struct waiting_part {
+    const char *name;
+    hf_options opt;
+};
+actor_part wait_and_hold;
+
+/* A lock that this process holds, and an actor with that part, alone in the queue. Before the first
+ * client of the case. */
+struct turn {
+    struct actor next;
+    hf_client *client;
+    const char *name;
+    hf_lock *lock;
+};
+struct turn turn_start(struct ctx *ctx, hf_options opt);
+
+/* A lock is released to a waiter that is frozen, and goes on to the next one. */
+void pass_over_frozen(struct ctx *ctx, hf_options frozen, hf_options next);
+
 void *shared_memory(size_t size); /* zeroed; with actors that are started later */
 
 /* The runner's side. --------------------------------------------------------------------------- */

@@ -44,6 +44,24 @@ void server_reply_to(const struct question *q, int16_t stream, enum hf__cql_opco
                      const void *body, size_t len);
 void server_send(const struct question *q, const void *bytes, size_t len);
 
+/* A handler for a server that only says other things: what the first line for the question's opcode
+ * has, and what it says by itself where there is none. */
+struct server_line {
+    enum hf__cql_opcode to;
+    int with;         /* an opcode, or SERVER_BARE: bytes that need not be a frame */
+    const char *body; /* as golden() has it; NULL: the end of the lines */
+};
+#define SERVER_BARE 256
+void server_say(const struct question *q, void *lines);
+#define SAYING(...)                    \
+    server_say, (struct server_line[]) \
+    {                                  \
+        __VA_ARGS__,                   \
+        {                              \
+            0                          \
+        }                              \
+    }
+
 /* Ends the connection of a question; and waits until so many ends have reached the client's side. */
 void server_hang_up(const struct question *q);
 void server_await_end(struct server *s, unsigned count);

@@ -3,14 +3,14 @@
 #include "scripted.h"
 
 /* One server with this handler, a read and a swap of so many ms: what they give. */
-static void check_outcomes_in(int64_t ms, const char *what, server_handler *handler, int of_read,
-                              int of_swap)
+static void check_outcomes_in(int64_t ms, const char *what, server_handler *handler, void *arg,
+                              int of_read, int of_swap)
 {
     const struct hf__cql_statement *const statements[] = {&look, &swap};
     const int wanted[] = {of_read, of_swap};
 
     for (size_t i = 0; i < COUNT(statements); i++) {
-        struct server *s = server_start(handler, NULL);
+        struct server *s = server_start(handler, arg);
         struct hf__cql *cql = client_of(s, NULL, "u:secret1@", "");
         hf_error err = {0};
         int code = ask(cql, statements[i], ms, &err);
@@ -23,22 +23,14 @@ static void check_outcomes_in(int64_t ms, const char *what, server_handler *hand
     }
 }
 
-static void check_outcomes(const char *what, server_handler *handler, int of_read, int of_swap)
+static void check_outcomes(const char *what, server_handler *handler, void *arg, int of_read,
+                           int of_swap)
 {
-    check_outcomes_in(AMPLE_MS, what, handler, of_read, of_swap);
+    check_outcomes_in(AMPLE_MS, what, handler, arg, of_read, of_swap);
 }
 
 /* the handshake -----------------------------------------------------------------------------------
  */
-static void refuse_password(const struct question *q, void *arg)
-{
-    (void)arg;
-    if (q->opcode == HF__CQL_OP_STARTUP)
-        server_reply(q, HF__CQL_OP_AUTHENTICATE, "0003'x.P'");
-    else
-        server_reply(q, HF__CQL_OP_ERROR, "00000100 0008'mismatch'");
-}
-
 static void accept_password(const struct question *q, void *arg)
 {
     (void)arg;
@@ -53,15 +45,6 @@ static void accept_password(const struct question *q, void *arg)
         server_hang_up(q);
 }
 
-static void challenge(const struct question *q, void *arg)
-{
-    (void)arg;
-    if (q->opcode == HF__CQL_OP_STARTUP)
-        server_reply(q, HF__CQL_OP_AUTHENTICATE, "0003'x.P'");
-    else
-        server_reply(q, HF__CQL_OP_AUTH_CHALLENGE, "00000001 00");
-}
-
 static void logins_are_accepted_or_refused(void **state)
 {
     struct server *s = server_start(accept_password, NULL);
@@ -69,9 +52,15 @@ static void logins_are_accepted_or_refused(void **state)
     hf_error err;
 
     (void)state;
-    check_outcomes("a good password", accept_password, 0, 0);
-    check_outcomes("a bad password", refuse_password, HF_DENIED, HF_DENIED);
-    check_outcomes("a challenge", challenge, HF_UNSUPPORTED, HF_UNSUPPORTED);
+    check_outcomes("a good password", accept_password, NULL, 0, 0);
+    check_outcomes("a bad password",
+                   SAYING({HF__CQL_OP_STARTUP, HF__CQL_OP_AUTHENTICATE, "0003'x.P'"},
+                          {HF__CQL_OP_AUTH_RESPONSE, HF__CQL_OP_ERROR, "00000100 0008'mismatch'"}),
+                   HF_DENIED, HF_DENIED);
+    check_outcomes("a challenge",
+                   SAYING({HF__CQL_OP_STARTUP, HF__CQL_OP_AUTHENTICATE, "0003'x.P'"},
+                          {HF__CQL_OP_AUTH_RESPONSE, HF__CQL_OP_AUTH_CHALLENGE, "00000001 00"}),
+                   HF_UNSUPPORTED, HF_UNSUPPORTED);
     assert_int_equal(ask(cql, &look, AMPLE_MS, &err), HF_DENIED);
     check_contains("no password", err.text, "password_file=");
     hf__cql_close(cql);
@@ -109,33 +98,6 @@ static void a_server_that_refuses_v4_is_asked_in_v5(void **state)
 
 /* nonsense ----------------------------------------------------------------------------------------
  */
-static void answer_garbage(const struct question *q, void *arg)
-{
-    (void)arg;
-    if (is_question(q))
-        server_send(q, "\377\377\377\377\377\377\377\377\377\377", 10);
-    else
-        server_answer(q);
-}
-
-static void answer_too_much(const struct question *q, void *arg)
-{
-    (void)arg;
-    if (is_question(q))
-        server_send(q, "\204\0\0\0\10\177\377\377\377", 9);
-    else
-        server_answer(q);
-}
-
-static void answer_malformed(const struct question *q, void *arg)
-{
-    (void)arg;
-    if (is_question(q))
-        server_reply(q, HF__CQL_OP_RESULT, "00000002 00000001 00000001");
-    else
-        server_answer(q);
-}
-
 static void answer_somebody_else(const struct question *q, void *arg)
 {
     (void)arg;
@@ -148,11 +110,15 @@ static void answer_somebody_else(const struct question *q, void *arg)
 static void nonsense_is_refused_and_a_write_before_it_unknown(void **state)
 {
     (void)state;
-    check_outcomes("another protocol", talk_http, HF_CORRUPT, HF_CORRUPT);
-    check_outcomes("garbage", answer_garbage, HF_CORRUPT, HF_UNKNOWN);
-    check_outcomes("too long", answer_too_much, HF_CORRUPT, HF_UNKNOWN);
-    check_outcomes("malformed", answer_malformed, HF_CORRUPT, HF_UNKNOWN);
-    check_outcomes("an unknown stream", answer_somebody_else, HF_CORRUPT, HF_UNKNOWN);
+    check_outcomes("another protocol", talk_http, NULL, HF_CORRUPT, HF_CORRUPT);
+    check_outcomes("garbage", SAYING({HF__CQL_OP_EXECUTE, SERVER_BARE, "ffffffffff ffffffffff"}),
+                   HF_CORRUPT, HF_UNKNOWN);
+    check_outcomes("too long", SAYING({HF__CQL_OP_EXECUTE, SERVER_BARE, "84 00 0000 08 7fffffff"}),
+                   HF_CORRUPT, HF_UNKNOWN);
+    check_outcomes("malformed",
+                   SAYING({HF__CQL_OP_EXECUTE, HF__CQL_OP_RESULT, "00000002 00000001 00000001"}),
+                   HF_CORRUPT, HF_UNKNOWN);
+    check_outcomes("an unknown stream", answer_somebody_else, NULL, HF_CORRUPT, HF_UNKNOWN);
 }
 
 /* lost answers ------------------------------------------------------------------------------------
@@ -178,28 +144,20 @@ static void prepare_nothing(const struct question *q, void *arg)
 static void a_write_is_unknown_only_if_it_was_sent(void **state)
 {
     (void)state;
-    check_outcomes("cut in a frame", answer_half, HF_UNAVAILABLE, HF_UNKNOWN);
-    check_outcomes("cut after the send", hang_up, HF_UNAVAILABLE, HF_UNKNOWN);
-    check_outcomes("cut before the send", hang_up_early, HF_UNAVAILABLE, HF_UNAVAILABLE);
-    check_outcomes_in(500, "no answer", say_nothing, HF_UNAVAILABLE, HF_UNKNOWN);
-    check_outcomes_in(500, "never prepared", prepare_nothing, HF_UNAVAILABLE, HF_UNAVAILABLE);
-}
-
-static void fail_to_prepare(const struct question *q, void *arg)
-{
-    (void)arg;
-    if (q->opcode == HF__CQL_OP_PREPARE)
-        server_reply(q, HF__CQL_OP_ERROR, "00000000 0003'bug'");
-    else
-        server_answer(q);
+    check_outcomes("cut in a frame", answer_half, NULL, HF_UNAVAILABLE, HF_UNKNOWN);
+    check_outcomes("cut after the send", hang_up, NULL, HF_UNAVAILABLE, HF_UNKNOWN);
+    check_outcomes("cut before the send", hang_up_early, NULL, HF_UNAVAILABLE, HF_UNAVAILABLE);
+    check_outcomes_in(500, "no answer", say_nothing, NULL, HF_UNAVAILABLE, HF_UNKNOWN);
+    check_outcomes_in(500, "never prepared", prepare_nothing, NULL, HF_UNAVAILABLE, HF_UNAVAILABLE);
 }
 
 static void errors_of_the_server_keep_their_meaning(void **state)
 {
     (void)state;
-    check_outcomes("nothing is applied by preparing it", fail_to_prepare, HF_UNAVAILABLE,
-                   HF_UNAVAILABLE);
-    check_outcomes("a CAS write timeout", time_out_swap, HF_UNAVAILABLE, HF_UNKNOWN);
+    check_outcomes("nothing is applied by preparing it",
+                   SAYING({HF__CQL_OP_PREPARE, HF__CQL_OP_ERROR, "00000000 0003'bug'"}),
+                   HF_UNAVAILABLE, HF_UNAVAILABLE);
+    check_outcomes("a CAS write timeout", time_out_swap, NULL, HF_UNAVAILABLE, HF_UNKNOWN);
 }
 
 static void answer_and_hang_up(const struct question *q, void *arg)

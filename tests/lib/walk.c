@@ -1,59 +1,68 @@
 /* See walk.h. */
 #include "lib/walk.h"
 
-#include <stdlib.h>
+#include <inttypes.h>
 
-#include "core/url.h"
 #include "lib/check.h"
 
 #define PER_LOCK 200
-
-enum kind { ATTEMPT, RELEASE, WITHDRAW, RENEW, BREAK };
-
-struct request {
-    enum kind kind;
-    struct hf__bid bid;
-    size_t who;
-    int64_t number;
-    uint64_t generation;
-};
 
 static int64_t pick(struct walk *w, const int64_t *from, size_t count)
 {
     return from[random_below(&w->random, count)];
 }
 
-/* Makes a request one that a lock without a queue sees. */
-static void calm(struct walk *w, struct request *q)
+static bool one_in(struct walk *w, unsigned count)
 {
-    static const enum kind kinds[] = {ATTEMPT, ATTEMPT, ATTEMPT,  RELEASE, RELEASE,
-                                      RELEASE, RELEASE, WITHDRAW, RENEW};
+    return random_below(&w->random, count) == 0;
+}
 
-    q->who = random_below(&w->random, 6) == 0;
-    q->bid.ticket = w->tickets[q->who];
-    if (random_below(&w->random, 50) != 0)
+/* Somebody who is inside, if there is one. */
+static size_t whoever_is_inside(const struct walk *w, size_t otherwise)
+{
+    for (size_t i = 0; i < WALK_TICKETS; i++) {
+        const struct hf__entry *e = hf__record_find(&w->record, &w->tickets[i]);
+        if (e != NULL && e->place == HF__INSIDE)
+            return i;
+    }
+    return otherwise;
+}
+
+/* Makes a request one of a quiet day: a plain bid, or whoever is inside leaves. */
+static void calm(struct walk *w, struct walk_request *q)
+{
+    static const enum walk_kind kinds[] = {WALK_ATTEMPT, WALK_ATTEMPT, WALK_ATTEMPT,
+                                           WALK_ATTEMPT, WALK_RELEASE, WALK_RELEASE,
+                                           WALK_RELEASE, WALK_RENEW,   WALK_WITHDRAW};
+
+    if (!one_in(w, 50))
         q->kind = kinds[random_below(&w->random, COUNT(kinds))];
-    if (random_below(&w->random, 10) != 0) {
+    if ((q->kind == WALK_RELEASE || q->kind == WALK_RENEW) && !one_in(w, 4))
+        q->who = whoever_is_inside(w, q->who);
+    q->bid.ticket = w->tickets[q->who];
+    if (!one_in(w, 10)) {
         q->bid.mode = HF_EXCLUSIVE;
         q->bid.limit = 0;
         q->bid.ttl_ms = q->bid.ttl_ms < 1000 ? 2000 : q->bid.ttl_ms;
         q->bid.lock_delay_ms = 0;
     }
-    if (random_below(&w->random, 30) != 0)
+    if (!one_in(w, 30))
         q->bid.retire_ms = 0;
 }
 
-static struct request make_request(struct walk *w)
+static struct walk_request make_request(struct walk *w)
 {
     static const int64_t ttls[] = {0, 100, 700, 1000, 5000, 12000, 30000, 60000};
     static const int64_t delays[] = {0, 0, 0, 500, 9000};
     static const int64_t retires[] = {0, 0, 3000, 60000};
     static const int64_t limits[] = {0, 0, 1, 2, 3};
-    static const enum kind kinds[] = {ATTEMPT, ATTEMPT, ATTEMPT, ATTEMPT,  RENEW,
-                                      RENEW,   RELEASE, RELEASE, WITHDRAW, BREAK};
-    struct request q = {.kind = kinds[random_below(&w->random, COUNT(kinds))],
-                        .who = random_below(&w->random, WALK_TICKETS)};
-    bool shared = random_below(&w->random, 2) == 0;
+    static const enum walk_kind kinds[] = {WALK_ATTEMPT,  WALK_ATTEMPT, WALK_ATTEMPT, WALK_ATTEMPT,
+                                           WALK_RENEW,    WALK_RENEW,   WALK_RELEASE, WALK_RELEASE,
+                                           WALK_WITHDRAW, WALK_BREAK};
+    struct walk_request q = {
+        .kind = kinds[random_below(&w->random, COUNT(kinds))],
+        .who = random_below(&w->random, one_in(w, 24) ? WALK_TICKETS : w->bidders)};
+    bool shared = one_in(w, 2);
 
     q.bid = (struct hf__bid){.name = w->name,
                              .name_len = strlen(w->name),
@@ -63,120 +72,73 @@ static struct request make_request(struct walk *w)
                              .ttl_ms = pick(w, ttls, COUNT(ttls)),
                              .lock_delay_ms = pick(w, delays, COUNT(delays)),
                              .retire_ms = pick(w, retires, COUNT(retires)),
-                             .queue = random_below(&w->random, 4) != 0,
+                             .queue = !one_in(w, 4),
                              .who = &w->who};
     if (w->quiet)
         calm(w, &q);
-    if (q.kind == BREAK)
-        q.number = (int64_t)random_below(&w->random, 2);
-    else if (q.kind == RELEASE || q.kind == WITHDRAW)
-        q.number =
-            w->quiet && random_below(&w->random, 30) != 0 ? 0 : pick(w, retires, COUNT(retires));
-    if (q.kind == RENEW && random_below(&w->random, 3) != 0)
-        q.generation = w->known[q.who];
+    if (q.kind == WALK_BREAK)
+        q.number = one_in(w, 2);
+    else if (q.kind == WALK_RELEASE || q.kind == WALK_WITHDRAW)
+        q.number = w->quiet && !one_in(w, 30) ? 0 : pick(w, retires, COUNT(retires));
+    if (q.kind == WALK_RENEW && !one_in(w, 3))
+        q.generation = w->known[q.who] + one_in(w, 8); /* or a wrong one */
     return q;
 }
 
-static struct hf__answer ask_doorman(struct walk *w, const struct request *q)
+static struct hf__answer ask_doorman(struct walk *w, const struct walk_request *q)
 {
     const struct hf__ticket *ticket = &q->bid.ticket;
     struct hf__moment at = {.now_ms = w->now_us / 1000, .stamp_us = (uint64_t)w->now_us};
 
     switch (q->kind) {
-    case ATTEMPT:
+    case WALK_ATTEMPT:
         return hf__doorman_attempt(&w->record, &q->bid, NULL, at);
-    case RELEASE:
+    case WALK_RELEASE:
         return hf__doorman_release(&w->record, ticket, q->number, at);
-    case WITHDRAW:
+    case WALK_WITHDRAW:
         return hf__doorman_withdraw(&w->record, ticket, q->number, at);
-    case RENEW:
+    case WALK_RENEW:
         return hf__doorman_renew(&w->record, ticket, q->generation, at);
     default:
         return hf__doorman_break(&w->record, ticket, q->number != 0, at);
     }
 }
 
-int64_t walk_soon(void)
+/* So that a difference can be read. */
+static void write_answer(const struct hf__answer *a, char *buf, size_t size)
 {
-    return hf__now_ns(&hf__system_env) + 5000 * HF__NS_PER_MS;
+    snprintf(buf, size,
+             "verdict %d, generation %" PRIu64 ", lease %" PRId64
+             ", claimed %d, position %zu, ask again %" PRId64,
+             a->verdict, a->generation, a->lease_ms, a->claimed, a->position, a->ask_again_ms);
 }
 
-static struct hf__answer ask_store(struct walk *w, struct hf__store *s, const struct request *q)
+static void check_answer(const struct walk *w, const struct walk_request *q, struct hf__answer got,
+                         const struct hf__answer *wanted)
 {
-    const struct hf__store_type *type = s->type;
-    struct hf__answer a = {0};
-    struct hf__renewal item = {.name = w->name,
-                               .name_len = strlen(w->name),
-                               .ticket = q->bid.ticket,
-                               .generation = q->generation};
-    int code;
+    static const char *const kinds[] = {"attempt", "release", "withdrawal", "renewal", "break"};
+    int64_t polls_ms = w->type->polls_ms * 3 / 4; /* at the earliest */
+    char theirs[200], ours[200];
 
-    if (q->kind == ATTEMPT)
-        code = type->attempt(s, &q->bid, walk_soon(), &a, &w->err);
-    else if (q->kind == RELEASE)
-        code = type->release(s, &q->bid, q->number, walk_soon(), &a, &w->err);
-    else if (q->kind == WITHDRAW)
-        code = type->withdraw(s, &q->bid, q->number, walk_soon(), &a, &w->err);
-    else if (q->kind == RENEW)
-        code = type->renew(s, &item, 1, walk_soon(), &w->err);
-    else
-        code = type->break_ticket(s, &q->bid, q->number != 0, walk_soon(), &a, &w->err);
-    if (code != 0)
-        fail_msg("kind %d: %s", q->kind, w->err.text);
-    return q->kind == RENEW ? item.answer : a;
+    if (polls_ms > 0 && got.ask_again_ms >= polls_ms && wanted->ask_again_ms >= polls_ms)
+        got.ask_again_ms = wanted->ask_again_ms;
+    write_answer(&got, theirs, sizeof theirs);
+    write_answer(wanted, ours, sizeof ours);
+    if (strcmp(theirs, ours) != 0)
+        fail_msg("lock %u, step %u, at %" PRId64 ": %s of bidder %zu: got %s; the doorman: %s",
+                 w->lock, w->step, w->now_us, kinds[q->kind], q->who, theirs, ours);
 }
 
-/* The store asks again after `poll` (a minute, more or less) at the latest. */
-static void check_answer(const struct hf__answer *got, const struct hf__answer *wanted)
+const struct hf__entry *walk_next_called(const struct walk *w, const struct walk_request *q,
+                                         size_t *i)
 {
-    check_number("verdict", got->verdict, wanted->verdict);
-    check_number("generation", (int64_t)got->generation, (int64_t)wanted->generation);
-    check_number("lease", got->lease_ms, wanted->lease_ms);
-    check_number("claimed", got->claimed, wanted->claimed);
-    check_number("position", (int64_t)got->position, (int64_t)wanted->position);
-    if (got->ask_again_ms < 45000 || wanted->ask_again_ms < 45000)
-        check_number("ask again", got->ask_again_ms, wanted->ask_again_ms);
-}
-
-struct comparison {
-    struct walk *w;
-    size_t shown;
-};
-
-static int compare_entry(void *ctx, const char *name, size_t name_len, const struct hf__entry *got)
-{
-    struct comparison *c = ctx;
-    const struct hf__entry *e = hf__record_find(&c->w->record, &got->ticket);
-    int64_t now_ms = c->w->now_us / 1000;
-
-    (void)name, (void)name_len;
-    assert_non_null(e);
-    c->shown++;
-    check_number("place", got->place, e->place);
-    check_number("mode", got->mode, e->mode);
-    check_number("limit", got->limit, e->limit);
-    check_number("entry's generation", (int64_t)got->generation, (int64_t)e->generation);
-    check_number("entry's claim", got->claimed, e->claimed);
-    check_number("since", got->since_ms, now_ms - e->since_ms);
-    check_number("until", got->until_ms,
-                 e->until_ms == HF__NEVER ? HF__NEVER : e->until_ms - now_ms);
-    return 0;
-}
-
-static void compare_entries(struct walk *w)
-{
-    struct comparison c = {.w = w};
-    struct hf__look look = {
-        .name = w->name, .name_len = strlen(w->name), .found = compare_entry, .ctx = &c};
-    size_t wanted = 0;
-
-    for (size_t i = 0; i < w->record.count; i++) {
-        enum hf__place place = w->record.entries[i].place;
-        wanted += place == HF__INSIDE || place == HF__WAITING || place == HF__LINGERING;
+    while (*i < w->record.count) {
+        const struct hf__entry *e = &w->record.entries[(*i)++];
+        bool asker = q->kind == WALK_ATTEMPT && hf__ticket_equal(&e->ticket, &q->bid.ticket);
+        if ((e->marks & HF__LET_IN) && !asker)
+            return e;
     }
-    if (w->first->type->inspect(w->first, &look, walk_soon(), &w->err) != 0)
-        fail_msg("inspect: %s", w->err.text);
-    check_number("entries", (int64_t)c.shown, (int64_t)wanted);
+    return NULL;
 }
 
 static void new_ticket(struct walk *w, size_t who)
@@ -187,7 +149,7 @@ static void new_ticket(struct walk *w, size_t who)
 
 static void new_lock(struct walk *w)
 {
-    snprintf(w->name, sizeof w->name, "lock-%u \xff'", w->lock++);
+    snprintf(w->name, sizeof w->name, "lock-%u \xff'", ++w->lock);
     w->record = (struct hf__record){.entries = w->entries, .capacity = WALK_CAPACITY};
     memset(w->known, 0, sizeof w->known);
 }
@@ -197,64 +159,54 @@ static void pass_time(struct walk *w)
 {
     static const int64_t steps[] = {0, 300, 1000, 10000, 40000, 400000, 3000000};
 
-    w->now_us += pick(w, steps, COUNT(steps)) + (int64_t)random_below(&w->random, 999);
-    if (random_below(&w->random, 40) == 0) {
+    w->now_us += pick(w, steps, w->quiet && !one_in(w, 10) ? 5 : COUNT(steps));
+    w->now_us += (int64_t)random_below(&w->random, 999);
+    if (one_in(w, 40)) {
         w->now_us -= (int64_t)random_below(&w->random, 20000000);
         w->went_back++;
     }
-    w->set_clock(w);
 }
 
-static void step(struct walk *w, struct hf__store *s, unsigned i)
+static void step(struct walk *w)
 {
-    struct request q = make_request(w);
+    struct walk_request q = make_request(w);
 
     pass_time(w);
-    struct hf__answer wanted = ask_doorman(w, &q), got = ask_store(w, s, &q);
-    check_answer(&got, &wanted);
+    struct hf__answer got = w->type->ask(w, &q), wanted = ask_doorman(w, &q);
+    check_answer(w, &q, got, &wanted);
+    if (w->type->compare != NULL)
+        w->type->compare(w, &q);
     for (size_t k = 0; k < w->record.count; k++)
         w->let_in += (w->record.entries[k].marks & HF__LET_IN) != 0;
     w->queued += wanted.verdict == HF__QUEUED;
     hf__record_settle(&w->record);
     if (wanted.verdict == HF__GRANTED)
         w->known[q.who] = wanted.generation;
-    else if (wanted.verdict != HF__QUEUED && random_below(&w->random, 2) == 0)
+    else if (wanted.verdict != HF__QUEUED && one_in(w, 2))
         new_ticket(w, q.who);
-    if (i % 25 == 0)
-        compare_entries(w);
+    if (w->step % 25 == 0 && w->type->compare_entries != NULL)
+        w->type->compare_entries(w);
 }
 
-void walk(struct walk *w, struct hf__store *first, struct hf__store *second, unsigned operations)
+void walk(struct walk *w, unsigned operations)
 {
-    w->first = first;
-    for (unsigned i = 0; i < operations; i++) {
-        if (i % PER_LOCK == 0)
+    for (w->step = 0; w->step < operations; w->step++) {
+        if (w->step % PER_LOCK == 0)
             new_lock(w);
-        step(w, random_below(&w->random, 2) == 0 ? first : second, i);
+        step(w);
     }
-    print_message("%u operations%s, %u let in, %u queued, clock back %u times\n", operations,
-                  first != second ? " of both kinds" : "", w->let_in, w->queued, w->went_back);
+    print_message(
+        "%u operations of %zu bidders; so far %u let in, %u queued, clock back %u times\n",
+        operations, w->bidders, w->let_in, w->queued, w->went_back);
 }
 
-void walk_init(struct walk *w, void (*set_clock)(struct walk *w), void *ctx)
+void walk_init(struct walk *w, const struct walk_type *type)
 {
-    *w = (struct walk){.set_clock = set_clock, .ctx = ctx, .now_us = INT64_C(1700000000000000)};
-    w->random.state = 4;
-    w->who = (struct hf__who){"host", "user", "program", "note", 42};
-    w->host = (struct hf__host){.env = &hf__system_env, .self = &w->who, .op_timeout_ms = 5000};
+    *w = (struct walk){.type = type,
+                       .bidders = WALK_TICKETS,
+                       .now_us = INT64_C(1700000000000000),
+                       .who = {"host", "user", "program", "note", 42},
+                       .random.state = 4};
     for (size_t i = 0; i < WALK_TICKETS; i++)
         new_ticket(w, i);
-}
-
-struct hf__store *walk_open(struct walk *w, const struct hf__store_type *type, const char *text)
-{
-    struct hf__store *store = NULL;
-    struct hf__url url;
-
-    assert_int_equal(hf__url_parse(text, &url, &w->err), 0);
-    if (hf__url_check(&url, type->options, &w->err) != 0 ||
-        type->open(&url, &w->host, &store, &w->err) != 0)
-        fail_msg("%s: %s", text, w->err.text);
-    hf__url_clear(&url);
-    return store;
 }

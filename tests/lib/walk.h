@@ -1,8 +1,7 @@
-/* A store against the doorman: random operations go through both, on the same made-up clock, and
- * every answer and, now and then, every entry must be the same.
+/* Rules that are written somewhere else against the doorman's: random operations go through both, on
+ * the same made-up clock, and every answer must be the same.
  *
- * For stores whose clock a test can set: `set_clock` makes the store's time w->now_us. Waiters must
- * be told to ask again after a minute (poll=60s), so that the doorman's own advice is seen. */
+ * What is compared with the doorman is a struct walk_type; a whole store is one (store_walk.h). */
 #ifndef TESTS_LIB_WALK_H
 #define TESTS_LIB_WALK_H
 
@@ -12,35 +11,56 @@
 #define WALK_TICKETS  14
 #define WALK_CAPACITY 64
 
+enum walk_kind { WALK_ATTEMPT, WALK_RELEASE, WALK_WITHDRAW, WALK_RENEW, WALK_BREAK, WALK_KINDS };
+
+struct walk_request {
+    enum walk_kind kind;
+    struct hf__bid bid;
+    size_t who;          /* whose ticket it is */
+    int64_t number;      /* RELEASE, WITHDRAW: how long it is retired; BREAK: whether at once */
+    uint64_t generation; /* RENEW */
+};
+
+struct walk;
+
+struct walk_type {
+    /* Asks, at w->now_us; the doorman is asked next. */
+    struct hf__answer (*ask)(struct walk *w, const struct walk_request *q);
+
+    /* Compares more than the answer: whoever was let in is marked in w->record. May be NULL. */
+    void (*compare)(struct walk *w, const struct walk_request *q);
+
+    /* Compares all entries, now and then. May be NULL. */
+    void (*compare_entries)(struct walk *w);
+
+    int64_t polls_ms; /* waiters ask after so long, whatever the doorman's advice; 0: as it says */
+};
+
 struct walk {
-    void (*set_clock)(struct walk *w);
-    void *ctx;
+    const struct walk_type *type;
     int64_t now_us;
-    bool quiet; /* two bidders, mostly plain bids that are released: for stores with a short way */
-    struct hf__host host;
+    unsigned lock;
+    char name[32];  /* of that lock */
+    size_t bidders; /* of most requests; WALK_TICKETS: all */
+    bool quiet;     /* mostly plain bids that are released soon: where there is a short way */
     struct hf__who who;
-    hf_error err;
+    struct random random;
+    struct hf__record record;
     /* What was seen so far. */
     unsigned let_in, went_back, queued;
     /* Its own. */
-    struct hf__store *first;
-    struct random random;
-    unsigned lock;
-    char name[32];
-    struct hf__record record;
+    unsigned step;
     struct hf__entry entries[WALK_CAPACITY];
     struct hf__ticket tickets[WALK_TICKETS];
     uint64_t known[WALK_TICKETS]; /* a generation this ticket was told of, perhaps an old one */
 };
 
-void walk_init(struct walk *w, void (*set_clock)(struct walk *w), void *ctx);
+void walk_init(struct walk *w, const struct walk_type *type);
+void walk(struct walk *w, unsigned operations);
 
-/* A store, opened without a client. */
-struct hf__store *walk_open(struct walk *w, const struct hf__store_type *type, const char *url);
-
-/* So many operations, each through one or the other of two stores on the same data. */
-void walk(struct walk *w, struct hf__store *first, struct hf__store *second, unsigned operations);
-
-int64_t walk_soon(void); /* a deadline */
+/* For `compare`: whoever was let in by somebody else's request and has to be called, from the i-th
+ * entry on; NULL: nobody else. */
+const struct hf__entry *walk_next_called(const struct walk *w, const struct walk_request *q,
+                                         size_t *i);
 
 #endif

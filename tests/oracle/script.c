@@ -23,7 +23,7 @@ void script(struct world *w, const char *options, const char *lines)
     fclose(file);
     snprintf(url, sizeof url, "oracle://app:Sesam@/?connect=DRIVER=%s;SCRIPT=%s;LOG=%s%s",
              getenv("HOLDFAST_TEST_DRIVER"), w->script, w->log, options);
-    w->store = walk_open(&w->walk, &hf_store_type_v1, url);
+    w->store = store_walk_open(&w->walk, &hf_store_type_v1, url);
 }
 
 int attempt(struct world *w, int64_t ms, struct hf__answer *answer)
@@ -34,7 +34,7 @@ int attempt(struct world *w, int64_t ms, struct hf__answer *answer)
                           .mode = HF_EXCLUSIVE,
                           .ttl_ms = 30000,
                           .queue = true,
-                          .who = &w->walk.who};
+                          .who = &w->walk.base.who};
 
     w->walk.err = (hf_error){0};
     return hf_store_type_v1.attempt(w->store, &bid, in_ms(ms), answer, &w->walk.err);
@@ -53,17 +53,12 @@ int count(const struct world *w, const char *begins)
     return n;
 }
 
-static void set_no_clock(struct walk *walk)
-{
-    (void)walk;
-}
-
 int world_setup(void **state)
 {
     struct world *w = calloc(1, sizeof *w);
 
     assert_non_null(w);
-    walk_init(&w->walk, set_no_clock, w);
+    store_walk_init(&w->walk, NULL, NULL);
     snprintf(w->dir, sizeof w->dir, "/tmp/holdfast-oracle.XXXXXX");
     assert_non_null(mkdtemp(w->dir));
     *state = w;

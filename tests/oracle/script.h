@@ -3,13 +3,13 @@
 #define TESTS_ORACLE_SCRIPT_H
 
 #include "lib/check.h"
-#include "lib/walk.h"
+#include "lib/store_walk.h"
 #include "stores/oracle/oracle.h"
 
 extern const struct hf__store_type hf_store_type_v1;
 
 struct world {
-    struct walk walk; /* for its host, and the last error */
+    struct store_walk walk; /* for its host, and the last error */
     struct hf__store *store;
     char dir[64], script[100], log[100];
     int scripts;

@@ -161,7 +161,7 @@ static void a_dsn_or_a_driver_that_is_not_there_is_told(void **state)
         struct hf__answer answer = {0};
         if (w->store != NULL)
             hf_store_type_v1.close(w->store);
-        w->store = walk_open(&w->walk, &hf_store_type_v1, cases[i].url);
+        w->store = store_walk_open(&w->walk, &hf_store_type_v1, cases[i].url);
         check_number(cases[i].url, attempt(w, AMPLE_MS, &answer), HF_DENIED);
         check_contains(cases[i].url, w->walk.err.text, cases[i].says);
         check_lacks(cases[i].url, w->walk.err.text, "Sesam");

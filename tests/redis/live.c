@@ -9,7 +9,6 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 redisContext *redis;
@@ -176,105 +175,7 @@ redisContext *server_stranger(const struct server *s)
     return c;
 }
 
-hf_client *open_at(const char *url)
-{
-    hf_client *client = NULL;
-    hf_error err;
-
-    if (hf_open(url, NULL, &client, &err) != HF_OK)
-        fail_msg("open: %s", err.text);
-    return client;
-}
-
 hf_client *open_live(const char *options)
 {
-    return open_at(url_of(0, options));
-}
-
-int try_lock(hf_client *client, const char *name, int64_t ttl_ms, hf_lock **ret_lock)
-{
-    hf_options opt = HF_OPTIONS_INIT;
-
-    opt.ttl_ms = ttl_ms;
-    opt.wait_ms = 0;
-    return hf_acquire(client, name, HF_NTS, &opt, ret_lock, NULL);
-}
-
-static void *acquire(void *arg)
-{
-    struct waiter *w = arg;
-
-    w->result = hf_acquire(w->client, w->name, HF_NTS, &w->opt, &w->lock, &w->err);
-    w->got_ms = now_ms();
-    return NULL;
-}
-
-void wait_in_thread(struct waiter *w, hf_client *client, const char *name)
-{
-    w->client = client;
-    w->name = name;
-    if (w->opt.size == 0)
-        w->opt = (hf_options)HF_OPTIONS_INIT;
-    assert_int_equal(pthread_create(&w->thread, NULL, acquire, w), 0);
-}
-
-int join_waiter(struct waiter *w)
-{
-    pthread_join(w->thread, NULL);
-    return w->result;
-}
-
-int64_t now_ms(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
-void await(const char *what, int (*is_true)(void *), void *ctx)
-{
-    int64_t until_ms = now_ms() + 10000;
-
-    while (!is_true(ctx)) {
-        if (now_ms() > until_ms)
-            fail_msg("waited in vain: %s", what);
-        usleep(2000);
-    }
-}
-
-struct queue {
-    hf_client *client;
-    const char *name;
-    size_t count;
-};
-
-static int has_waiting(void *ctx)
-{
-    const struct queue *q = ctx;
-    hf_query query = {.size = sizeof query, .name = q->name, .name_len = HF_NTS};
-    hf_view *view = NULL;
-    size_t waiting = 0;
-
-    if (hf_inspect(q->client, &query, &view, NULL) != HF_OK)
-        return 0;
-    for (size_t i = 0; i < hf_view_count(view); i++)
-        waiting += hf_view_entry(view, i)->place == HF_PLACE_WAITING;
-    hf_view_free(view);
-    return waiting == q->count;
-}
-
-void await_waiting(hf_client *client, const char *name, size_t count)
-{
-    await("waiters in the queue", has_waiting, &(struct queue){client, name, count});
-}
-
-static int is_lost(void *lock)
-{
-    return hf_lock_state(lock) == HF_STATE_LOST;
-}
-
-void await_lost(hf_lock *lock)
-{
-    await("the lock to be lost", is_lost, lock);
+    return open_url(url_of(0, options));
 }

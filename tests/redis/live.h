@@ -4,10 +4,8 @@
 #define TESTS_REDIS_LIVE_H
 
 #include <hiredis/hiredis.h>
-#include <pthread.h>
 
-#include "holdfast.h"
-#include "lib/check.h"
+#include "lib/live.h"
 
 /* A plain connection, by which the test acts as a stranger. */
 redisContext *stranger(void);
@@ -41,35 +39,6 @@ void server_kill(struct server *s);  /* at once */
 void server_clear(struct server *s); /* kills it and removes its directory */
 redisContext *server_stranger(const struct server *s);
 
-hf_client *open_at(const char *url);
 hf_client *open_live(const char *options); /* at the server itself */
-
-/* Takes a lock without waiting; the code that comes of it. */
-int try_lock(hf_client *client, const char *name, int64_t ttl_ms, hf_lock **ret_lock);
-
-/* An acquire on a thread of its own. */
-struct waiter {
-    hf_client *client;
-    const char *name;
-    hf_options opt;
-    pthread_t thread;
-    int result;
-    hf_lock *lock;
-    hf_error err;
-    int64_t got_ms;
-};
-void wait_in_thread(struct waiter *w, hf_client *client, const char *name);
-int join_waiter(struct waiter *w);
-
-int64_t now_ms(void);
-
-/* Waits, 10 s at most, until `true` comes; fails the test otherwise. */
-void await(const char *what, int (*is_true)(void *), void *ctx);
-
-/* Until so many wait for the lock. */
-void await_waiting(hf_client *client, const char *name, size_t count);
-
-/* Until the lock says LOST. */
-void await_lost(hf_lock *lock);
 
 #endif

@@ -20,7 +20,7 @@ static void note(int level, const char *clause, const char *text, void *arg)
 
 static void look(const char *url, struct findings *f)
 {
-    hf_client *client = open_at(url);
+    hf_client *client = open_url(url);
 
     *f = (struct findings){0};
     assert_int_equal(hf_diagnose(client, note, f, NULL), HF_OK);

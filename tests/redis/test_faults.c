@@ -23,7 +23,7 @@ static int tear_down_proxy(void **state)
 /* A client behind the proxy that has a connection in its pool. */
 static hf_client *open_behind(const char *options)
 {
-    hf_client *client = open_at(url_of(proxy_port(proxy), options));
+    hf_client *client = open_url(url_of(proxy_port(proxy), options));
     hf_lock *lock = NULL;
 
     assert_int_equal(try_lock(client, "warm", 30000, &lock), HF_OK);
@@ -264,7 +264,7 @@ static void c7_restart_without_data_is_a_loss(void **state)
 
     (void)state;
     server_start(&server, NULL);
-    hf_client *client = open_at(url_of(server.port, "op_timeout=500ms"));
+    hf_client *client = open_url(url_of(server.port, "op_timeout=500ms"));
     assert_int_equal(try_lock(client, "a", 60000, &lock), HF_OK);
     hf_lock_generation(lock, &first);
     server_kill(&server);
@@ -290,12 +290,12 @@ static void c3_restart_with_data_keeps_locks(void **state)
 
     (void)state;
     server_start(&server, durable);
-    hf_client *client = open_at(url_of(server.port, "op_timeout=500ms"));
+    hf_client *client = open_url(url_of(server.port, "op_timeout=500ms"));
     assert_int_equal(try_lock(client, "a", 60000, &lock), HF_OK);
     assert_int_equal(try_lock(client, "n", HF_NEVER, &never), HF_OK);
     server_kill(&server);
     server_start(&server, durable);
-    hf_client *stranger_client = open_at(url_of(server.port, ""));
+    hf_client *stranger_client = open_url(url_of(server.port, ""));
     assert_int_equal(try_lock(stranger_client, "a", 60000, &other), HF_BUSY);
     assert_int_equal(try_lock(stranger_client, "n", 60000, &other), HF_BUSY);
     assert_int_equal(hf_lock_renew(lock, NULL), HF_OK);
@@ -324,10 +324,10 @@ static void c6_loading_server_is_waited_for(void **state)
     redisFree(plain);
     server_kill(&server);
     server_start(&server, slow); /* answers, but says LOADING */
-    hf_client *hasty = open_at(url_of(server.port, "op_timeout=1s"));
+    hf_client *hasty = open_url(url_of(server.port, "op_timeout=1s"));
     assert_int_equal(hf_acquire(hasty, "a", HF_NTS, &opt, &lock, &err), HF_UNAVAILABLE);
     check_contains("text", err.text, "LOADING");
-    hf_client *patient = open_at(url_of(server.port, "op_timeout=20s"));
+    hf_client *patient = open_url(url_of(server.port, "op_timeout=20s"));
     assert_int_equal(try_lock(patient, "a", 60000, &lock), HF_OK);
     assert_int_equal(hf_lock_release(lock, NULL), HF_OK);
     hf_close(hasty);

@@ -25,6 +25,8 @@ static void urls_that_cannot_be_meant_are_refused(void **state)
     } bad[] = {
         {"redis://h1,h2/0", "one server"},
         {"redis://h/abc", "number of a database"},
+        {"redis://h/0?db=3", "the path of the URL says 0 and the option db says 3"},
+        {"redlock://h/2?db=3", "the path of the URL says 2 and the option db says 3"},
         {"redis://u@h/0", "no password"},
         {"redis://:s3cret@h/0?password_file=/x", "twice"},
         {"redis://h/0?password_file=/does/not/exist", "cannot be read"},
@@ -92,9 +94,9 @@ static void user_with_few_rights_can_lock(void **state)
                                "&__redis__:invalidate ~holdfast* -@all +@read +@write +@scripting "
                                "+@pubsub +@connection +time +publish -@dangerous +info"));
     snprintf(url, sizeof url, "redis://locker:s3cret@%s/0", getenv("HOLDFAST_TEST_REDIS"));
-    hf_client *client = open_at(url);
+    hf_client *client = open_url(url);
     assert_int_equal(hf_acquire(client, "a", HF_NTS, &opt, &lock, &err), HF_OK);
-    hf_client *other = open_at(url);
+    hf_client *other = open_url(url);
     struct waiter w = {0};
     wait_in_thread(&w, other, "a");
     await_waiting(client, "a", 1);
@@ -149,7 +151,7 @@ static void database_of_the_url_is_used(void **state)
 
     (void)state;
     snprintf(url, sizeof url, "redis://%s/3?client_name=tester", getenv("HOLDFAST_TEST_REDIS"));
-    hf_client *third = open_at(url), *zero = open_live("");
+    hf_client *third = open_url(url), *zero = open_live("");
     assert_int_equal(try_lock(third, "a", 30000, &lock), HF_OK);
     assert_int_equal(try_lock(zero, "a", 30000, &other), HF_OK);
     char *list = ask_text(redis, "CLIENT LIST");
@@ -171,7 +173,7 @@ static void server_that_is_away_can_be_opened(void **state)
     (void)state;
     server_start(&server, NULL);
     server_kill(&server);
-    hf_client *client = open_at(url_of(server.port, "op_timeout=300ms"));
+    hf_client *client = open_url(url_of(server.port, "op_timeout=300ms"));
     assert_int_equal(try_lock(client, "a", 30000, &lock), HF_UNAVAILABLE);
     server_start(&server, NULL);
     assert_int_equal(try_lock(client, "a", 30000, &lock), HF_OK);

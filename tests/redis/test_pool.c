@@ -20,7 +20,7 @@ static size_t count_connections(const char *what)
 static void few_connections_serve_many_threads(void **state)
 {
     struct proxy *proxy = proxy_start(getenv("HOLDFAST_TEST_REDIS"));
-    hf_client *client = open_at(url_of(proxy_port(proxy), "max_active=2&max_idle=1&mode=poll"));
+    hf_client *client = open_url(url_of(proxy_port(proxy), "max_active=2&max_idle=1&mode=poll"));
     struct waiter w[30];
     char names[COUNT(w)][8];
 
@@ -54,7 +54,7 @@ static int has_flowed(void *ctx)
 static void pool_without_waiting_fails_at_once(void **state)
 {
     struct flow flow = {.proxy = proxy_start(getenv("HOLDFAST_TEST_REDIS"))};
-    hf_client *client = open_at(url_of(proxy_port(flow.proxy), "max_active=1&pool_wait=no"));
+    hf_client *client = open_url(url_of(proxy_port(flow.proxy), "max_active=1&pool_wait=no"));
     struct waiter w = {0};
     hf_view *view = NULL;
     hf_error err;
@@ -95,7 +95,7 @@ static void idle_connections_are_closed_in_time(void **state)
 {
     struct proxy *proxy = proxy_start(getenv("HOLDFAST_TEST_REDIS"));
     hf_client *client =
-        open_at(url_of(proxy_port(proxy), "client_name=idler&idle_timeout=2s&max_idle=3"));
+        open_url(url_of(proxy_port(proxy), "client_name=idler&idle_timeout=2s&max_idle=3"));
     hf_lock *lock;
 
     (void)state;

@@ -146,6 +146,37 @@ static void c12_new_subscriber_is_told_of_a_strangers_release(void **state)
     hf_close(client);
 }
 
+#define BEHIND 10
+
+/* Were all of them to be told, a stranger's release would wake them all. */
+static void c12_only_the_first_waiter_is_told_of_a_strangers_release(void **state)
+{
+    hf_client *clients[BEHIND];
+    struct waiter w[BEHIND] = {0};
+
+    (void)state;
+    freeReplyObject(ask(redis, "SET holdfast:a stranger PX 100000"));
+    freeReplyObject(ask(redis, "CONFIG RESETSTAT"));
+    for (size_t i = 0; i < BEHIND; i++) {
+        clients[i] = open_live("recheck=60s");
+        w[i].opt = (hf_options)HF_OPTIONS_INIT;
+        w[i].opt.wait_ms = 40000; /* less than the recheck: somebody must be told */
+        wait_in_thread(&w[i], clients[i], "a");
+        await_waiting(clients[0], "a", i + 1);
+    }
+    await_listening(BEHIND);
+    await("the key to be watched", is_watched, NULL);
+    freeReplyObject(ask(redis, "DEL holdfast:a"));
+    for (size_t i = 0; i < BEHIND; i++) {
+        assert_int_equal(join_waiter(&w[i]), HF_OK);
+        hf_lock_release(w[i].lock, NULL);
+    }
+    assert_int_equal(info("commandstats", "cmdstat_client|caching:calls="), 1);
+    assert_int_equal(info("commandstats", "cmdstat_publish:calls="), BEHIND - 1);
+    for (size_t i = 0; i < BEHIND; i++)
+        hf_close(clients[i]);
+}
+
 static void c5_poll_mode_needs_no_subscriber(void **state)
 {
     hf_client *holder = open_live(""), *client = open_live("mode=poll&poll=20ms");
@@ -203,6 +234,7 @@ int main(void)
         TEST(c12_one_subscriber_for_many_waiters_and_none_without),
         TEST(c12_lost_subscriber_is_replaced_and_nobody_waits_for_ever),
         TEST(c12_new_subscriber_is_told_of_a_strangers_release),
+        TEST(c12_only_the_first_waiter_is_told_of_a_strangers_release),
         TEST(c5_poll_mode_needs_no_subscriber),
         TEST(c12_message_of_a_stranger_is_not_believed),
     };

@@ -91,7 +91,7 @@ static void c1_master_is_found_by_any_sentinel(void **state)
 
     (void)state;
     snprintf(url, sizeof url, "redis+sentinel://127.0.0.1:1,%s/m", sentinels);
-    hf_client *client = open_at(url);
+    hf_client *client = open_url(url);
     assert_int_equal(try_lock(client, "found", 20000, &lock), 0);
     redisContext *c = server_stranger(&now.master);
     assert_int_equal(ask_number(c, "EXISTS holdfast:found"), 1);
@@ -133,7 +133,7 @@ static void c1_sentinels_have_a_password_of_their_own(void **state)
     assert_int_equal(hf_open(url, NULL, &client, &err), HF_DENIED);
     setenv("HOLDFAST_TEST_SESAME", "sesame", 1);
     snprintf(url + used, sizeof url - (size_t)used, "&sentinel_password_env=HOLDFAST_TEST_SESAME");
-    client = open_at(url);
+    client = open_url(url);
     assert_int_equal(try_lock(client, "auth", 20000, &lock), 0);
     assert_int_equal(hf_lock_release(lock, NULL), 0);
     hf_close(client);
@@ -175,7 +175,7 @@ static void forget_copy(const char *name)
 
 static void c7_lock_that_the_new_master_knows_stays_held(void **state)
 {
-    hf_client *client = open_at(url_with("")), *other = open_at(url_with(""));
+    hf_client *client = open_url(url_with("")), *other = open_url(url_with(""));
     hf_lock *lock, *none;
 
     (void)state;
@@ -189,7 +189,7 @@ static void c7_lock_that_the_new_master_knows_stays_held(void **state)
     assert_int_equal(hf_lock_release(lock, NULL), 0);
     /* The old master has not hung up on this client, and may say "busy" for what it has not heard. */
     hf_close(other);
-    other = open_at(url_with(""));
+    other = open_url(url_with(""));
     assert_int_equal(try_lock(other, "kept", 6000, &none), 0);
     assert_int_equal(hf_lock_release(none, NULL), 0);
     hf_close(client);
@@ -200,7 +200,7 @@ static void c7_lock_that_the_new_master_knows_stays_held(void **state)
  * as one operation has met the new master, long before their renewals are due. */
 static void c7_lock_that_the_new_master_does_not_know_is_lost(void **state)
 {
-    hf_client *client = open_at(url_with("")), *other = open_at(url_with(""));
+    hf_client *client = open_url(url_with("")), *other = open_url(url_with(""));
     hf_lock *lock, *again, *third;
 
     (void)state;
@@ -223,7 +223,7 @@ static void c7_lock_that_the_new_master_does_not_know_is_lost(void **state)
 
 static void c5_waiter_is_served_by_the_new_master(void **state)
 {
-    hf_client *client = open_at(url_with("")), *other = open_at(url_with(""));
+    hf_client *client = open_url(url_with("")), *other = open_url(url_with(""));
     struct waiter waiter = {0};
     hf_lock *lock;
 
@@ -253,7 +253,7 @@ static void check_told(hf_lock *lock)
 
 static void c7_switch_is_heard_by_a_client_that_does_nothing(void **state)
 {
-    hf_client *client = open_at(url_with(""));
+    hf_client *client = open_url(url_with(""));
     hf_lock *lock;
 
     (void)state;
@@ -289,7 +289,7 @@ static int is_subscribed(void *ctx)
 
 static void c7_lost_subscription_is_made_again(void **state)
 {
-    hf_client *client = open_at(url_with(""));
+    hf_client *client = open_url(url_with(""));
     hf_lock *lock;
 
     (void)state;
@@ -310,7 +310,7 @@ static int is_taken_over(void *ctx)
  * master, one that it had not is lost. The dead server is not replaced: this is the last test. */
 static void c7_killed_master_is_replaced_and_locks_follow(void **state)
 {
-    hf_client *client = open_at(url_with("")), *other = open_at(url_with(""));
+    hf_client *client = open_url(url_with("")), *other = open_url(url_with(""));
     redisContext *watcher = sentinel();
     struct waiter waiter = {0};
     hf_lock *kept, *lost;
@@ -336,7 +336,7 @@ static void c7_killed_master_is_replaced_and_locks_follow(void **state)
 static void check_wait_replicas(const char *url)
 {
     redisContext *master = server_stranger(&now.master);
-    hf_client *client = open_at(url);
+    hf_client *client = open_url(url);
     hf_lock *lock;
 
     assert_int_equal(try_lock(client, "safe", 20000, &lock), 0);

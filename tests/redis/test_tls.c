@@ -157,8 +157,8 @@ static void files_that_do_not_fit_are_refused(void **state)
 
 static void c12_waiters_are_called_over_tls(void **state)
 {
-    hf_client *holder = open_at(tls_url("localhost", "tls_ca=@/ca.crt&recheck=60s"));
-    hf_client *client = open_at(tls_url("localhost", "tls_ca=@/ca.crt&recheck=60s"));
+    hf_client *holder = open_url(tls_url("localhost", "tls_ca=@/ca.crt&recheck=60s"));
+    hf_client *client = open_url(tls_url("localhost", "tls_ca=@/ca.crt&recheck=60s"));
     struct waiter w = {0};
     hf_lock *lock = NULL;
 
@@ -183,7 +183,10 @@ static void plain_port_is_not_mistaken(void **state)
     (void)state;
     snprintf(url, sizeof url, "rediss://localhost:%d/0?op_timeout=1s&tls=insecure", server.port);
     assert_int_equal(lock_once(url, &err), HF_UNAVAILABLE);
-    check_contains("text", err.text, "TLS");
+    check_contains("text", err.text, "does this port speak TLS?");
+    snprintf(url, sizeof url, "redis://localhost:%d/0?op_timeout=1s", tls_port);
+    assert_int_equal(lock_once(url, &err), HF_UNAVAILABLE);
+    check_contains("text", err.text, "rediss://");
 }
 
 static void redlock_speaks_tls_and_verifies(void **state)

@@ -1,4 +1,4 @@
-/* The store against the doorman: see lib/walk.h.
+/* The store against the doorman: see lib/store_walk.h.
  *
  * The store here is the real one with one replacement made at build: the clock is a row of a table.
  * First all operations go through the routines, then each goes through the routines or through plain
@@ -6,24 +6,24 @@
 #include <stdlib.h>
 
 #include "lib/check.h"
-#include "lib/walk.h"
+#include "lib/store_walk.h"
 #include "sql/rules.h"
 #include "sql/server.h"
 
 extern const struct hf__store_type hf_store_type_v1;
 
 struct world {
-    struct walk walk;
+    struct store_walk walk;
     struct server *server;
     struct hf__store *routines, *plain;
 };
 
-static void set_clock(struct walk *walk)
+static void set_clock(void *ctx, int64_t now_us)
 {
-    struct world *w = walk->ctx;
+    struct world *w = ctx;
     char sql[160];
 
-    rules_write_clock(walk->now_us, sql, sizeof sql);
+    rules_write_clock(now_us, sql, sizeof sql);
     server_run(w->server, sql);
 }
 
@@ -31,8 +31,9 @@ static void routines_answer_like_the_doorman(void **state)
 {
     struct world *w = *state;
 
-    walk(&w->walk, w->routines, w->routines, rules_by_routines);
-    assert_true(w->walk.let_in > rules_by_routines / 20 && w->walk.queued > rules_by_routines / 20);
+    store_walk(&w->walk, w->routines, w->routines, rules_by_routines);
+    assert_true(w->walk.base.let_in > rules_by_routines / 20);
+    assert_true(w->walk.base.queued > rules_by_routines / 20);
     assert_true(rules_uses_routines(w->routines));
 }
 
@@ -40,8 +41,8 @@ static void plain_statements_and_routines_share_locks(void **state)
 {
     struct world *w = *state;
 
-    walk(&w->walk, w->routines, w->plain, 10000); /* half of them by plain statements */
-    assert_true(w->walk.went_back > 50);
+    store_walk(&w->walk, w->routines, w->plain, 10000); /* half of them by plain statements */
+    assert_true(w->walk.base.went_back > 50);
     assert_false(rules_uses_routines(w->plain));
 }
 
@@ -49,12 +50,12 @@ static void the_short_way_answers_like_the_doorman(void **state)
 {
     struct world *w = *state;
 
-    w->walk.quiet = true;
-    walk(&w->walk, w->routines, w->routines, 6000);
+    w->walk.base.quiet = true;
+    w->walk.base.bidders = 1;
+    store_walk(&w->walk, w->routines, w->routines, 6000);
     rules_check_short_way(6000);
-    walk(&w->walk, w->routines, w->plain, 3000);
+    store_walk(&w->walk, w->routines, w->plain, 3000);
     rules_check_short_way(3000);
-    w->walk.quiet = false;
 }
 
 static struct hf__store *open_store(struct world *w, const char *options)
@@ -63,7 +64,7 @@ static struct hf__store *open_store(struct world *w, const char *options)
 
     snprintf(text, sizeof text, "%s://%s@%s/empty?mode=poll&poll=60s%s", server_scheme,
              rules_account, server_address(), options);
-    return walk_open(&w->walk, &hf_store_type_v1, text);
+    return store_walk_open(&w->walk, &hf_store_type_v1, text);
 }
 
 static int setup(void **state)
@@ -71,14 +72,15 @@ static int setup(void **state)
     struct world *w = calloc(1, sizeof *w);
 
     assert_non_null(w);
-    walk_init(&w->walk, set_clock, w);
+    store_walk_init(&w->walk, set_clock, w);
     w->server = server_open("empty");
     server_run(w->server, server_create_clock);
     server_run(w->server, "INSERT INTO holdfast_test_clock VALUES (NULL)");
-    set_clock(&w->walk);
+    set_clock(w, w->walk.base.now_us);
     w->routines = open_store(w, "");
     w->plain = open_store(w, "&routines=no");
-    if (hf_store_type_v1.upkeep(w->routines, HF__SETUP, 0, walk_soon(), NULL, &w->walk.err) != 0)
+    if (hf_store_type_v1.upkeep(w->routines, HF__SETUP, 0, store_walk_soon(), NULL, &w->walk.err) !=
+        0)
         fail_msg("setup: %s", w->walk.err.text);
     *state = w;
     return 0;

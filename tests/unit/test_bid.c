@@ -172,6 +172,62 @@ static void c6_a_release_that_stays_unanswered_goes_on_in_the_background(void **
     assert_true(fake_clock_run(&s->clock, 10000, store_is_empty, s));
 }
 
+static int64_t left_in_store(struct stage *s)
+{
+    hf_view *view;
+
+    assert_int_equal(hf_inspect(s->other, NULL, &view, NULL), 0);
+    assert_int_equal(hf_view_count(view), 1);
+    int64_t left_ms = hf_view_entry(view, 0)->remaining_ms;
+    hf_view_free(view);
+    return left_ms;
+}
+
+static int is_renewed_unheard(void *arg)
+{
+    struct stage *s = arg;
+
+    return atomic_load(&s->store->calls[PUPPET_RENEW]) > 0 && left_in_store(s) > 25000;
+}
+
+static void release_after_lost_renewals(struct stage *s, hf_lock *lock)
+{
+    hf_error err;
+
+    atomic_store(&s->store->fail[PUPPET_RELEASE], 1000000);
+    assert_int_equal(hf_lock_release(lock, &err), HF_UNKNOWN);
+    assert_true(err.may_hold_ms >= left_in_store(s));
+    fake_clock_advance(&s->clock, 20000); /* longer than the lease that the client knows of */
+    atomic_store(&s->store->fail[PUPPET_RELEASE], 0);
+    assert_true(left_in_store(s) > 5000);
+    assert_true(fake_clock_run(&s->clock, 4000, store_is_empty, s)); /* by the keeper */
+}
+
+static void c6_a_renewal_that_may_have_arrived_counts_for_how_long(void **state)
+{
+    struct stage *s = *state;
+    hf_lock *lock = take(s->client);
+
+    atomic_store(&s->store->lose[PUPPET_RENEW], 1000000);
+    assert_true(fake_clock_run(&s->clock, 15000, is_renewed_unheard, s));
+    release_after_lost_renewals(s, lock);
+}
+
+static void c6_so_does_one_by_hand(void **state)
+{
+    struct stage *s = *state;
+    hf_options opt = HF_OPTIONS_INIT;
+    hf_lock *lock;
+
+    opt.by_hand = 1;
+    assert_int_equal(hf_acquire(s->client, "x", HF_NTS, &opt, &lock, NULL), 0);
+    fake_clock_advance(&s->clock, 15000);
+    atomic_store(&s->store->lose[PUPPET_RENEW], 1);
+    assert_int_equal(hf_lock_renew(lock, NULL), HF_UNKNOWN);
+    assert_int_equal(hf_lock_error(lock, NULL), HF_UNKNOWN);
+    release_after_lost_renewals(s, lock);
+}
+
 static void c5_a_wait_ends_by_the_clock_and_leaves_nothing(void **state)
 {
     struct stage *s = *state;
@@ -413,6 +469,8 @@ int main(void)
         CASE(c6_withdrawn_in_time_is_a_plain_no),
         CASE(c2_a_retried_release_is_not_an_error),
         CASE(c6_a_release_that_stays_unanswered_goes_on_in_the_background),
+        CASE(c6_a_renewal_that_may_have_arrived_counts_for_how_long),
+        CASE(c6_so_does_one_by_hand),
         CASE(c5_a_wait_ends_by_the_clock_and_leaves_nothing),
         CASE(c5_a_cancelled_wait_leaves_nothing),
         CASE(closing_wakes_those_who_wait),

@@ -3,6 +3,7 @@
 
 #include "core/error.h"
 #include "lib/check.h"
+#include "util/utf8.h"
 
 static void every_code_has_a_name_a_text_and_a_status(void **state)
 {
@@ -139,6 +140,30 @@ static void long_texts_are_cut(void **state)
     assert_int_equal(strlen(err.text), sizeof err.text - 1);
 }
 
+/* Of two and of four bytes, so that some end is inside one. */
+static void long_texts_are_cut_between_characters(void **state)
+{
+    static const char *const characters[] = {"\xc3\xa9", "\xf0\x9f\x94\x92"};
+    char longer[2 * sizeof((hf_error *)0)->text] = "";
+    hf_error err;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(characters); i++) {
+        longer[0] = '\0';
+        while (strlen(longer) + 5 < sizeof longer)
+            strcat(longer, characters[i]);
+        for (int shift = 0; shift < 4; shift++) {
+            hf__fail(&err, HF_FULL, "%.*s%s", shift, "abc", longer);
+            assert_true(hf__is_text(err.text, strlen(err.text)));
+            hf__wrap(&err, HF_FULL, "%.*s", shift, "abc");
+            assert_true(hf__is_text(err.text, strlen(err.text)));
+            hf__fail_errno(&err, HF_SYSTEM, "%.*s%s", shift, "abc", longer);
+            assert_true(hf__is_text(err.text, strlen(err.text)));
+            assert_in_range(strlen(err.text), sizeof err.text - 4, sizeof err.text - 1);
+        }
+    }
+}
+
 static void no_error_wanted_is_fine(void **state)
 {
     (void)state;
@@ -159,6 +184,7 @@ int main(void)
         cmocka_unit_test(errno_is_told_and_kept),
         cmocka_unit_test(wrapping_reads_from_the_outside_in),
         cmocka_unit_test(long_texts_are_cut),
+        cmocka_unit_test(long_texts_are_cut_between_characters),
         cmocka_unit_test(no_error_wanted_is_fine),
     };
 

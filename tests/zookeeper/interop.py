@@ -43,6 +43,10 @@ class Holdfast:
                                 stderr=subprocess.DEVNULL).returncode
         return status != 0
 
+    def who(self, name):
+        """What people are told of its holders."""
+        return subprocess.run([self.command, "--url", URL, "show", name], capture_output=True, text=True).stdout
+
     def waits(self, name, count):
         """Until so many wait for it."""
         end = time.monotonic() + PATIENCE
@@ -72,6 +76,7 @@ def they_hold(ours, peer):
     other = peer("theirs", 4000)
     other.ask("take", "yes")
     assert ours.is_busy("theirs")
+    assert "(another client)" in ours.who("theirs"), ours.who("theirs")
     ours.take("theirs")
     ours.waits("theirs", 1)
     other.ask("release", "done")

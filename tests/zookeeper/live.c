@@ -1,19 +1,10 @@
+/* See live.h. */
 #include "zookeeper/live.h"
 
 #include <arpa/inet.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
-
-int64_t now_ms(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_BOOTTIME, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
 
 const char *servers(void)
 {
@@ -64,21 +55,7 @@ const char *url_of(const char *hosts, const char *options)
 
 hf_client *open_at(const char *hosts, const char *options)
 {
-    hf_client *client = NULL;
-    hf_error err;
-
-    if (hf_open(url_of(hosts, options), NULL, &client, &err) != HF_OK)
-        fail_msg("%s", err.text);
-    return client;
-}
-
-int try_lock(hf_client *client, const char *name, int64_t ttl_ms, hf_lock **ret_lock)
-{
-    hf_options opt = HF_OPTIONS_INIT;
-
-    opt.ttl_ms = ttl_ms;
-    opt.wait_ms = 0;
-    return hf_acquire(client, name, HF_NTS, &opt, ret_lock, NULL);
+    return open_url(url_of(hosts, options));
 }
 
 hf_lock *take(hf_client *client, const char *name, int64_t ttl_ms)
@@ -88,122 +65,35 @@ hf_lock *take(hf_client *client, const char *name, int64_t ttl_ms)
     hf_error err;
 
     opt.ttl_ms = ttl_ms;
-    opt.wait_ms = 2 * PATIENCE_MS;
+    opt.wait_ms = 2 * AWAIT_MS;
     if (hf_acquire(client, name, HF_NTS, &opt, &lock, &err) != HF_OK)
         fail_msg("%s", err.text);
     return lock;
 }
 
-static void *wait_for_it(void *arg)
+void make_listen(hf_client *client)
 {
-    struct waiter *w = arg;
-
-    w->result = hf_acquire(w->client, w->name, HF_NTS, &w->opt, &w->lock, &w->err);
-    w->done = true;
-    return NULL;
+    assert_int_equal(hf_lock_release(take(client, "listen", 20000), NULL), HF_OK);
 }
 
-void wait_in_thread(struct waiter *w, hf_client *client, const char *name, int64_t ttl_ms)
+void send_waiter(struct waiter *w, hf_client *client, const char *name, int64_t ttl_ms,
+                 hf_cancel *cancel)
 {
-    wait_with(w, client, name, ttl_ms, NULL);
-}
-
-void wait_with(struct waiter *w, hf_client *client, const char *name, int64_t ttl_ms,
-               hf_cancel *cancel)
-{
-    static _Atomic uint64_t owner = 1;
-
-    *w = (struct waiter){.client = client, .name = name, .opt = HF_OPTIONS_INIT};
+    *w = (struct waiter){.opt = HF_OPTIONS_INIT};
     w->opt.ttl_ms = ttl_ms;
-    w->opt.wait_ms = 4 * PATIENCE_MS;
-    w->opt.owner = owner++;
+    w->opt.wait_ms = 4 * AWAIT_MS;
     w->opt.cancel = cancel;
-    assert_int_equal(pthread_create(&w->thread, NULL, wait_for_it, w), 0);
+    wait_in_thread(w, client, name);
 }
 
-int join_waiter(struct waiter *w)
+void send_visitor(struct waiter *w, hf_client *client, const char *name, int64_t ttl_ms)
 {
-    assert_int_equal(pthread_join(w->thread, NULL), 0);
-    return w->result;
+    *w = (struct waiter){.opt = HF_OPTIONS_INIT, .releases = true};
+    w->opt.ttl_ms = ttl_ms;
+    wait_in_thread(w, client, name);
 }
 
-static void *visit(void *arg)
-{
-    struct visitor *v = arg;
-    hf_options opt = HF_OPTIONS_INIT;
-    hf_lock *lock = NULL;
-
-    opt.ttl_ms = v->ttl_ms;
-    opt.owner = (uint64_t)(uintptr_t)v;
-    if (hf_acquire(v->client, v->name, HF_NTS, &opt, &lock, NULL) != HF_OK ||
-        hf_lock_release(lock, NULL) != HF_OK)
-        return v;
-    return NULL;
-}
-
-void send_visitor(struct visitor *v, hf_client *client, const char *name, int64_t ttl_ms)
-{
-    *v = (struct visitor){.client = client, .name = name, .ttl_ms = ttl_ms};
-    assert_int_equal(pthread_create(&v->thread, NULL, visit, v), 0);
-}
-
-void join_visitor(struct visitor *v)
-{
-    void *failed = NULL;
-
-    assert_int_equal(pthread_join(v->thread, &failed), 0);
-    assert_null(failed);
-}
-
-void await(const char *what, int (*is_true)(void *), void *ctx)
-{
-    int64_t until_ms = now_ms() + PATIENCE_MS;
-    struct timespec pause = {.tv_nsec = 5000000};
-
-    while (!is_true(ctx)) {
-        if (now_ms() > until_ms)
-            fail_msg("waited in vain for %s", what);
-        nanosleep(&pause, NULL);
-    }
-}
-
-struct queue {
-    hf_client *client;
-    const char *name;
-    size_t count;
-};
-
-static int has_queue(void *ctx)
-{
-    struct queue *q = ctx;
-    hf_query query = {.size = sizeof query, .name = q->name, .name_len = HF_NTS};
-    hf_view *view = NULL;
-    size_t waiting = 0;
-
-    if (hf_inspect(q->client, &query, &view, NULL) != HF_OK)
-        return 0;
-    for (size_t i = 0; i < hf_view_count(view); i++)
-        waiting += hf_view_entry(view, i)->place == HF_PLACE_WAITING;
-    hf_view_free(view);
-    return waiting == q->count;
-}
-
-void await_waiting(hf_client *client, const char *name, size_t count)
-{
-    struct queue q = {client, name, count};
-
-    await("the queue", has_queue, &q);
-}
-
-void await_lost(hf_lock *lock)
-{
-    struct pollfd p = {.fd = hf_lock_fd(lock), .events = POLLIN};
-
-    assert_int_equal(poll(&p, 1, PATIENCE_MS), 1);
-    assert_int_equal(hf_lock_state(lock), HF_STATE_LOST);
-}
-
-static int watches_on_servers(void)
+int count_watches(void)
 {
     char text[1000], hosts[300], *save = NULL;
     int count = 0;
@@ -217,28 +107,6 @@ static int watches_on_servers(void)
         count += (int)strtol(at + 14, NULL, 10);
     }
     return count;
-}
-
-struct watched {
-    int least, seen;
-};
-
-static int all_watch(void *arg)
-{
-    struct watched *w = arg;
-    int before = w->seen;
-
-    usleep(200000);
-    w->seen = watches_on_servers();
-    return w->seen >= w->least && w->seen == before;
-}
-
-int await_watches(int least)
-{
-    struct watched watched = {.least = least};
-
-    await("all to watch", all_watch, &watched);
-    return watched.seen;
 }
 
 void ask_server_at(const char *address, const char *word, char *buf, size_t size)

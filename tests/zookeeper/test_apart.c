@@ -76,7 +76,7 @@ static void live_apart(int number, int in, int out)
     read_word(in); /* the cable is back */
     bool stays_lost = hf_lock_state(lock) == HF_STATE_LOST;
     hf_lock *again = NULL;
-    for (int64_t until_ms = now_ms() + 2 * PATIENCE_MS; again == NULL && now_ms() < until_ms;)
+    for (int64_t until_ms = now_ms() + 2 * AWAIT_MS; again == NULL && now_ms() < until_ms;)
         try_lock(client, "again", TTL_MS, &again);
     send_word(out, stays_lost && again != NULL && hf_lock_release(lock, NULL) == HF_STALE &&
                        hf_lock_release(again, NULL) == HF_OK);
@@ -158,7 +158,7 @@ static void cut_off(const char *mode)
     assert_int_equal(read_word(holder.from), 1);
     hf_client *other = open_at(all_but(holder.number), "");
     struct waiter w;
-    wait_in_thread(&w, other, "apart", TTL_MS);
+    send_waiter(&w, other, "apart", TTL_MS, NULL);
     await_waiting(other, "apart", 1);
     set_cable(holder.number, "down");
     int64_t cut_ms = now_ms();

@@ -27,6 +27,15 @@ static void assert_lost_soon(hf_lock *lock, int64_t since_ms)
     assert_int_equal(hf_lock_cause(lock), HF_CAUSE_GONE);
 }
 
+/* A mark is read by every client that holds or waits, until somebody purges it. */
+static void assert_no_marks(void)
+{
+    zhandle_t *zh = stranger();
+
+    assert_int_equal(child_count(zh, "/locks/%break"), 0);
+    zookeeper_close(zh);
+}
+
 static void break_of_another(int64_t ttl_ms, int now)
 {
     hf_client *holder = open_at(servers(), ""), *other = open_at(servers(), "");
@@ -45,6 +54,7 @@ static void break_of_another(int64_t ttl_ms, int now)
     if (open)
         assert_int_equal(hf_lock_release(next, NULL), HF_OK);
     hf_close(holder);
+    assert_no_marks();
     hf_close(other);
     if (!open) { /* with its session, which was closed */
         other = open_at(servers(), "");
@@ -79,7 +89,7 @@ static void c7_waiter_that_became_a_holder_is_told_too(void **state)
     struct waiter w;
 
     (void)state;
-    wait_in_thread(&w, holder, "after", LONG_TTL_MS);
+    send_waiter(&w, holder, "after", LONG_TTL_MS, NULL);
     await_waiting(other, "after", 1);
     assert_int_equal(hf_lock_release(first, NULL), HF_OK);
     assert_int_equal(join_waiter(&w), HF_OK);

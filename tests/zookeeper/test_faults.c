@@ -25,7 +25,7 @@ static void lose_the_reply(struct waiter *w, hf_client *client, const char *name
     snprintf(path, sizeof path, "/locks/%s", name);
     proxy_set(proxy, PROXY_S2C_HOLE, 0);
     size_t connections = proxy_connections(proxy);
-    wait_in_thread(w, client, name, ttl_ms);
+    send_waiter(w, client, name, ttl_ms, NULL);
     await("the node that nobody was told of", has_children, path);
     assert_int_equal(proxy_connections(proxy), connections); /* by the connection that is deaf */
 }
@@ -101,7 +101,7 @@ static void c7_holder_that_is_cut_off_is_lost_before_the_next_enters(void **stat
     struct waiter w;
 
     (void)state;
-    wait_in_thread(&w, other, "cut", 1000);
+    send_waiter(&w, other, "cut", 1000, NULL);
     await_waiting(other, "cut", 1);
     proxy_set(proxy, PROXY_HOLE, 0);
     assert_int_equal(join_waiter(&w), HF_OK);
@@ -146,7 +146,7 @@ static void c12_waiter_is_woken_after_a_break_of_the_connection(void **state)
     struct waiter w;
 
     (void)state;
-    wait_in_thread(&w, client, "again", 5000);
+    send_waiter(&w, client, "again", 5000, NULL);
     await_waiting(other, "again", 1);
     proxy_set(proxy, PROXY_RST, 0);
     assert_int_equal(hf_lock_release(lock, NULL), HF_OK); /* the event is missed */
@@ -155,6 +155,11 @@ static void c12_waiter_is_woken_after_a_break_of_the_connection(void **state)
     assert_int_equal(hf_lock_release(w.lock, NULL), HF_OK);
     hf_close(client);
     hf_close(other);
+}
+
+static int has_two(void *path)
+{
+    return child_count(zh, path) == 2;
 }
 
 /* Both its own node and the one before it are deleted while it is cut off: after the reconnect it is
@@ -172,8 +177,8 @@ static void c5_waiter_is_not_let_in_by_what_it_missed(void **state)
         zoo_op_result_t results[2];
         struct waiter w;
 
-        wait_in_thread(&w, client, "missed", 5000);
-        await_waiting(other, "missed", 1);
+        send_waiter(&w, client, "missed", 5000, NULL);
+        await("both nodes, on this server too", has_two, (void *)"/locks/missed");
         assert_int_equal(zoo_get_children(zh, "/locks/missed", 0, &names), ZOK);
         assert_int_equal(names.count, 2);
         proxy_set(proxy, PROXY_RST, 0);
@@ -204,9 +209,9 @@ static void c1_waiter_that_missed_a_move_is_not_let_in(void **state)
     struct waiter holder, w;
 
     (void)state;
-    wait_in_thread(&holder, second, "moved", 20000);
+    send_waiter(&holder, second, "moved", 20000, NULL);
     await_waiting(first, "moved", 1);
-    wait_in_thread(&w, client, "moved", 20000);
+    send_waiter(&w, client, "moved", 20000, NULL);
     await_waiting(first, "moved", 2);
     proxy_set(proxy, PROXY_RST, 0);
     assert_int_equal(hf_lock_release(lock, NULL), HF_OK);

@@ -57,9 +57,9 @@ static void c1_claim_of_the_one_before_lets_nobody_in(int64_t ttl_ms)
     for (int i = 0; i < 3; i++)
         clients[i] = open_at(servers(), "");
     hf_lock *first = take(clients[0], "claim", 20000);
-    wait_in_thread(&second, clients[1], "claim", ttl_ms);
+    send_waiter(&second, clients[1], "claim", ttl_ms, NULL);
     await_waiting(clients[0], "claim", 1);
-    wait_in_thread(&third, clients[2], "claim", 20000);
+    send_waiter(&third, clients[2], "claim", 20000, NULL);
     await_waiting(clients[0], "claim", 2);
     assert_int_equal(hf_lock_release(first, NULL), HF_OK);
     assert_int_equal(join_waiter(&second), HF_OK);
@@ -100,7 +100,7 @@ static void c5_waiter_without_a_node_is_not_let_in(void **state)
     struct waiter w;
 
     (void)state;
-    wait_in_thread(&w, other, "both", 5000);
+    send_waiter(&w, other, "both", 5000, NULL);
     await_waiting(client, "both", 1);
     assert_int_equal(hf_inspect(client, &query, &view, NULL), HF_OK);
     for (size_t i = 0; i < 2; i++)
@@ -135,7 +135,7 @@ static void c5_those_who_give_up_let_nobody_in(void **state)
         for (int i = 0; i < 3; i++) {
             if (i < 2)
                 assert_int_equal(hf_cancel_new(&cancels[i]), HF_OK);
-            wait_with(&w[i], clients[i + 1], "middle", 5000, i < 2 ? cancels[i] : NULL);
+            send_waiter(&w[i], clients[i + 1], "middle", 5000, i < 2 ? cancels[i] : NULL);
             await_waiting(clients[0], "middle", (size_t)i + 1);
         }
         for (int i = 0; i < 2; i++) {
@@ -167,7 +167,7 @@ static void c4_node_that_moves_keeps_its_place_and_its_token(void **state)
     struct waiter w;
 
     (void)state;
-    wait_in_thread(&w, other, "moves", HF_NEVER);
+    send_waiter(&w, other, "moves", HF_NEVER, NULL);
     await_waiting(client, "moves", 1);
     assert_int_equal(hf_inspect(client, &query, &view, NULL), HF_OK);
     path_of("moves", hf_view_entry(view, 1)->ticket, before);

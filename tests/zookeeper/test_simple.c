@@ -16,7 +16,7 @@ static void lose_the_reply(struct waiter *w, hf_client *client, const char *name
     snprintf(path, sizeof path, "/locks/%s", name);
     assert_int_equal(hf_lock_release(take(client, name, ttl_ms), NULL), HF_OK); /* makes it */
     proxy_set(proxy, PROXY_S2C_HOLE, 0);
-    wait_with(w, client, name, ttl_ms, cancel);
+    send_waiter(w, client, name, ttl_ms, cancel);
     await("the node that nobody was told of", has_children, path);
 }
 

@@ -45,23 +45,23 @@ static size_t bytes_so_far(void)
 
 static struct toll toll_of(size_t crowd, int64_t ttl_ms)
 {
-    struct visitor *visitors = calloc(crowd, sizeof *visitors);
+    struct waiter *visitors = calloc(crowd, sizeof *visitors);
     hf_client *clients[CLIENTS];
     char behind[40];
 
     assert_non_null(visitors);
     snprintf(behind, sizeof behind, "127.0.0.1:%d", proxy_port(proxy));
     for (size_t i = 0; i < CLIENTS; i++)
-        clients[i] = open_at(behind, "");
+        make_listen(clients[i] = open_at(behind, ""));
     hf_lock *lock = take(clients[0], "toll", ttl_ms);
     for (size_t i = 0; i < crowd; i++)
         send_visitor(&visitors[i], clients[i % CLIENTS], "toll", ttl_ms);
-    await_waiting(clients[0], "toll", crowd);
-    await_watches((int)crowd);
+    for (size_t i = 0; i < crowd; i++)
+        await_queued(&visitors[i]);
     struct toll toll = {requests_so_far(), bytes_so_far()};
     assert_int_equal(hf_lock_release(lock, NULL), HF_OK);
     for (size_t i = 0; i < crowd; i++)
-        join_visitor(&visitors[i]);
+        assert_int_equal(join_waiter(&visitors[i]), HF_OK);
     toll.requests = (requests_so_far() - toll.requests) / crowd;
     toll.bytes = (bytes_so_far() - toll.bytes) / crowd;
     for (size_t i = 0; i < CLIENTS; i++)

@@ -28,24 +28,9 @@
 
 #define FIRST_LOOK_MS 20
 
-/* Where a bid stands: what it has asked for last. */
-enum step { AT_THE_DOOR, AT_THE_ROW, LEAVES_THE_DOOR, HAS_IT };
-
-struct held {
-    struct hf__held base;
-    struct hf__my_conn *c;       /* NULL: hung up */
-    struct hf__my_session id;    /* how the server calls it */
-    char ticket[HF_TICKET_SIZE]; /* by which the process list shows it while it waits */
-    enum step step;
-    bool asked;   /* a statement is under way */
-    bool patient; /* it waits, at the door and for the row */
-    bool ended;   /* its wait was cancelled: no further step */
-    struct hf__my_hold_texts texts;
-};
-
-static struct held *held_of(struct hf__held *base)
+static struct hf__my_held *held_of(struct hf__held *base)
 {
-    return (struct held *)base;
+    return (struct hf__my_held *)base;
 }
 
 /* The answer --------------------------------------------------------------- */
@@ -55,10 +40,10 @@ static bool is_lost(unsigned number)
     return number == 2013 || number == 2006 || number == 2027 || number == 1927 || number == 1053;
 }
 
-static void answered(struct held *h, int bad);
+static void answered(struct hf__my_held *h, int bad);
 
 /* Sends it; it is short enough to leave at once, and the answer may be there at once. */
-static void ask(struct held *h, const struct hf__my_text *t)
+static void ask(struct hf__my_held *h, const struct hf__my_text *t)
 {
     int bad = 0;
     int wants =
@@ -71,19 +56,19 @@ static void ask(struct held *h, const struct hf__my_text *t)
         h->base.state = HF__HELD_DEAD;
 }
 
-static void go_on(struct held *h, enum step step)
+static void go_on(struct hf__my_held *h, enum hf__my_step step)
 {
     h->step = step;
-    if (step == AT_THE_ROW)
+    if (step == HF__MY_AT_THE_ROW)
         ask(h, &h->texts.to_row);
-    else if (step == LEAVES_THE_DOOR)
+    else if (step == HF__MY_LEAVES_THE_DOOR)
         ask(h, &h->texts.from_door);
-    else if (step == HAS_IT)
+    else if (step == HF__MY_HAS_IT)
         h->base.state = HF__HELD_INSIDE;
 }
 
 /* Somebody else is there: an error of NOWAIT, or the door was closed and no row was tried. */
-static void refuse(struct held *h, unsigned number, bool busy)
+static void refuse(struct hf__my_held *h, unsigned number, bool busy)
 {
     h->base.state = is_lost(number) ? HF__HELD_DEAD : HF__HELD_REFUSED;
     if (!busy)
@@ -91,27 +76,27 @@ static void refuse(struct held *h, unsigned number, bool busy)
 }
 
 /* A statement has ended. */
-static void take_answer(struct held *h, int bad)
+static void take_answer(struct hf__my_held *h, int bad)
 {
     unsigned number = bad != 0 ? mysql_errno(h->c->my) : 0;
     bool in_time = number != 1205 && number != 3572;
 
     if (bad != 0 && in_time)
         refuse(h, number, false);
-    else if (h->ended && h->step != LEAVES_THE_DOOR)
+    else if (h->ended && h->step != HF__MY_LEAVES_THE_DOOR)
         refuse(h, 0, true);
-    else if (h->step == AT_THE_DOOR)
-        go_on(h, AT_THE_ROW);
-    else if (h->step == AT_THE_ROW && bad != 0 && h->patient)
-        go_on(h, AT_THE_ROW); /* nobody else can come before us */
-    else if (h->step == AT_THE_ROW && (bad != 0 || mysql_affected_rows(h->c->my) != 1))
+    else if (h->step == HF__MY_AT_THE_DOOR)
+        go_on(h, HF__MY_AT_THE_ROW);
+    else if (h->step == HF__MY_AT_THE_ROW && bad != 0 && h->patient)
+        go_on(h, HF__MY_AT_THE_ROW); /* nobody else can come before us */
+    else if (h->step == HF__MY_AT_THE_ROW && (bad != 0 || mysql_affected_rows(h->c->my) != 1))
         refuse(h, 0, true);
     else
-        go_on(h, h->step == AT_THE_ROW ? LEAVES_THE_DOOR : HAS_IT);
+        go_on(h, h->step == HF__MY_AT_THE_ROW ? HF__MY_LEAVES_THE_DOOR : HF__MY_HAS_IT);
 }
 
 /* To a bid, or to a sign of life. */
-static void answered(struct held *h, int bad)
+static void answered(struct hf__my_held *h, int bad)
 {
     if (h->base.state == HF__HELD_WAITING)
         take_answer(h, bad);
@@ -121,7 +106,7 @@ static void answered(struct held *h, int bad)
 
 static void look(struct hf__held *base)
 {
-    struct held *h = held_of(base);
+    struct hf__my_held *h = held_of(base);
     int bad = 0;
 
     if (base->state == HF__HELD_DEAD)
@@ -149,7 +134,7 @@ static bool wait(void *owner, struct hf__held *base, int64_t deadline_ns)
 
 static int fd(const struct hf__held *base)
 {
-    const struct held *h = (const struct held *)base;
+    const struct hf__my_held *h = (const struct hf__my_held *)base;
 
     return h->c != NULL ? mysql_get_socket(h->c->my) : -1;
 }
@@ -158,7 +143,7 @@ static void touch(struct hf__held *base)
 {
     static char word[] = "DO 1";
     static const struct hf__my_text sign = {.data = word, .len = sizeof word - 1};
-    struct held *h = held_of(base);
+    struct hf__my_held *h = held_of(base);
 
     if (!h->asked && h->c != NULL)
         ask(h, &sign);
@@ -166,57 +151,9 @@ static void touch(struct hf__held *base)
 
 /* The end ------------------------------------------------------------------ */
 
-/* False: not answered. `*ret_there`: it had a row to show. */
-static bool ask_elsewhere(struct hf__my *s, struct hf__my_conn *c, const char *sql,
-                          int64_t deadline_ns, bool *ret_there)
-{
-    struct hf__my_text t = {0};
-    MYSQL_RES *result = NULL;
-
-    hf__my_add(&t, "%s", sql);
-    int r = hf__my_ask(s, c, &t, true, deadline_ns, &result, NULL);
-    *ret_there = result != NULL && mysql_num_rows(result) > 0;
-    mysql_free_result(result);
-    hf__my_text_clear(&t);
-    return r == 0;
-}
-
-/* The host names the port of our end, or it is a socket of this machine, whose sessions are ours
- * only while they show our ticket. */
-static enum hf__held_gone kill_session(void *owner, const struct hf__held *base, void *other,
-                                       int64_t deadline_ns)
-{
-    const struct held *h = (const struct held *)base;
-    char sql[400];
-    bool there, none;
-
-    snprintf(sql, sizeof sql,
-             "SELECT 1 FROM information_schema.processlist WHERE id = %" PRIu64
-             " AND host = '%s' AND (host LIKE '%%:%%' OR info LIKE '/*holdfast %s%%')",
-             h->id.number, h->id.host, h->ticket);
-    if (!ask_elsewhere(owner, other, sql, deadline_ns, &there))
-        return HF__HELD_NOT_SAID;
-    if (!there)
-        return HF__HELD_GONE;
-    snprintf(sql, sizeof sql, "KILL CONNECTION %" PRIu64, h->id.number);
-    ask_elsewhere(owner, other, sql, deadline_ns, &none);
-    return HF__HELD_STILL_THERE;
-}
-
-static bool cancel(void *owner, struct hf__held *base, void *other, int64_t deadline_ns)
-{
-    struct held *h = held_of(base);
-    char sql[60];
-    bool none;
-
-    h->ended = true;
-    snprintf(sql, sizeof sql, "KILL QUERY %" PRIu64, h->id.number);
-    return ask_elsewhere(owner, other, sql, deadline_ns, &none);
-}
-
 static void drop(struct hf__held *base)
 {
-    struct held *h = held_of(base);
+    struct hf__my_held *h = held_of(base);
 
     if (h->c != NULL)
         h->c->broken = true; /* it may be waiting: no good-bye */
@@ -225,17 +162,17 @@ static void drop(struct hf__held *base)
 }
 
 /* Ends the transaction, and leaves the door if that was not done yet. */
-static bool undo(struct hf__my *s, struct held *h, int64_t deadline_ns)
+static bool undo(struct hf__my *s, struct hf__my_held *h, int64_t deadline_ns)
 {
     if (h->asked || hf__my_run(s, h->c, "ROLLBACK", deadline_ns, NULL) != 0)
         return false;
-    return h->step == HAS_IT ||
+    return h->step == HF__MY_HAS_IT ||
            hf__my_ask(s, h->c, &h->texts.from_door, false, deadline_ns, NULL, NULL) == 0;
 }
 
 static bool leave(void *owner, struct hf__held *base, int64_t deadline_ns)
 {
-    struct held *h = held_of(base);
+    struct hf__my_held *h = held_of(base);
 
     if (h->c == NULL)
         return false;
@@ -256,7 +193,7 @@ static int send(void *owner, struct hf__held *base, const struct hf__bid *bid, i
                 hf_error *err)
 {
     struct hf__my *s = owner;
-    struct held *h = held_of(base);
+    struct hf__my_held *h = held_of(base);
     int r = hf__my_borrow(s, deadline_ns, &h->c, err);
 
     if (r != 0)
@@ -266,7 +203,7 @@ static int send(void *owner, struct hf__held *base, const struct hf__bid *bid, i
     hf__ticket_format(&bid->ticket, h->ticket);
     if (r == 0) {
         h->patient = bid->queue;
-        h->step = bid->queue ? AT_THE_DOOR : AT_THE_ROW;
+        h->step = bid->queue ? HF__MY_AT_THE_DOOR : HF__MY_AT_THE_ROW;
         ask(h, bid->queue ? &h->texts.to_door : &h->texts.to_row);
         if (base->state == HF__HELD_DEAD)
             r = hf__fail(err, HF_UNAVAILABLE, "mysql: the connection failed");
@@ -284,7 +221,7 @@ static int finish(void *owner, struct hf__held *base, const struct hf__bid *bid,
                   int64_t deadline_ns, hf_error *err)
 {
     struct hf__my *s = owner;
-    struct held *h = held_of(base);
+    struct hf__my_held *h = held_of(base);
     struct hf__my_conn *c = NULL;
     struct hf__my_text t = {0};
     char note[100];
@@ -320,7 +257,7 @@ static int finish(void *owner, struct hf__held *base, const struct hf__bid *bid,
 
 static const struct hf__hold_type hold_type = {
     .store = "mysql",
-    .held_size = sizeof(struct held),
+    .held_size = sizeof(struct hf__my_held),
     .first_look_ms = FIRST_LOOK_MS,
     .send = send,
     .look = look,
@@ -328,9 +265,9 @@ static const struct hf__hold_type hold_type = {
     .fd = fd,
     .finish = finish,
     .touch = touch,
-    .cancel = cancel,
+    .cancel = hf__my_hold_cancel,
     .leave = leave,
-    .kill = kill_session,
+    .kill = hf__my_hold_kill,
     .drop = drop,
 };
 

@@ -17,11 +17,6 @@
 #define ROUTINES    16  /* procedures */
 #define RENEW_BATCH 256 /* renewals in one transaction, then others get their turn */
 
-bool hf__my_is_conflict(long store_code)
-{
-    return store_code == 1213 || store_code == 1205 || store_code == 1020;
-}
-
 static int check_version(struct hf__my *s, struct hf__my_conn *c, int64_t deadline_ns,
                          hf_error *err)
 {
@@ -48,12 +43,9 @@ int hf__my_learn(void *store, void *conn, int64_t deadline_ns, hf_error *err)
         MYSQL_RES *result = hf__my_look(
             s, conn,
             "SELECT COUNT(*) FROM information_schema.routines WHERE routine_schema = DATABASE() AND"
-            " routine_name IN ('holdfast_begin', 'holdfast_move', 'holdfast_enter', "
-            "'holdfast_finish',"
-            " 'holdfast_retire', "
-            "'holdfast_cut',"
-            " 'holdfast_sweep', 'holdfast_let_in', 'holdfast_ask_again', 'holdfast_call', "
-            "'holdfast_listen',"
+            " routine_name IN ('holdfast_begin', 'holdfast_move', 'holdfast_enter',"
+            " 'holdfast_finish', 'holdfast_retire', 'holdfast_cut', 'holdfast_sweep',"
+            " 'holdfast_let_in', 'holdfast_ask_again', 'holdfast_call', 'holdfast_listen',"
             " 'holdfast_attempt', 'holdfast_end', 'holdfast_renew_one', 'holdfast_renew',"
             " 'holdfast_break')",
             deadline_ns, &row, &why);

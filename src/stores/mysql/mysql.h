@@ -3,12 +3,14 @@
  *   mysql.c     the table of functions, what is there, which refusals are worth another try
  *   settings.c  what the URL says
  *   conn.c      one connection
- *   query.c     a statement and its answer, without blocking; what the server's errors mean
+ *   text.c      a statement as it is put together
+ *   query.c     a statement and its answer, without blocking
+ *   errors.c    what the server's errors mean
  *   quick.c     taking and releasing a lock without a queue
  *   call.c      operations through the procedures of rules.sql and operations.sql
  *   record.c, save.c   the same by plain statements around the doorman itself
  *   listen.c    how wake-ups come
- *   hold.c, hold_begin.c, hold_look.c   hold=session
+ *   hold.c, hold_begin.c, hold_cancel.c, hold_look.c   hold=session
  *   inspect.c, upkeep.c, diagnose.c
  *
  * Mutexes: the pool's and the listener's; none is kept during a system call
@@ -75,9 +77,6 @@ void hf__my_close(struct hf__store *store);
 extern const struct hf__sql_type hf__my_sql_type;
 int hf__my_learn(void *store, void *conn, int64_t deadline_ns, hf_error *err);
 
-/* Whether the error that this code stands for ends if the same is done again. */
-bool hf__my_is_conflict(long store_code);
-
 /* settings.c --------------------------------------------------------------- */
 int hf__my_read_url(struct hf__my *s, const struct hf__url *url, hf_error *err);
 
@@ -102,7 +101,7 @@ void hf__my_give_back(void *store, void *conn);
 /* Waits for what libmariadb asks for; gives back what has come, 0: the deadline. */
 int hf__my_wait(struct hf__my *s, MYSQL *my, int wanted, int64_t deadline_ns);
 
-/* query.c ------------------------------------------------------------------ */
+/* text.c ------------------------------------------------------------------- */
 
 /* A statement as it is put together. Bytes go in as hex literals, so nothing has to be quoted. */
 struct hf__my_text {
@@ -119,6 +118,8 @@ void hf__my_add_short(struct hf__my_text *t, const char *text); /* cut to 255 ch
 void hf__my_add_or_null(struct hf__my_text *t, int64_t number, int64_t null);
 void hf__my_add_instant(struct hf__my_text *t, int64_t ms); /* HF__NEVER: 9999-12-31 */
 void hf__my_text_clear(struct hf__my_text *t);
+
+/* query.c ------------------------------------------------------------------ */
 
 /* Sends the statement and reads everything that comes. `*ret_result` is the first table of the
  * answer, NULL if there is none (and may be NULL). If the reply is lost, or the server may have
@@ -142,8 +143,13 @@ int hf__my_run(struct hf__my *s, struct hf__my_conn *c, const char *sql, int64_t
 MYSQL_RES *hf__my_look(struct hf__my *s, struct hf__my_conn *c, const char *sql,
                        int64_t deadline_ns, MYSQL_ROW *ret_row, hf_error *err);
 
-/* What an error of the server or the library means: "mysql: <what>; <what to do>". */
+/* errors.c ----------------------------------------------------------------- */
+
+/* "mysql: <what the server or the library said>; <what to do>". */
 int hf__my_fail(unsigned number, const char *text, bool reads, hf_error *err);
+
+/* Whether the error that this code stands for ends if the same is done again. */
+bool hf__my_is_conflict(long store_code);
 
 /* quick.c ------------------------------------------------------------------ */
 

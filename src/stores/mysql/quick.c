@@ -11,8 +11,9 @@
  * costs a second round trip. Names that were crowded the last time go there at once, and so does
  * everything on a connection through a proxy, which may not keep the session's time zone.
  *
- * The statements are prepared once on each connection. (A procedure that does the same takes twice as long: its parameters, its
- * variables and its result are as much work for the server as the row.) */
+ * The statements are prepared once on each connection. (A procedure that does the same takes twice
+ * as long: its parameters, its variables and its result are as much work for the server as the
+ * row.) */
 #include "stores/mysql/mysql.h"
 #include "util/table.h"
 #include "util/utf8.h"

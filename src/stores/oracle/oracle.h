@@ -4,7 +4,7 @@
  *   settings.c  what the URL says
  *   dialect.c   where Oracle, MariaDB's ORACLE mode and HSQLDB differ: one table
  *   errors.c    what the servers' errors mean: one table per dialect
- *   odbc.c      what is asked of the driver; runs on the connection's thread
+ *   odbc.c, odbc_run.c   what is asked of the driver; runs on the connection's thread
  *   conn.c      one connection and its thread; deadlines
  *   session.c   how a connection is made and ended; the pool
  *   statement.c a statement and what goes into it

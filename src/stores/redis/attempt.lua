@@ -1,8 +1,8 @@
 -- attempt: somebody bids.
 -- KEYS  key book
--- ARGV  ticket span terms        terms: letter ttl delay retire mode limit queue yield\0who
+-- ARGV  ticket span terms        terms: gen letter ttl delay retire mode limit queue yield\0who ticket
 local ttl, delay, retire, mode, limit, queue, yield, who =
-    string.match(ARGV[3], '^%a(%d+) (%d+) (%d+) (%u) (%d+) (%d) (%d+:%d+)%z(.*)$')
+    string.match(ARGV[3], '^%d*%a(%d+) (%d+) (%d+) (%u) (%d+) (%d) (%d+:%d+)%z(.*)' .. ARGV[1] .. '$')
 local lock = open(KEYS[1], KEYS[2])
 if find(lock, ARGV[1]) then
     redis.call('DEL', 'holdfast.n' .. lock.tail) -- only new bids need memory; see release.lua

@@ -1,6 +1,6 @@
 -- break: the lock is taken away from a ticket.
 -- KEYS  key book
--- ARGV  ticket now
+-- ARGV  ticket [now]        in one word
 redis.call('DEL', 'holdfast.n' .. string.sub(KEYS[2], 11)) -- see release.lua
 local lock = open(KEYS[1], KEYS[2])
 sweep(lock)
@@ -18,7 +18,8 @@ local function break_inside(e, at_once)
     give(lock, e, span)
 end
 
-local e, at_once = find(lock, ARGV[1]), ARGV[2] == '1'
+local ticket, at_once = string.sub(ARGV[1], 1, 32), #ARGV[1] > 32
+local e = find(lock, ticket)
 local found = e and e.place ~= 'R'
 if found then
     tell(lock, e, 0)
@@ -28,7 +29,7 @@ if found then
         leave(lock, e, e.retire)
     end
 elseif not e and (at_once or redis.call('PTTL', KEYS[1]) == -1) then
-    found = drop_unknown(lock, ARGV[1])
+    found = drop_unknown(lock, ticket)
 end
 let_in(lock)
 return close(lock, found and 'done' or 'stale')

@@ -1,4 +1,5 @@
 /* One connection: dial, and log in with one round trip. */
+#include <errno.h>
 #include <stdlib.h>
 
 #include "stores/redis/redis.h"
@@ -15,6 +16,18 @@ static int connect_stream(struct hf__redis *s, struct hf__redis_conn *c,
     return r;
 }
 
+/* A server that expects TLS hangs up on the first word. */
+static int log_in_failed(const struct hf__redis *s, hf_error *err)
+{
+    bool plain = s->set.tls == NULL && s->set.path == NULL;
+    bool hung_up = err != NULL && err->store_code != ETIMEDOUT;
+
+    return hf__wrap(err, HF_UNAVAILABLE,
+                    !plain || !hung_up        ? "log in"
+                    : s->sentinels.count == 0 ? "log in without TLS (rediss:// has it)"
+                                              : "log in without TLS (tls=verify has it)");
+}
+
 static int log_in(struct hf__redis *s, struct hf__redis_conn *c, int64_t deadline_ns, hf_error *err)
 {
     int step = hf__redis_login_first(&s->set);
@@ -29,7 +42,7 @@ static int log_in(struct hf__redis *s, struct hf__redis_conn *c, int64_t deadlin
         freeReplyObject(reply);
     }
     if (r == HF_UNKNOWN) /* nothing was asked yet that could have been done */
-        r = hf__wrap(err, HF_UNAVAILABLE, "log in");
+        r = log_in_failed(s, err);
     return r;
 }
 

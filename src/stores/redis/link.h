@@ -50,12 +50,19 @@ struct hf__redis_out {
     bool failed; /* no memory */
 };
 
+/* What time it was at the server; see clock.c. */
+struct hf__redis_clock {
+    int64_t time_us; /* 0: it does not tell */
+    int64_t read_ns; /* when its answer came; 0: never asked */
+};
+
 struct hf__redis_conn {
     struct hf__pooled pooled;
     struct hf__stream stream;
     redisReader *reader;
     struct hf__redis_out out;
     struct hf__redis_facts facts;
+    struct hf__redis_clock clock;
     int64_t redirect; /* CLIENT TRACKING tells this client id; 0: not on */
     int64_t id;       /* the listener's own such id; 0: it is not told */
     bool broken;      /* of no more use */

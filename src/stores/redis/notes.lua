@@ -24,8 +24,8 @@
 --
 -- A line is: place mode claimed, since, till, generation, ttl, delay, retire [, limit, span].
 -- Places: W waiting, I inside, L lingering, R retired; modes X and S; claimed Y or N. attempt_quick writes the
--- terms of the bid instead ("ttl delay retire ..."): then since is the generation's millisecond, and the rest
--- as in `enter` of rules.lua.
+-- terms of the bid instead ("ttl delay retire ..."): then since follows from what the key has left to live, or
+-- if that is gone from the generation, and the rest is as in `enter` of rules.lua.
 local NEVER = 9007199254740991
 local QUEUE_MAX, RETIRED_MAX = 10000, 10000
 
@@ -75,13 +75,20 @@ local function set_of(lock, kind)
     return 'holdfast.' .. kind .. lock.tail
 end
 
+local function time_left(key)
+    return redis.call('PTTL', key)
+end
+
 local function read_quiet(lock, text, from)
     local ticket, rest = string.sub(text, -32), string.sub(text, from, -33)
     local ttl, delay, retire, who = string.match(rest, '^(%d+) (%d+) (%d+)[^%z]*%z(.*)$')
     if ttl then
         local e = {ticket = ticket, place = 'I', mode = 'X', claimed = ttl ~= '0', gen = lock.gen,
-                   since = math.floor(lock.gen / 1000), ttl = tonumber(ttl), delay = tonumber(delay),
-                   retire = tonumber(retire), limit = 0, span = 0, who = who}
+                   ttl = tonumber(ttl), delay = tonumber(delay), retire = tonumber(retire), limit = 0,
+                   span = 0, who = who}
+        local left = time_left(lock.key)
+        local spent = lease_of(e) + (e.claimed and e.delay or 0) - left
+        e.since = left > 0 and now - spent or math.floor(lock.gen / 1000)
         e.till = e.since + lease_of(e)
         lock.holder = e
     else

@@ -19,7 +19,8 @@
 struct operation {
     enum hf__redis_script script;
     const struct hf__bid *bid;
-    int64_t number; /* what follows the ticket: retire_ms, or whether to break now */
+    int64_t number;      /* what follows the ticket: retire_ms, or whether to break now */
+    uint64_t generation; /* of an attempt: for the quick way. 0: none */
     struct hf__redis_names names;
 };
 
@@ -41,13 +42,17 @@ static char *put_bytes(char *at, const char *bytes, size_t len)
     return at + len;
 }
 
-/* The terms of a bid, "letter ttl delay retire mode limit queue yield", and behind a NUL who bids,
- * "channel\0pid\0host\0user\0program\0note"; the channel is '-' if nobody listens. */
-static void add_terms(struct hf__redis *s, struct hf__redis_conn *c, const struct hf__bid *bid,
+/* The terms of a bid, "gen letter ttl delay retire mode limit queue yield"; behind a NUL who bids,
+ * "channel\0pid\0host\0user\0program\0note", the channel is '-' if nobody listens; and the ticket
+ * again: so it is what the book of a quiet lock says (notes.lua). */
+static void add_terms(struct hf__redis *s, struct hf__redis_conn *c, const struct operation *op,
                       const char *channel)
 {
+    const struct hf__bid *bid = op->bid;
     char terms[HF__REDIS_WHO_MAX + 256], *at = terms;
 
+    if (op->generation > 0)
+        at = hf__redis_put_number(at, op->generation);
     *at++ = bid->lock_delay_ms > 0 ? 'd' : 'H';
     at = put_field(at, bid->ttl_ms, ' ');
     at = put_field(at, bid->lock_delay_ms, ' ');
@@ -60,10 +65,11 @@ static void add_terms(struct hf__redis *s, struct hf__redis_conn *c, const struc
     at = channel != NULL ? put_bytes(at, channel, HF_TICKET_SIZE) : put_bytes(at, "-", 2);
     at = put_bytes(at, s->self, s->self_len);
     at = put_bytes(at, bid->who->note, strnlen(bid->who->note, HF_NOTE_MAX));
-    hf__redis_add(c, terms, (size_t)(at - terms));
+    hf__ticket_format(&bid->ticket, at);
+    hf__redis_add(c, terms, (size_t)(at - terms) + HF_TICKET_SIZE - 1);
 }
 
-/* Only an exclusive bid can be quick. */
+/* Only an exclusive bid can be quick, and only if it brings a generation along. */
 static void add_bid(struct hf__redis *s, struct hf__redis_conn *c, const struct operation *op,
                     const char *channel)
 {
@@ -74,11 +80,11 @@ static void add_bid(struct hf__redis *s, struct hf__redis_conn *c, const struct 
     hf__redis_script(c, op->script, 2, 3);
     hf__redis_add_names(c, &op->names);
     hf__redis_add_ticket(c, &bid->ticket);
-    if (bid->mode == HF_EXCLUSIVE)
+    if (bid->mode == HF_EXCLUSIVE && op->generation > 0)
         hf__redis_add_number(c, (uint64_t)(lease_ms + delay_ms));
     else
         hf__redis_add(c, "", 0);
-    add_terms(s, c, bid, channel);
+    add_terms(s, c, op, channel);
 }
 
 /* The quick way answers with the generation only: the rest is as it was bid. */
@@ -101,12 +107,19 @@ static void grant_quickly(const struct hf__bid *bid, const char *digits, struct 
                             .sent_ns = a->sent_ns};
 }
 
+/* "ticket", or "ticket number", in one word: each costs the server as much as a small command. */
 static void add_change(struct hf__redis_conn *c, const struct operation *op)
 {
-    hf__redis_script(c, op->script, 2, 2);
+    char word[HF_TICKET_SIZE + HF__REDIS_DIGITS], *end = word + HF_TICKET_SIZE - 1;
+
+    hf__ticket_format(&op->bid->ticket, word);
+    if (op->number != 0) {
+        *end++ = ' ';
+        end = hf__redis_put_number(end, (uint64_t)op->number);
+    }
+    hf__redis_script(c, op->script, 2, 1);
     hf__redis_add_names(c, &op->names);
-    hf__redis_add_ticket(c, &op->bid->ticket);
-    hf__redis_add_number(c, (uint64_t)op->number);
+    hf__redis_add(c, word, (size_t)(end - word));
 }
 
 static int run(struct hf__redis_conn *c, const struct operation *op, int64_t deadline_ns,
@@ -174,6 +187,7 @@ static int attempt_once(struct hf__store *store, const struct hf__bid *bid, int6
     r = hf__redis_take(s, deadline_ns, &c, err);
     if (r != 0)
         return r;
+    op.generation = hf__redis_clock_us(c, ret_answer->sent_ns);
     add_bid(s, c, &op, channel);
     r = run(c, &op, deadline_ns, ret_answer, &foreign, err);
     if (r == 0 && s->set.wait_replicas > 0 && ret_answer->verdict == HF__GRANTED)

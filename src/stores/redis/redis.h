@@ -4,6 +4,7 @@
  *   open.c      from the URL to a store
  *   names.c     the keys of a name
  *   script.c    EVALSHA, and what a script may answer
+ *   clock.c     what time it is at the server
  *   pool.c      connections that are lent to one operation at a time
  *   conn.c      one connection: dial and log in
  *   wire.c, login.c, settings.c    what all stores on Redis share (link.h)
@@ -111,6 +112,16 @@ bool hf__redis_unname(const struct hf__redis *s, const char *book, size_t book_l
  * HF_UNSUPPORTED (a cluster), HF_NO_MEMORY, HF_SYSTEM. */
 int hf__redis_dial(struct hf__redis *s, int64_t deadline_ns, struct hf__redis_conn **ret_conn,
                    hf_error *err);
+
+/* clock.c -------------------------------------------------------------------------------------- */
+
+/* True: ask the time again, in the same write as the next request, and hear it behind its reply. */
+bool hf__redis_clock_is_due(const struct hf__redis_conn *c);
+void hf__redis_clock_ask(struct hf__redis_conn *c);
+void hf__redis_clock_hear(struct hf__redis_conn *c, int64_t deadline_ns);
+
+/* The server's time as far as is known, in 16 digits. 0: not known. */
+uint64_t hf__redis_clock_us(const struct hf__redis_conn *c, int64_t now_ns);
 
 /* sentinel.c --------------------------------------------------------------------------------------
  */

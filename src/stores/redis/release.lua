@@ -2,6 +2,6 @@
 redis.call('DEL', 'holdfast.n' .. string.sub(KEYS[2], 11))
 local lock = open(KEYS[1], KEYS[2])
 sweep(lock)
-local was = end_bid(lock, ARGV[1], tonumber(ARGV[2]))
+local was = end_bid(lock, ticket_and_number(ARGV[1]))
 let_in(lock)
 return close(lock, was == 'I' and 'done' or 'stale')

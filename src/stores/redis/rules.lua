@@ -231,6 +231,11 @@ local function drop_unknown(lock, ticket)
     return false
 end
 
+-- "ticket 60000" is how an operation names a ticket and its number, "ticket" if that is 0.
+local function ticket_and_number(word)
+    return string.sub(word, 1, 32), tonumber(string.sub(word, 33)) or 0
+end
+
 -- The bidder is done with its ticket. An older tombstone is renewed: the last attempt may be younger.
 -- Returns where the ticket was.
 local function end_bid(lock, ticket, retire)

@@ -75,10 +75,15 @@ int hf__redis_run(struct hf__redis_conn *c, enum hf__redis_script script, int64_
 {
     redisReply *reply = NULL;
     size_t len = c->out.len;
-    int r = hf__redis_send(c, deadline_ns, err);
+    bool asks_time = hf__redis_clock_is_due(c);
 
+    if (asks_time)
+        hf__redis_clock_ask(c);
+    int r = hf__redis_send(c, deadline_ns, err);
     if (r == 0)
         r = hf__redis_receive(c, deadline_ns, &reply, err);
+    if (r == 0 && asks_time)
+        hf__redis_clock_hear(c, deadline_ns);
     if (r == 0 && is_unknown_script(reply)) {
         freeReplyObject(reply);
         if (teach(c, script, len) != 0)

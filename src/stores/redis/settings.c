@@ -1,4 +1,5 @@
 /* What the URLs of all stores on Redis have in common. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,14 +40,21 @@ int hf__redis_read_host(const char **at, const char *preset_port, char **ret_hos
 int hf__redis_read_db(const struct hf__redis_url *from, const char *path, int64_t *ret_db,
                       hf_error *err)
 {
+    int64_t option = hf__url_number(from->url, from->table, "db");
+
     path += path[0] == '/';
-    *ret_db = hf__url_number(from->url, from->table, "db");
+    *ret_db = option;
     if (path[0] == '\0')
         return 0;
     if (strspn(path, "0123456789") != strlen(path) || strlen(path) > 7)
         return hf__fail(err, HF_INVALID,
                         "the path of the URL is the number of a database, as in redis://host/0");
     *ret_db = strtoll(path, NULL, 10);
+    if (option != 0 && option != *ret_db)
+        return hf__fail(err, HF_INVALID,
+                        "the path of the URL says %" PRId64 " and the option db says %" PRId64
+                        ": name one database",
+                        *ret_db, option);
     return 0;
 }
 

@@ -1,9 +1,9 @@
 -- withdraw: a bidder gives up, whatever became of its bid.
 -- KEYS  key book
--- ARGV  ticket retire
+-- ARGV  ticket [retire]        in one word
 redis.call('DEL', 'holdfast.n' .. string.sub(KEYS[2], 11)) -- see release.lua
 local lock = open(KEYS[1], KEYS[2])
 sweep(lock)
-local was = end_bid(lock, ARGV[1], tonumber(ARGV[2]))
+local was = end_bid(lock, ticket_and_number(ARGV[1]))
 let_in(lock)
 return close(lock, (was == 'I' or was == 'W') and 'done' or 'stale')

@@ -30,6 +30,7 @@ struct trace {
 struct line {
     struct trace *trace;
     int64_t began_ns;
+    hf_error own, *err; /* the caller may not want the error, but the line does */
     size_t used;
     char text[LINE_MAX_BYTES];
 };
@@ -56,11 +57,13 @@ static double ms_between(int64_t from_ns, int64_t to_ns)
     return (double)(to_ns - from_ns) / (double)HF__NS_PER_MS;
 }
 
-static void begin(struct hf__store *store, struct line *line, const char *operation)
+static void begin(struct hf__store *store, struct line *line, const char *operation, hf_error *err)
 {
     struct trace *t = (struct trace *)store;
 
     line->trace = t;
+    line->err = err != NULL ? err : &line->own;
+    line->err->text[0] = '\0';
     line->used = 0;
     line->began_ns = hf__now_ns(store->host->env);
     put(line, "%ld +%.3f %s", (long)getpid(), ms_between(t->opened_ns, line->began_ns), operation);
@@ -79,6 +82,15 @@ static void put_ticket(struct line *line, const struct hf__ticket *ticket)
 
     hf__ticket_format(ticket, text);
     put(line, " %.8s", text);
+}
+
+/* Begins a line about one bid. */
+static void begin_bid(struct hf__store *store, struct line *line, const char *operation,
+                      const struct hf__bid *bid, hf_error *err)
+{
+    begin(store, line, operation, err);
+    put_name(line, bid->name, bid->name_len);
+    put_ticket(line, &bid->ticket);
 }
 
 static void put_answer(struct line *line, const struct hf__answer *a)
@@ -100,100 +112,78 @@ static void put_answer(struct line *line, const struct hf__answer *a)
         put(line, " %zu", a->position);
 }
 
-static void end(struct line *line, int r, const hf_error *err)
+/* Writes the line. Gives back `r`. */
+static int end(struct line *line, int r)
 {
     struct trace *t = line->trace;
     int64_t now_ns = hf__now_ns(t->wrapper.base.host->env);
 
     if (r != 0)
-        put(line, " -> %s: %s", hf_code_name(r), err->text);
+        put(line, " -> %s: %s", hf_code_name(r), line->err->text);
     put(line, " (%.3fms)", ms_between(line->began_ns, now_ns));
     line->text[line->used++] = '\n';
     while (write(t->fd, line->text, line->used) < 0 && errno == EINTR)
         ;
+    return r;
 }
 
-/* The caller may not want the error, but the line does. */
-static hf_error *or_own(hf_error *err, hf_error *own)
+static int end_bid(struct line *line, int r, const struct hf__answer *answer)
 {
-    hf_error *used = err != NULL ? err : own;
-
-    used->text[0] = '\0';
-    return used;
+    if (r == 0)
+        put_answer(line, answer);
+    return end(line, r);
 }
 
 static int trace_attempt(struct hf__store *store, const struct hf__bid *bid, int64_t deadline_ns,
                          struct hf__answer *ret_answer, hf_error *err)
 {
     struct line line;
-    hf_error own;
 
-    begin(store, &line, "attempt");
-    put_name(&line, bid->name, bid->name_len);
-    put_ticket(&line, &bid->ticket);
+    begin_bid(store, &line, "attempt", bid, err);
     put(&line, " %s %s", bid->mode == HF_SHARED ? "shared" : "exclusive",
         bid->queue ? "queue" : "nowait");
-    err = or_own(err, &own);
-    int r = hf__wrapper_attempt(store, bid, deadline_ns, ret_answer, err);
-    if (r == 0)
-        put_answer(&line, ret_answer);
-    end(&line, r, err);
-    return r;
+    return end_bid(&line, hf__wrapper_attempt(store, bid, deadline_ns, ret_answer, line.err),
+                   ret_answer);
 }
 
 static int trace_withdraw(struct hf__store *store, const struct hf__bid *bid, int64_t retire_ms,
                           int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
 {
     struct line line;
-    hf_error own;
 
-    begin(store, &line, "withdraw");
-    put_name(&line, bid->name, bid->name_len);
-    put_ticket(&line, &bid->ticket);
+    begin_bid(store, &line, "withdraw", bid, err);
     put(&line, " retire %lldms", (long long)retire_ms);
-    err = or_own(err, &own);
-    int r = hf__wrapper_withdraw(store, bid, retire_ms, deadline_ns, ret_answer, err);
-    if (r == 0)
-        put_answer(&line, ret_answer);
-    end(&line, r, err);
-    return r;
+    return end_bid(&line,
+                   hf__wrapper_withdraw(store, bid, retire_ms, deadline_ns, ret_answer, line.err),
+                   ret_answer);
 }
 
 static int trace_release(struct hf__store *store, const struct hf__bid *bid, int64_t retire_ms,
                          int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
 {
     struct line line;
-    hf_error own;
 
-    begin(store, &line, "release");
-    put_name(&line, bid->name, bid->name_len);
-    put_ticket(&line, &bid->ticket);
-    err = or_own(err, &own);
-    int r = hf__wrapper_release(store, bid, retire_ms, deadline_ns, ret_answer, err);
-    if (r == 0)
-        put_answer(&line, ret_answer);
-    end(&line, r, err);
-    return r;
+    begin_bid(store, &line, "release", bid, err);
+    return end_bid(&line,
+                   hf__wrapper_release(store, bid, retire_ms, deadline_ns, ret_answer, line.err),
+                   ret_answer);
 }
 
 static int trace_renew(struct hf__store *store, struct hf__renewal *items, size_t count,
                        int64_t deadline_ns, hf_error *err)
 {
     struct line line;
-    hf_error own;
 
-    begin(store, &line, "renew");
+    begin(store, &line, "renew", err);
     put(&line, " %zu", count);
-    err = or_own(err, &own);
-    int r = hf__wrapper_renew(store, items, count, deadline_ns, err);
+    int r = hf__wrapper_renew(store, items, count, deadline_ns, line.err);
     for (size_t i = 0; i < count && line.used < LINE_MAX_BYTES / 2; i++) {
         put_name(&line, items[i].name, items[i].name_len);
         put_ticket(&line, &items[i].ticket);
         if (r == 0)
             put_answer(&line, &items[i].answer);
     }
-    end(&line, r, err);
-    return r;
+    return end(&line, r);
 }
 
 struct counted {
@@ -215,49 +205,35 @@ static int trace_inspect(struct hf__store *store, const struct hf__look *look, i
     struct counted counted = {.look = look};
     struct hf__look counting = *look;
     struct line line;
-    hf_error own;
 
-    begin(store, &line, "inspect");
+    begin(store, &line, "inspect", err);
     if (look->name != NULL)
         put_name(&line, look->name, look->name_len);
     counting.found = count_found;
     counting.ctx = &counted;
-    err = or_own(err, &own);
-    int r = hf__wrapper_inspect(store, &counting, deadline_ns, err);
+    int r = hf__wrapper_inspect(store, &counting, deadline_ns, line.err);
     put(&line, " -> %zu found", counted.count);
-    end(&line, r, err);
-    return r;
+    return end(&line, r);
 }
 
 static int trace_break(struct hf__store *store, const struct hf__bid *bid, bool now,
                        int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
 {
     struct line line;
-    hf_error own;
 
-    begin(store, &line, "break");
-    put_name(&line, bid->name, bid->name_len);
-    put_ticket(&line, &bid->ticket);
+    begin_bid(store, &line, "break", bid, err);
     put(&line, now ? " now" : " later");
-    err = or_own(err, &own);
-    int r = hf__wrapper_break(store, bid, now, deadline_ns, ret_answer, err);
-    if (r == 0)
-        put_answer(&line, ret_answer);
-    end(&line, r, err);
-    return r;
+    return end_bid(&line, hf__wrapper_break(store, bid, now, deadline_ns, ret_answer, line.err),
+                   ret_answer);
 }
 
 static int trace_upkeep(struct hf__store *store, enum hf__upkeep what, int64_t retain_ms,
                         int64_t deadline_ns, uint64_t *ret_count, hf_error *err)
 {
     struct line line;
-    hf_error own;
 
-    begin(store, &line, what == HF__SETUP ? "setup" : "purge");
-    err = or_own(err, &own);
-    int r = hf__wrapper_upkeep(store, what, retain_ms, deadline_ns, ret_count, err);
-    end(&line, r, err);
-    return r;
+    begin(store, &line, what == HF__SETUP ? "setup" : "purge", err);
+    return end(&line, hf__wrapper_upkeep(store, what, retain_ms, deadline_ns, ret_count, line.err));
 }
 
 struct told {
@@ -271,13 +247,13 @@ static void pass_wake(void *ctx, const struct hf__ticket *ticket, uint64_t gener
     struct told *told = ctx;
     struct line line;
 
-    begin(told->store, &line, "wake");
+    begin(told->store, &line, "wake", NULL);
     if (ticket != NULL)
         put_ticket(&line, ticket);
     else
         put(&line, " everybody");
     put(&line, " %llu", (unsigned long long)generation);
-    end(&line, 0, NULL);
+    end(&line, 0);
     told->sink(told->ctx, ticket, generation);
 }
 

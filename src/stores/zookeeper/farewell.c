@@ -4,7 +4,8 @@
  * holder that was lost, or that is being lost by this very end, since nobody released it. Such a
  * session is let go of. It gives one more sign of life and is then forgotten without a word, so the
  * server counts to its end as if the process had died: the lock opens ttl + lock-delay later, at
- * the latest, and nothing of ours has to run for that. */
+ * the latest, and nothing of ours has to run for that. A mark, by which somebody was broken, belongs to no
+ * session: it goes with its bid. */
 #include <stdlib.h>
 
 #include "stores/zookeeper/zk.h"
@@ -19,6 +20,7 @@ struct farewell {
     struct session *s;
     int64_t deadline_ns;
     struct bidding *delays;  /* one of those whose lock-delay runs */
+    struct bidding *broken;  /* one that no delay keeps, with a mark of it in the store */
     struct bidding *leaving; /* one that has no more business here */
 };
 
@@ -32,6 +34,8 @@ static void sort_one(struct hf__link *link, void *ctx)
     bool lost = b->state == HF__ZK_JOINED && b->inside && b->claimed;
     if (b->lock_delay_ms > 0 && (lost || b->state == HF__ZK_LINGERING))
         f->delays = b;
+    else if (b->marked)
+        f->broken = b;
     else
         f->leaving = b;
 }
@@ -57,19 +61,25 @@ static void let_go(struct farewell *f)
     cut(f->s);
 }
 
-/* Its other bids would stay as long as the delay: they are taken out. */
+/* Those whose marks would stay behind; and beside a delay all others, for they would stay as long. */
+static struct bidding *next_to_leave(struct farewell *f)
+{
+    f->delays = f->broken = f->leaving = NULL;
+    hf__table_each(&f->s->zk->biddings, sort_one, f);
+    if (f->broken != NULL)
+        return f->broken;
+    return f->delays != NULL ? f->leaving : NULL;
+}
+
 static void take_leave(struct farewell *f)
 {
     struct zk *zk = f->s->zk;
+    struct bidding *b;
 
-    for (;;) {
-        f->delays = f->leaving = NULL;
-        hf__table_each(&zk->biddings, sort_one, f);
-        if (f->delays == NULL || f->leaving == NULL)
-            break;
-        hf__zk_remove(f->leaving, f->deadline_ns);
+    while ((b = next_to_leave(f)) != NULL) {
+        hf__zk_remove(b, f->deadline_ns);
         pthread_mutex_lock(&zk->mutex);
-        hf__zk_spend(f->leaving, 0);
+        hf__zk_spend(b, 0);
         pthread_mutex_unlock(&zk->mutex);
     }
     if (f->delays != NULL)

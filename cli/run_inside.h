@@ -1,0 +1,41 @@
+/* The inside of run.h. */
+#ifndef CLI_RUN_INSIDE_H
+#define CLI_RUN_INSIDE_H
+
+#include "run.h"
+#include "status.h"
+#include "supervise.h"
+#include "util/env.h"
+
+struct run {
+    const struct cli *cli;
+    const struct run_settings *set;
+    hf_cancel *cancel;
+    hf_client *client;
+    hf_lock *lock;
+    int signal_fd;
+    struct terminal terminal;
+    struct guard guard;
+    struct child child;
+    struct leash leash;
+    struct status status;
+    char shown[CLI_NAME_SHOWN];       /* the name */
+    char why[sizeof(hf_error) + 200]; /* it was lost */
+    struct waiting *waiting;
+    bool had_terminal;            /* the command, when it ended */
+    int64_t obtained_ns, lost_ns; /* 0: not lost */
+};
+
+static inline int64_t run_now_ns(void)
+{
+    return hf__now_ns(&hf__system_env);
+}
+
+/* run_bid.c: obtains the lock. 0, or the exit status. */
+int run_acquire(struct run *r);
+
+/* A lease that has little left (a slow claim, a stopped machine) would end the command at once: it
+ * is renewed before. 0, or the exit status. */
+int run_freshen(struct run *r);
+
+#endif

@@ -1,0 +1,127 @@
+/* A statement as it is put together. */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "stores/mysql/mysql.h"
+#include "util/utf8.h"
+
+#include "util/banned.h"
+
+static bool make_room(struct hf__my_text *t, size_t more)
+{
+    if (t->failed)
+        return false;
+    if (t->len + more < t->capacity)
+        return true;
+    size_t capacity = 2 * (t->len + more) + 1000;
+    char *grown = realloc(t->data, capacity);
+    if (grown == NULL) {
+        t->failed = true;
+        return false;
+    }
+    t->data = grown;
+    t->capacity = capacity;
+    return true;
+}
+
+static void add_plain(struct hf__my_text *t, const char *text)
+{
+    size_t len = strlen(text);
+
+    if (!make_room(t, len + 1))
+        return;
+    memcpy(t->data + t->len, text, len + 1);
+    t->len += len;
+}
+
+void hf__my_add(struct hf__my_text *t, const char *format, ...)
+{
+    va_list args, again;
+
+    if (strchr(format, '%') == NULL) { /* most of a statement is */
+        add_plain(t, format);
+        return;
+    }
+    va_start(args, format);
+    va_copy(again, args);
+    int len = vsnprintf(NULL, 0, format, args);
+    if (len >= 0 && make_room(t, (size_t)len + 1)) {
+        vsnprintf(t->data + t->len, (size_t)len + 1, format, again);
+        t->len += (size_t)len;
+    }
+    va_end(again);
+    va_end(args);
+}
+
+void hf__my_add_hex(struct hf__my_text *t, const void *bytes, size_t len)
+{
+    static const char digits[] = "0123456789abcdef";
+    const unsigned char *from = bytes;
+
+    if (!make_room(t, 2 * len + 1))
+        return;
+    for (size_t i = 0; i < len; i++) {
+        t->data[t->len++] = digits[from[i] >> 4];
+        t->data[t->len++] = digits[from[i] & 15];
+    }
+    t->data[t->len] = '\0';
+}
+
+void hf__my_add_bytes(struct hf__my_text *t, const void *bytes, size_t len)
+{
+    hf__my_add(t, "x'");
+    hf__my_add_hex(t, bytes, len);
+    hf__my_add(t, "'");
+}
+
+/* The server refuses a statement for one byte that is not text, and a lock must not fail because of
+ * a program's odd name. */
+void hf__my_add_text(struct hf__my_text *t, const char *text)
+{
+    uint32_t c;
+
+    if (text == NULL) {
+        hf__my_add(t, "NULL");
+        return;
+    }
+    hf__my_add(t, "_utf8mb4 x'");
+    while (*text != '\0') {
+        size_t len = hf__utf8_decode(text, strnlen(text, 4), &c);
+        hf__my_add_hex(t, len > 0 ? text : "?", len > 0 ? len : 1);
+        text += len > 0 ? len : 1;
+    }
+    hf__my_add(t, "'");
+}
+
+void hf__my_add_short(struct hf__my_text *t, const char *text)
+{
+    bool fits = strlen(text) <= 255;
+
+    hf__my_add(t, fits ? "" : "LEFT(");
+    hf__my_add_text(t, text);
+    hf__my_add(t, fits ? "" : ", 255)");
+}
+
+void hf__my_add_or_null(struct hf__my_text *t, int64_t number, int64_t null)
+{
+    if (number == null)
+        hf__my_add(t, "NULL");
+    else
+        hf__my_add(t, "%" PRId64, number);
+}
+
+void hf__my_add_instant(struct hf__my_text *t, int64_t ms)
+{
+    if (ms == HF__NEVER)
+        hf__my_add(t, HF__MY_FOREVER);
+    else
+        hf__my_add(t, "'1970-01-01' + INTERVAL %" PRId64 "000 MICROSECOND", ms);
+}
+
+void hf__my_text_clear(struct hf__my_text *t)
+{
+    free(t->data);
+    *t = (struct hf__my_text){0};
+}
