@@ -2,12 +2,12 @@
  *
  *   waits                          its place is deleted and its lease revoked: it bids anew
  *   inside, with a lease           put broken: nobody renews it any more, it opens when it is over;
- *                                  and put inside once more: a release that counts on it finds it changed
+ *                                  and put inside once more: a release finds that it has changed
  *   inside, never expires          as with --now
  *   --now, without a lock-delay    deleted
  *   --now, with one                put again on a lease as long as the delay, and put broken
  *   lingers, --now                 deleted
- *   a stranger                     its key is deleted, with or without --now: it knows no marks
+ *   a stranger's, with a lease     it knows no marks: --now deletes its key, else it stays
  *
  * Whatever it is, a mark is put: the client that is concerned watches for marks, and asks. Whoever
  * watches its slot is called by its deletion. */
@@ -118,6 +118,10 @@ static int decide(struct breach *b, bool now, bool *ret_done)
         *ret_done = true;
         return now || f->lease == 0 ? delete_it(b, ret_done) : 0;
     }
+    if (!f->ours && !now && f->lease != 0)
+        return hf__fail(b->err, HF_UNSUPPORTED,
+                        "another client holds it and cannot be asked to leave; break it now, or "
+                        "wait until its lease ends");
     if (f->ours && !now && f->lease != 0 && f->ttl_ms != 0)
         return mark_it(b, ret_done);
     return f->delay_ms > 0 ? close_for_delay(b, ret_done) : delete_it(b, ret_done);
