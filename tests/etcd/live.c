@@ -12,12 +12,20 @@
 
 #define AWAIT_MS 15000
 
+static const char *servers(void)
+{
+    const char *all = getenv("HOLDFAST_TEST_ETCD");
+
+    assert_non_null(all);
+    return all;
+}
+
 const char *server_address(void)
 {
-    const char *server = getenv("HOLDFAST_TEST_ETCD");
+    static __thread char first[64];
 
-    assert_non_null(server);
-    return server;
+    snprintf(first, sizeof first, "%.*s", (int)strcspn(servers(), ","), servers());
+    return first;
 }
 
 const char *url_of(int port, const char *options)
@@ -25,7 +33,7 @@ const char *url_of(int port, const char *options)
     static __thread char url[400];
 
     if (port == 0)
-        snprintf(url, sizeof url, "etcd://%s/test?%s", server_address(), options);
+        snprintf(url, sizeof url, "etcd://%s/test?%s", servers(), options);
     else
         snprintf(url, sizeof url, "etcd://127.0.0.1:%d/test?%s", port, options);
     if (options[0] == '\0')
@@ -156,14 +164,14 @@ static size_t take(char *from, size_t size, size_t n, void *ctx)
 }
 
 /* One bare request; free what it gives. */
-static char *fetch(const char *path, const char *body)
+static char *fetch(const char *server, const char *path, const char *body)
 {
     CURL *curl = curl_easy_init();
     struct page page = {0};
     char url[200];
 
     assert_non_null(curl);
-    snprintf(url, sizeof url, "http://%s/%s", server_address(), path);
+    snprintf(url, sizeof url, "http://%s/%s", server, path);
     curl_easy_setopt(curl, CURLOPT_URL, url);
     curl_easy_setopt(curl, CURLOPT_PROXY, "");
     curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take);
@@ -177,9 +185,9 @@ static char *fetch(const char *path, const char *body)
     return page.text;
 }
 
-double metric(const char *prefix)
+static double metric_of(const char *server, const char *prefix)
 {
-    char *text = fetch("metrics", NULL), *rest = text, *line;
+    char *text = fetch(server, "metrics", NULL), *rest = text, *line;
     double sum = 0;
 
     while ((line = strsep(&rest, "\n")) != NULL) {
@@ -189,6 +197,29 @@ double metric(const char *prefix)
     }
     free(text);
     return sum;
+}
+
+double metric(const char *prefix)
+{
+    char *all = strdup(servers()), *rest = all, *server;
+    double sum = 0;
+
+    assert_non_null(all);
+    while ((server = strsep(&rest, ",")) != NULL)
+        sum += metric_of(server, prefix);
+    free(all);
+    return sum;
+}
+
+void await_more(const char *prefix, double than)
+{
+    int64_t until_ms = now_ms() + AWAIT_MS;
+
+    while (metric(prefix) <= than) {
+        if (now_ms() > until_ms)
+            fail_msg("%s stays at %.0f", prefix, than);
+        usleep(5000);
+    }
 }
 
 static int watches(void)
@@ -222,8 +253,9 @@ void await_streams(int wanted)
 /* One page of keys is enough, in the order of their creation. */
 static json_t *fetch_keys(void)
 {
-    char *all = fetch("v3/kv/range", "{\"key\":\"AA==\",\"range_end\":\"AA==\",\"keys_only\":true,"
-                                     "\"sort_target\":\"CREATE\",\"sort_order\":\"ASCEND\"}");
+    char *all = fetch(server_address(), "v3/kv/range",
+                      "{\"key\":\"AA==\",\"range_end\":\"AA==\",\"keys_only\":true,"
+                      "\"sort_target\":\"CREATE\",\"sort_order\":\"ASCEND\"}");
     json_t *answer = json_loads(all, 0, NULL);
 
     free(all);
@@ -264,7 +296,7 @@ void delete_place(const char *name, size_t nth)
     assert_non_null(found);
     json_t *request = json_pack("{s:O}", "key", found);
     char *body = json_dumps(request, 0);
-    free(fetch("v3/kv/deleterange", body));
+    free(fetch(server_address(), "v3/kv/deleterange", body));
     free(body);
     json_decref(request);
     json_decref(answer);
@@ -272,12 +304,12 @@ void delete_place(const char *name, size_t nth)
 
 void compact(void)
 {
-    char *now = fetch("v3/kv/range", "{\"key\":\"AA==\"}"), body[100];
+    char *now = fetch(server_address(), "v3/kv/range", "{\"key\":\"AA==\"}"), body[100];
     const char *revision = strstr(now, "\"revision\":\"");
 
     assert_non_null(revision);
     snprintf(body, sizeof body, "{\"revision\":\"%lld\",\"physical\":true}",
              strtoll(revision + strlen("\"revision\":\""), NULL, 10));
     free(now);
-    free(fetch("v3/kv/compaction", body));
+    free(fetch(server_address(), "v3/kv/compaction", body));
 }

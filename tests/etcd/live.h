@@ -8,9 +8,11 @@
 #include "holdfast.h"
 #include "lib/check.h"
 
-#define GRANTS "grpc_server_handled_total{grpc_code=\"OK\",grpc_method=\"LeaseGrant\""
-#define TXNS   "grpc_server_handled_total{grpc_code=\"OK\",grpc_method=\"Txn\""
+#define GRANTS        "grpc_server_handled_total{grpc_code=\"OK\",grpc_method=\"LeaseGrant\""
+#define WATCHES_BEGUN "grpc_server_started_total{grpc_method=\"Watch\""
+#define TXNS          "grpc_server_handled_total{grpc_code=\"OK\",grpc_method=\"Txn\""
 
+/* The first of them. */
 const char *server_address(void);
 
 /* "etcd://127.0.0.1:<port>/test?<options>"; port 0: the server's own. Static storage per thread. */
@@ -43,8 +45,9 @@ size_t count_entries(hf_client *client, const char *name); /* holders and waiter
 void await_waiting(hf_client *client, const char *name, size_t count);
 void await_free(hf_client *client, const char *name);
 
-/* The sum of the server's metrics that begin so. */
+/* The sum of the servers' metrics that begin so. */
 double metric(const char *prefix);
+void await_more(const char *prefix, double than);
 /* Writers that wait behind a writer: each has two watches. Each stream has two more, for its client.
  */
 void await_watchers(int count);
