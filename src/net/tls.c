@@ -264,7 +264,8 @@ static int shake_hands(SSL *ssl, struct hf__stream *s, int64_t deadline_ns, hf_e
         if (result != -EAGAIN)
             return hf__fail(err, HF_UNAVAILABLE, "TLS: the server ended the handshake");
         if (hf__wait_fd(s->fd, events, s->env, deadline_ns) != 0)
-            return hf__fail(err, HF_UNAVAILABLE, "TLS: no answer in time (does this port speak TLS?)");
+            return hf__fail(err, HF_UNAVAILABLE,
+                            "TLS: no answer in time (does this port speak TLS?)");
     }
 }
 
