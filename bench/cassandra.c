@@ -4,8 +4,8 @@
  *
  * Pair: acquire and release, against a SERIAL read and a conditional update, twice. The published
  * recipe: layout=simple, against INSERT IF NOT EXISTS and DELETE IF by the same client, and by the
- * Python driver, if Debian's python3-cassandra is there. Hand-over: a queue of 20 who each release at
- * once, and how many conditional writes each cost. */
+ * Python driver, if Debian's python3-cassandra is there. Hand-over: a queue of 20 who each release
+ * at once, and how many conditional writes each cost. */
 #include <pthread.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -42,8 +42,7 @@ static const char holder[] =
     "the details of a holder, about as long as ours are: host and user and program, its pid, a "
     "note, the ttl and the lock-delay, when it came and until when it stays, its ticket, its mode";
 
-/* bare --------------------------------------------------------------------------------------------
- */
+/* Bare --------------------------------------------------------------------- */
 static struct hf__cql *open_bare(const char *url)
 {
     static const struct hf__option options[] = {HF__CQL_OPTIONS, {0}};
@@ -146,8 +145,7 @@ static void leases_bare(struct hf__cql *cql, int pairs)
     report("cassandra leases: bare statements", began, pairs);
 }
 
-/* the Python driver -------------------------------------------------------------------------------
- */
+/* The Python driver -------------------------------------------------------- */
 struct peer {
     FILE *to, *from; /* NULL: it is not there */
     pid_t pid;
@@ -199,8 +197,7 @@ static void end_peer(struct peer *peer)
     waitpid(peer->pid, NULL, 0);
 }
 
-/* ours --------------------------------------------------------------------------------------------
- */
+/* Ours --------------------------------------------------------------------- */
 static hf_client *open_ours(const char *url, const char *options)
 {
     char text[600];

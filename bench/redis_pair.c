@@ -5,8 +5,8 @@
  *
  * PAIRS are done by all threads together, each on a lock of its own; ours share one client, the
  * floor has a connection for each. Prints microseconds of the wall per pair, the median pair of
- * one thread, and what the client's and both processors used: other programs disturb these less. With `ours` or `floor` only that
- * side runs, for counting its instructions. */
+ * one thread, and what the client's and both processors used: other programs disturb these less.
+ * With `ours` or `floor` only that side runs, for counting its instructions. */
 #include <pthread.h>
 
 #include "redis.h"

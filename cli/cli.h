@@ -67,7 +67,7 @@ extern const struct cli_verb cli_verb_run, cli_verb_lock, cli_verb_unlock, cli_v
     cli_verb_ls, cli_verb_show, cli_verb_break, cli_verb_check, cli_verb_setup, cli_verb_gc,
     cli_verb_doctor, cli_verb_stores, cli_verb_bench;
 
-/* output.c -------------------------------------------------------------------- */
+/* output.c ----------------------------------------------------------------- */
 
 /* One sentence on stderr, "holdfast: ...", control characters escaped; gives back `status`. */
 int cli_fail(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -75,8 +75,8 @@ int cli_fail(int status, const char *format, ...) __attribute__((format(printf, 
 /* The same for a wrong command line: adds "; see 'holdfast VERB --help'" and gives EXIT_USAGE. */
 int cli_fail_usage(const char *verb, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* The same from a library error: text and exit status. If the outcome is unknown it says so, and for
- * how long the lock may be held. */
+/* The same from a library error: text and exit status. If the outcome is unknown it says so, and
+ * for how long the lock may be held. */
 int cli_fail_error(const hf_error *err);
 
 /* ", and the lock may be held for up to 5s", in whole seconds, or nothing if it cannot be held. */
@@ -106,7 +106,7 @@ void cli_print_duration(FILE *out, int64_t ms);
 enum cli_paint { PAINT_NONE, PAINT_BOLD, PAINT_RED, PAINT_YELLOW, PAINT_GREEN, PAINT_DIM };
 const char *cli_paint(const struct cli *cli, enum cli_paint paint); /* PAINT_NONE ends a colour */
 
-/* store.c: before the first request ------------------------------------------- */
+/* store.c: before the first request ---------------------------------------- */
 
 /* Opens cli->url. On failure prints the sentence and gives the exit status, else 0. */
 int cli_open(const struct cli *cli, hf_client **ret_client);
@@ -124,7 +124,7 @@ bool cli_take_ticket(const char *verb, const char **ticket, const char *file);
 /* Whether there are exactly `wanted` operands; else prints the sentence. */
 bool cli_check_operands(const struct cli_verb *verb, int argc, int wanted);
 
-/* config.c -------------------------------------------------------------------- */
+/* config.c ----------------------------------------------------------------- */
 
 /* Where the URL comes from if there was no -u: HOLDFAST_URL, the config files, or NULL. `*ret_url`
  * is the caller's to free. 0, or an exit status after a sentence. */
@@ -134,7 +134,7 @@ int cli_find_url(char **ret_url);
  * can see it with ps, and a warning is printed. NULL: out of memory. */
 char *cli_take_url(char *argument);
 
-/* options.c ------------------------------------------------------------------- */
+/* options.c ---------------------------------------------------------------- */
 
 /* Parses argv[0] to argv[argc - 1] by the verb's table and `globals`, and moves the operands to its
  * front, with a NULL behind them. Gives their number, or -1 after a sentence. The `help` flag among
@@ -151,7 +151,7 @@ bool cli_parse_signal(const char *what, const char *text, int *ret_signal);
 const char *cli_nearest(const char *text, const char *(*word)(const void *ctx, size_t i),
                         const void *ctx);
 
-/* help.c ---------------------------------------------------------------------- */
+/* help.c ------------------------------------------------------------------- */
 void cli_print_help(const struct cli_verb *verb, const struct cli_option *globals);
 void cli_print_table(const char *title, const struct cli_option *options);
 

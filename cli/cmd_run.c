@@ -60,8 +60,8 @@ static const struct cli_option options[] = {
     {0},
 };
 
-/* The command line in one string, cut to what a note may have, between characters. Everybody who may
- * look at the lock sees it, so passwords in URLs are hidden. */
+/* The command line in one string, cut to what a note may have, between characters. Everybody who
+ * may look at the lock sees it, so passwords in URLs are hidden. */
 static void describe(char *const *argv, char *buf, size_t size)
 {
     char shown[HF_NOTE_MAX + 1];

@@ -2,8 +2,8 @@
  *
  * It gets HOLDFAST_URL (its password hidden, if it has one; none for the embedded default),
  * HOLDFAST_NAME, HOLDFAST_MODE, HOLDFAST_TOKEN and HOLDFAST_SEQUENCER (these two only where
- * the store makes tokens) and HOLDFAST_HELD, and loses what could hold a credential of ours, the variables
- * of password_env= among them.
+ * the store makes tokens) and HOLDFAST_HELD, and loses what could hold a credential of ours, the
+ * variables of password_env= among them.
  *
  * HOLDFAST_HELD lists what is held around the command: "NAME=STORE=SEQUENCER" for each, separated
  * by blanks. NAME is escaped (%XX), STORE a hash of the URL without its password. It lets a nested

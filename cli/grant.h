@@ -9,8 +9,8 @@
 int cli_adopt(const struct cli *cli, const char *name, const char *ticket, hf_client **ret_client,
               hf_lock **ret_lock);
 
-/* Prints sequencer, ticket and until when; with -q the ticket alone. Gives what cli_finish() does.
- */
+/* Prints sequencer, ticket and until when; with -q the ticket alone. Gives what cli_finish()
+ * does. */
 int cli_print_grant(const struct cli *cli, const hf_lock *lock);
 
 #endif

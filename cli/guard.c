@@ -106,8 +106,8 @@ void guard_end(struct guard *guard)
     if (guard->pid == 0)
         return;
     /* Killed before the pipe closes, or it would kill once more, by a number that may be another
-     * group's by now. If somebody has killed it, it was reaped, and its number is not ours either.
-     */
+     * group's by now. If somebody has killed it, it was reaped, and its number is not ours
+     * either. */
     if (waitpid(guard->pid, NULL, WNOHANG) == 0) {
         kill(guard->pid, SIGKILL);
         while (waitpid(guard->pid, NULL, 0) < 0 && errno == EINTR)

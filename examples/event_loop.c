@@ -4,8 +4,8 @@
  *
  * hf_lock_fd() becomes readable when the lock is lost, by the local timer, before its lease can be
  * given to anybody else. Before a step that cannot be undone, ask hf_lock_remaining_ms() too. To
- * have something to see, an operator breaks our lock; with `now` that is told on the next renewal.
- */
+ * have something to see, an operator breaks our lock; with `now` that is told on the next
+ * renewal. */
 #include <holdfast.h>
 #include <poll.h>
 #include <stdio.h>

@@ -12,9 +12,9 @@
  *  - The locks are advisory. Whoever can write to the store can forge them.
  *  - Not every store keeps every clause. hf_capabilities() tells; a call that needs what is missing
  *    returns HF_UNSUPPORTED, it never pretends. What each store promises: docs/GUARANTEES.md.
- *  - A handle is of no use in a forked child: whatever would touch the store or free something returns
- *    HF_FORKED and does nothing, a lock says LOST, and a cancel does not fire. The child may open a
- *    client of its own. (fork() waits for operations on SQLite that are under way.)
+ *  - A handle is of no use in a forked child: whatever would touch the store or free something
+ *    returns HF_FORKED and does nothing, a lock says LOST, and a cancel does not fire. The child
+ *    may open a client of its own. (fork() waits for operations on SQLite that are under way.)
  *  - The library starts threads (none before the first acquire). It installs no signal handler,
  *    prints nothing, and keeps no global state but the loaded modules, the memory:// stores and a
  *    list of open SQLite databases.
@@ -23,17 +23,17 @@
  * -----------
  *  - Functions that can fail return 0 (HF_OK) or a negative HF_ code. Out-parameters named ret_ are
  *    written on success only. `err` may be NULL; otherwise it is filled in on failure.
- *  - A structure that begins with its size may be of an older header than the library's, or of a newer
- *    one: then what the library does not know must be 0, or the call returns HF_UNSUPPORTED.
- *  - Inputs are copied. Strings returned as `const char *` are borrowed: the comment says for how long.
+ *  - A structure that begins with its size may be of an older header than the library's, or of a
+ *    newer one: then what the library does not know must be 0, or the call returns HF_UNSUPPORTED.
+ *  - Inputs are copied. Strings returned as `const char *` are borrowed: the comment says for how
+ *    long.
  *  - A name is 1 to 512 arbitrary bytes, compared as bytes. Pass HF_NTS as its length if it ends in
  *    NUL. Durations are in milliseconds.
- *  - Every function may be called from any thread, on the same handle too, unless it says otherwise;
- *    but no handle may be used after, or while, another thread frees it. No call is a cancellation
- *    point of pthread_cancel().
+ *  - Every function may be called from any thread, on the same handle too, unless it says
+ *    otherwise; but no handle may be used after, or while, another thread frees it. No call is a
+ *    cancellation point of pthread_cancel().
  *  - A callback returns: it must not throw an exception, longjmp() away or end its thread. The call
- *    below it would leave its bid in the store, and hf_close() would wait for it for ever.
- */
+ *    below it would leave its bid in the store, and hf_close() would wait for it for ever. */
 #ifndef HOLDFAST_H
 #define HOLDFAST_H
 
@@ -68,7 +68,7 @@ typedef struct hf_cancel hf_cancel; /* a way to end another thread's wait */
 typedef struct hf_gate hf_gate;     /* remembers, beside a resource, whom it has already seen */
 typedef struct hf_view hf_view;     /* what was found by hf_inspect() */
 
-/* Errors: code, value, exit status of the command, text. -------------------------------------- */
+/* Errors: code, value, exit status of the command, text -------------------- */
 #define HF_ERRORS(X)                                                                      \
     X(HF_BUSY, -1, 1, "somebody else holds it")                                           \
     X(HF_TIMEOUT, -2, 1, "not obtained in time; nothing is left in the store")            \
@@ -109,7 +109,7 @@ const char *hf_code_name(int code); /* "HF_BUSY"; never NULL; static */
 const char *hf_code_text(int code); /* the text of the list above; never NULL; static */
 int hf_code_exit_status(int code);  /* the command's exit status for it; 70 for an unknown code */
 
-/* Clients. ------------------------------------------------------------------------------------ */
+/* Clients ------------------------------------------------------------------ */
 typedef struct hf_client_options {
     size_t size;         /* sizeof(hf_client_options) */
     const char *program; /* who asks, as `show` tells it; NULL: the name of this program */
@@ -120,8 +120,8 @@ typedef struct hf_client_options {
  * holdfast/locks.db in the user's state directory otherwise. A network store may be opened before
  * it can be reached. `opt` may be NULL.
  * Errors: HF_INVALID (the URL or an option in it), HF_NO_STORE (no such scheme, module missing),
- * HF_DENIED (rights, unsafe files), HF_UNAVAILABLE, HF_CORRUPT, HF_FULL, HF_NO_MEMORY, HF_SYSTEM.
- */
+ * HF_DENIED (rights, unsafe files), HF_UNAVAILABLE, HF_CORRUPT, HF_FULL, HF_NO_MEMORY,
+ * HF_SYSTEM. */
 int hf_open(const char *url, const hf_client_options *opt, hf_client **ret_client, hf_error *err);
 
 /* Releases what is still held, wakes everybody who waits (they return HF_CLOSED), joins the threads
@@ -154,7 +154,7 @@ enum hf_capability {
 };
 uint32_t hf_capabilities(const hf_client *client);
 
-/* Acquiring. ---------------------------------------------------------------------------------- */
+/* Acquiring ---------------------------------------------------------------- */
 typedef enum hf_mode { HF_EXCLUSIVE = 0, HF_SHARED = 1 } hf_mode;
 
 #define HF_CAUSES(X)                                                                          \
@@ -175,8 +175,8 @@ typedef enum hf_cause {
 const char *hf_cause_text(hf_cause cause);
 
 /* Called on a thread of the library that does nothing else, one call at a time per client. A slow
- * callback delays other callbacks, never a renewal. It may ask about the lock, but neither release nor
- * detach it: that is HF_DEADLOCK, and the handle stays. `lock` is valid during the call:
+ * callback delays other callbacks, never a renewal. It may ask about the lock, but neither release
+ * nor detach it: that is HF_DEADLOCK, and the handle stays. `lock` is valid during the call:
  * hf_lock_release() waits for it. */
 typedef void hf_lock_callback(hf_lock *lock, hf_cause cause, void *arg);
 
@@ -227,18 +227,18 @@ typedef struct hf_options {
  * Errors: HF_BUSY (no wait asked, somebody is inside or waits), HF_TIMEOUT, HF_CANCELLED,
  * HF_CLOSED, HF_DEADLOCK (this owner has it already, or asks for a stronger mode), HF_LOST
  * (re-entering a lock that was lost), HF_UNSUPPORTED, HF_INVALID, HF_FULL (also: 10,000
- * wait already), HF_UNAVAILABLE (surely not obtained), HF_UNKNOWN (err->may_hold_ms; the keeper goes on withdrawing), HF_DENIED,
- * HF_CORRUPT, HF_FORKED, HF_NO_MEMORY, HF_SYSTEM. */
+ * wait already), HF_UNAVAILABLE (surely not obtained), HF_UNKNOWN (err->may_hold_ms; the keeper
+ * goes on withdrawing), HF_DENIED, HF_CORRUPT, HF_FORKED, HF_NO_MEMORY, HF_SYSTEM. */
 int hf_acquire(hf_client *client, const char *name, size_t name_len, const hf_options *opt,
                hf_lock **ret_lock, hf_error *err);
 
 /* Gives the lock back and frees the handle, whatever is returned but HF_DEADLOCK and HF_FORKED; a
  * reentrant one only counts down until the last. NULL is fine and returns HF_OK.
- * Errors: HF_STALE (it was no longer ours: lost, broken or expired; nothing was changed, except that a
- * lock lost by max_hold alone opens now instead of at the end of its lease), HF_DEADLOCK (see
- * hf_lock_callback: not freed), HF_UNKNOWN (the keeper goes on trying until the lease ends; a lock that never expires may stay
- * behind), HF_FORKED, HF_CLOSED (the client is closed: freed only), HF_UNAVAILABLE, HF_DENIED,
- * HF_CORRUPT. */
+ * Errors: HF_STALE (it was no longer ours: lost, broken or expired; nothing was changed, except
+ * that a lock lost by max_hold alone opens now instead of at the end of its lease), HF_DEADLOCK
+ * (see hf_lock_callback: not freed), HF_UNKNOWN (the keeper goes on trying until the lease ends; a
+ * lock that never expires may stay behind), HF_FORKED, HF_CLOSED (the client is closed: freed
+ * only), HF_UNAVAILABLE, HF_DENIED, HF_CORRUPT. */
 int hf_lock_release(hf_lock *lock, hf_error *err);
 
 /* Renews now; the keeper's next renewal counts from here. Needed only with opt->by_hand.
@@ -254,9 +254,9 @@ int hf_lock_detach(hf_lock *lock, hf_error *err);
 
 /* Takes over a lock by its ticket, from hf_lock_detach() or another process, and restarts its
  * lease. Only by_hand, max_hold_ms, reentrant, owner and the callbacks of `opt` count; the rest is
- * as it was bid. The token stays the same: adopt only what its former holder has detached, or when that
- * one is dead, for nothing tells the two apart. Errors: HF_STALE (this ticket holds nothing), HF_UNSUPPORTED, HF_DEADLOCK, and
- * those of hf_acquire(). */
+ * as it was bid. The token stays the same: adopt only what its former holder has detached, or when
+ * that one is dead, for nothing tells the two apart. Errors: HF_STALE (this ticket holds nothing),
+ * HF_UNSUPPORTED, HF_DEADLOCK, and those of hf_acquire(). */
 int hf_adopt(hf_client *client, const char *name, size_t name_len, const char *ticket,
              const hf_options *opt, hf_lock **ret_lock, hf_error *err);
 
@@ -266,7 +266,7 @@ int hf_cancel_new(hf_cancel **ret_cancel); /* HF_NO_MEMORY, HF_SYSTEM */
 void hf_cancel_fire(hf_cancel *cancel);    /* async-signal-safe */
 void hf_cancel_free(hf_cancel *cancel);    /* NULL is fine */
 
-/* Asking a lock. None of these touches the network. ------------------------------------------- */
+/* Asking a lock. None of these touches the network ------------------------- */
 typedef enum hf_state {
     HF_STATE_HELD = 0,    /* ours for hf_lock_remaining_ms() at least */
     HF_STATE_AT_RISK = 1, /* still ours, but a renewal is overdue */
@@ -276,8 +276,8 @@ typedef enum hf_state {
 hf_state hf_lock_state(const hf_lock *lock);
 hf_cause hf_lock_cause(const hf_lock *lock); /* why it was lost; HF_CAUSE_NONE if it was not */
 
-/* Why the last renewal failed, as the call that failed would have said it: what is behind AT_RISK and
- * HF_CAUSE_EXPIRED. HF_OK: it did not fail, or is under way. */
+/* Why the last renewal failed, as the call that failed would have said it: what is behind AT_RISK
+ * and HF_CAUSE_EXPIRED. HF_OK: it did not fail, or is under way. */
 int hf_lock_error(const hf_lock *lock, hf_error *err);
 
 /* How long it is still ours without another renewal, by the local clock and on the safe side; 0
@@ -300,7 +300,7 @@ int hf_lock_sequencer(const hf_lock *lock, char *buf, size_t size);
 const char *hf_lock_ticket(const hf_lock *lock);                /* borrowed until the release */
 const char *hf_lock_name(const hf_lock *lock, size_t *ret_len); /* likewise; also ends in NUL */
 
-/* At the resource. ---------------------------------------------------------------------------- */
+/* At the resource ---------------------------------------------------------- */
 
 /* Asks the store whether the grant behind this sequencer is live now.
  * HF_OK: it is. HF_STALE: it is not. Errors: HF_INVALID, HF_UNSUPPORTED, HF_UNAVAILABLE, ... */
@@ -319,7 +319,7 @@ int hf_gate_restore(hf_gate *gate, const char *name, size_t name_len, uint64_t e
                     uint64_t highest); /* raises, never lowers */
 void hf_gate_free(hf_gate *gate);
 
-/* Looking at, and mending, a store. ----------------------------------------------------------- */
+/* Looking at, and mending, a store ----------------------------------------- */
 typedef enum hf_place {
     HF_PLACE_INSIDE = 0,    /* holds the lock */
     HF_PLACE_LINGERING = 1, /* vanished or broken; keeps the lock closed for its lock-delay */
@@ -366,8 +366,8 @@ void hf_view_free(hf_view *view);
 
 /* Takes the lock away from a ticket. A leased holder keeps the lock closed until its lease ends (it
  * may be alive and will be told LOST in time), `now` cuts that short; a claimed one's lock-delay
- * follows. A waiter loses its place; if its client lives, it bids anew at the tail. Errors: HF_NOT_FOUND, HF_UNSUPPORTED, HF_INVALID, and the
- * store's. */
+ * follows. A waiter loses its place; if its client lives, it bids anew at the tail. Errors:
+ * HF_NOT_FOUND, HF_UNSUPPORTED, HF_INVALID, and the store's. */
 int hf_break(hf_client *client, const char *name, size_t name_len, const char *ticket, int now,
              hf_error *err);
 

@@ -163,8 +163,8 @@ static bool needs_claim(const struct bid *bid)
            hf__moment_after(hf__now_ns(bid->client->env), bid->opt->max_hold_ms) > deadline_ns;
 }
 
-/* Ours by the bidder's account. 0: it is settled; 1: it slipped away, bid anew; negative: give up.
- */
+/* Ours by the bidder's account. 0: it is settled; 1: it slipped away, bid anew; negative: give
+ * up. */
 static int confirm(struct bid *bid)
 {
     hf_client *client = bid->client;

@@ -137,14 +137,15 @@ struct hf_client {
     hf_lock *first_call, *last_call;
 };
 
-/* client.c ------------------------------------------------------------------------------------- */
+/* client.c ----------------------------------------------------------------- */
 
 /* hf_open() with another clock; `env` NULL is the system's. For tests. */
 int hf__open(const char *url, const hf_client_options *opt, const struct hf_env *env,
              hf_client **ret_client, hf_error *err);
 
-/* Every public call on a client goes through these. In between the thread cannot be cancelled: it may
- * hold the mutex or a connection. HF_INVALID, HF_FORKED, HF_CLOSED: then there is nothing to leave. */
+/* Every public call on a client goes through these. In between the thread cannot be cancelled: it
+ * may hold the mutex or a connection. HF_INVALID, HF_FORKED, HF_CLOSED: then there is nothing to
+ * leave. */
 struct hf__visit {
     int cancel_state;
 };
@@ -183,7 +184,7 @@ void hf__after_call(hf_client *client);
 /* The name's length, HF_NTS resolved; HF_INVALID with a sentence. */
 int hf__name_len(const char *name, size_t given, size_t *ret_len, hf_error *err);
 
-/* own.c ---------------------------------------------------------------------------------------- */
+/* own.c -------------------------------------------------------------------- */
 void hf__own_init(hf_client *client);
 void hf__own_clear(hf_client *client);
 
@@ -193,7 +194,7 @@ bool hf__is_forked(const hf_client *client);
 /* A ticket that nobody had before. 0 or HF_SYSTEM. Mutex not held. */
 int hf__draw_ticket(hf_client *client, struct hf__ticket *ret_ticket);
 
-/* lock.c --------------------------------------------------------------------------------------- */
+/* lock.c ------------------------------------------------------------------- */
 
 struct hf__name {
     const char *bytes;
@@ -226,7 +227,7 @@ void hf__lock_note_renewal(hf_lock *lock, const hf_error *err);
 /* Mutex held. The lock is lost: wake whoever polls or listens. Called once the bidder says so. */
 void hf__lock_tell_lost(hf_lock *lock);
 
-/* keeper.c ------------------------------------------------------------------------------------- */
+/* keeper.c ----------------------------------------------------------------- */
 
 /* Starts the thread if it does not run. Mutex held. */
 int hf__keeper_start(hf_client *client, hf_error *err);
@@ -243,7 +244,7 @@ void hf__keeper_stop(hf_client *client); /* joins; mutex not held */
 /* Mutex held. The keeper will see when it is fired; it forgets it by itself when it is freed. */
 int hf__keeper_watch(hf_client *client, hf_cancel *cancel);
 
-/* hand.c, herald.c ----------------------------------------------------------------------------- */
+/* hand.c, herald.c --------------------------------------------------------- */
 
 /* Mutex held. */
 void hf__hand_push(hf_lock *lock);
@@ -255,7 +256,7 @@ void hf__herald_forget(hf_lock *lock); /* waits for a callback of this lock that
 void hf__herald_stop(hf_client *client);
 bool hf__herald_is_me(const hf_client *client); /* a callback runs on this thread */
 
-/* wait.c --------------------------------------------------------------------------------------- */
+/* wait.c ------------------------------------------------------------------- */
 
 /* Mutex held. Puts the lock in the keeper's care while its caller sleeps, until `until_ns` at most;
  * `cancel` may be NULL. HF_NO_MEMORY, HF_SYSTEM. */
@@ -268,12 +269,12 @@ unsigned hf__wait_for_news(hf_lock *lock);
 /* Mutex held. */
 void hf__wait_tell(hf_lock *lock, enum hf__news news);
 
-/* The same in two steps: what is left to do when the mutex is given back, or the caller would wake up only to
- * wait for it. */
+/* The same in two steps: what is left to do when the mutex is given back, or the caller would wake
+ * up only to wait for it. */
 struct hf__waiter *hf__wait_note(hf_lock *lock, enum hf__news news); /* mutex held */
 void hf__wait_wake(hf_client *client, struct hf__waiter *noted);     /* not held; NULL is fine */
 
-/* reentry.c ------------------------------------------------------------------------------------ */
+/* reentry.c ---------------------------------------------------------------- */
 
 /* Mutex held. What this owner has of this name already: a lock that is held or waited for, else one
  * that was lost but not given back, else NULL. */
@@ -282,14 +283,14 @@ void hf__reentry_add(hf_lock *lock);
 void hf__reentry_remove(hf_lock *lock);
 uint64_t hf__reentry_owner(uint64_t given); /* 0: the calling thread */
 
-/* cancel.c ------------------------------------------------------------------------------------- */
+/* cancel.c ----------------------------------------------------------------- */
 struct hf_cancel {
     pid_t pid;
     int fd; /* eventfd: readable once fired */
 };
 bool hf__cancel_fired(const hf_cancel *cancel);
 
-/* undo.c --------------------------------------------------------------------------------------- */
+/* undo.c ------------------------------------------------------------------- */
 
 /* Ends a bid or a grant in the store, whatever became of it, and goes on in the background if the
  * store stays away. `release`: it was held and goes back in good order. The lock must be out of the

@@ -24,8 +24,8 @@ int hf__wrap(hf_error *err, int code, const char *format, ...) HF__PRINTF(3, 4);
 void hf__set_store_code(hf_error *err, long store_code);
 
 /* Writes a name or other bytes in a form that is safe in a message and on a terminal, one for each
- * name: control, invisible, bidirectional and non-UTF-8 characters, '%', and a blank at either end as
- * %XX; cut with "..." to fit. Gives back `buf`. */
+ * name: control, invisible, bidirectional and non-UTF-8 characters, '%', and a blank at either end
+ * as %XX; cut with "..." to fit. Gives back `buf`. */
 const char *hf__printable(const char *bytes, size_t len, char *buf, size_t size);
 
 /* The same for what a server says: blanks and '%' too are as they are. */

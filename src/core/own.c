@@ -1,9 +1,10 @@
-/* What belongs to this process and not to a forked child: that the client may be used here, and random bits
- * for tickets.
+/* What belongs to this process and not to a forked child: that the client may be used here, and
+ * random bits for tickets.
  *
- * Both are asked for on every acquire, and a system call for each (getpid, getrandom) costs more than the rest
- * of the client's own work. So they are kept in a page that the kernel empties in a forked child
- * (MADV_WIPEONFORK, Linux 4.14). Without it there is no page, and the kernel is asked each time. */
+ * Both are asked for on every acquire, and a system call for each (getpid, getrandom) costs more
+ * than the rest of the client's own work. So they are kept in a page that the kernel empties in a
+ * forked child (MADV_WIPEONFORK, Linux 4.14). Without it there is no page, and the kernel is asked
+ * each time. */
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>

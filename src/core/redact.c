@@ -2,8 +2,8 @@
  *
  * The text may be anything, such as a URL that was refused because its password was not escaped. So
  * this does not parse: it hides from the first colon after the scheme to the last '@', and
- * everything behind the '=' of the first option that sounds secret, whose value may hold a raw '&'.
- */
+ * everything behind the '=' of the first option that sounds secret, whose value may hold a raw
+ * '&'. */
 #include <stdio.h>
 #include <string.h>
 
@@ -71,8 +71,8 @@ static bool sounds_secret(const char *name, size_t len)
 }
 
 /* Where the value of the first secret option begins; the end of the text if there is none. At each
- * '=' all since the last '&' or ';' counts as the name, so that the pairs of a driver string are seen
- * too ("connect=UID=a;PWD=b"). */
+ * '=' all since the last '&' or ';' counts as the name, so that the pairs of a driver string are
+ * seen too ("connect=UID=a;PWD=b"). */
 static const char *find_secret_value(const char *text)
 {
     const char *at = strchr(text, '?'), *name = at != NULL ? at + 1 : NULL;

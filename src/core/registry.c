@@ -25,8 +25,8 @@ static const struct hf__store_type *const builtins[] = {
 };
 #define BUILTIN_COUNT (sizeof builtins / sizeof builtins[0])
 
-/* One line a scheme. `needs`: the library a module is linked with, as Debian calls it; NULL: none.
- */
+/* One line a scheme. `needs`: the library a module is linked with, as Debian calls it; NULL:
+ * none. */
 static const struct module {
     const char *scheme, *module, *needs;
     bool wrapper;
@@ -126,8 +126,8 @@ static const struct hf__store_type *find_builtin(const char *scheme)
     return NULL;
 }
 
-/* "trace+sqlite" belongs to the wrapper "trace"; "a+b" without such a wrapper is a scheme like any.
- */
+/* "trace+sqlite" belongs to the wrapper "trace"; "a+b" without such a wrapper is a scheme like
+ * any. */
 static const struct module *find_module(const char *scheme)
 {
     size_t first = strcspn(scheme, "+");
@@ -168,8 +168,8 @@ static bool in_table(const struct hf__option *table, const char *name)
     return false;
 }
 
-/* A wrapper answers for its own options only; the store inside checks the others when it is opened.
- */
+/* A wrapper answers for its own options only; the store inside checks the others when it is
+ * opened. */
 static int check_wrapper(const struct hf__url *url, const struct hf__option *table, hf_error *err)
 {
     struct hf__url own = *url;

@@ -19,10 +19,10 @@ int hf__store_open(const struct hf__host *host, const char *url, struct hf__stor
  * HF_NO_MEMORY. */
 int hf__embedded_url(char **ret_url, hf_error *err);
 
-/* What hf_setup() would create in the store that `url` names (NULL: the embedded one), as text for a
- * DBA, and that store's name; behind a wrapper, the store inside. The store is not opened. The text is
- * to be freed, and NULL if the store needs nothing.
- * Errors: HF_INVALID, HF_NO_STORE, HF_NO_MEMORY. */
+/* What hf_setup() would create in the store that `url` names (NULL: the embedded one), as text for
+ * a DBA, and that store's name; behind a wrapper, the store inside. The store is not opened. The
+ * text is to be freed, and NULL if the store needs nothing. Errors: HF_INVALID, HF_NO_STORE,
+ * HF_NO_MEMORY. */
 int hf__setup_text(const char *url, const char **ret_store, char **ret_text, hf_error *err);
 
 /* One store this installation may have; `type` is NULL if it cannot be used, and `missing` says

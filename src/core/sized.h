@@ -1,6 +1,6 @@
 /* Structures that the caller passes with their size in front, by one rule: it may be shorter than
- * ours (an older header; what is missing is unset) or longer (a newer one: what we do not know must be
- * unset, or we would do something else than was asked). */
+ * ours (an older header; what is missing is unset) or longer (a newer one: what we do not know must
+ * be unset, or we would do something else than was asked). */
 #ifndef HF_CORE_SIZED_H
 #define HF_CORE_SIZED_H
 
@@ -13,7 +13,8 @@ struct hf__sized {
     size_t least, known; /* the size of its first version, and of ours */
 };
 
-/* Copies what is known of `given`. HF_INVALID (its size cannot be), HF_UNSUPPORTED (it is newer). */
+/* Copies what is known of `given`. HF_INVALID (its size cannot be), HF_UNSUPPORTED (it is
+ * newer). */
 int hf__copy_sized(const struct hf__sized *sized, const void *given, void *ret, hf_error *err);
 
 #endif

@@ -61,8 +61,8 @@ unsigned hf__wait_for_news(hf_lock *lock)
         pthread_cond_wait(&w->woken, &lock->client->mutex);
 
     unsigned news = w->news;
-    /* A request to ask is used up by asking, and a grant is in the bidder; the rest ends the wait.
-     */
+    /* A request to ask is used up by asking, and a grant is in the bidder; the rest ends the
+     * wait. */
     w->news &= ~(unsigned)(HF__NEWS_ASK | HF__NEWS_GRANT);
     return news;
 }

@@ -138,8 +138,7 @@ void hf__cql_end_bytes(struct hf__cql_writer *w, size_t place)
     hf__cql_fill_int(w, place, (int32_t)len);
 }
 
-/* reader ------------------------------------------------------------------------------------------
- */
+/* Reader ------------------------------------------------------------------- */
 struct hf__cql_bytes hf__cql_take(struct hf__cql_reader *r, size_t len)
 {
     struct hf__cql_bytes bytes = {(const unsigned char *)"", 0};

@@ -16,8 +16,7 @@ struct hf__cql_bytes {
     size_t len;
 };
 
-/* writer ------------------------------------------------------------------------------------------
- */
+/* Writer ------------------------------------------------------------------- */
 struct hf__cql_writer {
     unsigned char *data;
     size_t len, room;
@@ -47,8 +46,7 @@ void hf__cql_fill_int(struct hf__cql_writer *w, size_t place, int32_t value);
 size_t hf__cql_begin_bytes(struct hf__cql_writer *w);
 void hf__cql_end_bytes(struct hf__cql_writer *w, size_t place);
 
-/* reader ------------------------------------------------------------------------------------------
- */
+/* Reader ------------------------------------------------------------------- */
 struct hf__cql_reader {
     const unsigned char *at;
     size_t left;

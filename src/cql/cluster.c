@@ -1,6 +1,7 @@
 /* Contact points. The one that worked last is asked again, so that a client mostly sees one
  * coordinator and one clock; one that failed is left alone for 0.1 s, then 0.2 s, up to 2 s, less a
- * random part of up to a half, so that clients of a node that comes back do not come all at once. */
+ * random part of up to a half, so that clients of a node that comes back do not come all at
+ * once. */
 #include "cql/cluster.h"
 
 #include <stdio.h>
@@ -68,8 +69,7 @@ const char *hf__cql_node_name(const struct hf__cql *cql, size_t index)
     return cql->nodes[index].name;
 }
 
-/* choosing ----------------------------------------------------------------------------------------
- */
+/* Choosing ----------------------------------------------------------------- */
 
 /* The better of two: the one that may be tried sooner, then the one that is not doubted, then the
  * first. */
@@ -157,8 +157,7 @@ void hf__cql_failed(struct hf__cql *cql, size_t node, struct hf__cql_conn *conn,
     pthread_mutex_unlock(&cql->mutex);
 }
 
-/* connecting --------------------------------------------------------------------------------------
- */
+/* Connecting --------------------------------------------------------------- */
 
 /* With the version we know; a server that refuses v4 is tried with v5, unless the URL names one. */
 static int connect_node(struct hf__cql *cql, struct hf__cql_node *n, int64_t deadline_ns,
@@ -268,8 +267,7 @@ int hf__cql_reach(struct hf__cql *cql, size_t node, int64_t deadline_ns,
     }
 }
 
-/* prepared statements -----------------------------------------------------------------------------
- */
+/* Prepared statements ------------------------------------------------------ */
 static struct hf__cql_known *find_known(struct hf__cql_node *n,
                                         const struct hf__cql_statement *statement)
 {

@@ -19,8 +19,7 @@
 #define OUT_MAX (32 << 20) /* bytes that wait to be sent */
 #define CHUNK   16384
 
-/* life --------------------------------------------------------------------------------------------
- */
+/* Life --------------------------------------------------------------------- */
 static int connect_route(struct hf__cql_conn *c, const struct hf__cql_route *route,
                          int64_t deadline_ns, hf_error *err)
 {
@@ -104,8 +103,7 @@ int64_t hf__cql_conn_heard_ns(struct hf__cql_conn *c)
     return heard_ns;
 }
 
-/* From here on the mutex is held, unless said. ----------------------------------------------------
- */
+/* From here on the mutex is held, unless said ------------------------------ */
 
 /* `c->why` is filled in. The descriptor stays until the last reference, because somebody may be
  * waiting for it; shutting it down wakes who does. */
@@ -147,8 +145,7 @@ int hf__cql_conn_wait(struct hf__cql_conn *c, short events, int64_t deadline_ns)
     return r;
 }
 
-/* receiving ---------------------------------------------------------------------------------------
- */
+/* Receiving ---------------------------------------------------------------- */
 static void hand_out(struct hf__cql_conn *c, struct hf__cql_frame *frame)
 {
     int16_t stream = frame->header.stream;
@@ -198,8 +195,7 @@ bool hf__cql_conn_receive(struct hf__cql_conn *c, short *ret_events)
     return n != -EAGAIN;
 }
 
-/* sending -----------------------------------------------------------------------------------------
- */
+/* Sending ------------------------------------------------------------------ */
 
 /* Pushes out what is queued. If somebody else is at it already, that one takes ours along. Whoever
  * cannot get rid of it in time breaks the connection: half a frame cannot be taken back. */

@@ -42,8 +42,8 @@ void hf__cql_conn_unref(struct hf__cql_conn *c); /* NULL is fine */
 
 int hf__cql_conn_version(const struct hf__cql_conn *c);
 bool hf__cql_conn_is_broken(struct hf__cql_conn *c);
-/* Takes in what has come, the end of the connection too. False: it is broken. A server that has gone
- * has often said so: better seen before the send than after it. */
+/* Takes in what has come, the end of the connection too. False: it is broken. A server that has
+ * gone has often said so: better seen before the send than after it. */
 bool hf__cql_conn_look(struct hf__cql_conn *c);
 void hf__cql_conn_break(struct hf__cql_conn *c, const char *why);
 

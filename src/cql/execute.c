@@ -54,8 +54,8 @@ static int unanswered(struct attempt *a, const struct hf__cql_call *call, int co
     return unknown ? doubt(err) : code;
 }
 
-/* Sends a frame and takes its answer; an ERROR goes into `failure`, and its frame stays, because the
- * failure borrows from it. */
+/* Sends a frame and takes its answer; an ERROR goes into `failure`, and its frame stays, because
+ * the failure borrows from it. */
 static int ask(struct attempt *a, struct hf__cql_writer *frame, struct hf__cql_frame *ret_answer,
                struct hf__cql_failure *ret_failure, hf_error *err)
 {

@@ -1,10 +1,11 @@
 /* The server's errors.
  *
  * Whether a write may have been applied is decided on the safe side. Surely not applied are only
- * those that the server finds before it proposes anything: a statement it does not accept, no right,
- * a node that is not in the ring yet, and too few replicas for the level of the first phase. A swap
- * that lacks replicas at the level of its last phase has been accepted by a majority and will be
- * completed by whoever comes next; an overloaded coordinator may have noticed that in any phase. */
+ * those that the server finds before it proposes anything: a statement it does not accept, no
+ * right, a node that is not in the ring yet, and too few replicas for the level of the first phase.
+ * A swap that lacks replicas at the level of its last phase has been accepted by a majority and
+ * will be completed by whoever comes next; an overloaded coordinator may have noticed that in any
+ * phase. */
 #include "cql/failure.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* Frames: the header, and putting the pieces that arrive together again. Segments are in segment.c.
- */
+/* Frames: the header, and putting the pieces that arrive together again. Segments are in
+ * segment.c. */
 #include "cql/frame.h"
 
 #include <stdlib.h>

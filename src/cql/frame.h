@@ -49,22 +49,20 @@ struct hf__cql_header {
     uint32_t length;
 };
 
-/* encoding ----------------------------------------------------------------------------------------
- */
+/* Encoding ----------------------------------------------------------------- */
 
 /* Begins a request in an empty writer; hf__cql_end_frame() fills in the length. */
 void hf__cql_begin_frame(struct hf__cql_writer *w, int version, enum hf__cql_opcode opcode);
 void hf__cql_end_frame(struct hf__cql_writer *w);
 
-/* The stream of a frame that is ready to be sent, and the version of one that was made for another.
- */
+/* The stream of a frame that is ready to be sent, and the version of one that was made for
+ * another. */
 void hf__cql_set_stream(struct hf__cql_writer *w, int16_t stream);
 
 /* Appends a frame to `to`, in segments if `segmented`. */
 void hf__cql_wrap_frame(struct hf__cql_writer *to, struct hf__cql_bytes frame, bool segmented);
 
-/* decoding ----------------------------------------------------------------------------------------
- */
+/* Decoding ----------------------------------------------------------------- */
 
 /* A whole frame as it came. */
 struct hf__cql_frame {
@@ -92,8 +90,7 @@ int hf__cql_decode(struct hf__cql_decoder *d, struct hf__cql_bytes *data,
                    struct hf__cql_frame *ret_frame, hf_error *err);
 void hf__cql_decoder_clear(struct hf__cql_decoder *d);
 
-/* checksums of segments ---------------------------------------------------------------------------
- */
+/* Checksums of segments ---------------------------------------------------- */
 uint32_t hf__cql_crc24(const unsigned char *data, size_t len);
 uint32_t hf__cql_crc32(const unsigned char *data, size_t len);
 

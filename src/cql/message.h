@@ -8,8 +8,7 @@
 #define HF__CQL_COLUMNS_MAX 1024
 #define HF__CQL_ID_MAX      64 /* of a prepared statement; Cassandra's have 16 bytes (MD5) */
 
-/* requests: each fills an empty writer with one frame ---------------------------------------------
- */
+/* Requests: each fills an empty writer with one frame ---------------------- */
 struct hf__cql_parameters {
     const struct hf__cql_value *values;
     size_t value_count;
@@ -37,8 +36,7 @@ void hf__cql_write_execute(struct hf__cql_writer *w, int version,
                            const struct hf__cql_prepared *prepared,
                            const struct hf__cql_parameters *parameters);
 
-/* answers -----------------------------------------------------------------------------------------
- */
+/* Answers ------------------------------------------------------------------ */
 
 /* The body without what the flags put before the message (trace, warnings, payload). */
 struct hf__cql_reader hf__cql_message_of(const struct hf__cql_frame *frame);

@@ -1,7 +1,7 @@
 /* RESULT messages: rows and what was prepared.
  *
- * The body is walked to its end when it arrives, so that reading rows later cannot run out of bytes:
- * nobody who uses rows has to ask whether the server lied about a length. */
+ * The body is walked to its end when it arrives, so that reading rows later cannot run out of
+ * bytes: nobody who uses rows has to ask whether the server lied about a length. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -177,8 +177,7 @@ int hf__cql_read_prepared(const struct hf__cql_frame *frame, struct hf__cql_prep
     return right ? 0 : hf__fail(err, HF_CORRUPT, "the server's answer to PREPARE is malformed");
 }
 
-/* rows --------------------------------------------------------------------------------------------
- */
+/* Rows --------------------------------------------------------------------- */
 bool hf__cql_next_row(struct hf__cql_result *result)
 {
     if (result->rows_left == 0)

@@ -1,9 +1,9 @@
 /* Segments and their checksums.
  *
  * CRC24 covers the three bytes of length and flag: polynomial 0x1974f0b, started at 0x875060, most
- * significant bit first. CRC32 covers the payload: the usual one (as in zlib), but started as if the
- * bytes fa 2d 55 ca had come before. Our segments are short, so four bits at a time are fast enough.
- */
+ * significant bit first. CRC32 covers the payload: the usual one (as in zlib), but started as if
+ * the bytes fa 2d 55 ca had come before. Our segments are short, so four bits at a time are fast
+ * enough. */
 #include "cql/segment.h"
 
 #include "util/banned.h"

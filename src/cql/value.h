@@ -17,8 +17,7 @@ struct hf__cql_value {
     unsigned char own[16]; /* of a fixed size */
 };
 
-/* binding -----------------------------------------------------------------------------------------
- */
+/* Binding ------------------------------------------------------------------ */
 struct hf__cql_value hf__cql_null(void);
 struct hf__cql_value hf__cql_unset(void);
 struct hf__cql_value hf__cql_boolean(bool value);
@@ -30,12 +29,11 @@ struct hf__cql_value hf__cql_text(const char *text);                 /* text; bo
 struct hf__cql_value hf__cql_blob(const void *data, size_t len);     /* blob, text; borrowed */
 struct hf__cql_value hf__cql_packed(const struct hf__cql_writer *w); /* a collection; borrowed */
 
-/* Writes it as [value]: in a request, or as an element of a collection, tuple or user-defined type.
- */
+/* Writes it as [value]: in a request, or as an element of a collection, tuple or user-defined
+ * type. */
 void hf__cql_put_value(struct hf__cql_writer *w, const struct hf__cql_value *value);
 
-/* rows --------------------------------------------------------------------------------------------
- */
+/* Rows --------------------------------------------------------------------- */
 bool hf__cql_get_boolean(struct hf__cql_bytes bytes, bool *ret);
 bool hf__cql_get_integer(struct hf__cql_bytes bytes, int32_t *ret);
 bool hf__cql_get_bigint(struct hf__cql_bytes bytes, int64_t *ret); /* timestamp too */

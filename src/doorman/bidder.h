@@ -12,8 +12,8 @@
  * Three rules keep a late message from doing harm:
  *  - an answer to a request that was sent before we knew of the grant says nothing about the grant;
  *  - a wake-up is the grant only if its generation is above that of the last "queued" answer and it
- * comes before the deadline counted from that answer's request: before that the store was still
- * waiting for us, so the hand-over cannot be older;
+ *    comes before the deadline counted from that answer's request: before that the store was still
+ *    waiting for us, so the hand-over cannot be older;
  *  - LOST never turns back.
  *
  * Times are nanoseconds of the client's own clock. Not thread-safe: the core holds its mutex. */

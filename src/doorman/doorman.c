@@ -56,8 +56,8 @@ static void move(struct hf__entry *e, enum hf__place place)
     e->marks |= HF__CHANGED;
 }
 
-/* Every span is given here, so that the rule against a clock that went back has one place to look.
- */
+/* Every span is given here, so that the rule against a clock that went back has one place to
+ * look. */
 static void give(struct hf__entry *e, int64_t from_ms, int64_t span_ms)
 {
     e->lease_ms = span_ms;
@@ -161,8 +161,8 @@ static bool fits(const struct hf__entry *e, const struct inside *in)
     return limit == 0 || in->count < limit + (PLANTED(LIMIT_OFF_BY_ONE) ? 1 : 0);
 }
 
-/* A bidder that is let in by its own attempt knows of it from the answer; anybody else may be dead.
- */
+/* A bidder that is let in by its own attempt knows of it from the answer; anybody else may be
+ * dead. */
 static void enter(struct hf__record *record, struct hf__entry *e, bool knows, struct hf__moment at)
 {
     if (!PLANTED(GENERATION_KEPT_ON_HANDOVER) || knows) {

@@ -114,8 +114,8 @@ struct hf__bid {
     const struct hf__who *who;
 };
 
-/* How long a waiter counts as alive without a sign of life: clamp(ttl, 1 s, 10 s), 5 s for ttl 0.
- */
+/* How long a waiter counts as alive without a sign of life: clamp(ttl, 1 s, 10 s), 5 s for ttl
+ * 0. */
 int64_t hf__own_lease_ms(int64_t ttl_ms);
 
 /* The lease of a grant its bidder may not know of: the own lease, or the ttl if that is shorter. */

@@ -68,8 +68,9 @@ void hf__pool_clear(struct hf__pool *pool); /* none is lent any more */
 int hf__pool_dial(struct hf__pool *pool, int64_t deadline_ns, struct hf__pooled **ret_conn,
                   hf_error *err);
 
-/* Lends one. HF_UNAVAILABLE also if all are in use until the deadline. Soon after a dial that failed
- * it fails in the same way without dialling: a server that is down is not asked by everybody. */
+/* Lends one. HF_UNAVAILABLE also if all are in use until the deadline. Soon after a dial that
+ * failed it fails in the same way without dialling: a server that is down is not asked by
+ * everybody. */
 int hf__pool_take(struct hf__pool *pool, int64_t deadline_ns, struct hf__pooled **ret_conn,
                   hf_error *err);
 

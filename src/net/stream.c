@@ -4,8 +4,9 @@
  * usual reply then costs one system call (recv) instead of three (recv, poll, recv). What takes
  * longer, or has less time left, goes through poll() with the exact time.
  *
- * Not so a unix socket: whoever sleeps in recv() there is also woken when the other side takes what was
- * sent, only to sleep again. poll() is not, and two system calls cost less than two changes of task. */
+ * Not so a unix socket: whoever sleeps in recv() there is also woken when the other side takes what
+ * was sent, only to sleep again. poll() is not, and two system calls cost less than two changes of
+ * task. */
 #include "net/stream.h"
 
 #include <errno.h>

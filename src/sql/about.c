@@ -87,11 +87,3 @@ bool hf__about_parse(const char *statement, struct hf__about *ret_about)
                                       .pid = pid};
     return true;
 }
-
-bool hf__look_wants(const struct hf__look *look, const char *name, size_t len)
-{
-    if (look->name != NULL)
-        return len == look->name_len && memcmp(name, look->name, len) == 0;
-    return look->prefix == NULL ||
-           (len >= look->prefix_len && memcmp(name, look->prefix, look->prefix_len) == 0);
-}

@@ -1,5 +1,5 @@
-/* The inside of sql/hold: the list, and how one of it is ended. Every function wants the mutex held,
- * unless it says otherwise. */
+/* The inside of sql/hold: the list, and how one of it is ended. Every function wants the mutex
+ * held, unless it says otherwise. */
 #ifndef HF_SQL_HELD_H
 #define HF_SQL_HELD_H
 
@@ -21,8 +21,8 @@ bool hf__held_claim(struct hf__hold *hold, const struct hf__ticket *ticket, int6
 void hf__held_unclaim(struct hf__hold *hold, struct hf__held *h);
 
 /* Ends what one that the caller has claimed holds or waits for, whatever its state. True: it is
- * proved that the server keeps nothing of it, and it is freed. False: it stays, and leaves; it may be
- * called again. Takes the mutex itself. */
+ * proved that the server keeps nothing of it, and it is freed. False: it stays, and leaves; it may
+ * be called again. Takes the mutex itself. */
 bool hf__held_end(struct hf__hold *hold, struct hf__held *h, int64_t deadline_ns);
 
 /* Takes what has come until something has, or the time; without the mutex. */

@@ -1,6 +1,6 @@
 /* How a bid is ended, with proof: see hold.h. The wait is cancelled and what is held is given up on
- * its own connection; where that does not answer, another one ends the session and looks until it is
- * gone. */
+ * its own connection; where that does not answer, another one ends the session and looks until it
+ * is gone. */
 #include "sql/held.h"
 
 #include <stdlib.h>

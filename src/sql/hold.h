@@ -13,9 +13,9 @@
  *
  * Two things keep a bid that has ended from holding after all (C5). All requests of a ticket pass
  * through this one list, one at a time, so a ticket that was withdrawn is remembered here, and a
- * late attempt of it is refused. And what the server does for it is ended with proof: its own answer, or another
- * connection that no longer finds the first. Until there is proof the bid stays in the list and
- * the outcome is HF_UNKNOWN; the core asks again. */
+ * late attempt of it is refused. And what the server does for it is ended with proof: its own
+ * answer, or another connection that no longer finds the first. Until there is proof the bid stays
+ * in the list and the outcome is HF_UNKNOWN; the core asks again. */
 #ifndef HF_SQL_HOLD_H
 #define HF_SQL_HOLD_H
 
@@ -70,8 +70,8 @@ struct hf__hold_type {
      * then says how. False: it was not asked. */
     bool (*cancel)(void *owner, struct hf__held *h, void *other, int64_t deadline_ns);
 
-    /* Gives up what it has, unless it is in the middle of a statement, and gives its connection back
-     * or hangs it up; there may be none any more. True: the server has said so. */
+    /* Gives up what it has, unless it is in the middle of a statement, and gives its connection
+     * back or hangs it up; there may be none any more. True: the server has said so. */
     bool (*leave)(void *owner, struct hf__held *h, int64_t deadline_ns);
 
     /* On `other`: ends its session, if the server still has it. */
@@ -140,8 +140,5 @@ struct hf__about {
 void hf__about_format(const struct hf__bid *bid, const struct hf__who *who,
                       char buf[HF__ABOUT_MAX]);
 bool hf__about_parse(const char *statement, struct hf__about *ret_about);
-
-/* Whether the look asks for this name. */
-bool hf__look_wants(const struct hf__look *look, const char *name, size_t len);
 
 #endif

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "stores/look.h"
+
 #include "util/banned.h"
 
 int64_t hf__sql_integer(const char *cell, int64_t null)
@@ -114,34 +116,13 @@ bool hf__sql_record_add(struct hf__sql_record *r, const char *const cells[HF__SQ
 
 /* Showing ------------------------------------------------------------------ */
 
-size_t hf__sql_next_prefix(const char *prefix, size_t len, char next[HF_NAME_MAX])
-{
-    memcpy(next, prefix, len);
-    while (len > 0 && (unsigned char)next[len - 1] == 0xff)
-        len--;
-    if (len > 0)
-        next[len - 1]++;
-    return len;
-}
-
-/* As the doorman would leave it; false if it would be over. */
-static bool settle(struct hf__entry *e, int64_t now_ms)
-{
-    struct hf__record alone = {.entries = e, .count = 1, .capacity = 1};
-
-    if (e->place == HF__WAITING)
-        return e->until_ms > now_ms;
-    hf__doorman_sweep(&alone, (struct hf__moment){.now_ms = now_ms});
-    return e->place == HF__INSIDE || e->place == HF__LINGERING;
-}
-
 int hf__sql_show(const struct hf__look *look, struct hf__entry *e, int64_t now_ms, const char *name,
                  size_t name_len, struct hf__who *who)
 {
-    if (!settle(e, now_ms))
+    if (!hf__look_settle(e, now_ms))
         return 0;
     e->since_ms = now_ms - e->since_ms;
-    if (look->older_than_ms > 0 && (e->place != HF__INSIDE || e->since_ms < look->older_than_ms))
+    if (!hf__look_is_old_enough(look, e))
         return 0;
     if (e->until_ms != HF__NEVER)
         e->until_ms -= now_ms;

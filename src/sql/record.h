@@ -115,9 +115,6 @@ int hf__sql_apply(struct hf__sql_record *r, const struct hf__sql_operation *op,
 
 /* Showing ------------------------------------------------------------------ */
 
-/* The first byte string after all that begin with the prefix; 0 if there is none. */
-size_t hf__sql_next_prefix(const char *prefix, size_t len, char next[HF_NAME_MAX]);
-
 /* Shows an entry as the doorman would leave it at `now_ms`, if it is asked for. */
 int hf__sql_show(const struct hf__look *look, struct hf__entry *e, int64_t now_ms, const char *name,
                  size_t name_len, struct hf__who *who);

@@ -64,6 +64,22 @@ void hf__sql_forget_way(struct hf__sql *sql)
     atomic_store(&sql->way, HF__SQL_NOT_KNOWN);
 }
 
+bool hf__sql_say_way(const struct hf__report *to, struct hf__store *store, void *conn,
+                     const char *routines, const char *without, int64_t deadline_ns)
+{
+    struct hf__sql *sql = sql_of(store);
+    hf_error err = {0};
+
+    if (sql->type->learn(store, conn, deadline_ns, &err) != 0)
+        hf__say(to, HF__PROBLEM, NULL, "%s", err.text);
+    else if (atomic_load(&sql->way) == HF__SQL_ROUTINES)
+        hf__say(to, HF__FINE, NULL, "tables and %s of version %d: one round trip an operation",
+                routines, sql->type->schema);
+    else
+        hf__say(to, HF__WARNING, NULL, "%s", without);
+    return atomic_load(&sql->way) != HF__SQL_NOT_KNOWN;
+}
+
 /* Operations --------------------------------------------------------------- */
 
 static int renewed_some(const struct hf__sql *sql, hf_error *err)

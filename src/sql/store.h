@@ -13,6 +13,7 @@
 #include "net/pool.h"
 #include "sql/record.h"
 #include "sql/url.h"
+#include "stores/report.h"
 
 #define HF__SQL_ALWAYS      UINT32_MAX /* see `tries` */
 #define HF__SQL_PURGE_BATCH 200
@@ -54,8 +55,8 @@ struct hf__sql_type {
     /* Creates what is missing, and learns; the tables are needed, the routines are not. */
     int (*setup)(void *store, void *conn, int64_t deadline_ns, hf_error *err);
 
-    /* Removes locks that nobody has used for so long, HF__SQL_PURGE_BATCH at most: others come while
-     * we go. Adds to the count. */
+    /* Removes locks that nobody has used for so long, HF__SQL_PURGE_BATCH at most: others come
+     * while we go. Adds to the count. */
     int (*purge)(void *store, void *conn, int64_t retain_ms, int64_t deadline_ns, uint64_t *count,
                  hf_error *err);
 
@@ -79,9 +80,9 @@ struct hf__sql_store {
 #define HF__IS_SQL(type) \
     _Static_assert(offsetof(type, sql) == offsetof(struct hf__sql_store, sql), "begins otherwise")
 
-/* Makes it ready, once its host, its type and its settings are known. `code`: what reading them came
- * to, and then the result; otherwise HF_SYSTEM: there is no randomness to be had. It can be cleared
- * even then. */
+/* Makes it ready, once its host, its type and its settings are known. `code`: what reading them
+ * came to, and then the result; otherwise HF_SYSTEM: there is no randomness to be had. It can be
+ * cleared even then. */
 int hf__sql_init(struct hf__store *store, const struct hf__sql_type *type, int code, hf_error *err);
 void hf__sql_clear(struct hf__sql *sql);
 
@@ -89,6 +90,11 @@ void hf__sql_clear(struct hf__sql *sql);
 int hf__sql_check_version(const struct hf__sql *sql, int64_t version, hf_error *err);
 void hf__sql_learnt(struct hf__sql *sql, bool routines);
 void hf__sql_forget_way(struct hf__sql *sql); /* somebody has changed something: look again */
+
+/* For `diagnose`: learns the way and says which it is. `routines`: what they are called here;
+ * `without`: why they are not used, and what that costs. False: there are no tables to look into. */
+bool hf__sql_say_way(const struct hf__report *to, struct hf__store *store, void *conn,
+                     const char *routines, const char *without, int64_t deadline_ns);
 
 /* The functions of a store; see store.h. */
 int hf__sql_attempt(struct hf__store *store, const struct hf__bid *bid, int64_t deadline_ns,

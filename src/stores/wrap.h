@@ -1,8 +1,8 @@
 /* What stores that wrap another store share: opening it and passing calls on.
  *
  * A wrapper's own structure begins with struct hf__wrapper. A function that a wrapper has nothing
- * to add to can go into its table as it is here; each also copes with an inner store that lacks it.
- */
+ * to add to can go into its table as it is here; each also copes with an inner store that lacks
+ * it. */
 #ifndef HF_STORES_WRAP_H
 #define HF_STORES_WRAP_H
 

@@ -27,8 +27,8 @@ static uint64_t wall_us(void *ctx)
     return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
 }
 
-/* Straight from the kernel each time: a buffer in user space would be the same in a forked child.
- */
+/* Straight from the kernel each time: a buffer in user space would be the same in a forked
+ * child. */
 static int fill_random(void *ctx, void *buf, size_t size)
 {
     unsigned char *at = buf;

@@ -1,6 +1,6 @@
-/* Conditions wait on CLOCK_MONOTONIC, as none waits on CLOCK_BOOTTIME: it stands still while the machine
- * is suspended. So no wait is trusted to end in time; the deadline is looked at on our own clock,
- * again after each wait, and none is longer than LOOK_MS. */
+/* Conditions wait on CLOCK_MONOTONIC, as none waits on CLOCK_BOOTTIME: it stands still while the
+ * machine is suspended. So no wait is trusted to end in time; the deadline is looked at on our own
+ * clock, again after each wait, and none is longer than LOOK_MS. */
 #include "util/patience.h"
 
 #include <time.h>

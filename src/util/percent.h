@@ -1,5 +1,5 @@
-/* Percent-escapes, as in URLs: how a byte that is not plain is written. Which bytes are plain is for
- * the caller to say: a name on a terminal, in a URL and in a sequencer differ. */
+/* Percent-escapes, as in URLs: how a byte that is not plain is written. Which bytes are plain is
+ * for the caller to say: a name on a terminal, in a URL and in a sequencer differ. */
 #ifndef HF_UTIL_PERCENT_H
 #define HF_UTIL_PERCENT_H
 

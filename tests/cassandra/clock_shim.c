@@ -1,6 +1,6 @@
 /* LD_PRELOAD: puts the wall clock of a server off by the milliseconds in the file named by
- * HOLDFAST_TEST_CLOCK (an int64_t, mapped, so that a test can change it while the server runs). Clocks
- * that count from boot are left alone. */
+ * HOLDFAST_TEST_CLOCK (an int64_t, mapped, so that a test can change it while the server runs).
+ * Clocks that count from boot are left alone. */
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdlib.h>

@@ -20,8 +20,7 @@ hf_client *open_at(const char *hosts, const char *options)
     return client;
 }
 
-/* nodes -------------------------------------------------------------------------------------------
- */
+/* Nodes -------------------------------------------------------------------- */
 
 const char *node_address(int node)
 {
@@ -72,8 +71,7 @@ void node_set_clock(int node, int64_t ms)
     fclose(file);
 }
 
-/* locks -------------------------------------------------------------------------------------------
- */
+/* Locks -------------------------------------------------------------------- */
 
 hf_options options(int64_t ttl_ms, int64_t wait_ms)
 {

@@ -1,5 +1,5 @@
-/* What the tests against real Cassandra nodes share. The nodes are those of tests/fleet/with-cassandra
- * or with-cassandra3, with holdfast's tables in them. */
+/* What the tests against real Cassandra nodes share. The nodes are those of
+ * tests/fleet/with-cassandra or with-cassandra3, with holdfast's tables in them. */
 #ifndef TESTS_CASSANDRA_LIVE_H
 #define TESTS_CASSANDRA_LIVE_H
 

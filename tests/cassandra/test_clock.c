@@ -1,5 +1,5 @@
-/* Two nodes of three whose clocks are a second apart (clock_shim.c): what clock_skew is for, and what
- * happens without it. */
+/* Two nodes of three whose clocks are a second apart (clock_shim.c): what clock_skew is for, and
+ * what happens without it. */
 #include <stdlib.h>
 
 #include "cassandra/live.h"
@@ -8,8 +8,8 @@
 #define APART_MS 1000
 
 /* One holds by the node whose clock is right and does not renew; another tries by the node that is
- * ahead until it has the lock. By how much it came too early, as the first one believes; negative: in
- * time. */
+ * ahead until it has the lock. By how much it came too early, as the first one believes; negative:
+ * in time. */
 static int64_t too_early_ms(const char *name, const char *skew)
 {
     hf_client *holder = open_at(node_address(1), skew), *taker = open_at(node_address(2), skew);
@@ -40,8 +40,8 @@ static void c3_clock_that_is_ahead_gives_nothing_away_within_clock_skew(void **s
     assert_true(early_ms < 0);
 }
 
-/* The same without the allowance: the lease is given away while its holder counts on it. This is what
- * `doctor` warns of, and what tokens are for. */
+/* The same without the allowance: the lease is given away while its holder counts on it. This is
+ * what `doctor` warns of, and what tokens are for. */
 static void c3_without_it_the_lease_ends_early(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* Replies that are lost on the way, a queue that is long, and what is missing on the server: one real
- * node, reached directly and through a proxy. */
+/* Replies that are lost on the way, a queue that is long, and what is missing on the server: one
+ * real node, reached directly and through a proxy. */
 #include <stdlib.h>
 
 #include "cassandra/live.h"
@@ -45,8 +45,8 @@ static unsigned long swaps_of(const hf_client *client)
     return atomic_load(&((struct hf__cs *)client->store)->swaps);
 }
 
-/* One acquire, or one release, whose replies end after so many bytes of the server. A new client each
- * time: one whose first node failed stays with the second. Whether they were cut at all. */
+/* One acquire, or one release, whose replies end after so many bytes of the server. A new client
+ * each time: one whose first node failed stays with the second. Whether they were cut at all. */
 static bool cut_one(struct fixture *f, int cut, bool at_release)
 {
     char name[40];
@@ -77,8 +77,9 @@ static bool cut_one(struct fixture *f, int cut, bool at_release)
     return !whole;
 }
 
-/* The reply to the read is cut off at every byte, then that to the swap, until nothing is cut any more:
- * wherever the connection ends, the outcome is one and is known, and no swap is made twice. */
+/* The reply to the read is cut off at every byte, then that to the swap, until nothing is cut any
+ * more: wherever the connection ends, the outcome is one and is known, and no swap is made
+ * twice. */
 static void c6_reply_cut_anywhere_leaves_one_outcome(void **state)
 {
     for (int at_release = 0; at_release < 2; at_release++) {

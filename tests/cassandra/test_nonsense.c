@@ -53,8 +53,8 @@ static void nonsense_never_becomes_a_lock(void **state)
         HF_DENIED, "holdfast setup");
 }
 
-/* Of the seven columns that the store asks for, with three bytes where the holders should be: a list
- * that says it has more entries than there can be. */
+/* Of the seven columns that the store asks for, with three bytes where the holders should be: a
+ * list that says it has more entries than there can be. */
 static void bad_row_never_becomes_a_lock(void **state)
 {
     (void)state;

@@ -28,8 +28,8 @@ static int give_back(void **state)
     return 0;
 }
 
-/* The value of a variable in the command's environment; NULL if it has none. The caller frees it.
- */
+/* The value of a variable in the command's environment; NULL if it has none. The caller frees
+ * it. */
 static char *value_for(const char *url, const char *name)
 {
     struct environment_lock held = {.url = url, .mode = HF_EXCLUSIVE, .lock = lock};

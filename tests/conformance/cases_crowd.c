@@ -1,6 +1,6 @@
 /* A crowd at one door: 500 wait (or --crowd), a third gives up, a tenth is killed, the others are
- * served, one at a time and in their order (C1, C5). With --in-turn they come one after the other, for
- * stores that may show those of the same moment in another order than they serve them. */
+ * served, one at a time and in their order (C1, C5). With --in-turn they come one after the other,
+ * for stores that may show those of the same moment in another order than they serve them. */
 #include <stdatomic.h>
 
 #include "harness.h"

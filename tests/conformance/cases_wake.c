@@ -182,8 +182,8 @@ static void c12_answer_from_before_the_grant_does_not_take_it_away(struct ctx *c
 
     listen_first(waiting, name);
     bid_queue(&bid, waiting, name, options(3000, HF_FOREVER), 1);
-    /* After the three attempts so far: a sign of life, or another attempt. Its answer is under way.
-     */
+    /* After the three attempts so far: a sign of life, or another attempt. Its answer is under
+     * way. */
     await_line(path, "", "-> queued", 4);
     EXPECT(HF_OK, hf_lock_release(lock, &ctx->err));
     lock = bid_join_lock(&bid);

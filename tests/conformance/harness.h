@@ -19,8 +19,8 @@
 
 #include "holdfast.h"
 
-/* ThreadSanitizer cannot follow a child of a process with threads that starts threads of its own.
- */
+/* ThreadSanitizer cannot follow a child of a process with threads that starts threads of its
+ * own. */
 #if defined(__SANITIZE_THREAD__)
 #define UNDER_TSAN 1
 #elif defined(__has_feature)
@@ -81,7 +81,7 @@ extern const struct conformance_case cases_declared[], cases_mutex[], cases_wait
     cases_never[], cases_fork[], cases_crowd[], cases_lost_reply[], cases_wake[], cases_broken[],
     cases_close[], cases_detach[], cases_cut_off[];
 
-/* Expectations. -------------------------------------------------------------------------------- */
+/* Expectations ------------------------------------------------------------- */
 #define CHECK(condition) \
     ((condition) ? (void)0 : fail_at(__FILE__, __LINE__, "not true: %s", #condition))
 #define EXPECT(code, call) expect_at(__FILE__, __LINE__, #call, code, call)
@@ -90,7 +90,7 @@ _Noreturn void fail_at(const char *file, int line, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 void expect_at(const char *file, int line, const char *call, int expected, int got);
 
-/* Clients, names, options. --------------------------------------------------------------------- */
+/* Clients, names, options -------------------------------------------------- */
 
 /* "<prefix of the case><suffix>". On the case's main thread only. */
 const char *name_of(struct ctx *ctx, const char *suffix);
@@ -120,7 +120,7 @@ uint64_t generation_of(const hf_lock *lock);
 
 int64_t now_ms(void); /* CLOCK_BOOTTIME */
 
-/* Looking into the store, and waiting for what it shows. --------------------------------------- */
+/* Looking into the store, and waiting for what it shows -------------------- */
 size_t count_place(hf_client *client, const char *name, hf_place place);
 void await_count(hf_client *client, const char *name, hf_place place, size_t count);
 size_t in_queue(hf_client *client, size_t waiting);   /* how many of them the store can show */
@@ -142,7 +142,7 @@ struct found {
 };
 struct found look_at(hf_client *client, const char *name);
 
-/* Bids on threads. ----------------------------------------------------------------------------- */
+/* Bids on threads ---------------------------------------------------------- */
 struct bid {
     hf_client *client;
     const char *name;
@@ -168,7 +168,7 @@ bool bid_is_done(struct bid *bid);
 int bid_join(struct bid *bid);           /* its code */
 hf_lock *bid_join_lock(struct bid *bid); /* it must have got it */
 
-/* Other processes. ----------------------------------------------------------------------------- */
+/* Other processes ---------------------------------------------------------- */
 struct actor {
     pid_t pid;
     int fd;
@@ -211,7 +211,7 @@ void pass_over_frozen(struct ctx *ctx, hf_options frozen, hf_options next);
 
 void *shared_memory(size_t size); /* zeroed; with actors that are started later */
 
-/* The runner's side. --------------------------------------------------------------------------- */
+/* The runner's side -------------------------------------------------------- */
 
 /* Runs one case in this process, checks that nothing is left in the store, and exits. */
 _Noreturn void run_case(const struct conformance_case *c, struct ctx *ctx);

@@ -44,8 +44,7 @@ static inline bool is_question(const struct question *q)
     return q->opcode == HF__CQL_OP_EXECUTE;
 }
 
-/* handlers ----------------------------------------------------------------------------------------
- */
+/* Handlers ----------------------------------------------------------------- */
 static inline void talk_http(const struct question *q, void *arg)
 {
     (void)arg;

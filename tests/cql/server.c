@@ -113,7 +113,8 @@ void server_say(const struct question *q, void *lines)
         server_reply_to(q, q->stream, (enum hf__cql_opcode)line->with, g.bytes, g.len);
 }
 
-/* Ours is told when the other side's system has acknowledged the end: then it is there to be seen. */
+/* Ours is told when the other side's system has acknowledged the end: then it is there to be
+ * seen. */
 static bool is_on_its_way(int fd)
 {
     struct tcp_info info = {0};

@@ -62,7 +62,8 @@ void server_say(const struct question *q, void *lines);
         }                              \
     }
 
-/* Ends the connection of a question; and waits until so many ends have reached the client's side. */
+/* Ends the connection of a question; and waits until so many ends have reached the client's
+ * side. */
 void server_hang_up(const struct question *q);
 void server_await_end(struct server *s, unsigned count);
 

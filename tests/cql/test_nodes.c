@@ -3,8 +3,7 @@
 
 #include "scripted.h"
 
-/* several nodes -----------------------------------------------------------------------------------
- */
+/* Several nodes ------------------------------------------------------------ */
 static void lack_replicas(const struct question *q, void *arg)
 {
     (void)arg;
@@ -122,8 +121,7 @@ static void nobody_there_is_unavailable_and_told_which(void **state)
     hf__cql_close(cql);
 }
 
-/* a long pause ------------------------------------------------------------------------------------
- */
+/* A long pause ------------------------------------------------------------- */
 static _Atomic int64_t ahead_ns; /* of the system's clock */
 
 static int64_t now_ahead(void *ctx)

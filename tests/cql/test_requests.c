@@ -102,7 +102,8 @@ static void values_are_as_specified(void **state)
                 "  00000002'hi'  00000000  ffffffff  fffffffe");
 }
 
-/* A list of one tuple (a text and a nested list of no elements), whose count is known at the end. */
+/* A list of one tuple (a text and a nested list of no elements), whose count is known at the
+ * end. */
 static void collections_are_nested(void **state)
 {
     struct hf__cql_value text = hf__cql_text("a");

@@ -29,8 +29,7 @@ static void check_outcomes(const char *what, server_handler *handler, void *arg,
     check_outcomes_in(AMPLE_MS, what, handler, arg, of_read, of_swap);
 }
 
-/* the handshake -----------------------------------------------------------------------------------
- */
+/* The handshake ------------------------------------------------------------ */
 static void accept_password(const struct question *q, void *arg)
 {
     (void)arg;
@@ -96,8 +95,7 @@ static void a_server_that_refuses_v4_is_asked_in_v5(void **state)
     server_stop(s);
 }
 
-/* nonsense ----------------------------------------------------------------------------------------
- */
+/* Nonsense ----------------------------------------------------------------- */
 static void answer_somebody_else(const struct question *q, void *arg)
 {
     (void)arg;
@@ -121,8 +119,7 @@ static void nonsense_is_refused_and_a_write_before_it_unknown(void **state)
     check_outcomes("an unknown stream", answer_somebody_else, NULL, HF_CORRUPT, HF_UNKNOWN);
 }
 
-/* lost answers ------------------------------------------------------------------------------------
- */
+/* Lost answers ------------------------------------------------------------- */
 static void answer_half(const struct question *q, void *arg)
 {
     (void)arg;
@@ -186,8 +183,7 @@ static void a_server_that_closed_an_idle_connection_is_met_again(void **state)
     server_stop(s);
 }
 
-/* prepared statements -----------------------------------------------------------------------------
- */
+/* Prepared statements ------------------------------------------------------ */
 static void forget(const struct question *q, void *arg)
 {
     atomic_int *times = arg;

@@ -58,8 +58,7 @@ static void give(const struct question *q, int16_t stream, int32_t number)
     hf__cql_writer_clear(&w);
 }
 
-/* out of order ------------------------------------------------------------------------------------
- */
+/* Out of order ------------------------------------------------------------- */
 struct held {
     int16_t stream[THREADS + 1];
     int32_t number[THREADS + 1];
@@ -129,8 +128,7 @@ static void answers_out_of_order_find_who_asked(void **state)
     server_stop(s);
 }
 
-/* a reader that leaves ----------------------------------------------------------------------------
- */
+/* A reader that leaves ----------------------------------------------------- */
 enum { SHORT = 1, CUT = 2, REST = 3 };
 
 /* SHORT is never answered; of the answer to CUT half is sent; REST brings the other half. */
@@ -200,8 +198,7 @@ static void a_reader_that_leaves_loses_nothing_of_the_others(void **state)
     server_stop(s);
 }
 
-/* abandoned streams -------------------------------------------------------------------------------
- */
+/* Abandoned streams -------------------------------------------------------- */
 struct memory {
     atomic_int stream; /* of the question that is not answered; -1: it was */
     atomic_int reused;
@@ -250,8 +247,7 @@ static void a_stream_is_not_used_again_before_its_answer_came(void **state)
     server_stop(s);
 }
 
-/* the end for all ---------------------------------------------------------------------------------
- */
+/* The end for all ---------------------------------------------------------- */
 static void hang_up_on_all(const struct question *q, void *arg)
 {
     unsigned *count = arg;

@@ -1,5 +1,5 @@
-/* Out of memory: every allocation of a client fails in turn, alone and with all that follow. It says
- * so, or that the outcome of its write is not known, and leaves nothing behind. The server is
+/* Out of memory: every allocation of a client fails in turn, alone and with all that follow. It
+ * says so, or that the outcome of its write is not known, and leaves nothing behind. The server is
  * another process, which has all the memory it wants. */
 #include <signal.h>
 #include <sys/wait.h>

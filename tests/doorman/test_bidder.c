@@ -1,5 +1,5 @@
-/* The client's half of the rules: what a bidder believes, until when, and what it does not believe.
- */
+/* The client's half of the rules: what a bidder believes, until when, and what it does not
+ * believe. */
 #include "doorman/bidder.h"
 #include "doorman/lease.h"
 #include "lib/check.h"

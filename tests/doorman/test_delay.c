@@ -71,7 +71,7 @@ static void c8_a_lingering_reader_keeps_its_mode(void **state)
     is("its limit counts", attempt(&p, reader(3, 0)).verdict, HF__QUEUED);
 }
 
-/* Break. ---------------------------------------------------------------------------------- */
+/* Break -------------------------------------------------------------------- */
 static void c3_break_leaves_a_leased_holder_its_lease(void **state)
 {
     struct place p;

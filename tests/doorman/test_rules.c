@@ -3,7 +3,7 @@
 #include "lib/check.h"
 #include "record.h"
 
-/* C1, C9: who fits. ----------------------------------------------------------------------- */
+/* C1, C9: who fits --------------------------------------------------------- */
 static void c1_a_writer_is_alone(void **state)
 {
     struct place p;
@@ -74,7 +74,7 @@ static void c9_readers_enter_together_after_a_writer(void **state)
     is("writer behind them", where(&p, 4), HF__WAITING);
 }
 
-/* C2, C3: whose it is, and how long. ------------------------------------------------------ */
+/* C2, C3: whose it is, and how long ---------------------------------------- */
 static void c2_only_its_ticket_releases(void **state)
 {
     struct place p;
@@ -183,7 +183,7 @@ static void c3_a_clock_that_went_back_prolongs_nothing_beyond_the_lease(void **s
     is("a provisional grant that will never expire", left_ms(&p, 2), 5000);
 }
 
-/* C4: generations. ------------------------------------------------------------------------ */
+/* C4: generations ---------------------------------------------------------- */
 static void c4_every_grant_raises_the_generation(void **state)
 {
     struct place p;
@@ -219,7 +219,7 @@ static void c4_wall_time_seeds_the_generation_and_never_lowers_it(void **state)
     is("a busy answer gives none", p.record.generation, 5001);
 }
 
-/* C12. ------------------------------------------------------------------------------ */
+/* C12 ---------------------------------------------------------------------- */
 static void c12_a_hand_over_is_provisional_and_marked(void **state)
 {
     struct place p;

@@ -34,7 +34,7 @@
 #define NOW_MS INT64_C(1000000000)
 #define NOW_NS (NOW_MS * 1000000)
 
-/* Scenarios. ------------------------------------------------------------------------------ */
+/* Scenarios ---------------------------------------------------------------- */
 struct bidding {
     hf_mode mode;
     uint32_t limit;
@@ -69,7 +69,7 @@ struct hunt {
 extern const struct hunt hunts[];
 extern const size_t hunt_count;
 
-/* The world. ------------------------------------------------------------------------------ */
+/* The world ---------------------------------------------------------------- */
 enum kind {
     NO_MESSAGE,
     /* requests */

@@ -79,7 +79,7 @@ static struct finding check_gate(struct walk *k, struct world *w, int i)
     return FINE;
 }
 
-/* Promises: somebody who goes on asking gets in, if all others die now. ------------------- */
+/* Promises: somebody who goes on asking gets in, if all others die now ----- */
 #define PROMISES (1u << 20)
 
 struct promise_cache {

@@ -17,7 +17,7 @@ static bool wants_in(const struct client *c)
     return c->bidder.phase == HF__ASKING || c->bidder.phase == HF__QUEUEING;
 }
 
-/* Which moves there are. ------------------------------------------------------------------ */
+/* Which moves there are ---------------------------------------------------- */
 struct list {
     struct move *out;
     size_t count;
@@ -92,7 +92,7 @@ size_t moves_of(const struct scenario *s, const struct world *w, struct move out
     return l.count;
 }
 
-/* Clients. -------------------------------------------------------------------------------- */
+/* Clients ------------------------------------------------------------------ */
 static void send(struct world *w, struct message m)
 {
     if (w->message_count == MAX_MESSAGES)
@@ -184,7 +184,7 @@ static void follow(struct world *w, int i, enum hf__advice advice)
         end_bid(w, i, c->bidder.unanswered ? WITHDRAW_PENDING : NOTHING_PENDING);
 }
 
-/* The network. ---------------------------------------------------------------------------- */
+/* The network -------------------------------------------------------------- */
 /* When the answer to a withdraw or a release comes makes no difference, only whether it does: one
  * that is lost is a copy that was given up. */
 static void answer_request(struct world *w, const struct message *m, const struct hf__answer *a)

@@ -61,7 +61,7 @@ static int64_t ns_ago(const struct scenario *s, int ticks)
     return NOW_NS - ticks * s->tick_ms * 1000000;
 }
 
-/* Generations. ---------------------------------------------------------------------------- */
+/* Generations -------------------------------------------------------------- */
 static void rank_add(struct writer *p, uint64_t generation)
 {
     size_t i = p->ranks;
@@ -104,7 +104,7 @@ static void rank_all(struct writer *p, struct world *w)
     w->generation = p->rank[p->ranks - 1];
 }
 
-/* The store's entries. -------------------------------------------------------------------- */
+/* The store's entries ------------------------------------------------------ */
 static void put_entry(struct writer *p, const struct hf__entry *e)
 {
     int64_t left_ms = e->until_ms == HF__NEVER ? HF__NEVER : e->until_ms - NOW_MS;
@@ -135,7 +135,7 @@ static void get_entry(struct reader *r, struct hf__entry *e)
     e->generation = (uint64_t)get(r);
 }
 
-/* Clients. -------------------------------------------------------------------------------- */
+/* Clients ------------------------------------------------------------------ */
 static void put_client(struct writer *p, const struct client *c)
 {
     const struct hf__bidder *b = &c->bidder;
@@ -195,7 +195,7 @@ static void get_client(struct reader *r, struct client *c)
         c->bidder.phase = HF__OVER;
 }
 
-/* Messages. ------------------------------------------------------------------------------- */
+/* Messages ----------------------------------------------------------------- */
 static void put_message(struct writer *p, const struct message *m)
 {
     put(p, m->kind | m->ticket << 4);
@@ -256,7 +256,7 @@ static void put_messages(struct writer *p, const struct world *w)
     }
 }
 
-/* Ghosts and the whole. ------------------------------------------------------------------- */
+/* Ghosts and the whole ----------------------------------------------------- */
 static void put_ghost(struct writer *p, const struct ghost *g)
 {
     put(p, g->withdrawn | g->claimed << 1 | g->broken << 2 | g->cut << 3);

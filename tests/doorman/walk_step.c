@@ -1,8 +1,8 @@
-/* What must be true of every single operation: of the answer, of every entry, of the whole record.
- */
+/* What must be true of every single operation: of the answer, of every entry, of the whole
+ * record. */
 #include "walk_step.h"
 
-/* Entries. -------------------------------------------------------------------------------- */
+/* Entries ------------------------------------------------------------------ */
 static struct finding check_fields(const struct step *p, size_t i)
 {
     const struct hf__entry *e = &p->w->entries[i], *old = &p->before[i];
@@ -153,7 +153,7 @@ static struct finding check_claims(const struct step *p, const struct hf__entry 
     return FINE;
 }
 
-/* The answers. ---------------------------------------------------------------------------- */
+/* The answers -------------------------------------------------------------- */
 static struct finding check_attempt(const struct step *p, enum hf__place after, uint64_t generation)
 {
     bool queue = bid_of(p->s, p->d->ticket).queue;

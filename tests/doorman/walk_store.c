@@ -1,8 +1,8 @@
 /* One operation on the record, done by the real doorman, and what must be true of every such step.
  *
  * The observer works out for himself, from the record before, who was live at that moment (`seen`),
- * and remembers for each ticket what the contract has to say about it (`ghost`). Then he compares.
- */
+ * and remembers for each ticket what the contract has to say about it (`ghost`). Then he
+ * compares. */
 #include "walk_step.h"
 
 #include <string.h>
@@ -12,7 +12,7 @@ static uint8_t ticks_left(const struct scenario *s, int64_t until_ms)
     return until_ms <= NOW_MS ? 0 : (uint8_t)((until_ms - NOW_MS) / s->tick_ms);
 }
 
-/* Before the operation. ------------------------------------------------------------------- */
+/* Before the operation ----------------------------------------------------- */
 
 /* A lease ran out: from now on the ticket is over, and a claimed one keeps the door closed. */
 static struct seen see_expired(struct step *p, const struct hf__entry *e, struct ghost *g)
@@ -53,7 +53,7 @@ static void look_before(struct step *p)
         p->seen[ticket_number(&p->before[i].ticket)] = see_entry(p, p->before[i]);
 }
 
-/* The operation. -------------------------------------------------------------------------- */
+/* The operation ------------------------------------------------------------ */
 static void run(struct step *p)
 {
     struct hf__record record = {.generation = p->w->generation,
@@ -80,7 +80,7 @@ static void run(struct step *p)
     p->w->entry_count = record.count;
 }
 
-/* What the contract says of the ticket from now on. --------------------------------------- */
+/* What the contract says of the ticket from now on ------------------------- */
 static void remember_break(struct step *p, struct ghost *g)
 {
     const struct seen *before = &p->seen[p->d->ticket];

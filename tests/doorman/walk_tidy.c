@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* Generations. ---------------------------------------------------------------------------- */
+/* Generations -------------------------------------------------------------- */
 /* A "queued" generation is compared with none but the wake-ups of its ticket that are under way. */
 static void tidy_queued(const struct world *w, uint8_t ticket, uint64_t *generation)
 {
@@ -52,7 +52,7 @@ static void tidy_generations(const struct scenario *s, struct world *w)
     tidy_gate(w, &w->gate_highest);
 }
 
-/* The store's entries. -------------------------------------------------------------------- */
+/* The store's entries ------------------------------------------------------ */
 static void tidy_entry(struct hf__entry *e)
 {
     int64_t passed_ms = 0;
@@ -85,7 +85,7 @@ static void sort_entries(struct world *w)
     }
 }
 
-/* Clients. -------------------------------------------------------------------------------- */
+/* Clients ------------------------------------------------------------------ */
 static void tidy_bidder(const struct scenario *s, struct client *c)
 {
     struct hf__bidder *b = &c->bidder, old = *b;
@@ -130,7 +130,7 @@ static void tidy_client(const struct scenario *s, struct client *c, int bids)
     tidy_bidder(s, c);
 }
 
-/* Tickets that are over. ------------------------------------------------------------------ */
+/* Tickets that are over ---------------------------------------------------- */
 
 /* Nobody will send an attempt with this ticket, none is under way, and it is neither inside nor
  * waits. Whether it is remembered then makes no difference, nor does what arrives late for it (that

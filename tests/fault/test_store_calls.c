@@ -68,8 +68,8 @@ static void c5_each_call_that_comes_late_leaves_nothing(void **state)
     fail_each(NULL, "late=%s:%d:30ms", "release");
 }
 
-/* An attempt whose answer was lost is withdrawn if it was refused after all; that goes wrong too.
- */
+/* An attempt whose answer was lost is withdrawn if it was refused after all; that goes wrong
+ * too. */
 static void c5_a_withdrawal_that_goes_wrong_leaves_nothing(void **state)
 {
     (void)state;

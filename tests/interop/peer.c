@@ -14,8 +14,8 @@
 #define ANSWER_MS   20000
 #define SERVERS_MAX 5
 
-/* The child: the command of HOLDFAST_TEST_PEER, "PROGRAM SCRIPT", and host and port of the server, or of each
- * server if there are several. */
+/* The child: the command of HOLDFAST_TEST_PEER, "PROGRAM SCRIPT", and host and port of the server,
+ * or of each server if there are several. */
 static void become_peer(int in, int out)
 {
     const char *several = getenv("HOLDFAST_TEST_REDLOCK");

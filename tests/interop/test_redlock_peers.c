@@ -1,5 +1,5 @@
-/* One lock on five servers, shared with node-redlock: they hold, we hold, either crashes, either's keys are
- * deleted, two of the servers stand still. */
+/* One lock on five servers, shared with node-redlock: they hold, we hold, either crashes, either's
+ * keys are deleted, two of the servers stand still. */
 #include <holdfast.h>
 #include <poll.h>
 #include <pthread.h>

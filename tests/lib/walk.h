@@ -1,5 +1,5 @@
-/* Rules that are written somewhere else against the doorman's: random operations go through both, on
- * the same made-up clock, and every answer must be the same.
+/* Rules that are written somewhere else against the doorman's: random operations go through both,
+ * on the same made-up clock, and every answer must be the same.
  *
  * What is compared with the doorman is a struct walk_type; a whole store is one (store_walk.h). */
 #ifndef TESTS_LIB_WALK_H

@@ -1,4 +1,5 @@
-/* The pool of connections, with connections that are nothing but numbers and a clock of the test's. */
+/* The pool of connections, with connections that are nothing but numbers and a clock of the
+ * test's. */
 #include <stdlib.h>
 
 #include "lib/check.h"

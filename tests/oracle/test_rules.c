@@ -1,4 +1,5 @@
-/* The store against the doorman, on the server that HOLDFAST_TEST_ORACLE names: see lib/store_walk.h.
+/* The store against the doorman, on the server that HOLDFAST_TEST_ORACLE names: see
+ * lib/store_walk.h.
  *
  * The store here is the real one with one replacement made at build: the clock is a row of a table.
  * Where the dialect has routines, all operations go through them first, then each goes through them

@@ -1,5 +1,5 @@
-/* The functions against the doorman: see lib/walk.h. Every call and, now and then, every row must be
- * the same, too.
+/* The functions against the doorman: see lib/walk.h. Every call and, now and then, every row must
+ * be the same, too.
  *
  * The functions here are those of the store with two replacements made at build: clock_timestamp()
  * is a setting of the session, and a short way warns that it was taken. */

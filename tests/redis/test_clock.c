@@ -81,7 +81,8 @@ static void c2_a_book_that_is_none_leaves_no_key(void **state)
     hf_close(client);
 }
 
-/* A bid that was long on its way brings an old time along. Its lease counts from when it arrived. */
+/* A bid that was long on its way brings an old time along. Its lease counts from when it
+ * arrived. */
 static void c3_a_late_bid_has_its_whole_lease(void **state)
 {
     struct proxy *proxy = proxy_start(getenv("HOLDFAST_TEST_REDIS"));

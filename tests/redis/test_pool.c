@@ -1,4 +1,5 @@
-/* The connections of a client: how many, how long they are kept, and what happens when there is none. */
+/* The connections of a client: how many, how long they are kept, and what happens when there is
+ * none. */
 #include <stdlib.h>
 #include <unistd.h>
 

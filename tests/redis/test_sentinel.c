@@ -51,7 +51,8 @@ static int is_following(void *ctx)
     return follows;
 }
 
-/* A busy sentinel may give up the first try: it is asked again, which it refuses while one goes on. */
+/* A busy sentinel may give up the first try: it is asked again, which it refuses while one goes
+ * on. */
 static void switch_master(redisContext *c)
 {
     for (int64_t began_ms = now_ms(); !is_switched(c); poll(NULL, 0, 50)) {
@@ -187,7 +188,8 @@ static void c7_lock_that_the_new_master_knows_stays_held(void **state)
     if (hf_lock_renew(lock, &err) != 0)
         fail_msg("%s", err.text);
     assert_int_equal(hf_lock_release(lock, NULL), 0);
-    /* The old master has not hung up on this client, and may say "busy" for what it has not heard. */
+    /* The old master has not hung up on this client, and may say "busy" for what it has not
+     * heard. */
     hf_close(other);
     other = open_url(url_with(""));
     assert_int_equal(try_lock(other, "kept", 6000, &none), 0);
@@ -239,7 +241,8 @@ static void c5_waiter_is_served_by_the_new_master(void **state)
     hf_close(other);
 }
 
-/* Long before its renewal is due, and although this client does nothing: a sentinel tells of the switch. */
+/* Long before its renewal is due, and although this client does nothing: a sentinel tells of the
+ * switch. */
 static void check_told(hf_lock *lock)
 {
     struct pollfd told = {.fd = hf_lock_fd(lock), .events = POLLIN};
@@ -264,7 +267,8 @@ static void c7_switch_is_heard_by_a_client_that_does_nothing(void **state)
     hf_close(client);
 }
 
-/* How many connections there are at all sentinels that are subscribed, or how many of them were closed. */
+/* How many connections there are at all sentinels that are subscribed, or how many of them were
+ * closed. */
 static long long at_sentinels(const char *command)
 {
     long long sum = 0;
@@ -306,8 +310,9 @@ static int is_taken_over(void *ctx)
     return is_switched(ctx);
 }
 
-/* A crash, and Sentinel's own decision: one lock that the replica had stays held and is handed over by the new
- * master, one that it had not is lost. The dead server is not replaced: this is the last test. */
+/* A crash, and Sentinel's own decision: one lock that the replica had stays held and is handed over
+ * by the new master, one that it had not is lost. The dead server is not replaced: this is the last
+ * test. */
 static void c7_killed_master_is_replaced_and_locks_follow(void **state)
 {
     hf_client *client = open_url(url_with("")), *other = open_url(url_with(""));

@@ -16,8 +16,8 @@ void rules_write_clock(int64_t now_us, char *sql, size_t size)
              now_us);
 }
 
-/* How operations went that may go the short way; --wrap puts this in between. Each is made to try it,
- * crowded or not. */
+/* How operations went that may go the short way; --wrap puts this in between. Each is made to try
+ * it, crowded or not. */
 static unsigned taken, freed, missed;
 
 int __real_hf__my_quick(struct hf__my *s, struct hf__my_conn *c, const struct hf__sql_operation *op,

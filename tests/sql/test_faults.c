@@ -67,8 +67,7 @@ static void lock_row(struct server *s, const char *name)
 struct storm {
     atomic_bool over;
     bool forward; /* in the order of the names: a deadlock with those who go back is certain */
-    bool
-        delays; /* keeps the first row for a while, so that the keeper has the others to do at once */
+    bool delays; /* keeps the first row for a while: then the keeper has the others to do at once */
     pthread_t thread;
 };
 
@@ -91,8 +90,8 @@ static void *make_storm(void *arg)
     return NULL;
 }
 
-/* The keeper renews them all, several in one transaction, in the midst of others who end each other's
- * transactions, and ours. */
+/* The keeper renews them all, several in one transaction, in the midst of others who end each
+ * other's transactions, and ours. */
 static void c6_deadlocks_cost_no_lock(void **state)
 {
     struct fixture *f = *state;

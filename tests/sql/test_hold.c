@@ -1,4 +1,5 @@
-/* hold=session and hold=advisory on either server: what a lock that lives as long as a connection owes its user. */
+/* hold=session and hold=advisory on either server: what a lock that lives as long as a connection
+ * owes its user. */
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>

@@ -1,8 +1,8 @@
 /* The store against the doorman: see lib/store_walk.h.
  *
  * The store here is the real one with one replacement made at build: the clock is a row of a table.
- * First all operations go through the routines, then each goes through the routines or through plain
- * statements, on the same locks. */
+ * First all operations go through the routines, then each goes through the routines or through
+ * plain statements, on the same locks. */
 #include <stdlib.h>
 
 #include "lib/check.h"

@@ -217,4 +217,13 @@ static inline int64_t ask(const struct fixture *f, const char *sql)
     return value;
 }
 
+/* Opening it is refused with this code, and says so. */
+static inline void check_refused(struct fixture *f, const char *what, int code, const char *part)
+{
+    check_number(what, try_open(f, f->url), code);
+    check_contains(what, f->err.text, "sqlite: ");
+    check_contains(what, f->err.text, part);
+    assert_null(f->store);
+}
+
 #endif

@@ -295,8 +295,8 @@ static void c12_a_hand_over_is_pushed_and_claimed(void **state)
     assert_int_equal(hf_lock_release(lock, NULL), 0);
     finish(s, &a);
     assert_int_equal(a.r, 0);
-    /* The wake-up was the grant: nobody asked again, or once if the first ask was still under way.
-     */
+    /* The wake-up was the grant: nobody asked again, or once if the first ask was still under
+     * way. */
     assert_in_range(atomic_load(&s->store->calls[PUPPET_ATTEMPT]), asked, asked + 1);
     assert_int_equal(hf_lock_generation(a.lock, &second), 0);
     assert_true(second > first);

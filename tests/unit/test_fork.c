@@ -1,5 +1,5 @@
-/* C13: a child can open a client of its own, whatever the threads of its parent were doing when it was
- * forked, in the stores that are inside the process. */
+/* C13: a child can open a client of its own, whatever the threads of its parent were doing when it
+ * was forked, in the stores that are inside the process. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/wait.h>

@@ -1,5 +1,5 @@
-/* The keeper, on a clock that the test owns: renewing, warning, and declaring lost (C3, C7, C13).
- */
+/* The keeper, on a clock that the test owns: renewing, warning, and declaring lost (C3, C7,
+ * C13). */
 #include <poll.h>
 #include <stdatomic.h>
 
@@ -249,7 +249,8 @@ static void c7_a_broken_lock_that_never_expires_is_noticed(void **state)
     assert_int_equal(s->cause, HF_CAUSE_GONE);
 }
 
-/* Long before the renewal is due, with whatever is asked next; and once more if the store did not answer. */
+/* Long before the renewal is due, with whatever is asked next; and once more if the store did not
+ * answer. */
 static void c7_a_store_that_moved_is_asked_about_all_that_is_held(void **state)
 {
     struct stage *s = *state;

@@ -1,5 +1,5 @@
-/* Names in messages: any bytes, shown as printable ASCII that cannot be mistaken for another name.
- */
+/* Names in messages: any bytes, shown as printable ASCII that cannot be mistaken for another
+ * name. */
 #include "core/error.h"
 #include "lib/check.h"
 #include "lib/random.h"

@@ -1,5 +1,5 @@
-/* For tests of what goes wrong on the way to a server: a proxy before the first of them, and a stranger
- * who sees what the server has. */
+/* For tests of what goes wrong on the way to a server: a proxy before the first of them, and a
+ * stranger who sees what the server has. */
 #ifndef TESTS_ZOOKEEPER_BEHIND_H
 #define TESTS_ZOOKEEPER_BEHIND_H
 

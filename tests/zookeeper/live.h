@@ -18,7 +18,8 @@ const char *url_of(const char *hosts, const char *options);
 const char *servers(void); /* of the fleet */
 
 hf_client *open_at(const char *hosts, const char *options);
-/* The client listens from now on, so that a waiter who is told that it waits asks no second time. */
+/* The client listens from now on, so that a waiter who is told that it waits asks no second
+ * time. */
 void make_listen(hf_client *client);
 hf_lock *take(hf_client *client, const char *name, int64_t ttl_ms); /* waits */
 

@@ -6,8 +6,8 @@
 #include "zookeeper/behind.h"
 
 /* A client behind the proxy whose session for this ttl is there, and the directory of the lock, so
- * that its next request is the create itself: without it, the answer that is lost would be that there
- * is no directory. */
+ * that its next request is the create itself: without it, the answer that is lost would be that
+ * there is no directory. */
 static hf_client *open_behind(const char *options, const char *name, int64_t ttl_ms)
 {
     hf_client *client = open_at(behind, options);
@@ -162,8 +162,8 @@ static int has_two(void *path)
     return child_count(zh, path) == 2;
 }
 
-/* Both its own node and the one before it are deleted while it is cut off: after the reconnect it is
- * told of both, in any order. */
+/* Both its own node and the one before it are deleted while it is cut off: after the reconnect it
+ * is told of both, in any order. */
 static void c5_waiter_is_not_let_in_by_what_it_missed(void **state)
 {
     hf_client *client = open_behind("", "missed", 5000), *other = open_at(servers(), "");
@@ -199,8 +199,8 @@ static void c5_waiter_is_not_let_in_by_what_it_missed(void **state)
     hf_close(other);
 }
 
-/* The holder's node moves into another session while the waiter is cut off: after the reconnect that
- * is not told as its end. */
+/* The holder's node moves into another session while the waiter is cut off: after the reconnect
+ * that is not told as its end. */
 static void c1_waiter_that_missed_a_move_is_not_let_in(void **state)
 {
     hf_client *client = open_behind("", "moved", 20000), *first = open_at(servers(), "");

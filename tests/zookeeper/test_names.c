@@ -1,5 +1,5 @@
-/* Names of locks and nodes: nothing meets that differs, and the order survives the counter's wrap.
- */
+/* Names of locks and nodes: nothing meets that differs, and the order survives the counter's
+ * wrap. */
 #include "lib/check.h"
 #include "stores/zookeeper/zk.h"
 

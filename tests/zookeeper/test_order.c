@@ -119,8 +119,8 @@ static void c5_waiter_without_a_node_is_not_let_in(void **state)
     hf_close(other);
 }
 
-/* Those in the middle leave, in every order, while the first one holds; also when somebody who had to
- * wait has left its number in the directory before. */
+/* Those in the middle leave, in every order, while the first one holds; also when somebody who had
+ * to wait has left its number in the directory before. */
 static void c5_those_who_give_up_let_nobody_in(void **state)
 {
     hf_client *clients[4];

@@ -1,6 +1,6 @@
 /* The lock that is not fair (fair=no) has one path for all its holders: whoever is no longer the
- * holder must not touch the node of the next (C2), and a bid whose answer was lost must leave nothing
- * behind (C5, C6). */
+ * holder must not touch the node of the next (C2), and a bid whose answer was lost must leave
+ * nothing behind (C5, C6). */
 #include <stdlib.h>
 
 #include "zookeeper/behind.h"

@@ -1,5 +1,5 @@
-/* What a hand-over costs does not depend on how many wait (C12), nor on the ttl: counted in requests
- * by the server and in bytes by a proxy, from the first release of a crowd to its last. */
+/* What a hand-over costs does not depend on how many wait (C12), nor on the ttl: counted in
+ * requests by the server and in bytes by a proxy, from the first release of a crowd to its last. */
 #include <stdlib.h>
 
 #include "lib/proxy.h"

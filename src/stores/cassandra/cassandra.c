@@ -77,8 +77,7 @@ static int break_ticket(struct hf__store *store, const struct hf__bid *bid, bool
     return operate(store, &op, deadline_ns, ret_answer, err);
 }
 
-/* renewals: one row each, some at a time -------------------------------------------------------
- */
+/* Renewals: one row each, some at a time ----------------------------------- */
 
 struct renewals {
     struct hf__store *store;

@@ -3,7 +3,7 @@
  *   cassandra.c   the table of functions
  *   open.c        what the URL says; the statements
  *   operate.c     one operation: read, decide, swap, and again if somebody else was faster
- *   judge.c       the doorman on a row, whose waiters may be dead; what is worth writing; when to ask
+ *   judge.c       the doorman on a row, whose waiters may be dead: what to write, when to ask
  *   row.c         a row of the table `locks` as the doorman's record, and back
  *   signs.c       signs of life
  *   inspect.c, upkeep.c, diagnose.c
@@ -20,8 +20,8 @@
 #include "stores/who.h"
 
 #define HF__CS_SIGNS           1024 /* waiters of one client whose last sign is remembered */
-#define HF__CS_SKEW_MAX        4000 /* ms; the shortest provisional lease that counts on it is 5 s */
-#define HF__CS_WAITERS         1000 /* per lock: the queue is one cell, rewritten whenever it changes */
+#define HF__CS_SKEW_MAX        4000 /* ms; the shortest lease that counts on it is of 5 s */
+#define HF__CS_WAITERS         1000 /* per lock: the queue is one cell, written whole each time */
 #define HF__CS_ROW_MAX         (4 << 20) /* bytes in one collection */
 #define HF__CS_REPLICATION_MAX 512
 
@@ -109,8 +109,7 @@ struct hf__cs_op {
     struct hf__cs_extra *self; /* ATTEMPT: of a new entry */
 };
 
-/* open.c ------------------------------------------------------------------------------------------
- */
+/* open.c ------------------------------------------------------------------- */
 int hf__cs_open(const struct hf__url *url, const struct hf__host *host,
                 struct hf__store **ret_store, hf_error *err);
 void hf__cs_close(struct hf__store *store);
@@ -132,8 +131,7 @@ struct hf__cql_request hf__cs_request(const struct hf__cs *s, const struct hf__c
 int hf__cs_ask(struct hf__cs *s, const struct hf__cs_call *call, struct hf__cql_result *ret_result,
                hf_error *err);
 
-/* operate.c ---------------------------------------------------------------------------------------
- */
+/* operate.c ---------------------------------------------------------------- */
 int hf__cs_operate(struct hf__cs *s, const struct hf__cs_op *op, int64_t deadline_ns,
                    struct hf__answer *ret_answer, hf_error *err);
 
@@ -150,8 +148,7 @@ struct hf__cs_lock {
  * after a failure. */
 int hf__cs_read(const struct hf__cs_lock *lock, int prefer, struct hf__cs_row *row);
 
-/* judge.c -----------------------------------------------------------------------------------------
- */
+/* judge.c ------------------------------------------------------------------ */
 
 /* An operation on a row, and what came of it. */
 struct hf__cs_case {
@@ -172,8 +169,7 @@ bool hf__cs_must_write(const struct hf__cs_case *c);
 /* Makes the answer what the caller wants: leases as told, the time to ask again. */
 void hf__cs_finish(struct hf__cs_case *c);
 
-/* row.c -------------------------------------------------------------------------------------------
- */
+/* row.c -------------------------------------------------------------------- */
 struct hf__cs_packed {
     struct hf__cql_bytes holders, waiters, retired;
 };
@@ -190,8 +186,7 @@ const struct hf__entry *hf__cs_row_was(const struct hf__cs_row *row,
 void hf__cs_pack(struct hf__cql_writer *w, const struct hf__cs_row *row, unsigned places);
 #define HF__CS_IN(place) (1U << (place))
 
-/* signs.c -----------------------------------------------------------------------------------------
- */
+/* signs.c ------------------------------------------------------------------ */
 
 /* A sign of life of this waiter, if one is due. */
 int hf__cs_sign(const struct hf__cs_lock *lock, const struct hf__ticket *ticket,
@@ -203,8 +198,7 @@ void hf__cs_signed(struct hf__cs *s, const struct hf__ticket *ticket, int64_t ow
 int hf__cs_look_for_signs(const struct hf__cs_lock *lock, struct hf__cs_row *row,
                           const bool *wanted);
 
-/* the rest ----------------------------------------------------------------------------------------
- */
+/* The rest ----------------------------------------------------------------- */
 int hf__cs_inspect(struct hf__store *store, const struct hf__look *look, int64_t deadline_ns,
                    hf_error *err);
 /* The keyspace that a URL names. Errors: HF_INVALID. */

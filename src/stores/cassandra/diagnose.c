@@ -21,8 +21,7 @@ static void as_text(struct hf__cql_bytes bytes, char *to, size_t size)
     hf__printable((const char *)bytes.data, bytes.len, to, size);
 }
 
-/* nodes -------------------------------------------------------------------------------------------
- */
+/* Nodes -------------------------------------------------------------------- */
 
 /* How far a node's clock is from ours, to half a round trip. */
 struct clock {
@@ -110,10 +109,10 @@ static void look_at_nodes(const struct report *r)
                 apart_ms, doubt_ms, r->s->skew_ms);
 }
 
-/* settings ----------------------------------------------------------------------------------------
- */
+/* Settings ----------------------------------------------------------------- */
 
-/* A line of cassandra.yaml, as the node that answers has it; "" if it does not tell (before 4.0). */
+/* A line of cassandra.yaml, as the node that answers has it; "" if it does not tell (before
+ * 4.0). */
 static void read_setting(const struct report *r, const char *name, char *to, size_t size)
 {
     struct hf__cql_value value = hf__cql_text(name);
@@ -193,8 +192,7 @@ static void look_at_replication(const struct report *r)
                 count, (count - 1) / 2);
 }
 
-/* locks -------------------------------------------------------------------------------------------
- */
+/* Locks -------------------------------------------------------------------- */
 
 static int read_serially(void *ctx)
 {

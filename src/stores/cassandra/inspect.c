@@ -5,24 +5,20 @@
 #include <stdlib.h>
 
 #include "stores/cassandra/cassandra.h"
+#include "stores/look.h"
 
 #include "util/banned.h"
 
 #define PAGE 200
 
-/* one lock ----------------------------------------------------------------------------------------
- */
+/* One lock ----------------------------------------------------------------- */
 
-/* As the doorman would leave it; false if it would be over. */
+/* A waiter may have given a sign of life that the row does not know of. */
 static bool settle(struct hf__entry *e, int64_t now_ms)
 {
     const struct hf__cs_extra *x = e->who;
-    struct hf__record alone = {.entries = e, .count = 1, .capacity = 1};
 
-    if (e->place == HF__WAITING)
-        return e->until_ms > now_ms || x->proof == HF__CS_ALIVE;
-    hf__doorman_sweep(&alone, (struct hf__moment){.now_ms = now_ms});
-    return e->place == HF__INSIDE || e->place == HF__LINGERING;
+    return (e->place == HF__WAITING && x->proof == HF__CS_ALIVE) || hf__look_settle(e, now_ms);
 }
 
 static char *plain(char *to, size_t size, struct hf__cql_bytes text)
@@ -44,7 +40,7 @@ static int show(const struct hf__look *look, const struct hf__cs_lock *lock, str
     if (e.place == HF__RETIRED || !settle(&e, now_ms))
         return 0;
     e.since_ms = now_ms - e.since_ms;
-    if (look->older_than_ms > 0 && (e.place != HF__INSIDE || e.since_ms < look->older_than_ms))
+    if (!hf__look_is_old_enough(look, &e))
         return 0;
     if (e.place == HF__WAITING && x->proof == HF__CS_ALIVE)
         e.until_ms = x->alive_until_ms;
@@ -98,8 +94,7 @@ static int inspect_one(struct hf__cs *s, const struct hf__look *look, int64_t de
     return code;
 }
 
-/* many --------------------------------------------------------------------------------------------
- */
+/* Many --------------------------------------------------------------------- */
 
 enum { NAME, CLOCK, VERSION, TOUCHED, HOLDERS, WAITERS };
 

@@ -22,8 +22,7 @@
 
 #define CLOCK_GOOD_MS 500 /* how long the time of a read may be carried on */
 
-/* reading -----------------------------------------------------------------------------------------
- */
+/* Reading ------------------------------------------------------------------ */
 
 enum { COUNT, CLOCK, VERSION, GENERATION, HOLDERS, WAITERS, RETIRED };
 
@@ -63,8 +62,7 @@ int hf__cs_read(const struct hf__cs_lock *lock, int prefer, struct hf__cs_row *r
     return code != 0 ? code : take_answer(row, lock->err);
 }
 
-/* swapping ----------------------------------------------------------------------------------------
- */
+/* Swapping ----------------------------------------------------------------- */
 
 struct swap {
     struct hf__cql_writer holders, waiters, retired;
@@ -170,8 +168,7 @@ static int swap_row(struct hf__cs_case *c, bool *ret_applied)
     return code;
 }
 
-/* the whole ---------------------------------------------------------------------------------------
- */
+/* The whole ---------------------------------------------------------------- */
 
 /* A swap of which it is not known whether it was applied. */
 struct doubt {

@@ -1,7 +1,8 @@
 /* A row of the table `locks` as the doorman's record, and back.
  *
  * Each entry is a value of the type `bid` of schema.cql: its fields in that order, each with its
- * length before it. A tombstone has the first four only; Cassandra takes what is missing as null. */
+ * length before it. A tombstone has the first four only; Cassandra takes what is missing as
+ * null. */
 #include <stdlib.h>
 
 #include "stores/cassandra/cassandra.h"
@@ -18,8 +19,7 @@ static int corrupt(const char *what, hf_error *err)
     return hf__fail(err, HF_CORRUPT, "cassandra: %s; see `holdfast doctor`", what);
 }
 
-/* reading -----------------------------------------------------------------------------------------
- */
+/* Reading ------------------------------------------------------------------ */
 
 static bool is_text(struct hf__cql_bytes bytes, const char *text)
 {
@@ -192,8 +192,7 @@ const struct hf__entry *hf__cs_row_was(const struct hf__cs_row *row,
     return NULL;
 }
 
-/* writing -----------------------------------------------------------------------------------------
- */
+/* Writing ------------------------------------------------------------------ */
 
 static void put(struct hf__cql_writer *w, struct hf__cql_value value)
 {

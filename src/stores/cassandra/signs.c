@@ -2,11 +2,11 @@
  *
  *   INSERT INTO signs (name, ticket, seen) VALUES (?, ?, currentTimestamp()) USING TTL ?
  *
- * A plain write, at QUORUM, every third of the waiter's own lease: the lock's row, which is expensive
- * to change, is left alone while people only wait. `seen` is the node's time, so that a waiter is
- * dead when seen + own lease has passed, to the millisecond; the TTL, which is of whole seconds and
- * longer, only clears away. A sign that comes too late or is lost costs its waiter its place, never
- * anybody's lock. */
+ * A plain write, at QUORUM, every third of the waiter's own lease: the lock's row, which is
+ * expensive to change, is left alone while people only wait. `seen` is the node's time, so that a
+ * waiter is dead when seen + own lease has passed, to the millisecond; the TTL, which is of whole
+ * seconds and longer, only clears away. A sign that comes too late or is lost costs its waiter its
+ * place, never anybody's lock. */
 #include <stdlib.h>
 
 #include "stores/cassandra/cassandra.h"

@@ -9,7 +9,8 @@
  * holder is told. Whoever finds its own ticket there (the answer to an earlier request was lost)
  * writes it anew, so that it knows when its lease began. Others that follow the recipe in the same
  * table are kept out and keep us out; there is no queue, no token and no lock-delay, and a request
- * that the network delivers after its bid was withdrawn keeps the lock closed until its TTL ends. */
+ * that the network delivers after its bid was withdrawn keeps the lock closed until its TTL
+ * ends. */
 #include <stdio.h>
 
 #include "stores/cassandra/simple.h"
@@ -18,8 +19,7 @@
 
 #define ASK_MS 100
 
-/* statements --------------------------------------------------------------------------------------
- */
+/* Statements --------------------------------------------------------------- */
 
 /* Whole seconds from the beginning of this one, on any node's clock. */
 static int32_t seconds(const struct hf__cs *s, int64_t ms)
@@ -54,7 +54,8 @@ static int swap(struct hf__cs *s, enum hf__cs_query query, const struct ask *a, 
     return code != 0 ? code : hf__cql_applied(ret_result, ret_applied, err);
 }
 
-/* Once more after an unknown outcome: each is answered by the ticket. *ret_unsure: there was one. */
+/* Once more after an unknown outcome: each is answered by the ticket. *ret_unsure: there was
+ * one. */
 static int swap_surely(struct hf__cs *s, enum hf__cs_query query, const struct ask *a,
                        bool *ret_applied, struct hf__cql_result *result, bool *ret_unsure,
                        hf_error *err)
@@ -74,8 +75,7 @@ static int swap_surely(struct hf__cs *s, enum hf__cs_query query, const struct a
     return code;
 }
 
-/* notes -------------------------------------------------------------------------------------------
- */
+/* Notes -------------------------------------------------------------------- */
 
 /* The table has no room for what is over: a ticket is let in at most once, and not after it was
  * withdrawn, as far as this process remembers (the last thousand or so). */
@@ -106,8 +106,7 @@ static void note_grant(struct hf__cs *s, const struct hf__ticket *ticket,
     note(s, ticket, hf__moment_after(answer->sent_ns, answer->lease_ms), false);
 }
 
-/* operations --------------------------------------------------------------------------------------
- */
+/* Operations --------------------------------------------------------------- */
 
 /* There is no token: a number of the ticket's own, for the core alone. */
 static uint64_t number_of(const struct hf__ticket *ticket)

@@ -13,7 +13,8 @@ void hf__cs_name_text(const char *name, size_t len, char to[HF__CS_NAME_TEXT]);
 /* And back. False: no name of ours, and too long to be one. */
 bool hf__cs_name_bytes(struct hf__cql_bytes text, char to[HF_NAME_MAX], size_t *ret_len);
 
-/* The value says who holds: "ttl since pid host user program note", where only the note has blanks. */
+/* The value says who holds: "ttl since pid host user program note", where only the note has
+ * blanks. */
 struct hf__cs_value {
     int64_t ttl_ms, since_ms,
         pid; /* ttl -1: a value that is not ours; then all of it is the note */

@@ -9,8 +9,7 @@
 
 #include "util/banned.h"
 
-/* names -------------------------------------------------------------------------------------------
- */
+/* Names -------------------------------------------------------------------- */
 
 void hf__cs_name_text(const char *name, size_t len, char to[HF__CS_NAME_TEXT])
 {
@@ -50,8 +49,7 @@ bool hf__cs_name_bytes(struct hf__cql_bytes text, char to[HF_NAME_MAX], size_t *
     return true;
 }
 
-/* values ------------------------------------------------------------------------------------------
- */
+/* Values ------------------------------------------------------------------- */
 
 void hf__cs_write_value(char *text, size_t size, const struct hf__bid *bid, int64_t since_ms)
 {
@@ -89,8 +87,7 @@ struct hf__cs_value hf__cs_read_value(struct hf__cql_bytes text)
     return v;
 }
 
-/* looking -----------------------------------------------------------------------------------------
- */
+/* Looking ------------------------------------------------------------------ */
 
 /* A row put aside until it is its turn: rows come in the order of their hashes. */
 struct kept {

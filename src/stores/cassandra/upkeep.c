@@ -17,8 +17,7 @@
 #define STANDS     "holdfast" /* for the keyspace, in the ddl */
 #define STANDS_LEN (sizeof STANDS - 1)
 
-/* setup -------------------------------------------------------------------------------------------
- */
+/* Setup -------------------------------------------------------------------- */
 
 static int run(struct hf__cs *s, const char *text, int64_t deadline_ns, hf_error *err)
 {
@@ -73,7 +72,8 @@ static int make_keyspace(struct hf__cs *s, int64_t deadline_ns, hf_error *err)
     return run(s, text, deadline_ns, err);
 }
 
-/* Whether the word "holdfast" at `i` stands for the keyspace: "holdfast.locks", "KEYSPACE holdfast". */
+/* Whether the word "holdfast" at `i` stands for the keyspace: "holdfast.locks", "KEYSPACE
+ * holdfast". */
 static bool stands_for_keyspace(const char *from, size_t i, size_t len)
 {
     static const char before[] = "KEYSPACE ";
@@ -188,8 +188,7 @@ static int setup(struct hf__cs *s, int64_t deadline_ns, hf_error *err)
     return code;
 }
 
-/* purging -----------------------------------------------------------------------------------------
- */
+/* Purging ------------------------------------------------------------------ */
 
 enum { NAME, CLOCK, VERSION, TOUCHED, HOLDERS, WAITERS, RETIRED };
 

@@ -32,8 +32,7 @@ enum fault_act {
     FAULT_DROP,  /* a wake-up: not delivered */
     FAULT_DUP,   /* a wake-up: delivered twice */
     FAULT_DEFER, /* a wake-up: delivered later */
-    FAULT_STALE, /* a ticket that is queued again is called with the generation it was told before
-                  */
+    FAULT_STALE, /* a bid that is queued again is called with the generation it was told before */
 };
 
 #define FAULT_RULES_MAX 32

@@ -1,8 +1,9 @@
-/* Showing what is in a space: the matching rooms sorted by name, each as it would be after a sweep.
- */
+/* Showing what is in a space: the matching rooms sorted by name, each as it would be after a
+ * sweep. */
 #include <stdlib.h>
 #include <string.h>
 
+#include "stores/look.h"
 #include "stores/memory/memory.h"
 #include "util/banned.h"
 
@@ -39,17 +40,6 @@ static int by_name(const void *a, const void *b)
     return order != 0 ? order : (x->name_len > y->name_len) - (x->name_len < y->name_len);
 }
 
-/* As the doorman would leave it; false if it would be over. A waiter alone would be let in. */
-static bool sweep_copy(struct hf__entry *copy, int64_t now_ms)
-{
-    struct hf__record alone = {.entries = copy, .count = 1, .capacity = 1};
-
-    if (copy->place == HF__WAITING)
-        return copy->until_ms > now_ms;
-    hf__doorman_sweep(&alone, (struct hf__moment){.now_ms = now_ms});
-    return copy->place == HF__INSIDE || copy->place == HF__LINGERING;
-}
-
 /* As a span from now. */
 static int show(const struct room *room, const struct hf__entry *e, const struct hf__look *look,
                 int64_t now_ms)
@@ -57,11 +47,10 @@ static int show(const struct room *room, const struct hf__entry *e, const struct
     const struct caller *caller = e->who;
     struct hf__entry copy = *e;
 
-    if (!sweep_copy(&copy, now_ms))
+    if (!hf__look_settle(&copy, now_ms))
         return 0;
     copy.since_ms = now_ms - e->since_ms;
-    if (look->older_than_ms > 0 &&
-        (copy.place != HF__INSIDE || copy.since_ms < look->older_than_ms))
+    if (!hf__look_is_old_enough(look, &copy))
         return 0;
     struct hf__who who = caller->client->self;
     who.note = caller->note;

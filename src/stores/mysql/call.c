@@ -1,5 +1,6 @@
-/* One operation in one round trip: a single UPDATE (quick.c) or CALL holdfast_<operation>(...). The procedure is one
- * transaction, which it begins and commits itself; see rules.sql for why it is atomic. */
+/* One operation in one round trip: a single UPDATE (quick.c) or CALL holdfast_<operation>(...). The
+ * procedure is one transaction, which it begins and commits itself; see rules.sql for why it is
+ * atomic. */
 #include <inttypes.h>
 #include <stdlib.h>
 

@@ -1,4 +1,5 @@
-/* hold=session: how a bid begins, up to the statements that are not answered at once. See hold.c. */
+/* hold=session: how a bid begins, up to the statements that are not answered at once. See
+ * hold.c. */
 #include <inttypes.h>
 #include <stdio.h>
 

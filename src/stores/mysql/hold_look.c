@@ -3,6 +3,7 @@
  * order, so that nobody who is let in meanwhile is missed. */
 #include <stdlib.h>
 
+#include "stores/look.h"
 #include "stores/mysql/hold.h"
 
 #include "util/banned.h"
@@ -135,8 +136,7 @@ static int show(struct all *holders, struct all *waiters, const struct hf__look 
                               .program = f->about.text[2],
                               .note = f->about.text[3],
                               .pid = f->about.who.pid};
-        if (look->older_than_ms > 0 &&
-            (f->entry.place != HF__INSIDE || f->entry.since_ms < look->older_than_ms))
+        if (!hf__look_is_old_enough(look, &f->entry))
             continue;
         f->entry.who = &who;
         r = look->found(look->ctx, f->name, f->name_len, &f->entry);

@@ -2,6 +2,7 @@
  * out but was not swept yet is shown as the doorman would leave it. */
 #include <stdlib.h>
 
+#include "stores/look.h"
 #include "stores/mysql/mysql.h"
 
 #include "util/banned.h"
@@ -34,7 +35,7 @@ static void add_where(const struct hf__look *look, struct hf__my_text *t)
         hf__my_add(t, " WHERE name = ");
         hf__my_add_bytes(t, look->name, look->name_len);
     } else if (look->prefix != NULL && look->prefix_len > 0) {
-        size_t len = hf__sql_next_prefix(look->prefix, look->prefix_len, next);
+        size_t len = hf__look_next_prefix(look, next);
         hf__my_add(t, " WHERE name >= ");
         hf__my_add_bytes(t, look->prefix, look->prefix_len);
         if (len > 0) {

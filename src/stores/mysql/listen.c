@@ -102,7 +102,7 @@ static int dial(void *owner, int64_t deadline_ns, struct hf__line *ret_line)
 
 const struct hf__listener_type hf__my_listener_type = {.dial = dial, .hang_up = hang_up};
 
-/* Reading, on the keeper's thread. ------------------------------------------------------------- */
+/* Reading, on the keeper's thread ------------------------------------------ */
 
 enum step { WAITS, IS_LOST };
 

@@ -129,7 +129,8 @@ void hf__my_text_clear(struct hf__my_text *t);
 int hf__my_ask(struct hf__my *s, struct hf__my_conn *c, const struct hf__my_text *t, bool reads,
                int64_t deadline_ns, MYSQL_RES **ret_result, hf_error *err);
 
-/* A statement with parameters: prepares it, for as long as the connection lasts, and executes it. */
+/* A statement with parameters: prepares it, for as long as the connection lasts, and executes
+ * it. */
 int hf__my_prepare(struct hf__my *s, struct hf__my_conn *c, const char *sql, int64_t deadline_ns,
                    MYSQL_STMT **ret_stmt, hf_error *err);
 int hf__my_execute(struct hf__my *s, struct hf__my_conn *c, MYSQL_STMT *stmt, MYSQL_BIND *params,
@@ -153,8 +154,8 @@ bool hf__my_is_conflict(long store_code);
 
 /* quick.c ------------------------------------------------------------------ */
 
-/* Does the operation by one statement if the lock is free, or held by this ticket alone, and the bid
- * is a simple one. `*ret_done` false, with 0: nothing was changed. */
+/* Does the operation by one statement if the lock is free, or held by this ticket alone, and the
+ * bid is a simple one. `*ret_done` false, with 0: nothing was changed. */
 int hf__my_quick(struct hf__my *s, struct hf__my_conn *c, const struct hf__sql_operation *op,
                  int64_t deadline_ns, struct hf__answer *ret_answer, bool *ret_done, hf_error *err);
 

@@ -1,11 +1,14 @@
 /* The doorman's record by plain statements, for an account that may not use the procedures. One
  * operation is
  *
- *      START TRANSACTION                                            -- READ COMMITTED, by the
- * session INSERT INTO holdfast_lock ... ON DUPLICATE KEY UPDATE ...    -- our turn SELECT ...
- * SYSDATE(6)                                        -- the lock's row and the clock SELECT ... --
- * the whole record <the doorman decides> INSERT/UPDATE/DELETE -- save.c COMMIT KILL QUERY
- * <listener>                                        -- of those let in who listen
+ *      START TRANSACTION                                          -- READ COMMITTED, by the session
+ *      INSERT INTO holdfast_lock ... ON DUPLICATE KEY UPDATE ...  -- our turn
+ *      SELECT ... SYSDATE(6)                                      -- the lock's row and the clock
+ *      SELECT ...                                                 -- the whole record
+ *      <the doorman decides>
+ *      INSERT/UPDATE/DELETE                                       -- save.c
+ *      COMMIT
+ *      KILL QUERY <listener>                                      -- of those let in who listen
  *
  * The rows and the rules are those of the procedures, so clients of both kinds may share a lock. */
 #include <inttypes.h>

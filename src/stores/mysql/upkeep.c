@@ -9,8 +9,7 @@
 
 #include "util/banned.h"
 
-/* SQL files --------------------------------------------------------------------------------------
- */
+/* SQL files ---------------------------------------------------------------- */
 
 /* The next statement of a text for the mysql command: it ends with the delimiter that was set last
  * by a DELIMITER line. False: there is none. */
@@ -102,8 +101,7 @@ int hf__my_setup(void *store, void *conn, int64_t deadline_ns, hf_error *err)
     return r == HF_DENIED ? 0 : r; /* `holdfast doctor` says that they are missing */
 }
 
-/* Purging ----------------------------------------------------------------------------------------
- */
+/* Purging ------------------------------------------------------------------ */
 
 /* What has run out but was never swept must not keep an idle lock alive. */
 #define IDLE                                                                                      \

@@ -5,9 +5,9 @@
  *      waits until the deadline        says that it is done
  *
  * If the deadline comes first the borrower leaves: the statement is cancelled from yet another
- * thread, because SQLCancel may block as well, and the thread ends the session as soon as the driver
- * lets it go. SQL_ATTR_QUERY_TIMEOUT and SQL_ATTR_LOGIN_TIMEOUT are set besides; they count whole
- * seconds, and not every driver keeps them.
+ * thread, because SQLCancel may block as well, and the thread ends the session as soon as the
+ * driver lets it go. SQL_ATTR_QUERY_TIMEOUT and SQL_ATTR_LOGIN_TIMEOUT are set besides; they count
+ * whole seconds, and not every driver keeps them.
  *
  * The thread is started by the first job and stays with the connection: on a busy machine a new
  * thread waits for its first turn much longer than one that is woken. Only while the client has not
@@ -97,7 +97,8 @@ static void *cancel_main(void *arg)
     return NULL;
 }
 
-/* Signals are the program's: none is delivered to our threads. The thread owns the connection too. */
+/* Signals are the program's: none is delivered to our threads. The thread owns the connection
+ * too. */
 static bool start_thread(void *(*main)(void *), struct hf__ora_conn *c, pthread_t *ret_thread)
 {
     sigset_t all, before;

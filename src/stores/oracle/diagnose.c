@@ -70,20 +70,14 @@ static void look_at_schema(const struct report *r)
                 cell(r, 0));
 }
 
-static void look_at_routines(const struct report *r)
+/* False: there are no tables to look into. */
+static bool look_at_routines(const struct report *r)
 {
-    hf_error err = {0};
-
-    if (hf__ora_learn(r->s, r->c, r->deadline_ns, &err) != 0)
-        hf__say(&r->to, HF__PROBLEM, NULL, "%s", err.text);
-    else if (atomic_load(&r->s->sql.way) == HF__SQL_ROUTINES)
-        hf__say(&r->to, HF__FINE, NULL,
-                "tables and package of version %d: one round trip an operation", HF__ORA_SCHEMA);
-    else
-        hf__say(
-            &r->to, HF__WARNING, NULL,
-            "the package holdfast_rules is missing, has errors or may not be executed: plain"
-            " statements, seven round trips and more an operation; `holdfast setup` creates it");
+    return hf__sql_say_way(
+        &r->to, &r->s->base, r->c, "package",
+        "the package holdfast_rules is missing, has errors or may not be executed: plain "
+        "statements, seven round trips and more an operation; `holdfast setup` creates it",
+        r->deadline_ns);
 }
 
 /* Each right is tried on no row at all. */
@@ -148,8 +142,7 @@ int hf__ora_diagnose(struct hf__store *store, hf_finding_callback *found, void *
         return code;
     look_at_server(&r);
     look_at_schema(&r);
-    look_at_routines(&r);
-    if (atomic_load(&r.s->sql.way) != HF__SQL_NOT_KNOWN) {
+    if (look_at_routines(&r)) {
         look_at_rights(&r);
         look_at_rows(&r);
     }

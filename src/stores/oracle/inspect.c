@@ -2,6 +2,7 @@
  * out but was not swept yet is shown as the doorman would leave it. */
 #include <stdlib.h>
 
+#include "stores/look.h"
 #include "stores/oracle/oracle.h"
 
 #include "util/banned.h"
@@ -64,7 +65,7 @@ static int show(char **cells, const struct hf__look *look, hf_error *err)
 static void ask_by_prefix(struct hf__ora_conn *c, const struct hf__look *look)
 {
     char next[HF_NAME_MAX];
-    size_t len = hf__sql_next_prefix(look->prefix, look->prefix_len, next);
+    size_t len = hf__look_next_prefix(look, next);
 
     hf__ora_start(c, len > 0 ? range_sql : from_sql);
     for (int i = 0; i < 2; i++) { /* holders, waiters */

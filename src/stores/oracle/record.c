@@ -1,12 +1,12 @@
 /* The doorman's record by plain statements, for an account that may not use the package. One
  * operation is
  *
- *      SELECT line FROM holdfast_lock WHERE ... FOR UPDATE NOWAIT   -- our turn; or, the first time,
- *      INSERT INTO holdfast_lock ...                                -- which somebody may do as well
- *      SELECT ... SYSTIMESTAMP ... FROM holdfast_lock               -- the lock's row and the clock
- *      SELECT ... UNION ALL ...                                     -- the whole record
+ *      SELECT line FROM holdfast_lock WHERE ... FOR UPDATE NOWAIT  -- our turn; or, the first time,
+ *      INSERT INTO holdfast_lock ...                               -- which somebody may do as well
+ *      SELECT ... SYSTIMESTAMP ... FROM holdfast_lock              -- the lock's row and the clock
+ *      SELECT ... UNION ALL ...                                    -- the whole record
  *      <the doorman decides>
- *      INSERT/UPDATE/DELETE                                         -- save.c
+ *      INSERT/UPDATE/DELETE                                        -- save.c
  *      SQLEndTran(SQL_COMMIT)
  *
  * The rows and the rules are those of the package, so clients of both kinds may share a lock. */

@@ -89,8 +89,8 @@ static int dial(void *owner, size_t host, int64_t deadline_ns, struct hf__pooled
     return r;
 }
 
-/* A driver's own opinion (SQL_ATTR_CONNECTION_DEAD) is old or costs a round trip. But if one session
- * was lost, those that have been idle since may be as well. */
+/* A driver's own opinion (SQL_ATTR_CONNECTION_DEAD) is old or costs a round trip. But if one
+ * session was lost, those that have been idle since may be as well. */
 static bool is_alive(void *owner, struct hf__pooled *pooled, int64_t idle_ns, int64_t deadline_ns)
 {
     struct hf__ora *s = owner;

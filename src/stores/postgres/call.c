@@ -30,8 +30,8 @@ static int read_answer(const PGresult *result, int row, int first, struct hf__an
     return hf__sql_read_answer(cells, ret_answer) ? 0 : other_version(err);
 }
 
-/* The same as one value, "(granted,1763224000000000,30000,t,,)": a function in FROM costs the server
- * twice as much as one that is selected. No cell has a comma or a quote in it. */
+/* The same as one value, "(granted,1763224000000000,30000,t,,)": a function in FROM costs the
+ * server twice as much as one that is selected. No cell has a comma or a quote in it. */
 static int read_row(const PGresult *result, struct hf__answer *ret_answer, hf_error *err)
 {
     const char *cells[HF__SQL_ANSWER_CELLS] = {0};
@@ -123,7 +123,7 @@ static int call_end(struct hf__pg *s, struct hf__pg_conn *c, const struct hf__sq
     return r;
 }
 
-/* Array literals: {"\\x61","\\x62"} and {1,2}. ------------------------------------------------- */
+/* Array literals: {"\\x61","\\x62"} and {1,2} ------------------------------ */
 
 static char *put_bytes(char *at, const void *bytes, size_t len)
 {

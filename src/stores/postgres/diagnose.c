@@ -74,20 +74,13 @@ static void look_at_server(const struct report *r)
     PQclear(a);
 }
 
-static void look_at_routines(const struct report *r)
+/* False: there are no tables to look into. */
+static bool look_at_routines(const struct report *r)
 {
-    hf_error err = {0};
-
-    if (hf__pg_learn(r->s, r->c, r->deadline_ns, &err) != 0)
-        hf__say(&r->to, HF__PROBLEM, NULL, "%s", err.text);
-    else if (atomic_load(&r->s->sql.way) == HF__SQL_ROUTINES)
-        hf__say(&r->to, HF__FINE, NULL,
-                "tables and functions of version %d: one round trip an operation", HF__PG_SCHEMA);
-    else
-        hf__say(
-            &r->to, HF__WARNING, NULL,
-            "the functions are missing or may not be executed: plain statements, six round trips"
-            " and more an operation; `holdfast setup` creates them");
+    return hf__sql_say_way(&r->to, &r->s->base, r->c, "functions",
+                           "the functions are missing or may not be executed: plain statements, "
+                           "six round trips and more an operation; `holdfast setup` creates them",
+                           r->deadline_ns);
 }
 
 static void look_at_schema(const struct report *r)
@@ -223,8 +216,7 @@ int hf__pg_diagnose(struct hf__store *store, hf_finding_callback *found, void *a
     look_at_server(&r);
     look_at_pooler(&r);
     look_at_schema(&r);
-    look_at_routines(&r);
-    if (atomic_load(&r.s->sql.way) != HF__SQL_NOT_KNOWN) {
+    if (look_at_routines(&r)) {
         look_at_rights(&r);
         look_at_rows(&r);
     }

@@ -1,5 +1,5 @@
-/* hold=session and hold=advisory: what sql/hold.c needs to know of PostgreSQL. The statements are in
- * hold_text.c.
+/* hold=session and hold=advisory: what sql/hold.c needs to know of PostgreSQL. The statements are
+ * in hold_text.c.
  *
  * Whoever waits in the server is not granted after its death: client_connection_check_interval
  * makes the server look, once a second, whether there is still somebody, and the keepalives end a

@@ -8,15 +8,15 @@ extern const struct hf__store_type hf_store_type_v1, hf__pg_hold_type;
 
 int hf__pg_hold_init(struct hf__pg *s, hf_error *err);
 
-/* hold_text.c: what is asked. The statements of a bid name the lock by a literal, and begin with a comment
- * that says who asks, which is what others see in pg_stat_activity. For the caller to free; NULL:
- * no memory. */
+/* hold_text.c: what is asked. The statements of a bid name the lock by a literal, and begin with a
+ * comment that says who asks, which is what others see in pg_stat_activity. For the caller to free;
+ * NULL: no memory. */
 char *hf__pg_hold_sql(const struct hf__pg *s, const struct hf__bid *bid);
 const char *hf__pg_unhold_sql(const struct hf__pg *s);
 
 /* What a session needs first, in one round trip: its settings and prepared statements. The last
- * answer is what the server calls it, and the time. `pid` is what the connection calls it; where that
- * differs it is refused with "22012". For the caller to free; NULL: no memory. */
+ * answer is what the server calls it, and the time. `pid` is what the connection calls it; where
+ * that differs it is refused with "22012". For the caller to free; NULL: no memory. */
 char *hf__pg_session_sql(const struct hf__pg *s, int pid);
 
 /* hold_look.c */

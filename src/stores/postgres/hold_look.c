@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "stores/look.h"
 #include "stores/postgres/hold.h"
 
 #include "util/banned.h"
@@ -35,7 +36,7 @@ static int show(const PGresult *q, int row, const struct hf__look *look, const c
 
     if (!hf__look_wants(look, name, len) || !hf__about_parse(PQgetvalue(q, row, 2), &about))
         return 0;
-    if (look->older_than_ms > 0 && (e.place != HF__INSIDE || e.since_ms < look->older_than_ms))
+    if (!hf__look_is_old_enough(look, &e))
         return 0;
     e.ticket = about.ticket;
     e.mode = about.mode;

@@ -1,7 +1,7 @@
 /* The statements of hold=session and hold=advisory.
  *
- * advisory: SELECT pg_advisory_lock(K), nextval('holdfast_token'), in this order. The server's lock manager is
- * fair: who comes later does not pass a waiting writer.
+ * advisory: SELECT pg_advisory_lock(K), nextval('holdfast_token'), in this order. The server's lock
+ * manager is fair: who comes later does not pass a waiting writer.
  *
  * session: a row lock, inside a transaction that stays open. Row locks are not fair: readers pass a
  * waiting FOR UPDATE. So everybody passes a door first, an advisory lock D = K # 1 that is given
@@ -32,8 +32,8 @@
     "PREPARE holdfast_try_" name "(bytea) AS SELECT 1, t, " SHOW_TOKEN "CASE WHEN " lock "(" KEY \
     ") THEN " TOKEN " END AS t OFFSET 0) AS n;"
 
-/* A door that is closed divides by zero, which ends the transaction and the statements that follow.
- */
+/* A door that is closed divides by zero, which ends the transaction and the statements that
+ * follow. */
 #define DOOR(name, lock, is_open)                                                \
     "PREPARE holdfast_door_" name "(bytea) AS SELECT 1, CASE WHEN " lock "(" KEY \
     " # 1::bigint) " is_open " THEN 1 ELSE 1 / (SELECT 0) END;"

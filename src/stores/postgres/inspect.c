@@ -2,6 +2,7 @@
  * out but was not swept yet is shown as the doorman would leave it. */
 #include <stdlib.h>
 
+#include "stores/look.h"
 #include "stores/postgres/postgres.h"
 #include "stores/who.h"
 
@@ -46,7 +47,7 @@ static void make_query(const struct hf__look *look, struct hf__pg_query *q, char
         q->sql = LOOK("name = $1");
         hf__pg_bytes(q, look->name, look->name_len);
     } else if (look->prefix != NULL && look->prefix_len > 0) {
-        size_t len = hf__sql_next_prefix(look->prefix, look->prefix_len, next);
+        size_t len = hf__look_next_prefix(look, next);
         q->sql = len > 0 ? LOOK("name >= $1 AND name < $2") : LOOK("name >= $1");
         hf__pg_bytes(q, look->prefix, look->prefix_len);
         if (len > 0)

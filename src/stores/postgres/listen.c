@@ -5,15 +5,16 @@
  *
  * Since the channel's name stays the same, what is noted in the rows stays right.
  *
- * LISTEN belongs to a session. Behind a pooler there is none, so there is no push, and waiters ask. */
+ * LISTEN belongs to a session. Behind a pooler there is none, so there is no push, and waiters
+ * ask. */
 #include <stdio.h>
 
 #include "stores/postgres/postgres.h"
 
 #include "util/banned.h"
 
-/* A pooler gives out a process id of its own making, since it has to find the right one to cancel.
- */
+/* A pooler gives out a process id of its own making, since it has to find the right one to
+ * cancel. */
 int hf__pg_find_pooler(struct hf__pg *s, struct hf__pg_conn *c, int64_t deadline_ns,
                        bool *ret_pooled, hf_error *err)
 {

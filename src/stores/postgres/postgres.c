@@ -2,10 +2,9 @@
  *
  * Each operation is one question, and inside it
  *
- *      INSERT INTO holdfast_lock ... ON CONFLICT (name) DO UPDATE ...   -- from here on it is our
- * turn <the doorman's rules, on clock_timestamp() read after that>      -- rules.sql,
- * operations.sql NOTIFY                                                           -- those let in
- * who listen
+ *      INSERT INTO holdfast_lock ... ON CONFLICT (name) DO UPDATE ...  -- from here on our turn
+ *      <the doorman's rules, on clock_timestamp() read after that>     -- rules.sql, operations.sql
+ *      NOTIFY                                                          -- those let in who listen
  *
  * or, without the right to the functions, the same rules by the doorman itself between BEGIN and
  * COMMIT (record.c, save.c). Nothing is kept in the session, so a pooler in transaction mode may

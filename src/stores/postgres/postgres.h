@@ -121,7 +121,7 @@ bool hf__pg_state_is(const PGresult *result, const char *state);
 int64_t hf__pg_cell(const PGresult *result, int row, int column, int64_t null);
 bool hf__pg_cell_flag(const PGresult *result, int row, int column);
 
-/* schema.c: which schema has the tables -------------------------------------- */
+/* schema.c: which schema has the tables ------------------------------------ */
 
 /* Whether it may be named; NULL is fine. HF_INVALID. */
 int hf__pg_check_schema(const char *schema, hf_error *err);

@@ -2,9 +2,11 @@
  * operation is
  *
  *      BEGIN ISOLATION LEVEL READ COMMITTED
- *      INSERT INTO holdfast_lock ... ON CONFLICT (name) DO UPDATE ... RETURNING ...   -- our turn,
- * the clock SELECT ...                                                                     -- the
- * whole record <the doorman decides> INSERT/UPDATE/DELETE, SELECT pg_notify(...) -- save.c COMMIT
+ *      INSERT INTO holdfast_lock ... ON CONFLICT ... RETURNING ...  -- our turn, the clock
+ *      SELECT ...                                                   -- the whole record
+ *      <the doorman decides>
+ *      INSERT/UPDATE/DELETE, SELECT pg_notify(...)                  -- save.c
+ *      COMMIT
  *
  * The rows and the rules are those of the functions, so clients of both kinds may share a lock. */
 #include <stdio.h>

@@ -23,8 +23,8 @@
     " (DELETE FROM public.holdfast_retired WHERE name IN (SELECT name FROM idle)) DELETE"    \
     " FROM public.holdfast_lock WHERE name IN (SELECT name FROM idle)"
 
-/* Names of the hold modes. Those whose row or key is locked are passed over; one that is wanted just now is
- * registered again. Tokens do not depend on them. */
+/* Names of the hold modes. Those whose row or key is locked are passed over; one that is wanted
+ * just now is registered again. Tokens do not depend on them. */
 #define PURGE_NAMES                                                                        \
     "WITH free AS (SELECT name FROM public.holdfast_name WHERE key <> ALL (ARRAY(SELECT"   \
     " ((classid::bigint << 32) | objid::bigint) # kind FROM pg_locks,"                     \

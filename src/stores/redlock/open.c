@@ -89,8 +89,7 @@ static void describe_self(struct hf__redlock *s)
     s->self_len = (size_t)n;
 }
 
-/* Looking at the servers. -------------------------------------------------------------------------
- */
+/* Looking at the servers --------------------------------------------------- */
 
 static void write_ping(struct hf__redlock_ask *ask, size_t node, struct hf__redis_conn *c)
 {

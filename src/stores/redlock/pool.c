@@ -1,6 +1,6 @@
-/* Sets of connections, one to each node, lent as net/pool.h says. A set is made without dialling: each
- * operation connects those of its lines that are down. A line that still owes replies stays in its
- * set. */
+/* Sets of connections, one to each node, lent as net/pool.h says. A set is made without dialling:
+ * each operation connects those of its lines that are down. A line that still owes replies stays in
+ * its set. */
 #include <stdlib.h>
 
 #include "stores/redlock/redlock.h"

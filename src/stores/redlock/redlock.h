@@ -86,8 +86,7 @@ struct hf__redlock {
 extern const struct hf__option hf__redlock_options[];
 __attribute__((visibility("default"))) extern const struct hf__store_type hf_store_type_v1;
 
-/* line.c ------------------------------------------------------------------------------------------
- */
+/* line.c ------------------------------------------------------------------- */
 
 /* Begins to connect, if it is time to. Errors: why not; the node is noted. */
 int hf__redlock_dial(struct hf__redlock *s, size_t node, struct hf__redlock_line *line,
@@ -115,15 +114,13 @@ void hf__redlock_fail(struct hf__redlock *s, size_t node, struct hf__redlock_lin
 bool hf__redlock_lags(const struct hf__redlock *s, const struct hf__redlock_line *line,
                       int64_t now_ns);
 
-/* pool.c ------------------------------------------------------------------------------------------
- */
+/* pool.c ------------------------------------------------------------------- */
 extern const struct hf__pool_type hf__redlock_pool_type;
 int hf__redlock_take(struct hf__redlock *s, int64_t deadline_ns, struct hf__redlock_set **ret_set,
                      hf_error *err);
 void hf__redlock_give(struct hf__redlock *s, struct hf__redlock_set *set);
 
-/* round.c -----------------------------------------------------------------------------------------
- */
+/* round.c ------------------------------------------------------------------ */
 
 /* A question to all nodes. The functions get it back; it is the first member of what they need. */
 struct hf__redlock_ask {
@@ -164,8 +161,7 @@ void hf__redlock_round(struct hf__redlock *s, struct hf__redlock_set *set,
 int hf__redlock_too_few(const struct hf__redlock *s, const struct hf__redlock_ask *ask,
                         size_t answered, hf_error *err);
 
-/* key.c, redlock.c, renew.c, open.c, inspect.c, diagnose.c --------------------------------------------------------------------
- */
+/* key.c, redlock.c, renew.c, open.c, inspect.c, diagnose.c ----------------- */
 
 /* The key of a lock's name. HF_INVALID: it would be one of the store's own. */
 struct hf__redlock_key {

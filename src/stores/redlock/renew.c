@@ -1,8 +1,8 @@
 /* Extending many locks at once: one script call to each node, and a majority for each lock.
  *
- * As its author specified it, a node that has lost the key does not get it again. A lock that has no
- * majority among those that answered is lost, rather than left in doubt: the keeper renews many in
- * one call, and must not lose the others for it. */
+ * As its author specified it, a node that has lost the key does not get it again. A lock that has
+ * no majority among those that answered is lost, rather than left in doubt: the keeper renews many
+ * in one call, and must not lose the others for it. */
 #include <stdlib.h>
 
 #include "stores/redlock/redlock.h"

@@ -283,8 +283,8 @@ static int sync_wal(struct hf__sqlite *s)
     return wal->pMethods->xSync(wal, SQLITE_SYNC_NORMAL);
 }
 
-/* A failed write of the WAL for want of room was not applied; of any other failure we cannot tell.
- */
+/* A failed write of the WAL for want of room was not applied; of any other failure we cannot
+ * tell. */
 static int fail_commit(struct hf__sqlite *s, int result, hf_error *err)
 {
     int code = hf__sqlite_fail(s, result, "commit", err);

@@ -1,5 +1,6 @@
 /* Looking: one SELECT, which is one consistent snapshot and keeps nobody from writing. What has run
  * out but was not swept yet is shown as the doorman would leave it. */
+#include "stores/look.h"
 #include "stores/sqlite/sqlite.h"
 
 #include "util/banned.h"
@@ -9,19 +10,6 @@
     " (SELECT name FROM holdfast_lock WHERE id = lock) AS lock_name FROM holdfast_entry "
 
 enum { HOST = 14, USER, PROGRAM, PID, NOTE, NAME };
-
-/* The first byte string after all that begin with the prefix; false if there is none. */
-static bool next_prefix(const char *prefix, size_t len, char *next, size_t *ret_len)
-{
-    memcpy(next, prefix, len);
-    while (len > 0 && (unsigned char)next[len - 1] == 0xff)
-        len--;
-    if (len == 0)
-        return false;
-    next[len - 1]++;
-    *ret_len = len;
-    return true;
-}
 
 static int prepare(struct hf__sqlite *s, const struct hf__look *look, sqlite3_stmt **ret_q,
                    hf_error *err)
@@ -33,7 +21,6 @@ static int prepare(struct hf__sqlite *s, const struct hf__look *look, sqlite3_st
                                  " AND (?2 IS NULL OR name < ?2)) ORDER BY lock_name, seq"
                           : LOOK "ORDER BY lock_name, seq";
     char next[HF_NAME_MAX];
-    size_t next_len = 0;
     sqlite3_stmt *q = NULL;
     int result = sqlite3_prepare_v2(s->db, sql, -1, &q, NULL);
 
@@ -43,8 +30,9 @@ static int prepare(struct hf__sqlite *s, const struct hf__look *look, sqlite3_st
         sqlite3_bind_blob(q, 1, look->name, (int)look->name_len, SQLITE_STATIC);
     } else if (look->prefix != NULL && look->prefix_len > 0) {
         sqlite3_bind_blob(q, 1, look->prefix, (int)look->prefix_len, SQLITE_STATIC);
-        if (next_prefix(look->prefix, look->prefix_len, next, &next_len))
-            sqlite3_bind_blob(q, 2, next, (int)next_len, SQLITE_TRANSIENT);
+        size_t len = hf__look_next_prefix(look, next);
+        if (len > 0)
+            sqlite3_bind_blob(q, 2, next, (int)len, SQLITE_TRANSIENT);
     }
     *ret_q = q;
     return 0;
@@ -57,27 +45,16 @@ static const char *text(sqlite3_stmt *q, int column)
     return value != NULL ? value : "";
 }
 
-/* As the doorman would leave it; false if it would be over. */
-static bool settle(struct hf__entry *e, int64_t now_ms)
-{
-    struct hf__record alone = {.entries = e, .count = 1, .capacity = 1};
-
-    if (e->place == HF__WAITING)
-        return e->until_ms > now_ms;
-    hf__doorman_sweep(&alone, (struct hf__moment){.now_ms = now_ms});
-    return e->place == HF__INSIDE || e->place == HF__LINGERING;
-}
-
 static int show(sqlite3_stmt *q, const struct hf__look *look, int64_t now_ms, hf_error *err)
 {
     struct hf__sqlite_row row;
     struct hf__entry *e = &row.was;
     int code = hf__sqlite_read_entry(q, &row, err);
 
-    if (code != 0 || !settle(e, now_ms))
+    if (code != 0 || !hf__look_settle(e, now_ms))
         return code;
     e->since_ms = now_ms - e->since_ms;
-    if (look->older_than_ms > 0 && (e->place != HF__INSIDE || e->since_ms < look->older_than_ms))
+    if (!hf__look_is_old_enough(look, e))
         return 0;
     if (e->until_ms != HF__NEVER)
         e->until_ms -= now_ms;

@@ -52,8 +52,8 @@ static int configure(struct hf__sqlite *s, hf_error *err)
     sqlite3_wal_autocheckpoint(s->db, HF__SQLITE_WAL_SHORT);
     int code = hf__sqlite_exec(s, "PRAGMA synchronous = NORMAL; PRAGMA cell_size_check = ON;",
                                "configure", err);
-    /* It is needed when there is no memory to prepare it with; a transaction must never stay open.
-     */
+    /* It is needed when there is no memory to prepare it with; a transaction must never stay
+     * open. */
     return code != 0 ? code : hf__sqlite_statement(s, HF__SQL_ROLLBACK, &rollback, err);
 }
 
@@ -174,8 +174,8 @@ static int check_kind(struct hf__sqlite *s, bool *ret_empty, hf_error *err)
         (long long)kind.version, HF__SQLITE_VERSION);
 }
 
-/* The change to WAL needs the file for itself for a moment; SQLite does not always wait for that.
- */
+/* The change to WAL needs the file for itself for a moment; SQLite does not always wait for
+ * that. */
 static int switch_to_wal(struct hf__sqlite *s, hf_error *err)
 {
     for (int tries = 0;; tries++) {

@@ -1,13 +1,13 @@
 /* What SQLite keeps for the whole process, and fork().
  *
- * SQLite has mutexes and a table of locked files that belong to the process. A child of fork() gets a
- * copy: taken by threads that it does not have, with file locks that its parent owns. Therefore
+ * SQLite has mutexes and a table of locked files that belong to the process. A child of fork() gets
+ * a copy: taken by threads that it does not have, with file locks that its parent owns. Therefore
  *
- *  - no thread of ours is inside SQLite when the process forks. fork() waits for the operations under
- *    way, and one that waits for another process steps aside;
- *  - a child that opens a database closes first what it has inherited. No transaction is open in it, so
- *    nothing is written, and locks on files are not inherited, so none is lost: the child only forgets
- *    what is not its own.
+ *  - no thread of ours is inside SQLite when the process forks. fork() waits for the operations
+ *    under way, and one that waits for another process steps aside;
+ *  - a child that opens a database closes first what it has inherited. No transaction is open in
+ *    it, so nothing is written, and locks on files are not inherited, so none is lost: the child
+ *    only forgets what is not its own.
  *
  * This must be known where there is no client at hand, so it is global, as what it guards is. */
 #include <stdatomic.h>

@@ -188,7 +188,8 @@ void hf__sqlite_disconnect(struct hf__sqlite *s); /* from the file; nothing else
 void hf__sqlite_process_enter(void);
 void hf__sqlite_process_leave(void);
 
-/* Whether somebody wants to fork; and if so, leaves and enters again, with nothing open or locked. */
+/* Whether somebody wants to fork; and if so, leaves and enters again, with nothing open or
+ * locked. */
 bool hf__sqlite_fork_waits(void);
 bool hf__sqlite_step_aside(void);
 

@@ -1,0 +1,124 @@
+/* What is in the file of the SQLite store: what is refused and kept, and what it means when the file
+ * goes away or changes. */
+#include "unit/sqlite_fixture.h"
+
+static void another_programs_database_is_refused_and_kept(void **state)
+{
+    struct fixture *f = *state;
+
+    meddle(f, "CREATE TABLE customers (id INTEGER PRIMARY KEY); INSERT INTO customers VALUES (7)");
+    assert_int_equal(chmod(f->path, 0600), 0);
+    check_refused(f, "tables", HF_CORRUPT, "another program");
+    meddle(f, "PRAGMA application_id = 77");
+    check_refused(f, "application", HF_CORRUPT, "another program");
+    check_number("customers", ask(f, "SELECT id FROM customers"), 7);
+    check_number("tables", ask(f, "SELECT count(*) FROM sqlite_schema"), 1);
+    check_number("not wal", ask(f, "SELECT journal_mode = 'delete' FROM pragma_journal_mode"), 1);
+}
+
+static void a_newer_schema_is_refused(void **state)
+{
+    struct fixture *f = *state;
+
+    open_store(f);
+    close_store(f);
+    meddle(f, "PRAGMA user_version = 99");
+    check_refused(f, "version", HF_CORRUPT, "newer holdfast");
+}
+
+static void what_is_no_database_is_refused_and_kept(void **state)
+{
+    struct fixture *f = *state;
+    struct stat st;
+    FILE *file = fopen(f->path, "w");
+
+    assert_non_null(file);
+    for (int i = 0; i < 1000; i++)
+        fputs("this is a diary\n", file);
+    fclose(file);
+    assert_int_equal(chmod(f->path, 0600), 0);
+    check_refused(f, "text", HF_CORRUPT, "not an SQLite database");
+    assert_int_equal(f->err.store_code & 0xff, SQLITE_NOTADB);
+    assert_int_equal(stat(f->path, &st), 0);
+    check_number("size", st.st_size, 16000);
+}
+
+static void an_empty_file_is_filled(void **state)
+{
+    struct fixture *f = *state;
+    struct hf__bid bid = make_bid(f, "x");
+
+    assert_int_equal(mknod(f->path, S_IFREG | 0600, 0), 0);
+    open_store(f);
+    assert_int_equal(attempt(f, &bid).verdict, HF__GRANTED);
+}
+
+static void check_lost(struct fixture *f)
+{
+    struct hf__bid bid = make_bid(f, "x");
+    struct hf__answer a = {0};
+
+    check_number("attempt", f->store->type->attempt(f->store, &bid, soon(f), &a, &f->err),
+                 HF_UNAVAILABLE);
+    check_contains("attempt", f->err.text, "replaced or deleted");
+    assert_true(f->store->data_lost);
+}
+
+static void c7_a_deleted_file_loses_everything(void **state)
+{
+    struct fixture *f = *state;
+    struct hf__look look = {0};
+
+    assert_false(f->store->data_lost);
+    unlink(f->path);
+    check_lost(f);
+    check_number("inspect", f->store->type->inspect(f->store, &look, soon(f), &f->err),
+                 HF_UNAVAILABLE);
+}
+
+static void c7_a_replaced_file_loses_everything_for_good(void **state)
+{
+    struct fixture *f = *state;
+    struct fixture *other = make_fixture();
+    char kept[200];
+
+    open_store(other);
+    close_store(other);
+    snprintf(kept, sizeof kept, "%s/kept.db", f->dir);
+    assert_int_equal(rename(f->path, kept), 0);
+    assert_int_equal(rename(other->path, f->path), 0);
+    check_lost(f);
+    assert_int_equal(rename(kept, f->path), 0); /* too late: somebody may have used the other one */
+    check_lost(f);
+    free_fixture(other);
+}
+
+static void c7_a_deleted_wal_loses_everything(void **state)
+{
+    struct fixture *f = *state;
+    struct hf__bid bid = make_bid(f, "x");
+    char wal[200];
+
+    assert_int_equal(attempt(f, &bid).verdict, HF__GRANTED);
+    snprintf(wal, sizeof wal, "%s-wal", f->path);
+    assert_int_equal(unlink(wal), 0);
+    pass_time(f, 30);
+    check_lost(f);
+}
+
+int main(void)
+{
+#define FRESH(test) cmocka_unit_test_setup_teardown(test, setup_fixture, teardown)
+#define OPEN(test)  cmocka_unit_test_setup_teardown(test, setup_open, teardown)
+    const struct CMUnitTest tests[] = {
+        FRESH(another_programs_database_is_refused_and_kept),
+        FRESH(a_newer_schema_is_refused),
+        FRESH(what_is_no_database_is_refused_and_kept),
+        FRESH(an_empty_file_is_filled),
+        OPEN(c7_a_deleted_file_loses_everything),
+        OPEN(c7_a_replaced_file_loses_everything_for_good),
+        OPEN(c7_a_deleted_wal_loses_everything),
+    };
+
+    return cmocka_run_group_tests_name("sqlite_contents", tests, NULL, NULL);
+}
