@@ -44,7 +44,7 @@ test_minority_refuses_and_its_holder_is_lost_before_the_next_enters() {
     export HOLDFAST_URL
     # shellcheck disable=SC2016 # for the child
     beside "$alone" "$HOLDFAST" run --ttl 3s parted -- \
-        sh -c 'echo $HOLDFAST_TOKEN >before; trap "" TERM; while :; do date +%s%N >alive; sleep 0.02; done' \
+        sh -c 'echo $HOLDFAST_TOKEN >before; trap "" TERM; while :; do date +%s%N >now && mv now alive; sleep 0.02; done' \
         >hold.out 2>hold.err &
     held_pid=$!
     eventually test -s before
