@@ -1,6 +1,6 @@
 /* The etcd store against the bare calls of its recipe, in turns.
  *
- *     etcd HOST:PORT ROUNDS PAIRS HANDOVERS HOLDFAST
+ *     etcd HOST:PORT ROUNDS PAIRS HANDOVERS HOLDFAST LABEL
  *
  * pair: acquire and release, against lease/grant, a transaction that creates a key, one that deletes
  * it, and lease/revoke, which is what the recipe needs of anybody; and against the server's own
@@ -29,7 +29,15 @@
 #define END   "YmVuY2gva2Yw"     /* bench/kf0: after both */
 #define WARM  "YmVuY2gvd2FybV9f" /* bench/warm__: nobody watches it */
 
-static const char *host;
+static const char *host, *label;
+
+static void print(const char *figure, double us)
+{
+    char name[100];
+
+    snprintf(name, sizeof name, "etcd %s: %s", label, figure);
+    bench_print(name, us, "us");
+}
 
 static size_t take(char *from, size_t size, size_t count, void *ctx)
 {
@@ -114,15 +122,15 @@ static void measure_pairs(hf_client *client, CURL *curl, int pairs)
         BENCH_MUST(hf_acquire(client, "pair", HF_NTS, &opt, &lock, &err) == HF_OK, "%s", err.text);
         BENCH_MUST(hf_lock_release(lock, &err) == HF_OK, "%s", err.text);
     }
-    bench_print("etcd pair: ours", (double)(bench_now_ns() - start) / pairs / 1e3, "us");
+    print("pair, ours", (double)(bench_now_ns() - start) / pairs / 1e3);
     start = bench_now_ns();
     for (int i = 0; i < pairs; i++)
         bare_pair(curl);
-    bench_print("etcd pair: floor", (double)(bench_now_ns() - start) / pairs / 1e3, "us");
+    print("pair, bare", (double)(bench_now_ns() - start) / pairs / 1e3);
     start = bench_now_ns();
     for (int i = 0; i < pairs; i++)
         v3lock_pair(curl);
-    bench_print("etcd pair: v3lock", (double)(bench_now_ns() - start) / pairs / 1e3, "us");
+    print("pair, v3lock", (double)(bench_now_ns() - start) / pairs / 1e3);
 }
 
 /* Hand-over. --------------------------------------------------------------------------------------
@@ -167,51 +175,54 @@ static void start_taker(struct taker *t, hf_client *client, const char *name)
         usleep(100);
 }
 
-/* A machine that has slept answers late: both sides are measured awake. */
-static void warm_up(CURL *curl)
+/* A machine that has slept answers late: both sides are measured awake. By somebody else, over a
+ * connection of its own: those that are measured have all rested. */
+static void warm_up(void)
 {
+    static CURL *somebody;
     char answer[4096];
 
+    if (somebody == NULL)
+        somebody = curl_easy_init();
     for (int i = 0; i < 20; i++)
-        call(curl, "kv/put", "{\"key\":\"" WARM "\"}", answer);
+        call(somebody, "kv/put", "{\"key\":\"" WARM "\"}", answer);
 }
 
 /* Whoever waits does so for a while. */
-static void rest(CURL *curl)
+static void rest(void)
 {
     usleep(300000); /* every watch is under way, and everybody asleep */
-    warm_up(curl);
+    warm_up();
 }
 
 /* A queue of `crowd` takers, who release one after the other. */
-static void measure_handover(hf_client *holder, hf_client *waiter, CURL *curl, int handovers,
-                             int crowd)
+static void measure_handover(hf_client *holder, hf_client *waiter, int handovers, int crowd)
 {
     struct taker *all = calloc((size_t)crowd, sizeof *all);
+    int64_t *took_ns = calloc((size_t)(handovers + crowd), sizeof *took_ns);
     char figure[60];
-    int64_t sum_ns = 0;
-    int count = 0;
+    size_t count = 0;
 
-    while (count < handovers) {
+    while (count < (size_t)handovers) {
         hf_options opt = HF_OPTIONS_INIT;
         hf_lock *lock;
         hf_error err;
         BENCH_MUST(hf_acquire(holder, "hand", HF_NTS, &opt, &lock, &err) == HF_OK, "%s", err.text);
         for (int i = 0; i < crowd; i++)
             start_taker(&all[i], waiter, "hand");
-        rest(curl);
+        rest();
         for (int i = 0; i < crowd; i++) {
             int64_t start = bench_now_ns();
             BENCH_MUST(hf_lock_release(lock, &err) == HF_OK, "%s", err.text);
             pthread_join(all[i].thread, NULL);
-            sum_ns += all[i].got_ns - start;
-            count++;
+            took_ns[count++] = all[i].got_ns - start;
             lock = all[i].lock;
         }
         BENCH_MUST(hf_lock_release(lock, &err) == HF_OK, "%s", err.text);
     }
-    snprintf(figure, sizeof figure, "etcd hand-over: ours, %d waiting", crowd);
-    bench_print(figure, (double)sum_ns / count / 1e3, "us");
+    snprintf(figure, sizeof figure, "hand-over, ours, %d wait", crowd);
+    print(figure, bench_p50_us(took_ns, count));
+    free(took_ns);
     free(all);
 }
 
@@ -275,7 +286,8 @@ static void measure_bare_handover(CURL *curl, int handovers, bool rests)
 {
     struct bare_watch w = {.check = curl_easy_init()};
     char answer[4096];
-    int64_t sum_ns = 0, checked_ns = 0;
+    int64_t *took_ns = calloc((size_t)handovers, sizeof *took_ns);
+    int64_t *checked_ns = calloc((size_t)handovers, sizeof *checked_ns);
 
     sem_init(&w.told, 0, 0);
     BENCH_MUST(pthread_create(&w.thread, NULL, watch, &w) == 0, "no thread");
@@ -288,13 +300,13 @@ static void measure_bare_handover(CURL *curl, int handovers, bool rests)
             call(curl, "kv/put", "{\"key\":\"" OTHER "\"}", answer);
         }
         if (first && rests)
-            rest(curl);
+            rest();
         int64_t start = bench_now_ns();
         call(curl, "kv/deleterange", first ? "{\"key\":\"" KEY "\"}" : "{\"key\":\"" OTHER "\"}",
              answer);
         sem_wait(&w.told); /* asleep, as a waiter is */
-        sum_ns += w.event_ns - start;
-        checked_ns += w.checked_ns - start;
+        took_ns[i] = w.event_ns - start;
+        checked_ns[i] = w.checked_ns - start;
     }
     w.stop = true;
     call(curl, "kv/put", "{\"key\":\"" KEY "\"}", answer);
@@ -302,11 +314,13 @@ static void measure_bare_handover(CURL *curl, int handovers, bool rests)
     pthread_join(w.thread, NULL);
     sem_destroy(&w.told);
     curl_easy_cleanup(w.check);
-    bench_print(rests ? "etcd hand-over: floor" : "etcd hand-over: floor without rest",
-                (double)sum_ns / handovers / 1e3, "us");
-    bench_print(rests ? "etcd hand-over: floor with its own key checked"
-                      : "etcd hand-over: floor with its own key checked, without rest",
-                (double)checked_ns / handovers / 1e3, "us");
+    print(rests ? "hand-over, bare" : "hand-over, bare, without rest",
+          bench_p50_us(took_ns, (size_t)handovers));
+    print(rests ? "hand-over, bare, own key checked"
+                : "hand-over, bare, own key checked, without rest",
+          bench_p50_us(checked_ns, (size_t)handovers));
+    free(took_ns);
+    free(checked_ns);
 }
 
 /* Commands. ------------------------------------------------------------------------------------ */
@@ -323,7 +337,7 @@ static void measure_command(const char *figure, const char *const *argv)
                    "no %s", argv[0]);
         BENCH_MUST(waitpid(pid, &status, 0) == pid && status == 0, "%s failed", argv[0]);
     }
-    bench_print(figure, (double)(bench_now_ns() - start) / RUNS / 1e3, "us");
+    print(figure, (double)(bench_now_ns() - start) / RUNS / 1e3);
 }
 
 static void measure_commands(const char *holdfast, const char *url)
@@ -334,9 +348,9 @@ static void measure_commands(const char *holdfast, const char *url)
 
     snprintf(endpoint, sizeof endpoint, "%s", host);
     setenv("ETCDCTL_API", "3", 1);
-    measure_command("etcd run: ours", ours);
+    measure_command("run, ours", ours);
     if (access("/usr/bin/etcdctl", X_OK) == 0)
-        measure_command("etcd run: etcdctl lock", theirs);
+        measure_command("run, etcdctl lock", theirs);
 }
 
 int main(int argc, char **argv)
@@ -345,8 +359,9 @@ int main(int argc, char **argv)
     hf_error err;
     char url[200];
 
-    BENCH_MUST(argc == 6, "usage: etcd HOST:PORT ROUNDS PAIRS HANDOVERS HOLDFAST");
+    BENCH_MUST(argc == 7, "usage: etcd HOST:PORT ROUNDS PAIRS HANDOVERS HOLDFAST LABEL");
     host = argv[1];
+    label = argv[6];
     curl_global_init(CURL_GLOBAL_DEFAULT);
     CURL *curl = curl_easy_init();
     snprintf(url, sizeof url, "etcd://%s/bench", host);
@@ -357,8 +372,8 @@ int main(int argc, char **argv)
         int handovers = (int)strtol(argv[4], NULL, 10);
         measure_bare_handover(curl, handovers, false);
         measure_bare_handover(curl, handovers / 10, true);
-        measure_handover(one, other, curl, handovers / 10, 2);
-        measure_handover(one, other, curl, handovers, 500);
+        measure_handover(one, other, handovers / 10, 2);
+        measure_handover(one, other, handovers, 500);
         measure_commands(argv[5], url);
     }
     hf_close(one);

@@ -124,6 +124,10 @@ test_stranger_is_broken_by_the_ticket_it_is_shown_with() {
     busy mutex-i
     hf show --json mutex-i
     ticket=$(jq -r '.holders[0].ticket' out)
+    hf break --ticket "$ticket" mutex-i
+    status_is 64
+    err_has 'cannot be asked to leave'
+    busy mutex-i
     hf break --now --ticket "$ticket" mutex-i
     status_is 0
     free mutex-i

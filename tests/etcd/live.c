@@ -12,12 +12,20 @@
 
 #define AWAIT_MS 15000
 
+static const char *servers(void)
+{
+    const char *all = getenv("HOLDFAST_TEST_ETCD");
+
+    assert_non_null(all);
+    return all;
+}
+
 const char *server_address(void)
 {
-    const char *server = getenv("HOLDFAST_TEST_ETCD");
+    static __thread char first[64];
 
-    assert_non_null(server);
-    return server;
+    snprintf(first, sizeof first, "%.*s", (int)strcspn(servers(), ","), servers());
+    return first;
 }
 
 const char *url_of(int port, const char *options)
@@ -25,7 +33,7 @@ const char *url_of(int port, const char *options)
     static __thread char url[400];
 
     if (port == 0)
-        snprintf(url, sizeof url, "etcd://%s/test?%s", server_address(), options);
+        snprintf(url, sizeof url, "etcd://%s/test?%s", servers(), options);
     else
         snprintf(url, sizeof url, "etcd://127.0.0.1:%d/test?%s", port, options);
     if (options[0] == '\0')
@@ -59,6 +67,10 @@ static void *acquire(void *arg)
     hf_options opt = HF_OPTIONS_INIT;
 
     opt.owner = (uint64_t)(uintptr_t)w;
+    if (w->never_expires)
+        opt.ttl_ms = 0;
+    if (w->wait_ms > 0)
+        opt.wait_ms = w->wait_ms;
     w->result = hf_acquire(w->client, w->name, HF_NTS, &opt, &w->lock, &w->err);
     w->got_ms = now_ms();
     if (w->result == HF_OK && w->releases)
@@ -152,14 +164,14 @@ static size_t take(char *from, size_t size, size_t n, void *ctx)
 }
 
 /* One bare request; free what it gives. */
-static char *fetch(const char *path, const char *body)
+static char *fetch(const char *server, const char *path, const char *body)
 {
     CURL *curl = curl_easy_init();
     struct page page = {0};
     char url[200];
 
     assert_non_null(curl);
-    snprintf(url, sizeof url, "http://%s/%s", server_address(), path);
+    snprintf(url, sizeof url, "http://%s/%s", server, path);
     curl_easy_setopt(curl, CURLOPT_URL, url);
     curl_easy_setopt(curl, CURLOPT_PROXY, "");
     curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take);
@@ -173,9 +185,9 @@ static char *fetch(const char *path, const char *body)
     return page.text;
 }
 
-double metric(const char *prefix)
+static double metric_of(const char *server, const char *prefix)
 {
-    char *text = fetch("metrics", NULL), *rest = text, *line;
+    char *text = fetch(server, "metrics", NULL), *rest = text, *line;
     double sum = 0;
 
     while ((line = strsep(&rest, "\n")) != NULL) {
@@ -187,7 +199,30 @@ double metric(const char *prefix)
     return sum;
 }
 
-static int watchers(void)
+double metric(const char *prefix)
+{
+    char *all = strdup(servers()), *rest = all, *server;
+    double sum = 0;
+
+    assert_non_null(all);
+    while ((server = strsep(&rest, ",")) != NULL)
+        sum += metric_of(server, prefix);
+    free(all);
+    return sum;
+}
+
+void await_more(const char *prefix, double than)
+{
+    int64_t until_ms = now_ms() + AWAIT_MS;
+
+    while (metric(prefix) <= than) {
+        if (now_ms() > until_ms)
+            fail_msg("%s stays at %.0f", prefix, than);
+        usleep(5000);
+    }
+}
+
+static int watches(void)
 {
     return (int)(metric("etcd_debugging_mvcc_watcher_total") -
                  2 * metric("etcd_debugging_mvcc_watch_stream_total"));
@@ -197,9 +232,9 @@ void await_watchers(int wanted)
 {
     int64_t until_ms = now_ms() + AWAIT_MS;
 
-    while (watchers() != wanted) {
+    while (watches() != 2 * wanted) {
         if (now_ms() > until_ms)
-            fail_msg("there are %d watchers, not %d", watchers(), wanted);
+            fail_msg("there are %d watches, not %d", watches(), 2 * wanted);
         usleep(5000);
     }
 }
@@ -216,41 +251,65 @@ void await_streams(int wanted)
 }
 
 /* One page of keys is enough, in the order of their creation. */
+static json_t *fetch_keys(void)
+{
+    char *all = fetch(server_address(), "v3/kv/range",
+                      "{\"key\":\"AA==\",\"range_end\":\"AA==\",\"keys_only\":true,"
+                      "\"sort_target\":\"CREATE\",\"sort_order\":\"ASCEND\"}");
+    json_t *answer = json_loads(all, 0, NULL);
+
+    free(all);
+    assert_non_null(answer);
+    return answer;
+}
+
+static bool is_below(const json_t *kv, const char *root)
+{
+    struct hf__etcd_key key;
+
+    return hf__etcd_unb64(json_object_get(kv, "key"), &key) && key.len > strlen(root) &&
+           memcmp(key.bytes, root, strlen(root)) == 0;
+}
+
+size_t count_keys(const char *root)
+{
+    json_t *answer = fetch_keys(), *kv;
+    size_t i, found = 0;
+
+    json_array_foreach(json_object_get(answer, "kvs"), i, kv) found += is_below(kv, root);
+    json_decref(answer);
+    return found;
+}
+
 void delete_place(const char *name, size_t nth)
 {
-    char *all = fetch("v3/kv/range", "{\"key\":\"AA==\",\"range_end\":\"AA==\",\"keys_only\":true,"
-                                     "\"sort_target\":\"CREATE\",\"sort_order\":\"ASCEND\"}");
-    json_t *answer = json_loads(all, 0, NULL), *kv, *found = NULL;
-    struct hf__etcd_key key;
+    json_t *answer = fetch_keys(), *kv, *found = NULL;
     char root[100];
     size_t i;
 
     snprintf(root, sizeof root, "test/%s/", name);
     json_array_foreach(json_object_get(answer, "kvs"), i, kv)
     {
-        bool below = hf__etcd_unb64(json_object_get(kv, "key"), &key) && key.len > strlen(root) &&
-                     memcmp(key.bytes, root, strlen(root)) == 0;
-        if (below && nth-- == 0)
+        if (is_below(kv, root) && nth-- == 0)
             found = json_object_get(kv, "key");
     }
     assert_non_null(found);
     json_t *request = json_pack("{s:O}", "key", found);
     char *body = json_dumps(request, 0);
-    free(fetch("v3/kv/deleterange", body));
+    free(fetch(server_address(), "v3/kv/deleterange", body));
     free(body);
     json_decref(request);
     json_decref(answer);
-    free(all);
 }
 
 void compact(void)
 {
-    char *now = fetch("v3/kv/range", "{\"key\":\"AA==\"}"), body[100];
+    char *now = fetch(server_address(), "v3/kv/range", "{\"key\":\"AA==\"}"), body[100];
     const char *revision = strstr(now, "\"revision\":\"");
 
     assert_non_null(revision);
     snprintf(body, sizeof body, "{\"revision\":\"%lld\",\"physical\":true}",
              strtoll(revision + strlen("\"revision\":\""), NULL, 10));
     free(now);
-    free(fetch("v3/kv/compaction", body));
+    free(fetch(server_address(), "v3/kv/compaction", body));
 }

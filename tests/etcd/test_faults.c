@@ -287,9 +287,10 @@ static void c12_no_watch_is_lost_on_a_slow_way(void **state)
         wait_in_thread(&all[i], client, names[i]);
     }
     await_watchers(LOCKS);
+    double begun = metric(WATCHES_BEGUN);
     proxy_set(proxy, PROXY_RST, 0); /* all at once, from here */
     proxy_set(proxy, PROXY_SPLIT, 0);
-    await_watchers(0);
+    await_more(WATCHES_BEGUN, begun);
     await_watchers(LOCKS);
     proxy_set(proxy, PROXY_PASS, 0);
     for (int i = 0; i < LOCKS; i++) {

@@ -121,23 +121,6 @@ static void c2_lease_follows_from_the_ticket(void **state)
     assert_true(hf__etcd_lease_of(&full) == INT64_MAX);
 }
 
-/* One that found no memory for a condition would do what it must not. */
-static void c1_transaction_that_lacks_a_condition_is_none(void **state)
-{
-    for (int lacks = 0; lacks < 4; lacks++) {
-        json_t *lists[3] = {json_array(), json_array(), json_array()};
-        for (int i = 0; i < 3; i++) {
-            hf__etcd_add(lists[i], json_true());
-            hf__etcd_add(lists[i], i == lacks ? NULL : json_true());
-            hf__etcd_add(lists[i], json_true());
-        }
-        json_t *txn = hf__etcd_txn(lists[0], lists[1], lists[2]);
-        assert_true((txn != NULL) == (lacks == 3));
-        json_decref(txn);
-    }
-    (void)state;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -147,7 +130,6 @@ int main(void)
         cmocka_unit_test(c1_end_of_a_range_is_the_next_key),
         cmocka_unit_test(c1_what_is_no_place_is_not_taken_for_one),
         cmocka_unit_test(c2_lease_follows_from_the_ticket),
-        cmocka_unit_test(c1_transaction_that_lacks_a_condition_is_none),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

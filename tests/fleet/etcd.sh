@@ -1,5 +1,6 @@
 # shellcheck shell=sh
-# etcd servers for tests; sourced after fleet.sh. The data is thrown away, so nothing is synced.
+# etcd servers for tests; sourced after fleet.sh. The data is thrown away, so nothing is synced, unless
+# HOLDFAST_TEST_FSYNC is "on".
 # ETCD=path runs another server than the one installed.
 etcd_program=${ETCD:-etcd}
 
@@ -13,6 +14,7 @@ etcd_start() {
     name=$1
     shift
     eval "client=\$etcd_client_$name peer=\$etcd_peer_$name"
+    [ "${HOLDFAST_TEST_FSYNC:-off}" = on ] || set -- --unsafe-no-fsync "$@"
     # shellcheck disable=SC2154 # set by eval
     "$etcd_program" --name "$name" --data-dir "$fleet_dir/$name" \
         --listen-client-urls "http://127.0.0.1:$client" \
@@ -21,7 +23,7 @@ etcd_start() {
         --initial-advertise-peer-urls "http://127.0.0.1:$peer" \
         --initial-cluster "$etcd_cluster" --initial-cluster-token "$fleet_dir" \
         --heartbeat-interval 100 --election-timeout "$etcd_election" --log-level error \
-        --unsafe-no-fsync "$@" </dev/null >>"$fleet_dir/$name.log" 2>&1 &
+        "$@" </dev/null >>"$fleet_dir/$name.log" 2>&1 &
     etcd_pid=$!
     fleet_pids="$fleet_pids $etcd_pid"
 }

@@ -165,6 +165,26 @@ static void database_of_the_url_is_used(void **state)
     expect_open(url, HF_INVALID, "no database 9999");
 }
 
+static void server_with_too_many_clients_says_so(void **state)
+{
+    struct server server = {0};
+    hf_options opt = HF_OPTIONS_INIT;
+    hf_lock *lock = NULL;
+    hf_error err;
+
+    (void)state;
+    opt.wait_ms = 0;
+    server_start(&server, (const char *const[]){"--maxclients", "1", NULL});
+    redisContext *only = server_stranger(&server);
+    freeReplyObject(ask(only, "PING"));
+    hf_client *client = open_url(url_of(server.port, "op_timeout=300ms"));
+    assert_int_equal(hf_acquire(client, "a", HF_NTS, &opt, &lock, &err), HF_UNAVAILABLE);
+    check_contains("text", err.text, "max number of clients");
+    hf_close(client);
+    redisFree(only);
+    server_clear(&server);
+}
+
 static void server_that_is_away_can_be_opened(void **state)
 {
     struct server server = {0};
@@ -194,6 +214,7 @@ int main(void)
         TEST(cluster_node_is_refused),
         TEST(server_that_is_no_sentinel_is_refused),
         TEST(database_of_the_url_is_used),
+        TEST(server_with_too_many_clients_says_so),
         TEST(server_that_is_away_can_be_opened),
     };
 

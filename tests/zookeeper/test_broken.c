@@ -101,6 +101,32 @@ static void c7_waiter_that_became_a_holder_is_told_too(void **state)
     hf_close(other);
 }
 
+/* Another client's node: it knows no marks, so nobody can ask it to leave. */
+static void c7_stranger_is_broken_by_now_only(void **state)
+{
+    const char *ticket = "00112233445566778899aabbccddeeff";
+    hf_client *client = open_at(servers(), "");
+    zhandle_t *zh = stranger();
+    hf_lock *lock = NULL;
+    char path[100];
+    hf_error err;
+
+    (void)state;
+    assert_int_equal(hf_lock_release(take(client, "foreign", 1000), NULL), HF_OK); /* makes it */
+    snprintf(path, sizeof path, "/locks/foreign/%s__lock__", ticket);
+    assert_int_equal(
+        zoo_create(zh, path, "x", 1, &ZOO_OPEN_ACL_UNSAFE, ZOO_EPHEMERAL | ZOO_SEQUENCE, NULL, 0),
+        ZOK);
+    assert_int_equal(hf_break(client, "foreign", HF_NTS, ticket, 0, &err), HF_UNSUPPORTED);
+    check_contains("text", err.text, "cannot be asked to leave");
+    assert_int_equal(try_lock(client, "foreign", 1000, &lock), HF_BUSY);
+    assert_int_equal(hf_break(client, "foreign", HF_NTS, ticket, 1, NULL), HF_OK);
+    assert_int_equal(try_lock(client, "foreign", 1000, &lock), HF_OK);
+    assert_int_equal(hf_lock_release(lock, NULL), HF_OK);
+    zookeeper_close(zh);
+    hf_close(client);
+}
+
 static size_t count_threads(void)
 {
     DIR *dir = opendir("/proc/self/task");
@@ -175,6 +201,7 @@ int main(void)
         cmocka_unit_test(c7_holder_is_told_of_a_break_now_before_its_renewal),
         cmocka_unit_test(c7_holder_without_a_lease_is_told_of_a_break_at_once),
         cmocka_unit_test(c7_waiter_that_became_a_holder_is_told_too),
+        cmocka_unit_test(c7_stranger_is_broken_by_now_only),
         cmocka_unit_test(c8_close_lets_go_of_a_session_whose_delay_runs),
         cmocka_unit_test(c8_close_takes_the_others_out_of_that_session),
     };

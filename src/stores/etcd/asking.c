@@ -51,90 +51,89 @@ void hf__etcd_prepare_attempt(struct hf__etcd_attempt *a)
     }
 }
 
-/* The newest of those who conflict and were created before `joined` (0: whenever). */
-static void add_conflicts(const struct hf__etcd_attempt *a, json_t *list, uint64_t joined)
+/* place, inside, broken, tombstone, and the newest of those who conflict and were created before
+ * `joined` (0: whenever): `parse` reads them in this order. */
+static void look_at_all(const struct hf__etcd_attempt *a, struct hf__etcd_txn *t, uint64_t joined)
 {
-    for (size_t i = 0; i < a->ranges; i++) {
-        json_t *range = hf__etcd_range(&a->from[i], &a->to[i], 2);
-        json_t *inner = json_object_get(range, "request_range");
-        json_object_set_new(inner, "sort_target", json_string("CREATE"));
-        json_object_set_new(inner, "sort_order", json_string("DESCEND"));
-        if (joined > 0)
-            json_object_set_new(inner, "max_create_revision",
-                                hf__etcd_int_json((int64_t)joined - 1));
-        hf__etcd_add(list, range);
-    }
+    hf__etcd_get(t, &a->place);
+    hf__etcd_get(t, &a->inside);
+    hf__etcd_get(t, &a->broken);
+    hf__etcd_get(t, &a->tombstone);
+    for (size_t i = 0; i < a->ranges; i++)
+        hf__etcd_range(t, &(struct hf__etcd_range){
+                              .from = &a->from[i], .to = &a->to[i], .before = joined, .newest = 2});
 }
 
-/* place, inside, broken, tombstone, conflicts: `parse` reads them in this order. */
-static void look_at_all(const struct hf__etcd_attempt *a, json_t *list, uint64_t joined)
+static void put_place(const struct hf__etcd_attempt *a, struct hf__etcd_txn *t)
 {
-    hf__etcd_add(list, hf__etcd_range(&a->place, NULL, 0));
-    hf__etcd_add(list, hf__etcd_range(&a->inside, NULL, 0));
-    hf__etcd_add(list, hf__etcd_range(&a->broken, NULL, 0));
-    hf__etcd_add(list, hf__etcd_range(&a->tombstone, NULL, 0));
-    add_conflicts(a, list, joined);
+    char *details = hf__etcd_details_text(a->e, a->bid);
+
+    hf__etcd_put(t, &a->place, details, a->lease);
+    free(details);
 }
 
 /* Since when it is inside follows from its place, which is as old. A writer's own place is among
  * those who conflict. */
-static json_t *enter_free_request(const struct hf__etcd_attempt *a)
+static char *enter_free_request(const struct hf__etcd_attempt *a)
 {
-    json_t *compare = json_array(), *success = json_array();
+    struct hf__etcd_txn t = {0};
 
-    hf__etcd_add(compare, hf__etcd_compare(&a->tombstone, NULL, "EQUAL", 0));
+    hf__etcd_compare(&t, &a->tombstone, 0);
     if (a->bid->mode == HF_SHARED)
-        hf__etcd_add(compare, hf__etcd_compare(&a->place, NULL, "EQUAL", 0));
+        hf__etcd_compare(&t, &a->place, 0);
     for (size_t i = 0; i < a->ranges; i++)
-        hf__etcd_add(compare, hf__etcd_compare(&a->from[i], &a->to[i], "EQUAL", 0));
-    hf__etcd_add(success, hf__etcd_put(&a->place, hf__etcd_details_json(a->e, a->bid), a->lease));
-    hf__etcd_add(success, hf__etcd_put(&a->inside, json_string(""), a->lease));
-    return hf__etcd_txn(compare, success, json_array());
+        hf__etcd_compare_none(&t, &a->from[i], &a->to[i]);
+    put_place(a, &t);
+    hf__etcd_put(&t, &a->inside, "", a->lease);
+    return hf__etcd_written(&t);
 }
 
 /* The nested transaction comes first: what is read after it is as it left it. */
-static json_t *line_up_request(const struct hf__etcd_attempt *a)
+static char *line_up_request(const struct hf__etcd_attempt *a)
 {
-    json_t *list = json_array(), *compare = json_array(), *success = json_array();
+    struct hf__etcd_txn t = {0};
 
+    hf__etcd_nest(&t);
     if (a->bid->queue) {
-        hf__etcd_add(compare, hf__etcd_compare(&a->tombstone, NULL, "EQUAL", 0));
-        hf__etcd_add(compare, hf__etcd_compare(&a->place, NULL, "EQUAL", 0));
-        hf__etcd_add(success,
-                     hf__etcd_put(&a->place, hf__etcd_details_json(a->e, a->bid), a->lease));
+        hf__etcd_compare(&t, &a->tombstone, 0);
+        hf__etcd_compare(&t, &a->place, 0);
+        put_place(a, &t);
     }
-    hf__etcd_add(list, hf__etcd_nested(hf__etcd_txn(compare, success, json_array())));
-    look_at_all(a, list, 0);
-    return hf__etcd_txn(json_array(), list, json_array());
+    hf__etcd_unnest(&t);
+    look_at_all(a, &t, 0);
+    return hf__etcd_written(&t);
 }
 
 /* `first`: it is known that nobody stands before us, so there is nothing to compare. A range
  * without keys compares like a key that is not there: a reader may find its ranges empty. Only what
  * is inside can be broken, so that mark need not be looked at. */
-static json_t *enter_request(const struct hf__etcd_attempt *a, uint64_t joined, bool first)
+static char *enter_request(const struct hf__etcd_attempt *a, uint64_t joined, bool first)
 {
-    json_t *compare = json_array(), *success = json_array();
+    struct hf__etcd_txn t = {0};
+    char value[HF__ETCD_MARK_VALUE];
 
-    hf__etcd_add(compare, hf__etcd_compare(&a->place, NULL, "EQUAL", joined));
-    hf__etcd_add(compare, hf__etcd_compare(&a->inside, NULL, "EQUAL", 0));
+    hf__etcd_compare(&t, &a->place, joined);
+    hf__etcd_compare(&t, &a->inside, 0);
     for (size_t i = 0; !first && i < a->ranges; i++) {
-        bool shared = a->bid->mode == HF_SHARED;
-        hf__etcd_add(compare, hf__etcd_compare(&a->from[i], &a->to[i], shared ? "EQUAL" : "GREATER",
-                                               shared ? 0 : joined - 1));
+        if (a->bid->mode == HF_SHARED)
+            hf__etcd_compare_none(&t, &a->from[i], &a->to[i]);
+        else
+            hf__etcd_compare_above(&t, &a->from[i], &a->to[i], joined - 1);
     }
-    hf__etcd_add(success, hf__etcd_put(&a->inside, hf__etcd_mark_value(a->e, false), a->lease));
-    return hf__etcd_txn(compare, success, json_array());
+    hf__etcd_mark_value(a->e, value);
+    hf__etcd_put(&t, &a->inside, value, a->lease);
+    return hf__etcd_written(&t);
 }
 
 /* Only looks. A transaction that could write costs the cluster as much as one that does: whoever
  * was not called asks like this first. */
-static json_t *look_request(const struct hf__etcd_attempt *a, uint64_t joined)
+static char *look_request(const struct hf__etcd_attempt *a, uint64_t joined)
 {
-    json_t *list = json_array();
+    struct hf__etcd_txn t = {0};
 
-    hf__etcd_add(list, hf__etcd_range(&a->place, NULL, 0)); /* where others line up */
-    look_at_all(a, list, joined);
-    return hf__etcd_txn(json_array(), list, json_array());
+    hf__etcd_get(&t, &a->place); /* where others line up */
+    look_at_all(a, &t, joined);
+    return hf__etcd_written(&t);
 }
 
 static uint64_t created(const json_t *kv)
@@ -163,7 +162,8 @@ static void parse(const struct hf__etcd_attempt *a, const json_t *answer, struct
     s->joined = created(hf__etcd_kv(hf__etcd_nth(answer, 1, "response_range"), 0));
     const json_t *mark = hf__etcd_kv(hf__etcd_nth(answer, 2, "response_range"), 0);
     s->generation = created(mark);
-    s->handed = hf__etcd_is_handed(mark);
+    s->marked = (uint64_t)hf__etcd_int(mark, "mod_revision");
+    s->handed = hf__etcd_is_handed(mark, s->joined);
     s->broken = hf__etcd_kv(hf__etcd_nth(answer, 3, "response_range"), 0) != NULL;
     s->tombstone = hf__etcd_kv(hf__etcd_nth(answer, 4, "response_range"), 0) != NULL;
     if (s->joined == 0)
@@ -181,12 +181,12 @@ int hf__etcd_ask(struct hf__etcd_attempt *a, enum hf__etcd_question question, ui
                  struct hf__etcd_seen *ret_seen)
 {
     bool looks = question == HF__ETCD_LOOK || question == HF__ETCD_LINE_UP;
-    json_t *answer = NULL,
-           *request = question == HF__ETCD_ENTER_FREE ? enter_free_request(a)
-                      : question == HF__ETCD_LINE_UP  ? line_up_request(a)
-                      : question == HF__ETCD_LOOK
-                          ? look_request(a, joined)
-                          : enter_request(a, joined, question == HF__ETCD_ENTER_FIRST);
+    char *request = question == HF__ETCD_ENTER_FREE ? enter_free_request(a)
+                    : question == HF__ETCD_LINE_UP  ? line_up_request(a)
+                    : question == HF__ETCD_LOOK
+                        ? look_request(a, joined)
+                        : enter_request(a, joined, question == HF__ETCD_ENTER_FIRST);
+    json_t *answer = NULL;
     struct hf__etcd_request q = {.path = "kv/txn",
                                  .body = request,
                                  .deadline_ns = a->deadline_ns,
@@ -199,7 +199,7 @@ int hf__etcd_ask(struct hf__etcd_attempt *a, enum hf__etcd_question question, ui
         *ret_seen = (struct hf__etcd_seen){.revision = hf__etcd_revision(answer)};
         ret_seen->granted = !looks && json_is_true(json_object_get(answer, "succeeded"));
         if (ret_seen->granted)
-            ret_seen->generation = ret_seen->revision;
+            ret_seen->generation = ret_seen->marked = ret_seen->revision;
         if (looks)
             parse(a, answer, ret_seen);
     }
@@ -213,26 +213,25 @@ static int remove_dead(struct hf__etcd_attempt *a, const struct hf__etcd_seen *s
                        const json_t *handed, json_t **ret_answer)
 {
     struct hf__etcd_key *mark = calloc(2, sizeof *mark), *slot = mark + 1;
-    json_t *compare = json_array(), *success = json_array(), *failure = json_array();
+    struct hf__etcd_txn t = {.spoilt = mark == NULL};
 
-    if (mark == NULL) {
-        hf__etcd_add(compare, NULL);
-    } else {
+    if (mark != NULL) {
         hf__etcd_mark_key(a->e, HF__ETCD_INSIDE, a->name, s->before_lease, mark);
-        hf__etcd_add(compare, hf__etcd_compare(&s->before, NULL, "EQUAL", s->before_joined));
-        hf__etcd_add(compare, handed == NULL
-                                  ? hf__etcd_compare(mark, NULL, "EQUAL", 0)
-                                  : hf__etcd_unchanged(mark, hf__etcd_int(handed, "mod_revision")));
-        hf__etcd_add(success, hf__etcd_delete(&s->before));
-        hf__etcd_add(success, hf__etcd_delete(mark));
-        hf__etcd_add(failure, hf__etcd_range(mark, NULL, 0));
         hf__etcd_slot_key(a->e, s->before_lease, slot);
-        hf__etcd_add(success, hf__etcd_delete(slot));
+        hf__etcd_compare(&t, &s->before, s->before_joined);
+        if (handed == NULL)
+            hf__etcd_compare(&t, mark, 0);
+        else
+            hf__etcd_compare_put(&t, mark, (uint64_t)hf__etcd_int(handed, "mod_revision"));
+        hf__etcd_delete(&t, &s->before);
+        hf__etcd_delete(&t, mark);
+        hf__etcd_delete(&t, slot);
+        hf__etcd_otherwise(&t);
+        hf__etcd_get(&t, mark);
     }
     free(mark);
-    struct hf__etcd_request q = {.path = "kv/txn",
-                                 .body = hf__etcd_txn(compare, success, failure),
-                                 .deadline_ns = a->deadline_ns};
+    struct hf__etcd_request q = {
+        .path = "kv/txn", .body = hf__etcd_written(&t), .deadline_ns = a->deadline_ns};
     int r = hf__etcd_call(a->e, q, ret_answer, a->err);
     return r < 0 ? r : json_is_true(json_object_get(*ret_answer, "succeeded"));
 }
@@ -254,7 +253,7 @@ int hf__etcd_clear_dead(struct hf__etcd_attempt *a, const struct hf__etcd_seen *
         return r;
     r = remove_dead(a, s, NULL, &answer);
     const json_t *mark = hf__etcd_kv(hf__etcd_nth(answer, 0, "response_range"), 0);
-    if (r == 0 && hf__etcd_is_handed(mark))
+    if (r == 0 && hf__etcd_is_handed(mark, s->before_joined))
         r = remove_dead(a, s, mark, &second);
     json_decref(answer);
     json_decref(second);

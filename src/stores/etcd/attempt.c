@@ -73,6 +73,7 @@ static int granted(struct hf__etcd_attempt *a, const struct hf__etcd_seen *s,
     if (a->known.joined == 0)
         a->known.joined = s->revision; /* place and mark were put together */
     a->known.generation = s->generation;
+    a->known.marked = s->marked;
     a->known.handed = s->handed;
     hf__etcd_bid_learn(a->e, &a->known);
     hf__etcd_unwatch(a->e, &a->bid->ticket);

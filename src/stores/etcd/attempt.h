@@ -22,7 +22,7 @@ struct hf__etcd_attempt {
 /* What the store said. */
 struct hf__etcd_seen {
     bool granted, tombstone, broken;
-    uint64_t joined, generation, revision;
+    uint64_t joined, generation, marked, revision;
     bool has_before;
     struct hf__etcd_key before; /* the last of those before us */
     uint64_t before_joined;

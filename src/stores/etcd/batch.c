@@ -72,7 +72,7 @@ void hf__etcd_call_many(struct hf__etcd *e, struct hf__etcd_many *all, size_t co
         if (all[i].code == HF_UNAVAILABLE)
             all[i].code = hf__etcd_call(e, all[i].request, &all[i].answer, err);
         else
-            json_decref(all[i].request.body);
+            free(all[i].request.body);
         all[i].request.body = NULL;
     }
     pthread_mutex_lock(&e->mutex);
@@ -125,7 +125,7 @@ static void go_on(struct hf__etcd *e, struct hf__etcd_partings *p, size_t most, 
 }
 
 static void send_one(struct hf__etcd *e, struct hf__etcd_partings *p, size_t endpoint,
-                     const struct hf__etcd_request *q)
+                     struct hf__etcd_request *q)
 {
     size_t i = 0;
 
@@ -140,6 +140,8 @@ static void send_one(struct hf__etcd *e, struct hf__etcd_partings *p, size_t end
         p->flights[i].curl = NULL;
         return;
     }
+    p->flights[i].text = q->body; /* until it lands */
+    q->body = NULL;
     curl_multi_add_handle(p->multi, p->flights[i].curl);
     go_on(e, p, WAVE, p->flights[i].curl, q->deadline_ns);
 }
@@ -173,7 +175,7 @@ void hf__etcd_send_off(struct hf__etcd *e, struct hf__etcd_request q)
     }
     if (p != NULL && q.body != NULL)
         send_one(e, p, endpoint, &q);
-    json_decref(q.body);
+    free(q.body);
 
     pthread_mutex_lock(&e->mutex);
     bool kept = e->partings == NULL;

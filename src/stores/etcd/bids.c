@@ -114,6 +114,8 @@ void hf__etcd_bid_learn(struct hf__etcd *e, const struct hf__etcd_bid *copy)
         } else if (copy->generation == b->generation) {
             b->handed &= copy->handed;
         }
+        if (copy->marked > b->marked)
+            b->marked = copy->marked;
         if (copy->proved_ns > b->proved_ns)
             b->proved_ns = copy->proved_ns;
     }

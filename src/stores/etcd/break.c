@@ -1,15 +1,17 @@
 /* Breaking a lock by its ticket: see end.c for what a broken lock is.
  *
  *   waits                          its place is deleted and its lease revoked: it bids anew
- *   inside, with a lease           put broken: nobody renews it any more, it opens when it is over
+ *   inside, with a lease           put broken: nobody renews it any more, it opens when it is over;
+ *                                  and put inside once more: a release finds that it has changed
  *   inside, never expires          as with --now
  *   --now, without a lock-delay    deleted
  *   --now, with one                put again on a lease as long as the delay, and put broken
  *   lingers, --now                 deleted
- *   a stranger                     its key is deleted, with or without --now: it knows no marks
+ *   a stranger's, with a lease     it knows no marks: --now deletes its key, else it stays
  *
  * Whatever it is, a mark is put: the client that is concerned watches for marks, and asks. Whoever
  * watches its slot is called by its deletion. */
+#include <inttypes.h>
 #include <stdlib.h>
 
 #include "stores/etcd/etcd.h"
@@ -27,16 +29,24 @@ struct breach {
     hf_error *err;
 };
 
-/* Only if it is still the same place. */
-static int apply(struct breach *b, json_t *success, bool *ret_done)
+/* Only if it is still the same place, and the same grant. */
+static struct hf__etcd_txn begin(const struct breach *b)
 {
-    json_t *compare = json_array(), *answer = NULL;
+    struct hf__etcd_txn t = {0};
 
-    hf__etcd_add(compare, hf__etcd_compare(&b->found.place, NULL, "EQUAL", b->found.joined));
-    struct hf__etcd_request q = {.path = "kv/txn",
-                                 .body = hf__etcd_txn(compare, success, json_array()),
-                                 .deadline_ns = b->deadline_ns};
+    hf__etcd_compare(&t, &b->found.place, b->found.joined);
+    if (b->found.ours && b->found.generation != 0)
+        hf__etcd_compare(&t, &b->inside, b->found.generation);
+    return t;
+}
+
+static int apply(struct breach *b, struct hf__etcd_txn *t, bool *ret_done)
+{
+    json_t *answer = NULL;
+    struct hf__etcd_request q = {
+        .path = "kv/txn", .body = hf__etcd_written(t), .deadline_ns = b->deadline_ns};
     int r = hf__etcd_call(b->e, q, &answer, b->err);
+
     *ret_done = r == 0 && json_is_true(json_object_get(answer, "succeeded"));
     json_decref(answer);
     return r;
@@ -46,7 +56,7 @@ static int new_lease(struct breach *b, int64_t seconds, int64_t *ret_lease)
 {
     json_t *answer = NULL;
     struct hf__etcd_request q = {.path = "lease/grant",
-                                 .body = json_pack("{s:o}", "TTL", hf__etcd_int_json(seconds)),
+                                 .body = hf__etcd_format("{\"TTL\":\"%" PRId64 "\"}", seconds),
                                  .deadline_ns = b->deadline_ns};
     int r = hf__etcd_call(b->e, q, &answer, b->err);
 
@@ -60,53 +70,42 @@ static int new_lease(struct breach *b, int64_t seconds, int64_t *ret_lease)
  * none any more, on one of its own. */
 static int delete_it(struct breach *b, bool *ret_done)
 {
-    json_t *success = json_array();
     int64_t lease = b->found.lease;
     int r = b->found.ours && lease == 0 ? new_lease(b, CALL_S, &lease) : 0;
+    struct hf__etcd_txn t = begin(b);
 
-    hf__etcd_add(success, hf__etcd_delete(&b->found.place));
-    hf__etcd_add(success, hf__etcd_delete(&b->inside));
-    hf__etcd_add(success, hf__etcd_delete(&b->slot));
+    hf__etcd_delete(&t, &b->found.place);
+    hf__etcd_delete(&t, &b->inside);
+    hf__etcd_delete(&t, &b->slot);
     if (b->found.ours && r == 0)
-        hf__etcd_add(success, hf__etcd_put(&b->broken, json_string(""), lease));
+        hf__etcd_put(&t, &b->broken, "", lease);
     b->deleted = true;
-    return apply(b, success, ret_done);
+    return apply(b, &t, ret_done);
 }
 
 static int mark_it(struct breach *b, bool *ret_done)
 {
-    json_t *success = json_array();
+    struct hf__etcd_txn t = begin(b);
 
-    hf__etcd_add(success, hf__etcd_put(&b->broken, json_string(""), b->found.lease));
-    return apply(b, success, ret_done);
-}
-
-static json_t *put_again(const struct hf__etcd_key *key, int64_t lease)
-{
-    json_t *put = hf__etcd_put(key, json_string(""), lease);
-    json_t *inner = json_object_get(put, "request_put");
-
-    json_object_del(inner, "value");
-    json_object_set_new(inner, "ignore_value", json_true());
-    return put;
+    hf__etcd_put(&t, &b->broken, "", b->found.lease);
+    hf__etcd_put_again(&t, &b->inside, b->found.lease);
+    return apply(b, &t, ret_done);
 }
 
 /* The mark holds the delay's lease too, by which inspect and a second --now know it. */
 static int close_for_delay(struct breach *b, bool *ret_done)
 {
-    json_t *success = json_array();
     int64_t lease = 0;
     int r = new_lease(b, (b->found.delay_ms + 999) / 1000, &lease);
 
-    if (r < 0) {
-        json_decref(success);
+    if (r < 0)
         return r;
-    }
-    hf__etcd_add(success, put_again(&b->found.place, lease));
-    hf__etcd_add(success, put_again(&b->inside, lease));
-    hf__etcd_add(success, hf__etcd_delete(&b->slot));
-    hf__etcd_add(success, hf__etcd_put(&b->broken, json_string(""), lease));
-    return apply(b, success, ret_done);
+    struct hf__etcd_txn t = begin(b);
+    hf__etcd_put_again(&t, &b->found.place, lease);
+    hf__etcd_put_again(&t, &b->inside, lease);
+    hf__etcd_delete(&t, &b->slot);
+    hf__etcd_put(&t, &b->broken, "", lease);
+    return apply(b, &t, ret_done);
 }
 
 static int decide(struct breach *b, bool now, bool *ret_done)
@@ -119,6 +118,10 @@ static int decide(struct breach *b, bool now, bool *ret_done)
         *ret_done = true;
         return now || f->lease == 0 ? delete_it(b, ret_done) : 0;
     }
+    if (!f->ours && !now && f->lease != 0)
+        return hf__fail(b->err, HF_UNSUPPORTED,
+                        "another client holds it and cannot be asked to leave; break it now, or "
+                        "wait until its lease ends");
     if (f->ours && !now && f->lease != 0 && f->ttl_ms != 0)
         return mark_it(b, ret_done);
     return f->delay_ms > 0 ? close_for_delay(b, ret_done) : delete_it(b, ret_done);

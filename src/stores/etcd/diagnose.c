@@ -78,8 +78,7 @@ static int64_t latency_us(const struct report *r, size_t endpoint)
         json_t *answer = NULL;
         int64_t before_ns = hf__now_ns(r->e->base.host->env);
         struct hf__etcd_request q = {.path = "kv/range",
-                                     .body =
-                                         json_pack("{s:o}", "key", hf__etcd_key_json(&r->probe)),
+                                     .body = hf__etcd_key_request(&r->probe),
                                      .deadline_ns = r->deadline_ns};
         int code = hf__etcd_call_at(r->e, endpoint, q, &answer, NULL);
         int64_t took_ns = hf__now_ns(r->e->base.host->env) - before_ns;
@@ -112,7 +111,7 @@ static void look_at_server(struct report *r, size_t endpoint)
     json_t *answer = NULL;
     hf_error err;
     struct hf__etcd_request q = {
-        .path = "maintenance/status", .body = json_object(), .deadline_ns = r->deadline_ns};
+        .path = "maintenance/status", .body = hf__etcd_format("{}"), .deadline_ns = r->deadline_ns};
 
     if (hf__etcd_call_at(r->e, endpoint, q, &answer, &err) < 0) {
         look_at_refusal(r, endpoint, &err);
@@ -144,8 +143,9 @@ static int look_at_members(struct report *r, hf_error *err)
     json_t *answer = NULL;
     const json_t *member;
     size_t i, learners = 0;
-    struct hf__etcd_request q = {
-        .path = "cluster/member/list", .body = json_object(), .deadline_ns = r->deadline_ns};
+    struct hf__etcd_request q = {.path = "cluster/member/list",
+                                 .body = hf__etcd_format("{}"),
+                                 .deadline_ns = r->deadline_ns};
     int code = hf__etcd_call(r->e, q, &answer, err);
 
     if (code < 0)
@@ -178,7 +178,7 @@ static void look_at_alarms(const struct report *r)
     hf_error err;
     size_t i;
     struct hf__etcd_request q = {.path = "maintenance/alarm",
-                                 .body = json_pack("{s:s}", "action", "GET"),
+                                 .body = hf__etcd_format("{\"action\":\"GET\"}"),
                                  .deadline_ns = r->deadline_ns};
 
     if (hf__etcd_call(r->e, q, &answer, &err) < 0) {
@@ -204,7 +204,7 @@ static void look_at_leases(const struct report *r)
     json_t *answer = NULL;
     hf_error err;
     struct hf__etcd_request q = {.path = "lease/grant",
-                                 .body = json_pack("{s:s}", "TTL", "1"),
+                                 .body = hf__etcd_format("{\"TTL\":\"1\"}"),
                                  .deadline_ns = r->deadline_ns};
 
     if (hf__etcd_call(r->e, q, &answer, &err) < 0) {
@@ -224,14 +224,14 @@ static void look_at_leases(const struct report *r)
 /* A transaction that writes under a condition that is never true: rights are looked at before. */
 static void look_at_rights(const struct report *r)
 {
-    json_t *compare = json_array(), *success = json_array(), *answer = NULL;
+    struct hf__etcd_txn t = {0};
+    json_t *answer = NULL;
     hf_error err;
 
-    hf__etcd_add(compare, hf__etcd_compare(&r->probe, NULL, "GREATER", INT64_MAX));
-    hf__etcd_add(success, hf__etcd_put(&r->probe, json_string(""), 0));
-    struct hf__etcd_request q = {.path = "kv/txn",
-                                 .body = hf__etcd_txn(compare, success, json_array()),
-                                 .deadline_ns = r->deadline_ns};
+    hf__etcd_compare_above(&t, &r->probe, NULL, INT64_MAX);
+    hf__etcd_put(&t, &r->probe, "", 0);
+    struct hf__etcd_request q = {
+        .path = "kv/txn", .body = hf__etcd_written(&t), .deadline_ns = r->deadline_ns};
     if (hf__etcd_call(r->e, q, &answer, &err) == 0)
         hf__say(&r->to, HF__FINE, NULL, "this user may read and write below the prefix");
     else

@@ -2,10 +2,11 @@
  *
  * A release of what this client took itself is
  *
- *   if      the place is the one we made, nobody has broken it
- *   then    delete place, inside, slot      DONE
+ *   if      our mark is as we know it
+ *   then    delete place, inside, slot      DONE, or STALE if there was no place
  *
- * or a direct hand-over (see handover.c); and any other, or if that was not so:
+ * or a direct hand-over (see handover.c, also for why the mark is enough); and any other, or if that
+ * was not so:
  *
  *   if      the place is the one we made, we are inside, nobody has broken it
  *   then    delete place, inside            DONE
@@ -37,11 +38,12 @@ struct end {
     hf_error *err;
 };
 
-static int txn(struct end *x, json_t *request, bool once, bool *ret_succeeded, json_t **ret_answer)
+static int txn(struct end *x, struct hf__etcd_txn *t, bool once, bool *ret_succeeded,
+               json_t **ret_answer)
 {
     json_t *answer = NULL;
     struct hf__etcd_request q = {
-        .path = "kv/txn", .body = request, .deadline_ns = x->deadline_ns, .once = once};
+        .path = "kv/txn", .body = hf__etcd_written(t), .deadline_ns = x->deadline_ns, .once = once};
     int r = hf__etcd_call(x->e, q, &answer, x->err);
 
     *ret_succeeded = r == 0 && json_is_true(json_object_get(answer, "succeeded"));
@@ -67,37 +69,36 @@ static int put_tombstone(struct end *x)
     int64_t lease = hf__etcd_lease_of(&other);
     int r = hf__etcd_lease_grant(x->e, lease, (x->retire_ms + 999) / 1000, x->deadline_ns, x->err);
     if (r == 0) {
-        json_t *success = json_array();
+        struct hf__etcd_txn t = {0};
         hf__etcd_tombstone_key(x->e, &x->bid->ticket, key);
-        hf__etcd_add(success, hf__etcd_put(key, json_string(""), lease));
-        r = txn(x, hf__etcd_txn(json_array(), success, json_array()), false, &done, &answer);
+        hf__etcd_put(&t, key, "", lease);
+        r = txn(x, &t, false, &done, &answer);
     }
     json_decref(answer);
     free(key);
     return r;
 }
 
-static json_t *leave_request(const struct end *x)
+static void delete_all(const struct end *x, struct hf__etcd_txn *t)
 {
-    json_t *compare = json_array(), *success = json_array(), *failure = json_array();
-    json_t *not_broken = json_array(), *leave_queue = json_array();
-    const struct hf__etcd_key *place = &x->found.place;
+    hf__etcd_delete(t, &x->found.place);
+    hf__etcd_delete(t, &x->inside);
+    hf__etcd_delete(t, &x->slot);
+}
 
-    hf__etcd_add(compare, hf__etcd_compare(place, NULL, "EQUAL", x->found.joined));
-    hf__etcd_add(compare, hf__etcd_compare(&x->inside, NULL, "GREATER", 0));
-    hf__etcd_add(compare, hf__etcd_compare(&x->broken, NULL, "EQUAL", 0));
-    hf__etcd_add(success, hf__etcd_delete(place));
-    hf__etcd_add(success, hf__etcd_delete(&x->inside));
-    hf__etcd_add(success, hf__etcd_delete(&x->slot));
-
-    hf__etcd_add(not_broken, hf__etcd_compare(&x->broken, NULL, "EQUAL", 0));
-    hf__etcd_add(not_broken, hf__etcd_compare(place, NULL, "GREATER", 0));
-    hf__etcd_add(leave_queue, hf__etcd_delete(place));
-    hf__etcd_add(leave_queue, hf__etcd_delete(&x->inside));
-    hf__etcd_add(leave_queue, hf__etcd_delete(&x->slot));
-    hf__etcd_add(failure, hf__etcd_nested(hf__etcd_txn(not_broken, leave_queue, json_array())));
-    hf__etcd_add(failure, hf__etcd_range(&x->broken, NULL, 0));
-    return hf__etcd_txn(compare, success, failure);
+static void write_leave(const struct end *x, struct hf__etcd_txn *t)
+{
+    hf__etcd_compare(t, &x->found.place, x->found.joined);
+    hf__etcd_compare_above(t, &x->inside, NULL, 0);
+    hf__etcd_compare(t, &x->broken, 0);
+    delete_all(x, t);
+    hf__etcd_otherwise(t);
+    hf__etcd_nest(t);
+    hf__etcd_compare(t, &x->broken, 0);
+    hf__etcd_compare_above(t, &x->found.place, NULL, 0);
+    delete_all(x, t);
+    hf__etcd_unnest(t);
+    hf__etcd_get(t, &x->broken);
 }
 
 /* Somebody else's bid: how far its lease is tells whether only the delay keeps it closed. */
@@ -140,38 +141,52 @@ static int locate(struct end *x)
     return r < 0 || !x->found.there ? r : lingers(x);
 }
 
-/* Whoever watches the slot and is not let in is called by its deletion. */
-static int release_known(struct end *x, bool hand_over, bool *ret_done)
+/* Lets in the next one, if `hand_over`. Whoever watches the slot and is not let in is called by its
+ * deletion. */
+static int release_known(struct end *x, bool hand_over, bool *ret_done, bool *ret_had_place)
 {
-    json_t *compare = json_array(), *success = json_array();
+    const struct hf__etcd_next *next = &x->known.next;
+    struct hf__etcd_key *key = malloc(sizeof *key);
+    struct hf__etcd_txn t = {.spoilt = key == NULL};
+    json_t *answer = NULL;
 
-    hf__etcd_add(compare, hf__etcd_compare(&x->found.place, NULL, "EQUAL", x->found.joined));
-    hf__etcd_add(compare, hf__etcd_compare(&x->broken, NULL, "EQUAL", 0));
-    hf__etcd_add(success, hf__etcd_delete(&x->found.place));
-    hf__etcd_add(success, hf__etcd_delete(&x->inside));
-    if (hand_over) {
-        hf__etcd_add_hand_over(x->e, x->name, &x->known, compare, success);
-    } else if (x->known.mode == HF_EXCLUSIVE) {
-        hf__etcd_add(success, hf__etcd_delete(&x->slot));
+    hf__etcd_compare_put(&t, &x->inside, x->known.marked);
+    if (hand_over && key != NULL) {
+        hf__etcd_place_key(x->e, x->name, HF_EXCLUSIVE, next->lease, key);
+        hf__etcd_compare(&t, key, next->joined);
     }
-    return txn(x, hf__etcd_txn(compare, success, json_array()), true, ret_done, NULL);
+    hf__etcd_delete(&t, &x->found.place);
+    hf__etcd_delete(&t, &x->inside);
+    if (hand_over && key != NULL) {
+        hf__etcd_mark_key(x->e, HF__ETCD_INSIDE, x->name, next->lease, key);
+        hf__etcd_put(&t, key, "", next->lease);
+    } else if (x->known.mode == HF_EXCLUSIVE) {
+        hf__etcd_delete(&t, &x->slot);
+    }
+    free(key);
+    int r = txn(x, &t, true, ret_done, &answer);
+    *ret_had_place = hf__etcd_int(hf__etcd_nth(answer, 0, "response_delete_range"), "deleted") > 0;
+    json_decref(answer);
+    /* The next one is there and has no lease: it is inside, for ever. */
+    return hand_over && r == HF_NOT_FOUND ? 0 : r;
 }
 
 /* What is usual, in few words: see asking.c. Its lease holds nothing any more: it is kept for the
- * next bid, or its end is not awaited. 1: done. */
-static int leave_quickly(struct end *x)
+ * next bid, or its end is not awaited. 1: it has a verdict. */
+static int leave_quickly(struct end *x, struct hf__answer *ret)
 {
-    bool done = false;
+    bool done = false, had_place = false;
     int r = 0;
 
     if (hf__etcd_can_hand_over(&x->known))
-        r = release_known(x, true, &done);
+        r = release_known(x, true, &done, &had_place);
     if (r == 0 && !done)
-        r = release_known(x, false, &done);
+        r = release_known(x, false, &done, &had_place);
     if (r < 0 || !done)
         return r;
     hf__etcd_bid_retire(x->e, x->bid, 0);
     hf__etcd_lease_keep(x->e, &x->known);
+    ret->verdict = had_place ? HF__DONE : HF__STALE;
     return 1;
 }
 
@@ -185,15 +200,15 @@ static int leave(struct end *x, struct hf__answer *ret)
     if (r != 0)
         return r < 0 ? r : 0;
     if (x->known.generation != 0 && x->retire_ms == 0 && !x->withdraw &&
-        (r = leave_quickly(x)) != 0) {
-        ret->verdict = r == 1 ? HF__DONE : HF__STALE;
-        return r == 1 ? 0 : r;
-    }
+        (r = leave_quickly(x, ret)) != 0)
+        return r < 0 ? r : 0;
     if (x->retire_ms > 0 && (r = put_tombstone(x)) < 0)
         return r;
     bool stays = false;
     if (x->found.there) {
-        r = txn(x, leave_request(x), !x->withdraw, &was_inside, &answer);
+        struct hf__etcd_txn t = {0};
+        write_leave(x, &t);
+        r = txn(x, &t, !x->withdraw, &was_inside, &answer);
         if (r < 0)
             return r;
         const json_t *nested = hf__etcd_nth(answer, 0, "response_txn");

@@ -77,9 +77,8 @@ static int upkeep(struct hf__store *store, enum hf__upkeep what, int64_t retain_
     (void)what, (void)retain_ms;
     *ret_count = 0;
     hf__etcd_mark_key(e, HF__ETCD_INSIDE, (struct hf__etcd_name){"", 0}, 0, &probe);
-    struct hf__etcd_request q = {.path = "kv/range",
-                                 .body = json_pack("{s:o}", "key", hf__etcd_key_json(&probe)),
-                                 .deadline_ns = deadline_ns};
+    struct hf__etcd_request q = {
+        .path = "kv/range", .body = hf__etcd_key_request(&probe), .deadline_ns = deadline_ns};
     int r = hf__etcd_call(e, q, &answer, err);
     json_decref(answer);
     return r;

@@ -8,7 +8,7 @@
  *   <prefix>.holdfast/broken/<name>/<lease>   somebody broke it: it is not renewed any more. Every
  *                                             client watches for these
  *   <prefix>.holdfast/next/<inbox>/<lease>    who stands right behind it, told to its client
- *   <prefix>.holdfast/slot/<lease>            where that one learns that it was let in: handover.c
+ *   <prefix>.holdfast/slot/<lease>            where that one learns that it must ask: handover.c
  *   <prefix>.holdfast/retired/<ticket>        a tombstone: this ticket is never let in again
  *
  * <lease> is in hex without leading zeros, as the Go client writes it, so that every contender of
@@ -61,6 +61,7 @@ struct hf__etcd_bid {
     bool retired;        /* over: never let in again */
     uint64_t joined;     /* create revision of its place; 0: not known */
     uint64_t generation; /* 0: not inside */
+    uint64_t marked;     /* revision at which its mark was last put, as far as is known */
     bool handed;         /* by another's release, and not claimed yet */
     int64_t proved_ns;   /* sent before the request that last restarted the lease */
     int64_t forget_ns;   /* INT64_MAX while it is of use */
@@ -81,8 +82,8 @@ struct hf__etcd_bytes {
 struct hf__etcd_stream {
     /* Under the store's mutex. */
     struct hf__table watches; /* by ticket */
-    struct hf__table ids;     /* the same, by the number the server knows them by */
-    int64_t last_id;
+    struct hf__table numbers; /* the same, by their own: see watch.h */
+    int64_t last_number;
     struct hf__etcd_bytes out; /* messages that the server has not got yet */
     bool urgent;               /* a new watch is among them */
     bool doubted;              /* something was missed: dial again */
@@ -181,30 +182,61 @@ struct hf__etcd_parts {
 bool hf__etcd_parse_place(const struct hf__etcd *e, const struct hf__etcd_key *key,
                           struct hf__etcd_parts *ret_parts);
 
-/* json.c ------------------------------------------------------------------------------------------
- * All take NULL for "out of memory further in", so that only the request checks. */
-json_t *hf__etcd_b64(const void *bytes, size_t len);
-json_t *hf__etcd_key_json(const struct hf__etcd_key *key);
+/* request.c: what is sent. ---------------------------------------------------------------------- */
+/* False: out of memory. */
+bool hf__etcd_bytes_add(struct hf__etcd_bytes *b, const char *from, size_t len);
+
+/* The body of a request; NULL: out of memory. */
+char *hf__etcd_format(const char *format, ...) __attribute__((format(printf, 1, 2)));
+char *hf__etcd_key_request(const struct hf__etcd_key *key);
+
+/* A transaction: starts as {0}, is written in its order, and ends with hf__etcd_written(). */
+struct hf__etcd_txn {
+    struct hf__etcd_bytes text;
+    int list, outer;
+    bool otherwise, outer_otherwise, spoilt;
+};
+/* The key was created at this revision; 0: it is not there. */
+void hf__etcd_compare(struct hf__etcd_txn *t, const struct hf__etcd_key *key, uint64_t revision);
+/* There are no keys in [from, end). */
+void hf__etcd_compare_none(struct hf__etcd_txn *t, const struct hf__etcd_key *from,
+                           const struct hf__etcd_key *end);
+/* The key, or with `end` not NULL each in [key, end), was created after this revision. */
+void hf__etcd_compare_above(struct hf__etcd_txn *t, const struct hf__etcd_key *key,
+                            const struct hf__etcd_key *end, uint64_t revision);
+/* The key was last put at this revision. */
+void hf__etcd_compare_put(struct hf__etcd_txn *t, const struct hf__etcd_key *key,
+                          uint64_t mod_revision);
+/* `value` NULL: there was no memory for it. `lease` 0: none. */
+void hf__etcd_put(struct hf__etcd_txn *t, const struct hf__etcd_key *key, const char *value,
+                  int64_t lease);
+/* With the value it has. */
+void hf__etcd_put_again(struct hf__etcd_txn *t, const struct hf__etcd_key *key, int64_t lease);
+void hf__etcd_delete(struct hf__etcd_txn *t, const struct hf__etcd_key *key);
+void hf__etcd_get(struct hf__etcd_txn *t, const struct hf__etcd_key *key);
+/* All in [from, to), in the order of their creation. */
+struct hf__etcd_range {
+    const struct hf__etcd_key *from, *to;
+    uint64_t before; /* only such as were created before; 0: whenever */
+    int64_t newest;  /* only so many, the newest first; 0: all */
+};
+void hf__etcd_range(struct hf__etcd_txn *t, const struct hf__etcd_range *range);
+/* What follows is done if the conditions do not hold. */
+void hf__etcd_otherwise(struct hf__etcd_txn *t);
+/* What is in between is a transaction of its own; one deep. */
+void hf__etcd_nest(struct hf__etcd_txn *t);
+void hf__etcd_unnest(struct hf__etcd_txn *t);
+/* The body, to be freed; NULL: out of memory. */
+char *hf__etcd_written(struct hf__etcd_txn *t);
+
+/* json.c: what comes back. --------------------------------------------------------------------- */
+#define HF__ETCD_BASE64(len) (((len) + 2) / 3 * 4 + 1)
+void hf__etcd_to_base64(const void *bytes, size_t len, char *ret_text);
 bool hf__etcd_unb64(const json_t *text, struct hf__etcd_key *ret_bytes);
 /* A field that the gateway writes as a string, or leaves out when it is 0. */
 int64_t hf__etcd_int(const json_t *object, const char *field);
-json_t *hf__etcd_int_json(int64_t value);
 uint64_t hf__etcd_revision(const json_t *answer); /* of its header */
 
-json_t *hf__etcd_put(const struct hf__etcd_key *key, json_t *value, int64_t lease);
-json_t *hf__etcd_delete(const struct hf__etcd_key *key);
-json_t *hf__etcd_range(const struct hf__etcd_key *key, const struct hf__etcd_key *end,
-                       int64_t limit);
-/* create_revision(key, or all in [key, end)) is `result` ("EQUAL", "GREATER") to `revision`. */
-json_t *hf__etcd_compare(const struct hf__etcd_key *key, const struct hf__etcd_key *end,
-                         const char *result, uint64_t revision);
-/* The key is as it was at this revision. */
-json_t *hf__etcd_unchanged(const struct hf__etcd_key *key, int64_t mod_revision);
-/* Adds to one of the arrays of a transaction. NULL: there will be none. */
-void hf__etcd_add(json_t *list, json_t *item);
-/* Steals all three arrays. */
-json_t *hf__etcd_txn(json_t *compare, json_t *success, json_t *failure);
-json_t *hf__etcd_nested(json_t *txn);
 /* The n-th answer of a transaction, as what it is ("response_range"); NULL if it is not. */
 const json_t *hf__etcd_nth(const json_t *answer, size_t n, const char *what);
 /* The n-th pair of a range's answer; NULL: there is none. */
@@ -219,7 +251,8 @@ struct hf__etcd_details {
     char note[HF_NOTE_MAX + 1];
     char inbox[HF__ETCD_INBOX]; /* "": it has none */
 };
-json_t *hf__etcd_details_json(const struct hf__etcd *e, const struct hf__bid *bid);
+/* To be freed; NULL: out of memory. */
+char *hf__etcd_details_text(const struct hf__etcd *e, const struct hf__bid *bid);
 /* False: a stranger's. Clear in either case. */
 bool hf__etcd_details_read(const json_t *kv, struct hf__etcd_details *ret);
 void hf__etcd_details_clear(struct hf__etcd_details *d);
@@ -227,11 +260,11 @@ void hf__etcd_details_clear(struct hf__etcd_details *d);
 /* http.c, flight.c, outcome.c, batch.c --------------------------------------------------------------------------------------- */
 struct hf__etcd_request {
     const char *path; /* "kv/txn" */
-    json_t *body;     /* stolen */
+    char *body;       /* stolen; NULL: out of memory */
     int64_t deadline_ns;
     bool once;     /* not again on another server if it may have been applied */
     bool *doubted; /* set if a copy of it may still be on the way; or NULL */
-    bool stream;   /* the body is an array of messages, and so is the answer */
+    bool stream;   /* the body is several messages, and the answer an array of them */
 };
 
 /* One request, on whichever server answers. HF_NOT_FOUND: there is no such lease. HF_BUSY: there is
@@ -252,8 +285,10 @@ void hf__etcd_call_many(struct hf__etcd *e, struct hf__etcd_many *all, size_t co
 /* Sends it, and does not wait for the answer: for what need not be known. */
 void hf__etcd_send_off(struct hf__etcd *e, struct hf__etcd_request q);
 void hf__etcd_partings_clear(struct hf__etcd *e);
-/* What every connection is set to. `curl` gets the address of `path` on this server. */
-int hf__etcd_prepare(struct hf__etcd *e, CURL *curl, size_t endpoint, const char *path);
+/* Set to what all requests have in common; NULL: out of memory. */
+CURL *hf__etcd_new_curl(const struct hf__etcd *e);
+/* Gives it the address of `path` on this server. */
+int hf__etcd_aim(const struct hf__etcd *e, CURL *curl, size_t endpoint, const char *path);
 struct curl_slist *hf__etcd_headers(struct hf__etcd *e);
 void hf__etcd_http_clear(struct hf__etcd *e);
 
@@ -261,8 +296,8 @@ void hf__etcd_http_clear(struct hf__etcd *e);
 int64_t hf__etcd_lease_seconds(int64_t ttl_ms, int64_t delay_ms);
 int hf__etcd_lease_grant(struct hf__etcd *e, int64_t lease, int64_t seconds, int64_t deadline_ns,
                          hf_error *err);
+char *hf__etcd_lease_request(int64_t lease);
 /* 0, HF_NOT_FOUND, or an error. */
-json_t *hf__etcd_lease_request(int64_t lease);
 int hf__etcd_lease_renew(struct hf__etcd *e, int64_t lease, int64_t deadline_ns, hf_error *err);
 /* All in one request. `ret_alive`: for each, whether it was. */
 int hf__etcd_lease_renew_all(struct hf__etcd *e, const int64_t *leases, size_t count,
@@ -343,34 +378,34 @@ int hf__etcd_find(struct hf__etcd *e, struct hf__etcd_name name, const struct hf
 void hf__etcd_stranger(int64_t lease, uint64_t joined, struct hf__ticket *ret_ticket);
 
 /* handover.c ----------------------------------------------------------------------------------- */
-/* What stands in a mark below inside/: since when, and whether somebody else has put it. */
-json_t *hf__etcd_mark_value(const struct hf__etcd *e, bool handed);
-bool hf__etcd_is_handed(const json_t *mark);
-json_t *hf__etcd_claimed_value(const json_t *mark); /* the same, and the latter no more */
+/* What stands in a mark below inside/: since when. */
+#define HF__ETCD_MARK_VALUE 40
+void hf__etcd_mark_value(const struct hf__etcd *e, char ret_value[HF__ETCD_MARK_VALUE]);
+/* Whether the mark (or NULL) of a place that was made at `joined` was put by the release of somebody
+ * else, and not claimed yet. */
+bool hf__etcd_is_handed(const json_t *mark, uint64_t joined);
 /* What came into our inbox. */
 void hf__etcd_hear_next(struct hf__etcd *e, const json_t *kv);
-/* Whether what came into a slot lets this ticket in. */
-bool hf__etcd_is_grant(const json_t *kv, const struct hf__ticket *ticket);
-/* Makes a transaction that releases `b` one that lets in the next one. */
+/* Whether a release of `b` can let in the next one. */
 bool hf__etcd_can_hand_over(const struct hf__etcd_bid *b);
-void hf__etcd_add_hand_over(struct hf__etcd *e, struct hf__etcd_name name,
-                            const struct hf__etcd_bid *b, json_t *compare, json_t *success);
 
 /* stream.c: the one request for all wake-ups. -------------------------------------------------- */
 int hf__etcd_wake_fd(struct hf__store *store);
 void hf__etcd_wake(struct hf__store *store, hf__wake_sink *sink, void *ctx);
 void hf__etcd_stream_clear(struct hf__etcd *e);
-/* False: out of memory. */
-bool hf__etcd_bytes_add(struct hf__etcd_bytes *b, const char *from, size_t len);
 
-/* watch.c: what is watched, and for whom. ------------------------------------------------------ */
-/* Calls `ticket` when `key` is deleted at or after this revision; one key a ticket. A slot may also
- * tell that it was let in. */
+/* watch.c, hear.c: what is watched, and for whom. ---------------------------------------------- */
+struct hf__etcd_wanted {
+    const struct hf__etcd_key *before; /* calls when this is deleted */
+    const struct hf__etcd_key *mark;   /* and when this is put by a hand-over; NULL: never */
+    uint64_t from;                     /* at this revision or later */
+};
+/* Calls `ticket` once, of which nothing else is watched from now on. */
 void hf__etcd_watch(struct hf__etcd *e, const struct hf__ticket *ticket,
-                    const struct hf__etcd_key *key, uint64_t from, bool slot);
-/* Whether it is watching this key, and was not called yet. */
+                    const struct hf__etcd_wanted *wanted);
+/* Whether it is watching this key for its deletion, and was not called yet. */
 bool hf__etcd_watches(struct hf__etcd *e, const struct hf__ticket *ticket,
-                      const struct hf__etcd_key *key);
+                      const struct hf__etcd_key *before);
 /* The lease of the one whose slot it watches; 0: it watches none. */
 int64_t hf__etcd_behind(struct hf__etcd *e, const struct hf__ticket *ticket);
 /* Whether anybody listens to the stream. */
@@ -382,8 +417,8 @@ bool hf__etcd_was_told(struct hf__etcd *e, const struct hf__ticket *ticket);
 void hf__etcd_missed(struct hf__etcd *e, const struct hf__ticket *ticket);
 /* For the stream: all that is watched becomes what there is to send. */
 void hf__etcd_watches_renew(struct hf__etcd *e);
-/* For the stream: one message of the server. */
-void hf__etcd_watches_hear(struct hf__etcd *e, const json_t *message);
+/* For the stream: one message of the server, with the end of its line. False: it is no answer. */
+bool hf__etcd_watches_hear(struct hf__etcd *e, const char *line, size_t len);
 void hf__etcd_watches_clear(struct hf__etcd *e);
 
 #endif

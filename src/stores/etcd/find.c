@@ -96,24 +96,18 @@ static void read_answer(struct hf__etcd_found *f, const struct hf__etcd *e, cons
 }
 
 /* All below the name, in order, and the marks. */
-static json_t *request(const struct hf__etcd *e, struct hf__etcd_name name)
+static char *request(const struct hf__etcd *e, struct hf__etcd_name name)
 {
-    struct hf__etcd_key *root = calloc(2, sizeof *root);
-    json_t *list = json_array();
+    struct hf__etcd_key *from = calloc(2, sizeof *from), *to = from + 1;
+    struct hf__etcd_txn t = {.spoilt = from == NULL};
 
-    if (root == NULL)
-        hf__etcd_add(list, NULL);
-    for (int kind = HF__ETCD_PLACE; root != NULL && kind <= HF__ETCD_BROKEN; kind++) {
-        hf__etcd_root(e, (enum hf__etcd_kind)kind, name, true, &root[0]);
-        hf__etcd_end_of(&root[0], &root[1]);
-        json_t *all = hf__etcd_range(&root[0], &root[1], 0);
-        json_t *inner = json_object_get(all, "request_range");
-        json_object_set_new(inner, "sort_target", json_string("CREATE"));
-        json_object_set_new(inner, "sort_order", json_string("ASCEND"));
-        hf__etcd_add(list, all);
+    for (int kind = HF__ETCD_PLACE; from != NULL && kind <= HF__ETCD_BROKEN; kind++) {
+        hf__etcd_root(e, (enum hf__etcd_kind)kind, name, true, from);
+        hf__etcd_end_of(from, to);
+        hf__etcd_range(&t, &(struct hf__etcd_range){.from = from, .to = to});
     }
-    free(root);
-    return hf__etcd_txn(json_array(), list, json_array());
+    free(from);
+    return hf__etcd_written(&t);
 }
 
 int hf__etcd_find(struct hf__etcd *e, struct hf__etcd_name name, const struct hf__ticket *ticket,

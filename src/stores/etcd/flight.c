@@ -25,12 +25,13 @@ static size_t take(char *from, size_t size, size_t count, void *ctx)
     return len;
 }
 
+/* One that was used before is set up already. */
 static CURL *borrow(struct hf__etcd *e)
 {
     pthread_mutex_lock(&e->mutex);
     CURL *curl = e->idle_count > 0 ? e->idle[--e->idle_count] : NULL;
     pthread_mutex_unlock(&e->mutex);
-    return curl != NULL ? curl : curl_easy_init();
+    return curl != NULL ? curl : hf__etcd_new_curl(e);
 }
 
 static void give_back(struct hf__etcd *e, CURL *curl)
@@ -58,14 +59,14 @@ void hf__etcd_http_clear(struct hf__etcd *e)
     e->token = NULL;
 }
 
-int hf__etcd_prepare(struct hf__etcd *e, CURL *curl, size_t endpoint, const char *path)
+CURL *hf__etcd_new_curl(const struct hf__etcd *e)
 {
     const struct hf__etcd_settings *set = &e->set;
-    char url[URL_MAX];
+    CURL *curl = curl_easy_init();
+    CURLcode c = CURLE_OK;
 
-    snprintf(url, sizeof url, "%s/v3/%s", set->endpoints[endpoint], path);
-    curl_easy_reset(curl); /* keeps the connection */
-    CURLcode c = curl_easy_setopt(curl, CURLOPT_URL, url);
+    if (curl == NULL)
+        return NULL;
     curl_easy_setopt(curl, CURLOPT_PROXY, "");
     curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
@@ -75,13 +76,24 @@ int hf__etcd_prepare(struct hf__etcd *e, CURL *curl, size_t endpoint, const char
         curl_easy_setopt(curl, CURLOPT_SSL_VERIFYPEER, 0L);
         curl_easy_setopt(curl, CURLOPT_SSL_VERIFYHOST, 0L);
     }
-    if (c == CURLE_OK && set->tls_ca != NULL)
+    if (set->tls_ca != NULL)
         c = curl_easy_setopt(curl, CURLOPT_CAINFO, set->tls_ca);
     if (c == CURLE_OK && set->tls_cert != NULL)
         c = curl_easy_setopt(curl, CURLOPT_SSLCERT, set->tls_cert);
     if (c == CURLE_OK && set->tls_key != NULL)
         c = curl_easy_setopt(curl, CURLOPT_SSLKEY, set->tls_key);
-    return c == CURLE_OK ? 0 : HF_NO_MEMORY;
+    if (c == CURLE_OK)
+        return curl;
+    curl_easy_cleanup(curl);
+    return NULL;
+}
+
+int hf__etcd_aim(const struct hf__etcd *e, CURL *curl, size_t endpoint, const char *path)
+{
+    char url[URL_MAX];
+
+    snprintf(url, sizeof url, "%s/v3/%s", e->set.endpoints[endpoint], path);
+    return curl_easy_setopt(curl, CURLOPT_URL, url) == CURLE_OK ? 0 : HF_NO_MEMORY;
 }
 
 struct curl_slist *hf__etcd_headers(struct hf__etcd *e)
@@ -111,39 +123,17 @@ struct curl_slist *hf__etcd_headers(struct hf__etcd *e)
     return longer;
 }
 
-static char *dump_stream(const json_t *messages)
-{
-    char *text = NULL;
-    size_t len = 0, i;
-    const json_t *message;
-    FILE *out = open_memstream(&text, &len);
-
-    if (out == NULL)
-        return NULL;
-    json_array_foreach(messages, i, message)
-    {
-        json_dumpf(message, out, JSON_COMPACT);
-        fputc('\n', out);
-    }
-    if (fclose(out) == 0)
-        return text;
-    free(text);
-    return NULL;
-}
-
 int hf__etcd_take_off(struct hf__etcd *e, size_t endpoint, const struct hf__etcd_request *q,
                       int64_t until_ns, struct hf__etcd_flight *f)
 {
     int64_t left_ms = (until_ns - hf__now_ns(e->base.host->env)) / HF__NS_PER_MS;
 
-    f->curl = f->in_multi ? curl_easy_init() : borrow(e);
+    f->curl = f->in_multi ? hf__etcd_new_curl(e) : borrow(e);
     f->headers = hf__etcd_headers(e);
-    f->text = q->stream ? dump_stream(q->body) : json_dumps(q->body, JSON_COMPACT);
-    if (f->curl == NULL || f->headers == NULL || f->text == NULL ||
-        hf__etcd_prepare(e, f->curl, endpoint, q->path) < 0)
+    if (f->curl == NULL || f->headers == NULL || hf__etcd_aim(e, f->curl, endpoint, q->path) < 0)
         return HF_NO_MEMORY;
     curl_easy_setopt(f->curl, CURLOPT_HTTPHEADER, f->headers);
-    curl_easy_setopt(f->curl, CURLOPT_POSTFIELDS, f->text);
+    curl_easy_setopt(f->curl, CURLOPT_POSTFIELDS, q->body);
     curl_easy_setopt(f->curl, CURLOPT_WRITEFUNCTION, take);
     curl_easy_setopt(f->curl, CURLOPT_WRITEDATA, &f->body);
     curl_easy_setopt(f->curl, CURLOPT_TIMEOUT_MS, (long)(left_ms > 0 ? left_ms : 1));
@@ -153,8 +143,6 @@ int hf__etcd_take_off(struct hf__etcd *e, size_t endpoint, const struct hf__etcd
 void hf__etcd_land(struct hf__etcd *e, struct hf__etcd_flight *f)
 {
     free(f->body.text);
-    if (f->text != NULL)
-        explicit_bzero(f->text, strlen(f->text)); /* it may be the password's */
     free(f->text);
     curl_slist_free_all(f->headers);
     if (f->in_multi)

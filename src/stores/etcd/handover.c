@@ -1,6 +1,6 @@
 /* The direct hand-over: a release that lets in the next one, so that nobody has to ask afterwards.
  *
- * A writer that stands right behind another of ours tells its client so, and watches its slot:
+ * A writer that stands right behind another of ours tells its client so:
  *
  *   if      both places are the ones that were seen
  *   then    put slot/<lease of the one before>, put next/<inbox>/<the same>, both on that lease
@@ -8,34 +8,32 @@
  * Each client watches its inbox, and so learns who is next. Who is next once is so for good, or
  * goes: nobody comes between two places, whose order is that of their creation. The release is then
  *
- *   if      the place is the one we made, nobody has broken it, the next one's place is still the same
- *   then    delete place, inside; put the next one's inside; put the slot    DONE, and GRANTED
+ *   if      our mark is as we know it, the next one's place is still the same
+ *   then    delete place, inside; put the next one's inside                  DONE, and GRANTED
  *
  * Whoever releases was inside alone, so the next one is first as soon as that place is gone, and its
- * own place is looked at in the same step, as in asking.c. One event tells it so, with the revision
- * that is its generation. A release that knows of nobody deletes the slot, and whatever else ends a
- * place ends the lease on which the slot hangs: then the watch is a hint to ask, as with any other.
+ * own place is looked at in the same step, as in asking.c. It watches its own mark: one event tells
+ * it, with the revision that is its generation. It watches the slot as well, which a hand-over leaves
+ * alone: a release that knows of nobody deletes it, and whatever else ends a place ends the lease on
+ * which the slot hangs. That is a hint to ask, as with any other watch.
  *
- * The mark that is put for somebody else says "handed": whether it lives is not known yet. Until it
- * is claimed (renew.c) the next in line removes it like a waiter, if it has been silent for as long.
+ * The mark stands for all that a release must know of its own state: it goes with the place, and a
+ * break changes it (break.c). Only a stranger who deletes the place by hand leaves it behind. Then the
+ * release finds no place to delete, and says so; the next one, who is first, is let in all the same,
+ * or is inside already and has a mark, which this puts once more. That is no grant: a mark that was
+ * handed has no value, is younger than its place, and was put once. Whether its bidder lives is not
+ * known yet. Until it is claimed (renew.c) the next in line removes it like a waiter, if it has been
+ * silent for as long.
  *
  * Readers are not told: several enter together, and each needs a generation of its own. Nor are
  * strangers, who know no slots; behind them the place itself is watched. */
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "stores/etcd/attempt.h"
 
 #include "util/banned.h"
-
-static json_t *to_value(json_t *object)
-{
-    char *text = json_dumps(object, JSON_COMPACT);
-
-    json_decref(object);
-    json_t *value = text != NULL ? hf__etcd_b64(text, strlen(text)) : NULL;
-    free(text);
-    return value;
-}
 
 static json_t *from_value(const json_t *kv)
 {
@@ -55,31 +53,20 @@ static bool names(const json_t *object, const char *field, struct hf__ticket *re
     return text != NULL && hf__ticket_parse(text, ret_ticket);
 }
 
-json_t *hf__etcd_mark_value(const struct hf__etcd *e, bool handed)
+void hf__etcd_mark_value(const struct hf__etcd *e, char ret_value[HF__ETCD_MARK_VALUE])
 {
     const struct hf_env *env = e->base.host->env;
-    json_t *d = json_pack("{s:I}", "since_ms", (json_int_t)(env->wall_us(env->ctx) / 1000));
 
-    if (handed)
-        json_object_set_new(d, "handed", json_true());
-    return to_value(d);
+    snprintf(ret_value, HF__ETCD_MARK_VALUE, "{\"since_ms\":%" PRIu64 "}",
+             (uint64_t)(env->wall_us(env->ctx) / 1000));
 }
 
-json_t *hf__etcd_claimed_value(const json_t *mark)
+bool hf__etcd_is_handed(const json_t *mark, uint64_t joined)
 {
-    json_t *d = from_value(mark);
+    uint64_t put = (uint64_t)hf__etcd_int(mark, "create_revision");
 
-    json_object_del(d, "handed");
-    return to_value(d);
-}
-
-bool hf__etcd_is_handed(const json_t *mark)
-{
-    json_t *d = mark != NULL ? from_value(mark) : NULL;
-    bool handed = json_is_true(json_object_get(d, "handed"));
-
-    json_decref(d);
-    return handed;
+    return put > joined && put == (uint64_t)hf__etcd_int(mark, "mod_revision") &&
+           json_string_length(json_object_get(mark, "value")) == 0;
 }
 
 /* Standing behind somebody. -------------------------------------------------------------------- */
@@ -102,30 +89,27 @@ static bool find_slot(const struct hf__etcd_attempt *a, const struct hf__etcd_se
     return found;
 }
 
-static json_t *announce_request(const struct hf__etcd_attempt *a, const struct hf__etcd_seen *s,
-                                const struct hf__etcd_key *slot)
+static char *announce_request(const struct hf__etcd_attempt *a, const struct hf__etcd_seen *s,
+                              const struct hf__etcd_key *slot)
 {
-    json_t *compare = json_array(), *success = json_array();
-    char to[HF_TICKET_SIZE], ticket[HF_TICKET_SIZE];
     struct hf__etcd_key *inbox = malloc(sizeof *inbox);
+    struct hf__etcd_txn t = {.spoilt = inbox == NULL};
+    char to[HF_TICKET_SIZE], ticket[HF_TICKET_SIZE], value[200];
 
     hf__ticket_format(&s->before_ticket, to);
     hf__ticket_format(&a->bid->ticket, ticket);
-    json_t *value = to_value(json_pack("{s:s, s:s, s:o, s:o}", "to", to, "next", ticket, "lease",
-                                       hf__etcd_int_json(a->lease), "joined",
-                                       hf__etcd_int_json((int64_t)s->joined)));
-    hf__etcd_add(compare, hf__etcd_compare(&s->before, NULL, "EQUAL", s->before_joined));
-    hf__etcd_add(compare, hf__etcd_compare(&a->place, NULL, "EQUAL", s->joined));
-    hf__etcd_add(success, hf__etcd_put(slot, json_string(""), s->before_lease));
-    if (inbox == NULL) {
-        json_decref(value);
-        hf__etcd_add(success, NULL);
-    } else {
+    snprintf(value, sizeof value,
+             "{\"to\":\"%s\",\"next\":\"%s\",\"lease\":\"%" PRId64 "\",\"joined\":\"%" PRIu64 "\"}",
+             to, ticket, a->lease, s->joined);
+    hf__etcd_compare(&t, &s->before, s->before_joined);
+    hf__etcd_compare(&t, &a->place, s->joined);
+    hf__etcd_put(&t, slot, "", s->before_lease);
+    if (inbox != NULL) {
         hf__etcd_next_key(a->e, s->before_inbox, s->before_lease, inbox);
-        hf__etcd_add(success, hf__etcd_put(inbox, value, s->before_lease));
+        hf__etcd_put(&t, inbox, value, s->before_lease);
     }
     free(inbox);
-    return hf__etcd_txn(compare, success, json_array());
+    return hf__etcd_written(&t);
 }
 
 int hf__etcd_stand_behind(struct hf__etcd_attempt *a, const struct hf__etcd_seen *s)
@@ -137,29 +121,23 @@ int hf__etcd_stand_behind(struct hf__etcd_attempt *a, const struct hf__etcd_seen
     if (slot == NULL)
         return hf__fail(a->err, HF_NO_MEMORY, NULL);
     if (!hf__etcd_listens(a->e) || !find_slot(a, s, slot)) {
-        hf__etcd_watch(a->e, &a->bid->ticket, &s->before, s->revision + 1, false);
+        hf__etcd_watch(a->e, &a->bid->ticket,
+                       &(struct hf__etcd_wanted){.before = &s->before, .from = s->revision + 1});
     } else if (!hf__etcd_watches(a->e, &a->bid->ticket, slot)) {
         struct hf__etcd_request q = {
             .path = "kv/txn", .body = announce_request(a, s, slot), .deadline_ns = a->deadline_ns};
         r = hf__etcd_call(a->e, q, &answer, a->err);
         if (r == 0 && json_is_true(json_object_get(answer, "succeeded")))
-            hf__etcd_watch(a->e, &a->bid->ticket, slot, hf__etcd_revision(answer) + 1, true);
+            hf__etcd_watch(a->e, &a->bid->ticket,
+                           &(struct hf__etcd_wanted){.before = slot,
+                                                     .mark = &a->inside,
+                                                     .from = hf__etcd_revision(answer) + 1});
         else if (r == 0 || r == HF_NOT_FOUND) /* one of the two places is gone */
             r = 1;
     }
     json_decref(answer);
     free(slot);
     return r;
-}
-
-bool hf__etcd_is_grant(const json_t *kv, const struct hf__ticket *ticket)
-{
-    json_t *said = from_value(kv);
-    struct hf__ticket granted;
-    bool is_grant = names(said, "granted", &granted) && hf__ticket_equal(&granted, ticket);
-
-    json_decref(said);
-    return is_grant;
 }
 
 /* Standing before somebody. -------------------------------------------------------------------- */
@@ -178,23 +156,4 @@ void hf__etcd_hear_next(struct hf__etcd *e, const json_t *kv)
 bool hf__etcd_can_hand_over(const struct hf__etcd_bid *b)
 {
     return b->next.joined != 0 && b->mode == HF_EXCLUSIVE && !b->lease_dropped;
-}
-
-void hf__etcd_add_hand_over(struct hf__etcd *e, struct hf__etcd_name name,
-                            const struct hf__etcd_bid *b, json_t *compare, json_t *success)
-{
-    struct hf__etcd_key *key = malloc(sizeof *key);
-    char ticket[HF_TICKET_SIZE];
-
-    if (key == NULL)
-        return; /* then nobody is handed anything, and asks */
-    hf__ticket_format(&b->next.ticket, ticket);
-    hf__etcd_place_key(e, name, HF_EXCLUSIVE, b->next.lease, key);
-    hf__etcd_add(compare, hf__etcd_compare(key, NULL, "EQUAL", b->next.joined));
-    hf__etcd_mark_key(e, HF__ETCD_INSIDE, name, b->next.lease, key);
-    hf__etcd_add(success, hf__etcd_put(key, hf__etcd_mark_value(e, true), b->next.lease));
-    hf__etcd_slot_key(e, b->lease, key);
-    hf__etcd_add(success,
-                 hf__etcd_put(key, to_value(json_pack("{s:s}", "granted", ticket)), b->lease));
-    free(key);
 }

@@ -34,18 +34,21 @@ static void perform(struct hf__etcd *e, size_t endpoint, const struct hf__etcd_r
 
 static int log_in(struct hf__etcd *e, size_t endpoint, int64_t until_ns, hf_error *err)
 {
-    struct hf__etcd_outcome o;
-    struct hf__etcd_request q = {
-        .path = "auth/authenticate",
-        .body = json_pack("{s:s, s:s}", "name", e->set.user, "password", e->set.password)};
+    struct hf__etcd_outcome o = {.code = HF_NO_MEMORY};
+    json_t *who = json_pack("{s:s, s:s}", "name", e->set.user, "password", e->set.password);
+    struct hf__etcd_request q = {.path = "auth/authenticate", .body = json_dumps(who, 0)};
 
+    json_decref(who);
     pthread_mutex_lock(&e->mutex);
     char *old = e->token;
     e->token = NULL;
     pthread_mutex_unlock(&e->mutex);
     free(old);
+    if (q.body == NULL)
+        return hf__fail(err, HF_NO_MEMORY, NULL);
     perform(e, endpoint, &q, until_ns, &o, err);
-    json_decref(q.body);
+    explicit_bzero(q.body, strlen(q.body));
+    free(q.body);
     const char *token = json_string_value(json_object_get(o.answer, "token"));
     if (token != NULL) {
         char *copy = strdup(token);
@@ -90,7 +93,7 @@ int hf__etcd_call_at(struct hf__etcd *e, size_t endpoint, struct hf__etcd_reques
     if (q.body == NULL)
         return hf__fail(err, HF_NO_MEMORY, NULL);
     ask(e, endpoint, &q, q.deadline_ns, &o, err);
-    json_decref(q.body);
+    free(q.body);
     *ret_answer = o.answer;
     return o.code;
 }
@@ -138,7 +141,7 @@ int hf__etcd_call(struct hf__etcd *e, struct hf__etcd_request q, json_t **ret_an
         if (others == 1 && (!o.passing || !pause_before(e, q.deadline_ns, i / count)))
             break;
     }
-    json_decref(q.body);
+    free(q.body);
     *ret_answer = o.answer;
     if (o.code == HF_UNAVAILABLE && maybe)
         return hf__wrap(err, HF_UNKNOWN, "after a request without an answer");

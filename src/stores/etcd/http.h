@@ -14,7 +14,7 @@ struct hf__etcd_flight {
     bool in_multi; /* not from the pool: a multi handle would end the connection it keeps */
     CURL *curl;
     struct curl_slist *headers;
-    char *text;
+    char *text; /* its body, if nobody else keeps it meanwhile */
     struct hf__etcd_body body;
 };
 

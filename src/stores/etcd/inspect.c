@@ -26,27 +26,24 @@ struct view {
     hf_error *err;
 };
 
-static json_t *request(const struct view *v)
+static char *request(const struct view *v)
 {
     const struct hf__look *look = v->look;
     struct hf__etcd_name name = {look->name, look->name_len};
-    struct hf__etcd_key *from = malloc(sizeof *from), *to = malloc(sizeof *to);
-    json_t *list = json_array();
+    struct hf__etcd_key *from = calloc(2, sizeof *from), *to = from + 1;
+    struct hf__etcd_txn t = {.spoilt = from == NULL};
 
     if (look->name == NULL)
         name = (struct hf__etcd_name){look->prefix, look->prefix_len};
-    if (from == NULL || to == NULL)
-        hf__etcd_add(list, NULL);
-    for (int kind = HF__ETCD_PLACE; from != NULL && to != NULL && kind <= HF__ETCD_BROKEN; kind++) {
+    for (int kind = HF__ETCD_PLACE; from != NULL && kind <= HF__ETCD_BROKEN; kind++) {
         hf__etcd_root(v->e, (enum hf__etcd_kind)kind, name, look->name != NULL, from);
         hf__etcd_end_of(from, to);
         if (from->len == 0) /* everything */
             *from = *to = (struct hf__etcd_key){.len = 1};
-        hf__etcd_add(list, hf__etcd_range(from, to, 0));
+        hf__etcd_range(&t, &(struct hf__etcd_range){.from = from, .to = to});
     }
     free(from);
-    free(to);
-    return hf__etcd_txn(json_array(), list, json_array());
+    return hf__etcd_written(&t);
 }
 
 /* A stranger's key counts if it is on a lease and named as the Go client does. */
@@ -106,8 +103,10 @@ static void read_mark(struct view *v, const json_t *kv, enum hf__etcd_kind kind)
             e->broken = true;
         } else {
             e->generation = (uint64_t)hf__etcd_int(kv, "create_revision");
-            e->handed = hf__etcd_is_handed(kv);
-            if (hf__etcd_unb64(json_object_get(kv, "value"), value)) {
+            e->handed = hf__etcd_is_handed(kv, e->joined);
+            if (e->handed) {
+                e->since_ms = 0; /* just now: it is claimed soon */
+            } else if (hf__etcd_unb64(json_object_get(kv, "value"), value)) {
                 json_t *d = json_loadb(value->bytes, value->len, 0, NULL);
                 e->since_ms = hf__etcd_int(d, "since_ms");
                 json_decref(d);

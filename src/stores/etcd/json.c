@@ -1,6 +1,5 @@
-/* Requests and answers of the JSON gateway: bytes are base64, 64-bit numbers are strings, and what
- * is 0 or empty is left out. Building functions give NULL when memory is out, and pass a NULL on.
- */
+/* Answers of the JSON gateway, and what the values of keys say: bytes are base64, 64-bit numbers are
+ * strings, and what is 0 or empty is left out. Requests are written in request.c. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,13 +10,10 @@
 
 static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-json_t *hf__etcd_b64(const void *bytes, size_t len)
+void hf__etcd_to_base64(const void *bytes, size_t len, char *ret_text)
 {
     const unsigned char *in = bytes;
-    char *text = malloc((len + 2) / 3 * 4 + 1), *out = text;
 
-    if (text == NULL)
-        return NULL;
     for (size_t i = 0; i < len; i += 3) {
         size_t have = len - i < 3 ? len - i : 3;
         uint32_t three = (uint32_t)in[i] << 16;
@@ -25,19 +21,24 @@ json_t *hf__etcd_b64(const void *bytes, size_t len)
             three |= (uint32_t)in[i + 1] << 8;
         if (have > 2)
             three |= in[i + 2];
-        *out++ = digits[three >> 18];
-        *out++ = digits[three >> 12 & 63];
-        *out++ = have > 1 ? digits[three >> 6 & 63] : '=';
-        *out++ = have > 2 ? digits[three & 63] : '=';
+        *ret_text++ = digits[three >> 18];
+        *ret_text++ = digits[three >> 12 & 63];
+        *ret_text++ = have > 1 ? digits[three >> 6 & 63] : '=';
+        *ret_text++ = have > 2 ? digits[three & 63] : '=';
     }
-    json_t *json = json_stringn_nocheck(text, (size_t)(out - text));
-    free(text);
-    return json;
+    *ret_text = '\0';
 }
 
-json_t *hf__etcd_key_json(const struct hf__etcd_key *key)
+static json_t *b64_json(const void *bytes, size_t len)
 {
-    return hf__etcd_b64(key->bytes, key->len);
+    char *text = malloc(HF__ETCD_BASE64(len));
+
+    if (text == NULL)
+        return NULL;
+    hf__etcd_to_base64(bytes, len, text);
+    json_t *json = json_string(text);
+    free(text);
+    return json;
 }
 
 bool hf__etcd_unb64(const json_t *text, struct hf__etcd_key *ret_bytes)
@@ -75,107 +76,9 @@ int64_t hf__etcd_int(const json_t *object, const char *field)
     return text != NULL ? strtoll(text, NULL, 10) : 0;
 }
 
-json_t *hf__etcd_int_json(int64_t value)
-{
-    char text[24];
-
-    snprintf(text, sizeof text, "%" PRId64, value);
-    return json_string(text);
-}
-
 uint64_t hf__etcd_revision(const json_t *answer)
 {
     return (uint64_t)hf__etcd_int(json_object_get(answer, "header"), "revision");
-}
-
-/* Every *_o of json_pack steals, and fails as a whole if one of them is NULL. */
-json_t *hf__etcd_put(const struct hf__etcd_key *key, json_t *value, int64_t lease)
-{
-    return json_pack("{s:{s:o, s:o, s:o}}", "request_put", "key", hf__etcd_key_json(key), "value",
-                     value, "lease", hf__etcd_int_json(lease));
-}
-
-json_t *hf__etcd_delete(const struct hf__etcd_key *key)
-{
-    return json_pack("{s:{s:o}}", "request_delete_range", "key", hf__etcd_key_json(key));
-}
-
-json_t *hf__etcd_range(const struct hf__etcd_key *key, const struct hf__etcd_key *end,
-                       int64_t limit)
-{
-    json_t *range = json_pack("{s:o}", "key", hf__etcd_key_json(key));
-
-    if (end != NULL && json_object_set_new(range, "range_end", hf__etcd_key_json(end)) < 0) {
-        json_decref(range);
-        return NULL;
-    }
-    if (limit > 0)
-        json_object_set_new(range, "limit", hf__etcd_int_json(limit));
-    return json_pack("{s:o}", "request_range", range);
-}
-
-/* In few words: see asking.c. EQUAL and 0 are what the server takes for granted. */
-json_t *hf__etcd_compare(const struct hf__etcd_key *key, const struct hf__etcd_key *end,
-                         const char *result, uint64_t revision)
-{
-    json_t *compare = json_pack("{s:s, s:o}", "target", "CREATE", "key", hf__etcd_key_json(key));
-    bool failed = compare == NULL;
-
-    if (strcmp(result, "EQUAL") != 0)
-        failed |= json_object_set_new(compare, "result", json_string(result)) < 0;
-    if (revision != 0)
-        failed |= json_object_set_new(compare, "create_revision",
-                                      hf__etcd_int_json((int64_t)revision)) < 0;
-    if (end != NULL)
-        failed |= json_object_set_new(compare, "range_end", hf__etcd_key_json(end)) < 0;
-    if (failed) {
-        json_decref(compare);
-        return NULL;
-    }
-    return compare;
-}
-
-json_t *hf__etcd_unchanged(const struct hf__etcd_key *key, int64_t mod_revision)
-{
-    return json_pack("{s:s, s:s, s:o, s:o}", "target", "MOD", "result", "EQUAL", "key",
-                     hf__etcd_key_json(key), "mod_revision", hf__etcd_int_json(mod_revision));
-}
-
-/* A condition that finds no memory must not just be missing: the whole list is spoilt. */
-void hf__etcd_add(json_t *list, json_t *item)
-{
-    if (item != NULL && json_array_append_new(list, item) == 0)
-        return;
-    json_array_clear(list);
-    json_array_append_new(list, json_null());
-}
-
-static bool is_spoilt(const json_t *list)
-{
-    return list == NULL || json_is_null(json_array_get(list, 0));
-}
-
-json_t *hf__etcd_txn(json_t *compare, json_t *success, json_t *failure)
-{
-    json_t *lists[] = {compare, success, failure}, *txn = json_object();
-    static const char *const names[] = {"compare", "success", "failure"};
-    bool failed = txn == NULL;
-
-    for (size_t i = 0; i < 3; i++) {
-        failed |= is_spoilt(lists[i]);
-        if (json_array_size(lists[i]) > 0)
-            failed |= json_object_set(txn, names[i], lists[i]) < 0;
-        json_decref(lists[i]);
-    }
-    if (!failed)
-        return txn;
-    json_decref(txn);
-    return NULL;
-}
-
-json_t *hf__etcd_nested(json_t *txn)
-{
-    return json_pack("{s:o}", "request_txn", txn);
 }
 
 const json_t *hf__etcd_nth(const json_t *answer, size_t n, const char *what)
@@ -199,10 +102,10 @@ static int set_text(json_t *object, const char *field, const char *text)
     if (plain != NULL)
         return json_object_set_new(object, field, plain);
     snprintf(other, sizeof other, "%s64", field);
-    return json_object_set_new(object, other, hf__etcd_b64(text, strlen(text)));
+    return json_object_set_new(object, other, b64_json(text, strlen(text)));
 }
 
-json_t *hf__etcd_details_json(const struct hf__etcd *e, const struct hf__bid *bid)
+char *hf__etcd_details_text(const struct hf__etcd *e, const struct hf__bid *bid)
 {
     const struct hf_env *env = e->base.host->env;
     const struct hf__who *who = bid->who != NULL ? bid->who : e->base.host->self;
@@ -220,9 +123,7 @@ json_t *hf__etcd_details_json(const struct hf__etcd *e, const struct hf__bid *bi
     }
     char *text = json_dumps(d, JSON_COMPACT);
     json_decref(d);
-    json_t *value = text != NULL ? hf__etcd_b64(text, strlen(text)) : NULL;
-    free(text);
-    return value;
+    return text;
 }
 
 static const char *text_of(const json_t *object, const char *field)

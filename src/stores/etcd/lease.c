@@ -1,6 +1,10 @@
 /* Leases. A bid has one of its own, as long as its ttl and its lock-delay together, in whole
  * seconds, each rounded up: so a client ends its ttl by its own clock before the server does, and
  * the seconds that are left tell which of the two runs. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
 #include "stores/etcd/etcd.h"
 
 #include "util/banned.h"
@@ -22,31 +26,47 @@ int hf__etcd_lease_grant(struct hf__etcd *e, int64_t lease, int64_t seconds, int
                          hf_error *err)
 {
     json_t *answer = NULL;
-    struct hf__etcd_request q = {.path = "lease/grant",
-                                 .body = json_pack("{s:o, s:o}", "TTL", hf__etcd_int_json(seconds),
-                                                   "ID", hf__etcd_int_json(lease)),
-                                 .deadline_ns = deadline_ns};
+    struct hf__etcd_request q = {
+        .path = "lease/grant",
+        .body = hf__etcd_format("{\"TTL\":\"%" PRId64 "\",\"ID\":\"%" PRId64 "\"}", seconds, lease),
+        .deadline_ns = deadline_ns};
     int r = hf__etcd_call(e, q, &answer, err);
 
     json_decref(answer);
     return r == HF_BUSY ? 0 : r; /* the answer to an earlier request was lost */
 }
 
-json_t *hf__etcd_lease_request(int64_t lease)
+char *hf__etcd_lease_request(int64_t lease)
 {
-    return json_pack("{s:o}", "ID", hf__etcd_int_json(lease));
+    return hf__etcd_format("{\"ID\":\"%" PRId64 "\"}", lease);
+}
+
+/* One message a line. */
+static char *renew_request(const int64_t *leases, size_t count)
+{
+    struct hf__etcd_bytes text = {0};
+    bool fits = true;
+
+    for (size_t i = 0; i < count; i++) {
+        char line[40];
+        int len = snprintf(line, sizeof line, "{\"ID\":\"%" PRId64 "\"}\n", leases[i]);
+        fits &= hf__etcd_bytes_add(&text, line, (size_t)len);
+    }
+    if (fits && hf__etcd_bytes_add(&text, "", 1))
+        return text.at;
+    free(text.at);
+    return NULL;
 }
 
 /* The endpoint is a stream: a request may carry many messages, and each is answered in turn. */
 int hf__etcd_lease_renew_all(struct hf__etcd *e, const int64_t *leases, size_t count,
                              int64_t deadline_ns, bool *ret_alive, hf_error *err)
 {
-    json_t *answers = NULL, *messages = json_array();
-
-    for (size_t i = 0; i < count; i++)
-        json_array_append_new(messages, hf__etcd_lease_request(leases[i]));
-    struct hf__etcd_request q = {
-        .path = "lease/keepalive", .body = messages, .deadline_ns = deadline_ns, .stream = true};
+    json_t *answers = NULL;
+    struct hf__etcd_request q = {.path = "lease/keepalive",
+                                 .body = renew_request(leases, count),
+                                 .deadline_ns = deadline_ns,
+                                 .stream = true};
     int r = hf__etcd_call(e, q, &answers, err);
     if (r == 0 && json_array_size(answers) != count)
         r = hf__fail(err, HF_UNKNOWN, "etcd: %zu of %zu leases were answered",

@@ -10,8 +10,8 @@
  * have deleted it by hand.
  *
  * Two kinds of grants are claimed, by the first renewal that names their generation. The mark of one
- * that was handed over is put once more, without the word "handed". A lock that never expires is let
- * in with a lease like any other: place and mark are put again without one, and from then on only a
+ * that was handed over is put once more, by its own client. A lock that never expires is let in with a
+ * lease like any other: place and mark are put again without one, and from then on only a
  * release or a break ends it. This is the one time a place is put again (but for break --now with a
  * lock-delay). */
 #include <stdlib.h>
@@ -152,30 +152,28 @@ static int keep_alive(struct batch *b)
     return r;
 }
 
-static json_t *check_request(const struct batch *b, const struct sign *s, size_t count)
+static char *check_request(const struct batch *b, const struct sign *s, size_t count)
 {
     struct hf__etcd_key *key = malloc(sizeof *key);
-    json_t *list = json_array();
+    struct hf__etcd_txn t = {.spoilt = key == NULL};
 
-    if (key == NULL)
-        hf__etcd_add(list, NULL);
     for (size_t i = 0; key != NULL && i < count; i++) {
         if (s[i].skip)
             continue;
         int64_t lease = s[i].known.lease;
         hf__etcd_place_key(b->e, name_of(&s[i]), s[i].known.mode, lease, key);
-        hf__etcd_add(list, hf__etcd_range(key, NULL, 0));
+        hf__etcd_get(&t, key);
         hf__etcd_mark_key(b->e, HF__ETCD_INSIDE, name_of(&s[i]), lease, key);
-        hf__etcd_add(list, hf__etcd_range(key, NULL, 0));
+        hf__etcd_get(&t, key);
         hf__etcd_mark_key(b->e, HF__ETCD_BROKEN, name_of(&s[i]), lease, key);
-        hf__etcd_add(list, hf__etcd_range(key, NULL, 0));
+        hf__etcd_get(&t, key);
         if (s[i].behind == 0)
             continue;
         hf__etcd_place_key(b->e, name_of(&s[i]), HF_EXCLUSIVE, s[i].behind, key);
-        hf__etcd_add(list, hf__etcd_range(key, NULL, 0));
+        hf__etcd_get(&t, key);
     }
     free(key);
-    return hf__etcd_txn(json_array(), list, json_array());
+    return hf__etcd_written(&t);
 }
 
 static void answer_granted(struct sign *s, bool claimed)
@@ -190,51 +188,48 @@ static void answer_granted(struct sign *s, bool claimed)
                                          : s->known.ttl_ms;
 }
 
-static json_t *put_for_ever(const struct hf__etcd_key *key)
+static void put_claimed(const struct batch *b, const struct sign *s, struct hf__etcd_txn *t,
+                        const struct hf__etcd_key *mark)
 {
-    return json_pack("{s:{s:o, s:b}}", "request_put", "key", hf__etcd_key_json(key), "ignore_value",
-                     1);
+    char value[HF__ETCD_MARK_VALUE];
+    int64_t lease = s->known.ttl_ms == 0 ? 0 : s->lease;
+
+    hf__etcd_mark_value(b->e, value);
+    if (s->known.handed)
+        hf__etcd_put(t, mark, value, lease);
+    else
+        hf__etcd_put_again(t, mark, lease);
 }
 
-static json_t *put_claimed(const struct batch *b, const struct sign *s,
-                           const struct hf__etcd_key *key, const json_t *mark)
-{
-    if (!s->known.handed)
-        return put_for_ever(key);
-    return hf__etcd_put(
-        key, mark != NULL ? hf__etcd_claimed_value(mark) : hf__etcd_mark_value(b->e, false),
-        s->known.ttl_ms == 0 ? 0 : s->lease);
-}
-
-/* Its bidder knows of it. `mark`: what is there, if it was read. */
-static int claim(struct batch *b, struct sign *s, const json_t *mark)
+/* Its bidder knows of it. */
+static int claim(struct batch *b, struct sign *s)
 {
     struct hf__etcd_key *keys = calloc(3, sizeof *keys);
-    json_t *compare = json_array(), *success = json_array(), *answer = NULL;
+    struct hf__etcd_txn t = {.spoilt = keys == NULL};
+    json_t *answer = NULL;
     int64_t lease = s->known.lease;
 
-    if (keys == NULL) {
-        hf__etcd_add(compare, NULL);
-    } else {
+    if (keys != NULL) {
         hf__etcd_place_key(b->e, name_of(s), s->known.mode, lease, &keys[0]);
         hf__etcd_mark_key(b->e, HF__ETCD_INSIDE, name_of(s), lease, &keys[1]);
         hf__etcd_mark_key(b->e, HF__ETCD_BROKEN, name_of(s), lease, &keys[2]);
-        hf__etcd_add(compare, hf__etcd_compare(&keys[0], NULL, "EQUAL", s->known.joined));
-        hf__etcd_add(compare, hf__etcd_compare(&keys[1], NULL, "EQUAL", s->known.generation));
-        hf__etcd_add(compare, hf__etcd_compare(&keys[2], NULL, "EQUAL", 0));
+        hf__etcd_compare(&t, &keys[0], s->known.joined);
+        hf__etcd_compare(&t, &keys[1], s->known.generation);
+        hf__etcd_compare(&t, &keys[2], 0);
         if (s->known.ttl_ms == 0)
-            hf__etcd_add(success, put_for_ever(&keys[0]));
-        hf__etcd_add(success, put_claimed(b, s, &keys[1], mark));
+            hf__etcd_put_again(&t, &keys[0], 0);
+        put_claimed(b, s, &t, &keys[1]);
     }
-    struct hf__etcd_request q = {.path = "kv/txn",
-                                 .body = hf__etcd_txn(compare, success, json_array()),
-                                 .deadline_ns = b->deadline_ns};
+    struct hf__etcd_request q = {
+        .path = "kv/txn", .body = hf__etcd_written(&t), .deadline_ns = b->deadline_ns};
     int r = hf__etcd_call(b->e, q, &answer, b->err);
     bool done = r == 0 && json_is_true(json_object_get(answer, "succeeded"));
-    if (done)
+    if (done) {
+        s->known.marked = hf__etcd_revision(answer);
         answer_granted(s, true);
-    else if (r == 0)
+    } else if (r == 0) {
         answer_lost(s);
+    }
     s->known.handed &= !done;
     if (done && s->known.ttl_ms == 0) {
         s->known.lease_dropped = true;
@@ -256,7 +251,7 @@ static int conclude(struct batch *b, struct sign *s, const json_t *answer, size_
     uint64_t generation = (uint64_t)hf__etcd_int(kvs[1], "create_revision");
     bool dropped = kvs[0] != NULL && hf__etcd_int(kvs[0], "lease") == 0;
 
-    bool handed = hf__etcd_is_handed(kvs[1]);
+    bool handed = hf__etcd_is_handed(kvs[1], joined);
     bool claimed = s->known.ttl_ms == 0 ? dropped : !handed;
     bool alone = generation == 0 && s->behind != 0 && kvs[3] == NULL; /* it asks */
 
@@ -266,6 +261,7 @@ static int conclude(struct batch *b, struct sign *s, const json_t *answer, size_
         return 0;
     }
     s->known.generation = generation;
+    s->known.marked = (uint64_t)hf__etcd_int(kvs[1], "mod_revision");
     s->known.handed = handed;
     s->known.lease_given = true;
     s->known.lease_dropped = dropped;
@@ -277,7 +273,7 @@ static int conclude(struct batch *b, struct sign *s, const json_t *answer, size_
         item->answer.lease_ms = hf__provisional_lease_ms(s->known.ttl_ms);
         item->answer.ask_again_ms = hf__own_lease_ms(s->known.ttl_ms);
     } else if (!claimed && item->generation != 0) {
-        r = claim(b, s, kvs[1]);
+        r = claim(b, s);
     } else {
         answer_granted(s, claimed);
     }
@@ -288,7 +284,7 @@ static int conclude(struct batch *b, struct sign *s, const json_t *answer, size_
 
 static int claim_at_once(struct batch *b, struct sign *s)
 {
-    int r = claim(b, s, NULL);
+    int r = claim(b, s);
 
     s->item->answer.sent_ns = s->known.proved_ns;
     s->skip = true;

@@ -22,28 +22,15 @@
 #include <unistd.h>
 
 #include "stores/etcd/etcd.h"
+#include "util/patience.h"
 
 #include "util/banned.h"
 
-#define MESSAGE_MAX (1 << 20)
-#define LAZY        4096 /* bytes of messages that need not be sent soon */
-#define CONFIRM_MS  2000
-#define NS_PER_S    (1000 * HF__NS_PER_MS)
-
-bool hf__etcd_bytes_add(struct hf__etcd_bytes *b, const char *from, size_t len)
-{
-    if (b->len + len > b->size) {
-        size_t size = 2 * (b->len + len);
-        char *at = realloc(b->at, size);
-        if (at == NULL)
-            return false;
-        b->at = at;
-        b->size = size;
-    }
-    memcpy(b->at + b->len, from, len);
-    b->len += len;
-    return true;
-}
+#define MESSAGE_MAX  (1 << 20)
+#define LAZY         4096 /* bytes of messages that need not be sent soon */
+#define CONFIRM_MS   2000
+#define PAUSE_MAX_MS 2000
+#define NS_PER_S     (1000 * HF__NS_PER_MS)
 
 static void take_away(struct hf__etcd_bytes *b, size_t len)
 {
@@ -113,11 +100,8 @@ static size_t on_bytes(char *from, size_t size, size_t count, void *ctx)
         return 0;
     while ((end = memchr(s->in.at + done, '\n', s->in.len - done)) != NULL) { /* a message a line */
         size_t line = (size_t)(end - s->in.at) + 1 - done;
-        json_t *message = json_loadb(s->in.at + done, line, 0, NULL);
-        if (json_object_get(message, "result") != NULL)
+        if (hf__etcd_watches_hear(e, s->in.at + done, line))
             s->failures = 0;
-        hf__etcd_watches_hear(e, message);
-        json_decref(message);
         done += line;
     }
     take_away(&s->in, done);
@@ -160,10 +144,10 @@ static void dial(struct hf__etcd *e)
     hang_up(s);
     s->retry_ns = INT64_MAX;
     hf__etcd_watches_renew(e);
-    s->curl = curl_easy_init();
+    s->curl = hf__etcd_new_curl(e);
     s->headers = headers(e);
     if (s->curl == NULL || s->headers == NULL ||
-        hf__etcd_prepare(e, s->curl, s->endpoint, "watch") < 0) {
+        hf__etcd_aim(e, s->curl, s->endpoint, "watch") < 0) {
         hang_up(s);
         return; /* the next watch tries again, and who waits asks by itself */
     }
@@ -181,12 +165,10 @@ static void dial(struct hf__etcd *e)
 static void note_end(struct hf__etcd *e, int64_t now_ns)
 {
     struct hf__etcd_stream *s = &e->stream;
-    long pause_ms = s->failures >= 6 ? 2000 : 25L << s->failures;
 
     hang_up(s);
-    s->failures++;
     s->endpoint = (s->endpoint + 1) % e->set.endpoint_count;
-    s->retry_ns = now_ns + pause_ms * HF__NS_PER_MS;
+    s->retry_ns = now_ns + hf__backoff_ns(e->base.host->env, s->failures++, PAUSE_MAX_MS);
 }
 
 /* Waking. -------------------------------------------------------------------------------------- */

@@ -1,39 +1,25 @@
 /* What is watched, and for whom.
  *
- * Each bid that waits watches one key, the last place before its own, for its deletion. A deletion
- * is a hint: the bid asks, and the transaction that asks is the one that grants. Or it watches the
- * slot of the one before, which also tells that it was let in (see handover.c). Besides, each client
- * watches its inbox, and the marks of broken locks, which are rare, and calls its own holder.
+ * Each bid that waits watches the last place before its own, for its deletion, which is a hint: the
+ * bid asks, and the transaction that asks is the one that grants. Or it watches the slot of the one
+ * before in place of that, and its own mark, which is put when it is let in (see handover.c). A
+ * hand-over touches the second and not the first: it is one event. Besides, each client watches its
+ * inbox, and the marks of broken locks, which are rare, and calls its own holder.
  *
  * The messages to the server are written here, by whichever thread begins or ends to watch, and
- * sent by stream.c, on the keeper's thread. Numbers are ours and never used twice, so that what
- * the server still says about a watch that is over finds nobody. */
+ * sent by stream.c, on the keeper's thread. What it says is read in hear.c. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 
-#include "stores/etcd/etcd.h"
+#include "stores/etcd/watch.h"
 
 #include "util/banned.h"
 
-#define BROKEN_ID 1 /* the watch on broken locks */
-#define INBOX_ID  2 /* on our inbox; those of bids come after it */
-
-struct watch {
-    struct hf__link by_ticket; /* first */
-    struct hf__link by_id;
-    struct hf__ticket ticket;
-    int64_t id;
-    uint64_t from; /* revision */
-    bool confirmed, told, slot;
-    size_t key_len;
-    char key[];
-};
-
-static struct watch *of_id(struct hf__link *link)
+static struct hf__etcd_watch *of_number(struct hf__link *link)
 {
-    return (struct watch *)((char *)link - offsetof(struct watch, by_id));
+    return (struct hf__etcd_watch *)((char *)link - offsetof(struct hf__etcd_watch, by_number));
 }
 
 static uint64_t hash_of(const struct hf__etcd *e, const struct hf__ticket *ticket)
@@ -41,65 +27,78 @@ static uint64_t hash_of(const struct hf__etcd *e, const struct hf__ticket *ticke
     return hf__hash(e->seed, ticket->bits, sizeof ticket->bits);
 }
 
-static struct watch *find(struct hf__etcd *e, const struct hf__ticket *ticket)
+struct hf__etcd_watch *hf__etcd_watch_of(struct hf__etcd *e, const struct hf__ticket *ticket)
 {
     struct hf__link *link = hf__table_find(&e->stream.watches, hash_of(e, ticket));
 
-    while (link != NULL && !hf__ticket_equal(&((struct watch *)link)->ticket, ticket))
+    while (link != NULL && !hf__ticket_equal(&((struct hf__etcd_watch *)link)->ticket, ticket))
         link = hf__table_next(link);
-    return (struct watch *)link;
+    return (struct hf__etcd_watch *)link;
 }
 
-static struct watch *find_id(struct hf__etcd *e, int64_t id)
+struct hf__etcd_watch *hf__etcd_watch_by_id(struct hf__etcd *e, int64_t id)
 {
-    struct hf__link *link = hf__table_find(&e->stream.ids, (uint64_t)id);
+    struct hf__link *link = hf__table_find(&e->stream.numbers, (uint64_t)id / 2);
 
-    return link != NULL ? of_id(link) : NULL;
+    return link != NULL ? of_number(link) : NULL;
 }
 
 /* To the server. All with the mutex held. ------------------------------------------------------ */
-static void say(struct hf__etcd *e, json_t *message)
+static void say(struct hf__etcd *e, char *line)
 {
-    char *text = json_dumps(message, JSON_COMPACT);
-
-    json_decref(message);
     /* One that finds no memory is one that the server does not confirm. */
-    if (text != NULL && hf__etcd_bytes_add(&e->stream.out, text, strlen(text)))
-        hf__etcd_bytes_add(&e->stream.out, "\n", 1);
-    free(text);
+    if (line != NULL)
+        hf__etcd_bytes_add(&e->stream.out, line, strlen(line));
+    free(line);
 }
 
-static void say_watch(struct hf__etcd *e, struct watch *w)
+static void say_watch(struct hf__etcd *e, struct hf__etcd_watch *w)
 {
-    w->confirmed = false;
-    e->stream.asked++;
+    static const char *const unwanted[] = {"NOPUT", "NODELETE"};
+    char key[HF__ETCD_BASE64(HF__ETCD_KEY_MAX)];
+    const char *from = w->keys;
+
+    for (int i = HF__ETCD_BEFORE; i <= HF__ETCD_OWN_MARK; i++) {
+        w->confirmed[i] = false;
+        if (w->len[i] == 0)
+            continue;
+        hf__etcd_to_base64(from, w->len[i], key);
+        say(e, hf__etcd_format("{\"create_request\":{\"key\":\"%s\",\"start_revision\":\"%" PRIu64
+                               "\",\"watch_id\":\"%" PRId64 "\",\"filters\":[\"%s\"]}}\n",
+                               key, w->from, 2 * w->number + i, unwanted[i]));
+        e->stream.asked++;
+        from += w->len[i];
+    }
     e->stream.urgent = true;
-    json_t *request =
-        json_pack("{s:o, s:o, s:o}", "key", hf__etcd_b64(w->key, w->key_len), "start_revision",
-                  hf__etcd_int_json((int64_t)w->from), "watch_id", hf__etcd_int_json(w->id));
-    if (!w->slot)
-        json_object_set_new(request, "filters", json_pack("[s]", "NOPUT"));
-    say(e, json_pack("{s:o}", "create_request", request));
 }
 
-/* Not urgent: it goes with the next one. */
-static void say_over(struct hf__etcd *e, const struct watch *w)
+void hf__etcd_say_over(struct hf__etcd *e, struct hf__etcd_watch *w)
 {
-    if (!w->confirmed && e->stream.asked > e->stream.confirmed)
-        e->stream.asked--;
-    say(e, json_pack("{s:{s:o}}", "cancel_request", "watch_id", hf__etcd_int_json(w->id)));
+    for (int i = HF__ETCD_BEFORE; i <= HF__ETCD_OWN_MARK; i++) {
+        if (w->len[i] == 0 || w->over)
+            continue;
+        if (!w->confirmed[i] && e->stream.asked > e->stream.confirmed)
+            e->stream.asked--;
+        say(e, hf__etcd_format("{\"cancel_request\":{\"watch_id\":\"%" PRId64 "\"}}\n",
+                               2 * w->number + i));
+    }
+    w->over = true;
 }
 
+/* One that finds no memory is missed: what it tells is learnt from a renewal, or by asking. */
 static void say_watch_below(struct hf__etcd *e, const struct hf__etcd_key *root, int64_t id)
 {
+    char from[HF__ETCD_BASE64(HF__ETCD_KEY_MAX)], to[HF__ETCD_BASE64(HF__ETCD_KEY_MAX)];
     struct hf__etcd_key *end = malloc(sizeof *end);
 
     if (end == NULL)
-        return; /* then it is learnt from a renewal, or by asking */
+        return;
     hf__etcd_end_of(root, end);
-    say(e, json_pack("{s:{s:o, s:o, s:o, s:[s]}}", "create_request", "key", hf__etcd_key_json(root),
-                     "range_end", hf__etcd_key_json(end), "watch_id", hf__etcd_int_json(id),
-                     "filters", "NODELETE"));
+    hf__etcd_to_base64(root->bytes, root->len, from);
+    hf__etcd_to_base64(end->bytes, end->len, to);
+    say(e, hf__etcd_format("{\"create_request\":{\"key\":\"%s\",\"range_end\":\"%s\","
+                           "\"watch_id\":\"%" PRId64 "\",\"filters\":[\"NODELETE\"]}}\n",
+                           from, to, id));
     free(end);
 }
 
@@ -110,58 +109,60 @@ static void say_watch_for_client(struct hf__etcd *e)
     if (root == NULL)
         return;
     hf__etcd_root(e, HF__ETCD_BROKEN, (struct hf__etcd_name){"", 0}, false, root);
-    say_watch_below(e, root, BROKEN_ID);
+    say_watch_below(e, root, HF__ETCD_BROKEN_ID);
     hf__etcd_inbox_key(e, e->inbox, root);
-    say_watch_below(e, root, INBOX_ID);
+    say_watch_below(e, root, HF__ETCD_INBOX_ID);
     free(root);
 }
 
 /* For bids. ------------------------------------------------------------------------------------ */
-static void drop(struct hf__etcd *e, struct watch *w)
+static void drop(struct hf__etcd *e, struct hf__etcd_watch *w)
 {
-    if (!w->told)
-        say_over(e, w);
+    hf__etcd_say_over(e, w);
     hf__table_remove(&e->stream.watches, &w->by_ticket);
-    hf__table_remove(&e->stream.ids, &w->by_id);
+    hf__table_remove(&e->stream.numbers, &w->by_number);
     free(w);
 }
 
-static struct watch *note(struct hf__etcd *e, const struct hf__ticket *ticket,
-                          const struct hf__etcd_key *key, uint64_t from, bool slot)
+static struct hf__etcd_watch *note(struct hf__etcd *e, const struct hf__ticket *ticket,
+                                   const struct hf__etcd_wanted *wanted)
 {
-    struct watch *w = calloc(1, sizeof *w + key->len);
+    size_t mark_len = wanted->mark != NULL ? wanted->mark->len : 0;
+    struct hf__etcd_watch *w = calloc(1, sizeof *w + wanted->before->len + mark_len);
 
     if (w == NULL)
         return NULL; /* it asks again by itself */
     w->ticket = *ticket;
-    w->id = ++e->stream.last_id + INBOX_ID;
-    w->from = from;
-    w->slot = slot;
-    w->key_len = key->len;
-    memcpy(w->key, key->bytes, key->len);
+    w->number = e->stream.last_number++ + HF__ETCD_FIRST_BID;
+    w->from = wanted->from;
+    w->len[HF__ETCD_BEFORE] = wanted->before->len;
+    w->len[HF__ETCD_OWN_MARK] = mark_len;
+    memcpy(w->keys, wanted->before->bytes, wanted->before->len);
+    if (mark_len > 0)
+        memcpy(w->keys + wanted->before->len, wanted->mark->bytes, mark_len);
     hf__table_add(&e->stream.watches, &w->by_ticket, hash_of(e, ticket));
-    hf__table_add(&e->stream.ids, &w->by_id, (uint64_t)w->id);
+    hf__table_add(&e->stream.numbers, &w->by_number, (uint64_t)w->number);
     return w;
 }
 
-static bool is_open(const struct watch *w, const struct hf__etcd_key *key)
+static bool is_open(const struct hf__etcd_watch *w, const struct hf__etcd_key *before)
 {
-    return w != NULL && !w->told && w->key_len == key->len &&
-           memcmp(w->key, key->bytes, key->len) == 0;
+    return w != NULL && !w->told && w->len[HF__ETCD_BEFORE] == before->len &&
+           memcmp(w->keys, before->bytes, before->len) == 0;
 }
 
 void hf__etcd_watch(struct hf__etcd *e, const struct hf__ticket *ticket,
-                    const struct hf__etcd_key *key, uint64_t from, bool slot)
+                    const struct hf__etcd_wanted *wanted)
 {
-    struct watch *w = NULL;
+    struct hf__etcd_watch *w = NULL;
 
     pthread_mutex_lock(&e->mutex);
     if (e->stream.bell_fd >= 0) {
-        struct watch *before = find(e, ticket);
-        if (!is_open(before, key)) {
-            if (before != NULL)
-                drop(e, before);
-            w = note(e, ticket, key, from, slot);
+        struct hf__etcd_watch *former = hf__etcd_watch_of(e, ticket);
+        if (!is_open(former, wanted->before)) {
+            if (former != NULL)
+                drop(e, former);
+            w = note(e, ticket, wanted);
         }
         if (w != NULL)
             say_watch(e, w);
@@ -172,10 +173,10 @@ void hf__etcd_watch(struct hf__etcd *e, const struct hf__ticket *ticket,
 }
 
 bool hf__etcd_watches(struct hf__etcd *e, const struct hf__ticket *ticket,
-                      const struct hf__etcd_key *key)
+                      const struct hf__etcd_key *before)
 {
     pthread_mutex_lock(&e->mutex);
-    bool watches = is_open(find(e, ticket), key);
+    bool watches = is_open(hf__etcd_watch_of(e, ticket), before);
     pthread_mutex_unlock(&e->mutex);
     return watches;
 }
@@ -193,10 +194,10 @@ int64_t hf__etcd_behind(struct hf__etcd *e, const struct hf__ticket *ticket)
     struct hf__etcd_key key = {0};
 
     pthread_mutex_lock(&e->mutex);
-    const struct watch *w = find(e, ticket);
-    if (w != NULL && w->slot && !w->told) {
-        key.len = w->key_len;
-        memcpy(key.bytes, w->key, w->key_len);
+    const struct hf__etcd_watch *w = hf__etcd_watch_of(e, ticket);
+    if (w != NULL && w->len[HF__ETCD_OWN_MARK] > 0 && !w->told) {
+        key.len = w->len[HF__ETCD_BEFORE];
+        memcpy(key.bytes, w->keys, key.len);
     }
     pthread_mutex_unlock(&e->mutex);
     return hf__etcd_named(&key);
@@ -205,7 +206,7 @@ int64_t hf__etcd_behind(struct hf__etcd *e, const struct hf__ticket *ticket)
 bool hf__etcd_was_told(struct hf__etcd *e, const struct hf__ticket *ticket)
 {
     pthread_mutex_lock(&e->mutex);
-    const struct watch *w = find(e, ticket);
+    const struct hf__etcd_watch *w = hf__etcd_watch_of(e, ticket);
     bool told = w != NULL && w->told;
     pthread_mutex_unlock(&e->mutex);
     return told;
@@ -214,7 +215,7 @@ bool hf__etcd_was_told(struct hf__etcd *e, const struct hf__ticket *ticket)
 void hf__etcd_missed(struct hf__etcd *e, const struct hf__ticket *ticket)
 {
     pthread_mutex_lock(&e->mutex);
-    const struct watch *w = find(e, ticket);
+    const struct hf__etcd_watch *w = hf__etcd_watch_of(e, ticket);
     bool missed = w != NULL && !w->told;
     e->stream.doubted |= missed;
     pthread_mutex_unlock(&e->mutex);
@@ -225,7 +226,7 @@ void hf__etcd_missed(struct hf__etcd *e, const struct hf__ticket *ticket)
 void hf__etcd_unwatch(struct hf__etcd *e, const struct hf__ticket *ticket)
 {
     pthread_mutex_lock(&e->mutex);
-    struct watch *w = find(e, ticket);
+    struct hf__etcd_watch *w = hf__etcd_watch_of(e, ticket);
     if (w != NULL)
         drop(e, w);
     pthread_mutex_unlock(&e->mutex);
@@ -234,7 +235,7 @@ void hf__etcd_unwatch(struct hf__etcd *e, const struct hf__ticket *ticket)
 /* For the stream. ------------------------------------------------------------------------------ */
 static void say_again(struct hf__link *link, void *ctx)
 {
-    struct watch *w = (struct watch *)link;
+    struct hf__etcd_watch *w = (struct hf__etcd_watch *)link;
 
     if (!w->told)
         say_watch(ctx, w);
@@ -251,101 +252,6 @@ void hf__etcd_watches_renew(struct hf__etcd *e)
     pthread_mutex_unlock(&e->mutex);
 }
 
-/* Calls the bid of this watch, once. `generation` 0: it is to ask. */
-static void tell(struct hf__etcd *e, int64_t id, uint64_t revision, uint64_t generation)
-{
-    struct hf__ticket ticket;
-
-    pthread_mutex_lock(&e->mutex);
-    struct watch *w = find_id(e, id);
-    bool calls = w != NULL && !w->told && w->from <= revision;
-    if (calls) {
-        say_over(e, w);
-        w->told = true;
-        ticket = w->ticket;
-    }
-    pthread_mutex_unlock(&e->mutex);
-    if (calls && generation != 0)
-        hf__etcd_bid_learn(
-            e, &(struct hf__etcd_bid){.ticket = ticket, .generation = generation, .handed = true});
-    if (calls)
-        e->stream.sink(e->stream.sink_ctx, &ticket, generation);
-}
-
-/* Something was put where only a slot is watched. */
-static void tell_granted(struct hf__etcd *e, int64_t id, const json_t *kv)
-{
-    uint64_t generation = (uint64_t)hf__etcd_int(kv, "mod_revision");
-    struct hf__ticket ticket = {0};
-
-    pthread_mutex_lock(&e->mutex);
-    const struct watch *w = find_id(e, id);
-    if (w != NULL)
-        ticket = w->ticket;
-    pthread_mutex_unlock(&e->mutex);
-    if (w != NULL && hf__etcd_is_grant(kv, &ticket))
-        tell(e, id, generation, generation);
-}
-
-static void confirm(struct hf__etcd *e, int64_t id)
-{
-    pthread_mutex_lock(&e->mutex);
-    struct watch *w = find_id(e, id);
-    if (w != NULL && !w->confirmed) {
-        w->confirmed = true;
-        e->stream.confirmed++;
-    }
-    pthread_mutex_unlock(&e->mutex);
-}
-
-static void tell_broken(struct hf__etcd *e, const json_t *kv)
-{
-    struct hf__etcd_key *key = malloc(sizeof *key);
-    struct hf__ticket ticket;
-
-    if (key != NULL && hf__etcd_unb64(json_object_get(kv, "key"), key) &&
-        hf__etcd_bid_of_mark(e, key, &ticket))
-        e->stream.sink(e->stream.sink_ctx, &ticket, 0);
-    free(key);
-}
-
-/* The revisions it was to begin from may be gone: whoever waits asks, and watches anew. One that is
- * refused from the start is not asked for again: its bid asks when it is time. */
-static void hear_cancel(struct hf__etcd *e, const json_t *result, int64_t id)
-{
-    bool refused = json_is_true(json_object_get(result, "created"));
-
-    if (!refused || hf__etcd_int(result, "compact_revision") > 0)
-        tell(e, id, UINT64_MAX, 0);
-}
-
-void hf__etcd_watches_hear(struct hf__etcd *e, const json_t *message)
-{
-    const json_t *result = json_object_get(message, "result"), *event;
-    int64_t id = hf__etcd_int(result, "watch_id");
-    size_t i;
-
-    if (result == NULL)
-        return;
-    if (json_is_true(json_object_get(result, "created")))
-        confirm(e, id);
-    if (json_is_true(json_object_get(result, "canceled")))
-        hear_cancel(e, result, id);
-    json_array_foreach(json_object_get(result, "events"), i, event)
-    {
-        const json_t *kv = json_object_get(event, "kv");
-        const char *type = json_string_value(json_object_get(event, "type")); /* none: put */
-        if (id == BROKEN_ID)
-            tell_broken(e, kv);
-        else if (id == INBOX_ID)
-            hf__etcd_hear_next(e, kv);
-        else if (type != NULL && strcmp(type, "DELETE") == 0)
-            tell(e, id, (uint64_t)hf__etcd_int(kv, "mod_revision"), 0);
-        else
-            tell_granted(e, id, kv);
-    }
-}
-
 void hf__etcd_watches_clear(struct hf__etcd *e)
 {
     struct hf__link *link;
@@ -355,5 +261,5 @@ void hf__etcd_watches_clear(struct hf__etcd *e)
         free(link);
     }
     hf__table_clear(&e->stream.watches);
-    hf__table_clear(&e->stream.ids);
+    hf__table_clear(&e->stream.numbers);
 }

@@ -23,9 +23,10 @@ static int log_in_failed(const struct hf__redis *s, hf_error *err)
     bool hung_up = err != NULL && err->store_code != ETIMEDOUT;
 
     return hf__wrap(err, HF_UNAVAILABLE,
-                    !plain || !hung_up        ? "log in"
-                    : s->sentinels.count == 0 ? "log in without TLS (rediss:// has it)"
-                                              : "log in without TLS (tls=verify has it)");
+                    !plain || !hung_up ? "log in"
+                    : s->sentinels.count == 0
+                        ? "log in without TLS (rediss:// if this port speaks it)"
+                        : "log in without TLS (tls=verify if this port speaks it)");
 }
 
 static int log_in(struct hf__redis *s, struct hf__redis_conn *c, int64_t deadline_ns, hf_error *err)

@@ -148,7 +148,8 @@ static int check_step(const struct hf__redis_settings *set, struct hf__redis_con
     case SELECT:
         return check_select(reply, set->db, err);
     case SETNAME:
-        return 0; /* only for people who look; it need not be allowed */
+        /* Only for people who look, so it need not be allowed; but it may be the first word. */
+        return begins_with(reply, "ERR max number") ? hf__redis_error(reply, err) : 0;
     default:
         return check_info(reply, &c->facts, err);
     }

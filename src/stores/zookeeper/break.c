@@ -3,7 +3,7 @@
  * A waiter's node is deleted, and so is a holder's that never expires or is to go now. A leased
  * holder may be alive, so it is asked to leave by a mark (marks.c): its client then counts its last
  * lease to the end, and its lock-delay, and deletes the node. If that client is dead, its session
- * ends the same way. */
+ * ends the same way. Another client's holder knows no marks: it goes now, or not at all. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +15,7 @@ struct breaking {
     struct session *s;
     char directory[HF__ZK_PATH_MAX], path[2 * HF__ZK_PATH_MAX];
     bool waits, marked, simple;
+    bool deaf; /* a stranger's, to be asked */
     struct details details;
     bool permanent;
     int64_t deadline_ns;
@@ -144,6 +145,9 @@ static int break_node(struct breaking *q, struct zk *zk, const struct hf__ticket
     bool foreign = q->details.ttl_ms < 0;
     bool delays = q->details.lock_delay_ms > 0 && !q->details.waits;
     bool gentle = !now && !foreign && !q->permanent && q->details.ttl_ms > 0;
+    q->deaf = foreign && !now && !q->permanent && !q->waits;
+    if (q->deaf)
+        return ZOK;
     if (!q->waits && (gentle || (now && delays && !q->marked))) {
         struct mark mark = {.now = now, .mode = ZOO_PERSISTENT, .why = "broken"};
         rc = hf__zk_put_mark(q->s, ticket, &mark, q->deadline_ns);
@@ -183,6 +187,10 @@ int hf__zk_break(struct hf__store *store, const struct hf__bid *bid, bool now, i
     hf__zk_unuse(q.s);
     if (rc != ZOK && rc != ZNONODE)
         return hf__zk_fail(err, rc, "break");
+    if (q.deaf)
+        return hf__fail(err, HF_UNSUPPORTED,
+                        "another client holds it and cannot be asked to leave; break it now, or "
+                        "wait until its session ends");
     *ret_answer = (struct hf__answer){.verdict = rc == ZOK ? HF__DONE : HF__STALE,
                                       .sent_ns = ret_answer->sent_ns};
     return 0;
