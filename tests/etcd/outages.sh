@@ -39,8 +39,10 @@ revive() {
     while read -r word; do
         set -- "$@" "$word"
     done <"$HOLDFAST_TEST_ETCD_DIR/$member.cmd"
-    "$@" </dev/null >>"$HOLDFAST_TEST_ETCD_DIR/$member.log" 2>&1 &
-    echo $! >"$HOLDFAST_TEST_ETCD_DIR/$member.pid"
+    ( # not a job of this test, which ends with it
+        "$@" </dev/null >>"$HOLDFAST_TEST_ETCD_DIR/$member.log" 2>&1 &
+        echo $! >"$HOLDFAST_TEST_ETCD_DIR/$member.pid"
+    )
 }
 
 whole() {
