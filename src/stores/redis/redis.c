@@ -9,7 +9,6 @@
  * The key is the plain record that other clients use as well, SET key ticket NX PX; the book and
  * its sets beside it are notes (notes.lua says what they hold). A request is never repeated
  * silently: if its reply is lost the connection is closed, and the core asks again by ticket. */
-
 #include "stores/redis/redis.h"
 
 #include "util/banned.h"
