@@ -235,6 +235,30 @@ static void c6_full_server_refuses_bids_and_lets_go(void **state)
     hf_close(client);
 }
 
+/* Who waits already asks again now and then, and needs no more memory for it. */
+static void c6_full_server_keeps_those_who_wait(void **state)
+{
+    hf_client *holder = open_live(""), *client = open_live("recheck=100ms");
+    hf_lock *lock = NULL;
+    struct waiter w = {0};
+
+    (void)state;
+    assert_int_equal(try_lock(holder, "a", 30000, &lock), HF_OK);
+    wait_in_thread(&w, client, "a");
+    await_waiting(holder, "a", 1);
+    freeReplyObject(ask(redis, "CONFIG SET maxmemory 1"));
+    freeReplyObject(ask(redis, "CONFIG RESETSTAT"));
+    await("the waiter to ask again", was_called, NULL);
+    int released = hf_lock_release(lock, NULL);
+    int waited = join_waiter(&w);
+    freeReplyObject(ask(redis, "CONFIG SET maxmemory 0"));
+    assert_int_equal(released, HF_OK);
+    assert_int_equal(waited, HF_OK);
+    assert_int_equal(hf_lock_release(w.lock, NULL), HF_OK);
+    hf_close(client);
+    hf_close(holder);
+}
+
 static void c6_read_only_replica_says_so(void **state)
 {
     hf_client *client = open_live("op_timeout=300ms");
@@ -350,6 +374,7 @@ int main(void)
         TEST(c6_killed_connections_are_replaced),
         TEST(c7_pause_of_twice_the_ttl_is_a_loss_told_in_time),
         TEST(c6_full_server_refuses_bids_and_lets_go),
+        TEST(c6_full_server_keeps_those_who_wait),
         TEST(c6_read_only_replica_says_so),
         TEST(c7_restart_without_data_is_a_loss),
         TEST(c3_restart_with_data_keeps_locks),

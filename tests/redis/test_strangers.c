@@ -279,6 +279,7 @@ static void c3_stranger_is_shown_and_can_be_broken(void **state)
     hf_client *client = open_live("");
     hf_query query = {.size = sizeof query, .name = "a", .name_len = HF_NTS};
     hf_view *view = NULL;
+    hf_error err;
 
     (void)state;
     assert_true(set_nx("holdfast:a", token, 100000));
@@ -287,7 +288,9 @@ static void c3_stranger_is_shown_and_can_be_broken(void **state)
     assert_string_equal(hf_view_entry(view, 0)->note, token);
     assert_int_equal(hf_view_entry(view, 0)->generation, 0);
     hf_view_free(view);
-    assert_int_equal(hf_break(client, "a", HF_NTS, token, 0, NULL), HF_NOT_FOUND);
+    assert_int_equal(hf_break(client, "a", HF_NTS, token, 0, &err), HF_UNSUPPORTED);
+    check_contains("text", err.text, "cannot be asked to leave");
+    assert_int_equal(ask_number(redis, "EXISTS holdfast:a"), 1);
     assert_int_equal(hf_break(client, "a", HF_NTS, token, 1, NULL), HF_OK);
     assert_int_equal(ask_number(redis, "EXISTS holdfast:a"), 0);
     hf_close(client);

@@ -32,4 +32,5 @@ elseif not e and (at_once or redis.call('PTTL', KEYS[1]) == -1) then
     found = drop_unknown(lock, ticket)
 end
 let_in(lock)
-return close(lock, found and 'done' or 'stale')
+local deaf = lock.foreign and lock.value == ticket -- whose ever it is, it hears nothing of a break
+return close(lock, found and 'done' or deaf and 'deaf' or 'stale')

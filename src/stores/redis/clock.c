@@ -2,11 +2,11 @@
  *
  * A generation is the server's time in microseconds, or one more than the last if that is larger.
  * Reading the clock in the script costs as much as setting the key; so a bid brings along what this
- * connection knows: the time the server told last, and how long ago that was. It is a little behind,
- * and ahead only by what two clocks drift apart until it is read again. The script takes it if it is
- * larger than the last generation, and reads the clock itself if not: generations rise in any case,
- * and after lost data if the drift is shorter than the server was away. Nothing else hangs on it;
- * leases count on the server's own clock. */
+ * connection knows: the time the server told last, and how long ago that was. It is a little
+ * behind, and ahead only by what two clocks drift apart until it is read again. The script takes it
+ * if it is larger than the last generation, and reads the clock itself if not: generations rise in
+ * any case, and after lost data if the drift is shorter than the server was away. Nothing else
+ * hangs on it; leases count on the server's own clock. */
 #include <stdlib.h>
 
 #include "stores/redis/redis.h"

@@ -69,8 +69,7 @@ struct hf__redis_conn {
     bool demoted;     /* because the server is a replica now */
 };
 
-/* wire.c ------------------------------------------------------------------------------------------
- */
+/* wire.c -------------------------------------------------------------------- */
 
 struct hf__redis_conn *hf__redis_conn_new(void);  /* not connected; NULL: no memory */
 void hf__redis_hang_up(struct hf__redis_conn *c); /* NULL is fine */
@@ -108,8 +107,7 @@ int hf__redis_error(const redisReply *reply, hf_error *err);
 /* The same, and notes what it means for the connection. */
 int hf__redis_judge(struct hf__redis_conn *c, const redisReply *reply, hf_error *err);
 
-/* login.c -----------------------------------------------------------------------------------------
- */
+/* login.c ------------------------------------------------------------------- */
 #define HF__REDIS_LOGGED_IN (-1)
 
 /* Makes the requests; their replies are then given to hf__redis_login_step() in turn, which moves
@@ -124,8 +122,7 @@ int hf__redis_login_step(const struct hf__redis_settings *set, struct hf__redis_
 int64_t hf__redis_info_number(const char *info, const char *name);
 void hf__redis_info_word(const char *info, const char *name, char *buf, size_t size);
 
-/* settings.c --------------------------------------------------------------------------------------
- */
+/* settings.c ---------------------------------------------------------------- */
 
 /* Rows of a store's table of options. */
 #define HF__REDIS_LINK_OPTIONS                                                                    \
@@ -165,8 +162,8 @@ int hf__redis_read_account(const struct hf__redis_url *from,
                            const struct hf__redis_account_options *names, char **ret_user,
                            char **ret_password, hf_error *err);
 
-/* Who we are, TLS, key_format, force, the limits of the pool. `set` is zeroed before; clear it in any case. HF_INVALID,
- * HF_DENIED, HF_NO_MEMORY. */
+/* Who we are, TLS, key_format, force, the limits of the pool. `set` is zeroed before; clear it in
+ * any case. HF_INVALID, HF_DENIED, HF_NO_MEMORY. */
 int hf__redis_read_link(const struct hf__redis_url *from, struct hf__redis_settings *set,
                         hf_error *err);
 void hf__redis_settings_clear(struct hf__redis_settings *set);

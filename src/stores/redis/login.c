@@ -1,8 +1,8 @@
 /* Logging in, and what a server says of itself.
  *
- * AUTH, SELECT (if needed), CLIENT SETNAME and INFO go out together and their replies are looked at one by one.
- * A server that cannot keep locks (it evicts keys), or that we cannot serve yet (a cluster), is
- * refused here, each time we connect: it may be another one than before. */
+ * AUTH, SELECT (if needed), CLIENT SETNAME and INFO go out together and their replies are looked at
+ * one by one. A server that cannot keep locks (it evicts keys), or that we cannot serve yet (a
+ * cluster), is refused here, each time we connect: it may be another one than before. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -9,82 +9,13 @@
  * The key is the plain record that other clients use as well, SET key ticket NX PX; the book and
  * its sets beside it are notes (notes.lua says what they hold). A request is never repeated
  * silently: if its reply is lost the connection is closed, and the core asks again by ticket. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "stores/redis/redis.h"
 
 #include "util/banned.h"
 
-struct operation {
-    enum hf__redis_script script;
-    const struct hf__bid *bid;
-    int64_t number;      /* what follows the ticket: retire_ms, or whether to break now */
-    uint64_t generation; /* of an attempt: for the quick way. 0: none */
-    struct hf__redis_names names;
-};
-
 static struct hf__redis *redis_of(struct hf__store *store)
 {
     return (struct hf__redis *)store;
-}
-
-static char *put_field(char *at, int64_t number, char behind)
-{
-    at = hf__redis_put_number(at, (uint64_t)number);
-    *at++ = behind;
-    return at;
-}
-
-static char *put_bytes(char *at, const char *bytes, size_t len)
-{
-    memcpy(at, bytes, len);
-    return at + len;
-}
-
-/* The terms of a bid, "gen letter ttl delay retire mode limit queue yield"; behind a NUL who bids,
- * "channel\0pid\0host\0user\0program\0note", the channel is '-' if nobody listens; and the ticket
- * again: so it is what the book of a quiet lock says (notes.lua). */
-static void add_terms(struct hf__redis *s, struct hf__redis_conn *c, const struct operation *op,
-                      const char *channel)
-{
-    const struct hf__bid *bid = op->bid;
-    char terms[HF__REDIS_WHO_MAX + 256], *at = terms;
-
-    if (op->generation > 0)
-        at = hf__redis_put_number(at, op->generation);
-    *at++ = bid->lock_delay_ms > 0 ? 'd' : 'H';
-    at = put_field(at, bid->ttl_ms, ' ');
-    at = put_field(at, bid->lock_delay_ms, ' ');
-    at = put_field(at, bid->retire_ms, ' ');
-    at = put_bytes(at, bid->mode == HF_SHARED ? "S " : "X ", 2);
-    at = put_field(at, bid->limit, ' ');
-    at = put_field(at, bid->queue, ' ');
-    at = put_field(at, s->set.yield, ':');
-    at = put_field(at, s->set.yield > 0 ? s->set.yield_for_ms : 0, '\0');
-    at = channel != NULL ? put_bytes(at, channel, HF_TICKET_SIZE) : put_bytes(at, "-", 2);
-    at = put_bytes(at, s->self, s->self_len);
-    at = put_bytes(at, bid->who->note, strnlen(bid->who->note, HF_NOTE_MAX));
-    hf__ticket_format(&bid->ticket, at);
-    hf__redis_add(c, terms, (size_t)(at - terms) + HF_TICKET_SIZE - 1);
-}
-
-/* Only an exclusive bid can be quick, and only if it brings a generation along. */
-static void add_bid(struct hf__redis *s, struct hf__redis_conn *c, const struct operation *op,
-                    const char *channel)
-{
-    const struct hf__bid *bid = op->bid;
-    int64_t lease_ms = bid->ttl_ms > 0 ? bid->ttl_ms : hf__provisional_lease_ms(0);
-    int64_t delay_ms = bid->ttl_ms > 0 ? bid->lock_delay_ms : 0;
-
-    hf__redis_script(c, op->script, 2, 3);
-    hf__redis_add_names(c, &op->names);
-    hf__redis_add_ticket(c, &bid->ticket);
-    if (bid->mode == HF_EXCLUSIVE && op->generation > 0)
-        hf__redis_add_number(c, (uint64_t)(lease_ms + delay_ms));
-    else
-        hf__redis_add(c, "", 0);
-    add_terms(s, c, op, channel);
 }
 
 /* The quick way answers with the generation only: the rest is as it was bid. */
@@ -107,22 +38,7 @@ static void grant_quickly(const struct hf__bid *bid, const char *digits, struct 
                             .sent_ns = a->sent_ns};
 }
 
-/* "ticket", or "ticket number", in one word: each costs the server as much as a small command. */
-static void add_change(struct hf__redis_conn *c, const struct operation *op)
-{
-    char word[HF_TICKET_SIZE + HF__REDIS_DIGITS], *end = word + HF_TICKET_SIZE - 1;
-
-    hf__ticket_format(&op->bid->ticket, word);
-    if (op->number != 0) {
-        *end++ = ' ';
-        end = hf__redis_put_number(end, (uint64_t)op->number);
-    }
-    hf__redis_script(c, op->script, 2, 1);
-    hf__redis_add_names(c, &op->names);
-    hf__redis_add(c, word, (size_t)(end - word));
-}
-
-static int run(struct hf__redis_conn *c, const struct operation *op, int64_t deadline_ns,
+static int run(struct hf__redis_conn *c, const struct hf__redis_operation *op, int64_t deadline_ns,
                struct hf__answer *ret_answer, bool *ret_foreign, hf_error *err)
 {
     redisReply *reply = NULL;
@@ -155,10 +71,10 @@ static void pace(struct hf__redis *s, bool listens, struct hf__answer *a)
 }
 
 /* The replicas must have the grant, or it is none. */
-static int confirm(struct hf__redis *s, struct hf__redis_conn *c, const struct operation *granted,
-                   int64_t deadline_ns, hf_error *err)
+static int confirm(struct hf__redis *s, struct hf__redis_conn *c,
+                   const struct hf__redis_operation *granted, int64_t deadline_ns, hf_error *err)
 {
-    struct operation undo = {
+    struct hf__redis_operation undo = {
         .script = HF__REDIS_WITHDRAW, .bid = granted->bid, .names = granted->names};
     struct hf__answer answer = {0};
     bool enough = false;
@@ -167,7 +83,7 @@ static int confirm(struct hf__redis *s, struct hf__redis_conn *c, const struct o
     if (r != 0 || enough)
         return r;
     undo.names.key = undo.names.book + (granted->names.key - granted->names.book);
-    add_change(c, &undo);
+    hf__redis_add_change(c, &undo);
     r = run(c, &undo, deadline_ns, &answer, NULL, NULL);
     return r == 0 ? HF_UNAVAILABLE : hf__wrap(err, HF_UNKNOWN, "take it back");
 }
@@ -176,7 +92,7 @@ static int attempt_once(struct hf__store *store, const struct hf__bid *bid, int6
                         struct hf__answer *ret_answer, hf_error *err)
 {
     struct hf__redis *s = redis_of(store);
-    struct operation op = {.script = HF__REDIS_ATTEMPT, .bid = bid};
+    struct hf__redis_operation op = {.script = HF__REDIS_ATTEMPT, .bid = bid};
     struct hf__redis_conn *c = NULL;
     bool foreign = false, gone = false;
     int r = hf__redis_name(s, bid->name, bid->name_len, &op.names, err);
@@ -188,7 +104,7 @@ static int attempt_once(struct hf__store *store, const struct hf__bid *bid, int6
     if (r != 0)
         return r;
     op.generation = hf__redis_clock_us(c, ret_answer->sent_ns);
-    add_bid(s, c, &op, channel);
+    hf__redis_add_bid(s, c, &op, channel);
     r = run(c, &op, deadline_ns, ret_answer, &foreign, err);
     if (r == 0 && s->set.wait_replicas > 0 && ret_answer->verdict == HF__GRANTED)
         r = confirm(s, c, &op, deadline_ns, err);
@@ -221,7 +137,7 @@ static int attempt(struct hf__store *store, const struct hf__bid *bid, int64_t d
                : r;
 }
 
-static int change_once(struct hf__store *store, struct operation *op, int64_t deadline_ns,
+static int change_once(struct hf__store *store, struct hf__redis_operation *op, int64_t deadline_ns,
                        struct hf__answer *ret_answer, hf_error *err)
 {
     struct hf__redis *s = redis_of(store);
@@ -232,14 +148,14 @@ static int change_once(struct hf__store *store, struct operation *op, int64_t de
         r = hf__redis_take(s, deadline_ns, &c, err);
     if (r != 0)
         return r;
-    add_change(c, op);
+    hf__redis_add_change(c, op);
     r = run(c, op, deadline_ns, ret_answer, NULL, err);
     hf__redis_give(s, c);
     hf__redis_unwatch(s, &op->bid->ticket);
     return r;
 }
 
-static int change(struct hf__store *store, struct operation *op, int64_t deadline_ns,
+static int change(struct hf__store *store, struct hf__redis_operation *op, int64_t deadline_ns,
                   struct hf__answer *ret_answer, hf_error *err)
 {
     int r = change_once(store, op, deadline_ns, ret_answer, err);
@@ -252,7 +168,7 @@ static int change(struct hf__store *store, struct operation *op, int64_t deadlin
 static int withdraw(struct hf__store *store, const struct hf__bid *bid, int64_t retire_ms,
                     int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
 {
-    struct operation op = {.script = HF__REDIS_WITHDRAW, .bid = bid, .number = retire_ms};
+    struct hf__redis_operation op = {.script = HF__REDIS_WITHDRAW, .bid = bid, .number = retire_ms};
 
     return change(store, &op, deadline_ns, ret_answer, err);
 }
@@ -260,7 +176,7 @@ static int withdraw(struct hf__store *store, const struct hf__bid *bid, int64_t 
 static int release(struct hf__store *store, const struct hf__bid *bid, int64_t retire_ms,
                    int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
 {
-    struct operation op = {.script = HF__REDIS_RELEASE, .bid = bid, .number = retire_ms};
+    struct hf__redis_operation op = {.script = HF__REDIS_RELEASE, .bid = bid, .number = retire_ms};
 
     return change(store, &op, deadline_ns, ret_answer, err);
 }
@@ -268,7 +184,7 @@ static int release(struct hf__store *store, const struct hf__bid *bid, int64_t r
 static int break_ticket(struct hf__store *store, const struct hf__bid *bid, bool now,
                         int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
 {
-    struct operation op = {.script = HF__REDIS_BREAK, .bid = bid, .number = now};
+    struct hf__redis_operation op = {.script = HF__REDIS_BREAK, .bid = bid, .number = now};
 
     return change(store, &op, deadline_ns, ret_answer, err);
 }

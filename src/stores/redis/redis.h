@@ -3,6 +3,7 @@
  *   redis.c     the table of functions: each operation is one script call
  *   open.c      from the URL to a store
  *   names.c     the keys of a name
+ *   request.c   what an operation says to its script
  *   script.c    EVALSHA, and what a script may answer
  *   clock.c     what time it is at the server
  *   pool.c      connections that are lent to one operation at a time
@@ -88,7 +89,7 @@ struct hf__redis {
 extern const struct hf__option hf__redis_options[];
 __attribute__((visibility("default"))) extern const struct hf__store_type hf_store_type_v1;
 
-/* names.c -------------------------------------------------------------------------------------- */
+/* names.c ------------------------------------------------------------------- */
 
 /* The keys of one lock. The key is part of the book's name, so one buffer holds both. */
 struct hf__redis_names {
@@ -106,14 +107,29 @@ int hf__redis_name(const struct hf__redis *s, const char *name, size_t len,
 bool hf__redis_unname(const struct hf__redis *s, const char *book, size_t book_len,
                       struct hf__redis_names *ret_names, const char **ret_name, size_t *ret_len);
 
-/* conn.c --------------------------------------------------------------------------------------- */
+/* request.c ----------------------------------------------------------------- */
+
+struct hf__redis_operation {
+    enum hf__redis_script script;
+    const struct hf__bid *bid;
+    int64_t number;      /* what follows the ticket: retire_ms, or whether to break now */
+    uint64_t generation; /* of an attempt: for the quick way. 0: none */
+    struct hf__redis_names names;
+};
+
+/* `channel` NULL: nobody listens. */
+void hf__redis_add_bid(struct hf__redis *s, struct hf__redis_conn *c,
+                       const struct hf__redis_operation *op, const char *channel);
+void hf__redis_add_change(struct hf__redis_conn *c, const struct hf__redis_operation *op);
+
+/* conn.c -------------------------------------------------------------------- */
 
 /* A connection that is logged in, to a server that may be used. HF_UNAVAILABLE, HF_DENIED,
  * HF_UNSUPPORTED (a cluster), HF_NO_MEMORY, HF_SYSTEM. */
 int hf__redis_dial(struct hf__redis *s, int64_t deadline_ns, struct hf__redis_conn **ret_conn,
                    hf_error *err);
 
-/* clock.c -------------------------------------------------------------------------------------- */
+/* clock.c ------------------------------------------------------------------- */
 
 /* True: ask the time again, in the same write as the next request, and hear it behind its reply. */
 bool hf__redis_clock_is_due(const struct hf__redis_conn *c);
@@ -123,8 +139,7 @@ void hf__redis_clock_hear(struct hf__redis_conn *c, int64_t deadline_ns);
 /* The server's time as far as is known, in 16 digits. 0: not known. */
 uint64_t hf__redis_clock_us(const struct hf__redis_conn *c, int64_t now_ns);
 
-/* sentinel.c --------------------------------------------------------------------------------------
- */
+/* sentinel.c ---------------------------------------------------------------- */
 int hf__redis_read_sentinels(const struct hf__redis_url *from, struct hf__redis_sentinels *ret,
                              hf_error *err);
 void hf__redis_sentinels_clear(struct hf__redis_sentinels *sentinels);
@@ -136,7 +151,8 @@ int hf__redis_find_master(struct hf__redis *s, int64_t deadline_ns,
 /* HF_UNAVAILABLE: this server is not a master. */
 int hf__redis_check_role(struct hf__redis_conn *c, int64_t deadline_ns, hf_error *err);
 
-/* This is the master now. True: it is another one than before, and everything held is to be verified. */
+/* This is the master now. True: it is another one than before, and everything held is to be
+ * verified. */
 bool hf__redis_note_master(struct hf__redis *s, const struct hf__redis_place *place);
 
 /* A connection to the i-th sentinel, logged in. */
@@ -148,7 +164,7 @@ void hf__redis_ask_place(struct hf__redis *s, struct hf__redis_conn *c);
 int hf__redis_take_place(const struct hf__redis *s, struct hf__redis_conn *c, int64_t deadline_ns,
                          struct hf__redis_place *ret_place, hf_error *err);
 
-/* scout.c ---------------------------------------------------------------------------------------- */
+/* scout.c ------------------------------------------------------------------- */
 
 /* Subscribes at a sentinel again, if it is due and somebody can listen. Failing costs time only. */
 void hf__redis_scout(struct hf__redis *s, int64_t deadline_ns);
@@ -156,15 +172,14 @@ void hf__redis_scout(struct hf__redis *s, int64_t deadline_ns);
 /* On the keeper's thread, without blocking. True: the master was switched. */
 bool hf__redis_hear_switch(struct hf__redis *s);
 
-/* replicas.c --------------------------------------------------------------------------------------
- */
+/* replicas.c ---------------------------------------------------------------- */
 
 /* After a grant on this connection. `*ret_enough` false: take it back; `err` says why.
  * HF_UNKNOWN: no answer, the grant stands. */
 int hf__redis_wait_replicas(struct hf__redis *s, struct hf__redis_conn *c, int64_t deadline_ns,
                             bool *ret_enough, hf_error *err);
 
-/* pool.c --------------------------------------------------------------------------------------- */
+/* pool.c -------------------------------------------------------------------- */
 extern const struct hf__pool_type hf__redis_pool_type;
 
 /* Lends a connection; give it back, broken or not. HF_UNAVAILABLE also if all are lent and none
@@ -173,7 +188,7 @@ int hf__redis_take(struct hf__redis *s, int64_t deadline_ns, struct hf__redis_co
                    hf_error *err);
 void hf__redis_give(struct hf__redis *s, struct hf__redis_conn *c);
 
-/* script.c ------------------------------------------------------------------------------------- */
+/* script.c ------------------------------------------------------------------ */
 
 /* Begins a call; then add the keys and the arguments, so many of each. */
 void hf__redis_script(struct hf__redis_conn *c, enum hf__redis_script script, size_t keys,
@@ -190,7 +205,7 @@ int hf__redis_run(struct hf__redis_conn *c, enum hf__redis_script script, int64_
 int hf__redis_answer(const redisReply *reply, struct hf__answer *ret_answer, bool *ret_foreign,
                      hf_error *err);
 
-/* listen.c ------------------------------------------------------------------------------------- */
+/* listen.c ------------------------------------------------------------------ */
 extern const struct hf__listener_type hf__redis_listener_type;
 int hf__redis_wake_fd(struct hf__store *store);
 void hf__redis_wake(struct hf__store *store, hf__wake_sink *sink, void *ctx);
@@ -204,7 +219,7 @@ typedef void hf__redis_hear(void *ctx, const redisReply *reply);
 bool hf__redis_read_messages(struct hf__redis *s, struct hf__redis_conn *c, hf__redis_hear *hear,
                              void *ctx);
 
-/* watch.c -------------------------------------------------------------------------------------- */
+/* watch.c ------------------------------------------------------------------- */
 
 /* A stranger holds this lock and `ticket` is the first to wait for it: have the server tell us when
  * the key changes. `*ret_gone`: it has changed already. Failing costs time only. */
@@ -214,10 +229,11 @@ void hf__redis_watch_key(struct hf__redis *s, struct hf__redis_conn *c,
 void hf__redis_unwatch(struct hf__redis *s, const struct hf__ticket *ticket);
 void hf__redis_unwatch_all(struct hf__redis *s);
 
-/* The key has changed: takes out one who watches it, for the caller to free; NULL: there is none. */
+/* The key has changed: takes out one who watches it, for the caller to free; NULL: there is
+ * none. */
 struct hf__redis_watch *hf__redis_take_watch(struct hf__redis *s, const redisReply *key);
 
-/* open.c, inspect.c, upkeep.c, diagnose.c ------------------------------------------------------ */
+/* open.c, inspect.c, upkeep.c, diagnose.c ----------------------------------- */
 int hf__redis_open(const struct hf__url *url, const struct hf__host *host,
                    struct hf__store **ret_store, hf_error *err);
 void hf__redis_close(struct hf__store *store);

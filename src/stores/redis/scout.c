@@ -4,10 +4,10 @@
  *      SUBSCRIBE +switch-master
  *      message +switch-master "<name> <old host> <old port> <new host> <new port>"
  *
- * The address is asked first, in the same breath, for what was switched while nobody listened. As with calls
- * (listen.c) the keeper reads and never dials; whoever bids or renews dials again, on its own time. One sentinel is
- * enough: if it is gone the next one is asked, and a switch that none has told is noticed as before, when the old
- * master hangs up or refuses a write.
+ * The address is asked first, in the same breath, for what was switched while nobody listened. As
+ * with calls (listen.c) the keeper reads and never dials; whoever bids or renews dials again, on
+ * its own time. One sentinel is enough: if it is gone the next one is asked, and a switch that none
+ * has told is noticed as before, when the old master hangs up or refuses a write.
  *
  * `scout` is put in by a thread that dials, while it is NULL, and then belongs to the keeper. */
 #include <stdio.h>
@@ -20,7 +20,8 @@
 
 #define SWITCH "+switch-master"
 
-/* Bids and renewals, which do the dialling, must not be held up by sentinels that cannot be reached. */
+/* Bids and renewals, which do the dialling, must not be held up by sentinels that cannot be
+ * reached. */
 #define WITHIN_MS    500
 #define RETRY_MIN_MS 1000
 #define RETRY_MAX_MS 60000
@@ -68,8 +69,8 @@ static int dial(struct hf__redis *s, int64_t deadline_ns, struct hf__redis_conn 
     return HF_UNAVAILABLE;
 }
 
-/* The connections to the old master are of no use, and all that is held is to be verified. The keeper closes
- * that of the listener. */
+/* The connections to the old master are of no use, and all that is held is to be verified. The
+ * keeper closes that of the listener. */
 static void follow(struct hf__redis *s, const struct hf__redis_place *place)
 {
     struct hf__listener *l = &s->listener;

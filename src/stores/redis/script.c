@@ -121,6 +121,10 @@ int hf__redis_answer(const redisReply *reply, struct hf__answer *a, bool *ret_fo
     struct hf__answer answer = {.sent_ns = a->sent_ns};
     long long numbers[5] = {0};
 
+    if (strcmp(text, "deaf") == 0)
+        return hf__fail(err, HF_UNSUPPORTED,
+                        "another client holds it and cannot be asked to leave; break it now, or "
+                        "wait until its time is over");
     while (i < sizeof words / sizeof words[0] &&
            (strlen(words[i].word) != len || memcmp(words[i].word, text, len) != 0))
         i++;

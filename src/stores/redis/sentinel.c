@@ -6,8 +6,8 @@
  *
  * and then the server itself (ROLE), since a sentinel may speak of a master that is not one any
  * more. If it is another server than before, what was held may be unknown there: the core is told
- * to ask about all of it at once. The connections to the old one are closed. That there was a switch is
- * told by a sentinel (scout.c). */
+ * to ask about all of it at once. The connections to the old one are closed. That there was a
+ * switch is told by a sentinel (scout.c). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

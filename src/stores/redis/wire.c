@@ -229,7 +229,8 @@ int hf__redis_error(const redisReply *reply, hf_error *err)
         if (strncmp(reply->str, known[i].word, strlen(known[i].word)) == 0)
             return refuse(reply, known[i].code, known[i].advice, err);
     }
-    /* Of the first write inside a script: older servers wrap it, newer ones add the script's name. */
+    /* Of the first write inside a script: older servers wrap it, newer ones add the script's
+     * name. */
     if (strstr(reply->str, "OOM command not allowed") != NULL)
         return hf__fail(err, HF_FULL, "the server's memory is full; raise maxmemory");
     if (strstr(reply->str, "NOPERM") != NULL ||

@@ -1,0 +1,79 @@
+/* What an operation says to its script: for a bid its terms, for the others the ticket. */
+#include <string.h>
+
+#include "stores/redis/redis.h"
+
+#include "util/banned.h"
+
+static char *put_field(char *at, int64_t number, char behind)
+{
+    at = hf__redis_put_number(at, (uint64_t)number);
+    *at++ = behind;
+    return at;
+}
+
+static char *put_bytes(char *at, const char *bytes, size_t len)
+{
+    memcpy(at, bytes, len);
+    return at + len;
+}
+
+/* The terms of a bid, "gen letter ttl delay retire mode limit queue yield"; behind a NUL who bids,
+ * "channel\0pid\0host\0user\0program\0note", the channel is '-' if nobody listens; and the ticket
+ * again: so it is what the book of a quiet lock says (notes.lua). */
+static void add_terms(struct hf__redis *s, struct hf__redis_conn *c,
+                      const struct hf__redis_operation *op, const char *channel)
+{
+    const struct hf__bid *bid = op->bid;
+    char terms[HF__REDIS_WHO_MAX + 256], *at = terms;
+
+    if (op->generation > 0)
+        at = hf__redis_put_number(at, op->generation);
+    *at++ = bid->lock_delay_ms > 0 ? 'd' : 'H';
+    at = put_field(at, bid->ttl_ms, ' ');
+    at = put_field(at, bid->lock_delay_ms, ' ');
+    at = put_field(at, bid->retire_ms, ' ');
+    at = put_bytes(at, bid->mode == HF_SHARED ? "S " : "X ", 2);
+    at = put_field(at, bid->limit, ' ');
+    at = put_field(at, bid->queue, ' ');
+    at = put_field(at, s->set.yield, ':');
+    at = put_field(at, s->set.yield > 0 ? s->set.yield_for_ms : 0, '\0');
+    at = channel != NULL ? put_bytes(at, channel, HF_TICKET_SIZE) : put_bytes(at, "-", 2);
+    at = put_bytes(at, s->self, s->self_len);
+    at = put_bytes(at, bid->who->note, strnlen(bid->who->note, HF_NOTE_MAX));
+    hf__ticket_format(&bid->ticket, at);
+    hf__redis_add(c, terms, (size_t)(at - terms) + HF_TICKET_SIZE - 1);
+}
+
+/* Only an exclusive bid can be quick, and only if it brings a generation along. */
+void hf__redis_add_bid(struct hf__redis *s, struct hf__redis_conn *c,
+                       const struct hf__redis_operation *op, const char *channel)
+{
+    const struct hf__bid *bid = op->bid;
+    int64_t lease_ms = bid->ttl_ms > 0 ? bid->ttl_ms : hf__provisional_lease_ms(0);
+    int64_t delay_ms = bid->ttl_ms > 0 ? bid->lock_delay_ms : 0;
+
+    hf__redis_script(c, op->script, 2, 3);
+    hf__redis_add_names(c, &op->names);
+    hf__redis_add_ticket(c, &bid->ticket);
+    if (bid->mode == HF_EXCLUSIVE && op->generation > 0)
+        hf__redis_add_number(c, (uint64_t)(lease_ms + delay_ms));
+    else
+        hf__redis_add(c, "", 0);
+    add_terms(s, c, op, channel);
+}
+
+/* "ticket", or "ticket number", in one word: each costs the server as much as a small command. */
+void hf__redis_add_change(struct hf__redis_conn *c, const struct hf__redis_operation *op)
+{
+    char word[HF_TICKET_SIZE + HF__REDIS_DIGITS], *end = word + HF_TICKET_SIZE - 1;
+
+    hf__ticket_format(&op->bid->ticket, word);
+    if (op->number != 0) {
+        *end++ = ' ';
+        end = hf__redis_put_number(end, (uint64_t)op->number);
+    }
+    hf__redis_script(c, op->script, 2, 1);
+    hf__redis_add_names(c, &op->names);
+    hf__redis_add(c, word, (size_t)(end - word));
+}
