@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "bench.h"
+#include "two.h"
 
 #define KEY   "YmVuY2gva2V5"     /* bench/key */
 #define OTHER "YmVuY2gva2V6"     /* bench/kez */
@@ -175,24 +176,43 @@ static void start_taker(struct taker *t, hf_client *client, const char *name)
         usleep(100);
 }
 
-/* A machine that has slept answers late: both sides are measured awake. By somebody else, over a
- * connection of its own: those that are measured have all rested. */
-static void warm_up(void)
+/* A server that has slept answers late, so somebody else asks it something before each measurement: a
+ * process of its own, or the code of the bare side would be in the processor's cache and ours not. */
+static int somebody;
+
+static void be_somebody(int peer)
 {
-    static CURL *somebody;
+    CURL *curl = curl_easy_init();
     char answer[4096];
 
-    if (somebody == NULL)
-        somebody = curl_easy_init();
-    for (int i = 0; i < 20; i++)
-        call(somebody, "kv/put", "{\"key\":\"" WARM "\"}", answer);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    for (;;) {
+        be_told(peer);
+        for (int i = 0; i < 20; i++)
+            call(curl, "kv/put", "{\"key\":\"" WARM "\"}", answer);
+        tell(peer);
+    }
+}
+
+static void start_somebody(void)
+{
+    int ends[2];
+
+    BENCH_MUST(socketpair(AF_UNIX, SOCK_DGRAM, 0, ends) == 0, "socketpair failed");
+    pid_t pid = fork();
+    BENCH_MUST(pid >= 0, "fork failed");
+    if (pid == 0)
+        be_somebody(ends[1]);
+    close(ends[1]);
+    somebody = ends[0];
 }
 
 /* Whoever waits does so for a while. */
 static void rest(void)
 {
     usleep(300000); /* every watch is under way, and everybody asleep */
-    warm_up();
+    tell(somebody);
+    be_told(somebody);
 }
 
 /* A queue of `crowd` takers, who release one after the other. */
@@ -362,6 +382,7 @@ int main(int argc, char **argv)
     BENCH_MUST(argc == 7, "usage: etcd HOST:PORT ROUNDS PAIRS HANDOVERS HOLDFAST LABEL");
     host = argv[1];
     label = argv[6];
+    start_somebody();
     curl_global_init(CURL_GLOBAL_DEFAULT);
     CURL *curl = curl_easy_init();
     snprintf(url, sizeof url, "etcd://%s/bench", host);
