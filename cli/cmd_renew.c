@@ -19,9 +19,10 @@ static int leave(const struct cli *cli, hf_lock *lock)
     hf_error err = {0};
     int status = cli_print_grant(cli, lock);
 
-    if (hf_lock_detach(lock, &err) != HF_OK)
-        status = cli_fail_error(&err);
-    return status;
+    if (hf_lock_detach(lock, &err) == HF_OK)
+        return status;
+    hf_lock_release(lock, NULL); /* it is lost: only the handle is left to be freed */
+    return cli_fail_error(&err);
 }
 
 static int run(struct cli *cli, int argc, char **argv)
