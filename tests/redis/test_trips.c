@@ -1,6 +1,5 @@
 /* One round trip per operation: what the server is sent, as MONITOR shows it, counted. */
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "redis/live.h"
 
@@ -130,8 +129,10 @@ static void give_up(const struct two *two, bool warm)
     w.opt.cancel = cancel;
     wait_in_thread(&w, two->other, "a");
     await_waiting(two->client, "a", 1);
-    while (look().commands > 0) /* until it only waits */
-        usleep(50000);
+    for (int64_t until_ms = now_ms() + AWAIT_MS; look().commands > 0;) { /* until it only waits */
+        assert_true(now_ms() < until_ms);
+        sleep_ms(50);
+    }
     hf_cancel_fire(cancel);
     assert_int_equal(join_waiter(&w), HF_CANCELLED);
     check_trip("withdraw", warm);
