@@ -100,7 +100,7 @@ static int wait_in_queue(struct bid *bid, const struct hf__answer *answer)
     }
     hf__lock_client(client);
     int r = begin_waiting(bid);
-    if (r == 0 && hf__keeper_listen(client, bid->asked_ns)) {
+    if (r == 0 && hf__ear_open(client, bid->asked_ns)) {
         hf__unlock_client(client);
         return 0; /* now that somebody listens, tell the store where to call */
     }
@@ -179,7 +179,7 @@ static int confirm(struct bid *bid)
     }
     hf__lock_client(client);
     if (client->store->calls_holders || !(client->store->capabilities & HF_CAN_LEASE))
-        hf__keeper_listen(client, INT64_MAX); /* or it would not hear of an early end */
+        hf__ear_open(client, INT64_MAX); /* or it would not hear of an early end */
     hf__wait_end(lock);
     bool held = hf__bidder_holds(&lock->bidder, hf__now_ns(client->env));
     if (held) {

@@ -67,6 +67,7 @@ static hf_client *new_client(const struct hf_env *env)
     hf__own_init(client);
     client->refs = 1;
     client->epoll_fd = client->timer_fd = client->kick_fd = -1;
+    client->wake_fd = client->nudge_fd = -1;
     client->armed_ns = INT64_MAX;
     pthread_mutex_init(&client->mutex, NULL);
     pthread_cond_init(&client->changed, NULL);
@@ -307,6 +308,7 @@ void hf_close(hf_client *client)
     release_all(client);
     hf__unlock_client(client);
     hf__keeper_stop(client);
+    hf__ear_close(client);
     hf__herald_stop(client);
 
     hf__lock_client(client);

@@ -2,7 +2,7 @@
  *
  * Threads of a client
  *   callers   do their own round trips to the store; nothing is passed to another thread on the way
- *   keeper    sleeps until the next timer, wake-up or cancel; never touches the network
+ *   keeper    sleeps until the next timer, call from the store or cancel; never blocks on the network
  *   hand      does the round trips that nobody waits for: renewals in batches, claims, signs of
  *             life, withdrawals that must go on; started with the first of them
  *   herald    runs the user's callbacks, and nothing else; started with the first of them
@@ -120,9 +120,15 @@ struct hf_client {
     bool keeper_runs, stop;
     pthread_t keeper;
     int epoll_fd, timer_fd, kick_fd;
-    int64_t armed_ns;                                             /* what timer_fd is set to */
+    int64_t armed_ns; /* what timer_fd is set to */
+
+    /* ear.c */
     enum { HF__NOT_ASKED, HF__BEING_ASKED, HF__ASKED } listening; /* the store, for its wake_fd */
     int64_t listening_since_ns;                                   /* INT64_MIN: it has none */
+    int wake_fd, nudge_fd;
+    struct hf__waiter *ear; /* who reads wake_fd now; NULL: the keeper */
+    bool keeper_hears;      /* it reads at this moment */
+    bool nudged;            /* nudge_fd is readable */
 
     /* hand.c */
     bool hand_runs;
@@ -232,9 +238,10 @@ void hf__lock_tell_lost(hf_lock *lock);
 /* Starts the thread if it does not run. Mutex held. */
 int hf__keeper_start(hf_client *client, hf_error *err);
 
-/* Asks the store for its wake-up descriptor, the first time only. True: a request sent at `sent_ns`
- * was sent before anybody listened, so ask the store once more. Mutex held, released meanwhile. */
-bool hf__keeper_listen(hf_client *client, int64_t sent_ns);
+/* Mutex held. The store's descriptor is read by the keeper from now on; is lent to somebody, or given
+ * back. */
+int hf__keeper_hear(hf_client *client);
+int hf__keeper_lend(hf_client *client, bool lent);
 
 /* Mutex held. Sets the lock's timer to the next moment something is due, by its duty. */
 void hf__keeper_schedule(hf_lock *lock);
@@ -243,6 +250,23 @@ void hf__keeper_stop(hf_client *client); /* joins; mutex not held */
 
 /* Mutex held. The keeper will see when it is fired; it forgets it by itself when it is freed. */
 int hf__keeper_watch(hf_client *client, hf_cancel *cancel);
+
+/* ear.c -------------------------------------------------------------------- */
+
+/* Asks the store for its wake-up descriptor, the first time only. True: a request sent at `sent_ns`
+ * was sent before anybody listened, so ask the store once more. Mutex held, released meanwhile. */
+bool hf__ear_open(hf_client *client, int64_t sent_ns);
+void hf__ear_close(hf_client *client);
+
+/* For the keeper: there is something to read. Mutex not held. */
+void hf__ear_serve(hf_client *client);
+
+/* Mutex held, released meanwhile. Reads until there are news for this waiter; returns at once if
+ * somebody else reads. */
+void hf__ear_borrow(hf_client *client, struct hf__waiter *waiter);
+
+/* Mutex held. Wakes the one that reads. */
+void hf__ear_nudge(hf_client *client);
 
 /* hand.c, herald.c --------------------------------------------------------- */
 

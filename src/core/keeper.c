@@ -1,7 +1,7 @@
 /* The keeper: the one thread that sleeps on time.
  *
- * It waits for the earliest timer, a wake-up from the store or a cancel, and never does anything
- * that could block: round trips are the hand's, callbacks the herald's. So a lock is declared lost
+ * It waits for the earliest timer, a call from the store or a cancel, and never does anything that
+ * could block: round trips are the hand's, callbacks the herald's. So a lock is declared lost
  * on time whatever hangs. Each lock has one timer, set to the next moment something is due by its
  * duty. */
 #include <errno.h>
@@ -151,56 +151,6 @@ static void tick(hf_client *client)
     client->env->timer_set(client->env->ctx, client->timer_fd, next_ns);
 }
 
-/* Mutex held; gives what hf__wait_wake() needs. */
-static struct hf__waiter *deliver(hf_lock *lock, uint64_t generation)
-{
-    enum hf__advice advice =
-        hf__bidder_woken(&lock->bidder, generation, hf__now_ns(lock->client->env));
-
-    if (advice == HF__HOLD)
-        return hf__wait_note(lock, HF__NEWS_GRANT);
-    return advice == HF__ASK ? hf__wait_note(lock, HF__NEWS_ASK) : NULL;
-}
-
-static void ask_all(struct hf__link *link, void *ctx)
-{
-    (void)ctx;
-    hf__wait_tell((hf_lock *)((char *)link - offsetof(hf_lock, by_ticket)), HF__NEWS_ASK);
-}
-
-/* A call for somebody who does not wait: the grant it holds may be over (its connection was lost,
- * it was broken). The hand asks. */
-static void doubt(hf_client *client, const struct hf__ticket *ticket)
-{
-    for (hf_lock *lock = client->locks; lock != NULL; lock = lock->next) {
-        if (lock->duty == HF__KEEP && hf__ticket_equal(&lock->bid.ticket, ticket))
-            hf__hand_push(lock);
-    }
-}
-
-static void wake_sink(void *ctx, const struct hf__ticket *ticket, uint64_t generation)
-{
-    hf_client *client = ctx;
-    struct hf__waiter *noted = NULL;
-
-    hf__lock_client(client);
-    if (ticket == NULL) {
-        hf__table_each(&client->waiting, ask_all, NULL);
-    } else {
-        uint64_t hash = hf__hash(client->seed, ticket->bits, sizeof ticket->bits);
-        struct hf__link *link = hf__table_find(&client->waiting, hash);
-        if (link == NULL && generation == 0)
-            doubt(client, ticket);
-        for (; link != NULL; link = hf__table_next(link)) {
-            hf_lock *lock = (hf_lock *)((char *)link - offsetof(hf_lock, by_ticket));
-            if (noted == NULL && hf__ticket_equal(&lock->bid.ticket, ticket))
-                noted = deliver(lock, generation);
-        }
-    }
-    hf__unlock_client(client);
-    hf__wait_wake(client, noted);
-}
-
 static void tell_if_cancelled(struct hf__link *link, void *ctx)
 {
     hf_lock *lock = (hf_lock *)((char *)link - offsetof(hf_lock, by_ticket));
@@ -225,10 +175,7 @@ static void handle(hf_client *client, enum tag tag)
     } else if (tag == TAG_KICK) {
         drain(client->kick_fd);
     } else if (tag == TAG_WAKE) {
-        client->store->type->wake(client->store, wake_sink, client);
-        hf__lock_client(client);
-        hf__after_call(client);
-        hf__unlock_client(client);
+        hf__ear_serve(client);
     } else {
         hf__lock_client(client);
         hf__table_each(&client->waiting, tell_if_cancelled, NULL);
@@ -298,22 +245,17 @@ int hf__keeper_start(hf_client *client, hf_error *err)
     return 0;
 }
 
-bool hf__keeper_listen(hf_client *client, int64_t sent_ns)
+int hf__keeper_hear(hf_client *client)
 {
-    if (client->listening == HF__NOT_ASKED) {
-        client->listening = HF__BEING_ASKED;
-        hf__unlock_client(client);
-        const struct hf__store_type *type = client->store->type;
-        int fd = type->wake_fd != NULL ? type->wake_fd(client->store) : -1;
-        hf__lock_client(client);
-        bool pushes = fd >= 0 && watch(client, fd, TAG_WAKE, 0) == 0;
-        client->listening_since_ns = pushes ? hf__now_ns(client->env) : INT64_MIN;
-        client->listening = HF__ASKED;
-        pthread_cond_broadcast(&client->changed);
-    }
-    while (client->listening == HF__BEING_ASKED)
-        pthread_cond_wait(&client->changed, &client->mutex);
-    return sent_ns < client->listening_since_ns;
+    return watch(client, client->wake_fd, TAG_WAKE, 0);
+}
+
+int hf__keeper_lend(hf_client *client, bool lent)
+{
+    /* Errors are reported whatever is asked for: if lent, once at most. */
+    struct epoll_event event = {.events = lent ? EPOLLONESHOT : EPOLLIN, .data.u32 = TAG_WAKE};
+
+    return epoll_ctl(client->epoll_fd, EPOLL_CTL_MOD, client->wake_fd, &event);
 }
 
 void hf__keeper_stop(hf_client *client)

@@ -1,8 +1,9 @@
 /* How a caller sleeps until there is news.
  *
- * It sleeps on its own condition, without a time of its own: the keeper wakes it when the store
- * calls, when it is worth asking again, when its time is up or when it is cancelled. So there is
- * one clock to own in a test, and a suspended machine wakes everybody at the right moment. */
+ * One of them listens to the store (ear.c), the others sleep on a condition of their own; none has
+ * a time of its own. The keeper wakes it when it is worth asking again, when its time is up or when
+ * it is cancelled; whoever listens, when the store calls. So there is one clock to own in a test,
+ * and a suspended machine wakes everybody at the right moment. */
 #include <stdlib.h>
 
 #include "core/client.h"
@@ -57,6 +58,8 @@ unsigned hf__wait_for_news(hf_lock *lock)
     struct hf__waiter *w = lock->waiter;
 
     hf__keeper_schedule(lock);
+    if (w->news == 0)
+        hf__ear_borrow(lock->client, w);
     while (w->news == 0)
         pthread_cond_wait(&w->woken, &lock->client->mutex);
 
@@ -91,5 +94,8 @@ void hf__wait_tell(hf_lock *lock, enum hf__news news)
     if (lock->waiter == NULL)
         return;
     lock->waiter->news |= news;
-    pthread_cond_signal(&lock->waiter->woken);
+    if (lock->client->ear == lock->waiter)
+        hf__ear_nudge(lock->client);
+    else
+        pthread_cond_signal(&lock->waiter->woken);
 }

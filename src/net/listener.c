@@ -123,7 +123,7 @@ bool hf__listener_listens(struct hf__listener *l)
     return listens;
 }
 
-/* On the keeper's thread --------------------------------------------------- */
+/* In wake() ---------------------------------------------------------------- */
 
 void hf__listener_kick(struct hf__listener *l)
 {

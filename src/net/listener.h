@@ -1,11 +1,11 @@
 /* The connection on which a server calls its client: one a client, for all who wait.
  *
- * The keeper reads from it without blocking. It never dials: if the connection is lost everybody is
- * told to ask, and whoever asks dials again, on its own time. What the keeper polls is an epoll
- * descriptor, which stays while the connection in it changes.
+ * wake() reads from it without blocking. It never dials: if the connection is lost everybody is told
+ * to ask, and whoever asks dials again, on its own time. What is polled is an epoll descriptor,
+ * which stays while the connection in it changes.
  *
  * Who owns what: `conn` is put in by a thread that dials, while it is NULL, and from then on
- * belongs to the keeper, which alone takes it out. The mutex is for the fields, not for reading. */
+ * belongs to wake(), which alone takes it out. The mutex is for the fields, not for reading. */
 #ifndef HF_NET_LISTENER_H
 #define HF_NET_LISTENER_H
 
@@ -73,7 +73,7 @@ bool hf__listener_listens(struct hf__listener *l);
 /* Makes the descriptor readable. Mutex held. */
 void hf__listener_kick(struct hf__listener *l);
 
-/* For the keeper: what to read from, NULL if there is nothing; and whether everybody is to ask. */
+/* In wake(): what to read from, NULL if there is nothing; and whether everybody is to ask. */
 void *hf__listener_wake(struct hf__listener *l, bool *ret_missed);
 void hf__listener_lost(struct hf__listener *l);
 

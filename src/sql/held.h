@@ -9,7 +9,7 @@ struct hf__held *hf__held_find(struct hf__hold *hold, const struct hf__ticket *t
 void hf__held_put_in(struct hf__hold *hold, struct hf__held *h);
 void hf__held_take_out(struct hf__hold *hold, struct hf__held *h);
 
-/* The keeper does not hear from it any more. */
+/* wake() does not hear from it any more. */
 void hf__held_stop_hearing(struct hf__hold *hold, struct hf__held *h);
 
 /* The bid, for the caller to work on without the mutex; NULL if there is none. False: somebody else
@@ -17,7 +17,7 @@ void hf__held_stop_hearing(struct hf__hold *hold, struct hf__held *h);
 bool hf__held_claim(struct hf__hold *hold, const struct hf__ticket *ticket, int64_t deadline_ns,
                     struct hf__held **ret_held);
 
-/* The other way round; from now on the keeper hears from it. */
+/* The other way round; from now on wake() hears from it. */
 void hf__held_unclaim(struct hf__hold *hold, struct hf__held *h);
 
 /* Ends what one that the caller has claimed holds or waits for, whatever its state. True: it is

@@ -13,7 +13,7 @@
 
 #include "util/banned.h"
 
-#define ASK_AGAIN_MS 1000 /* although the keeper hears */
+#define ASK_AGAIN_MS 1000 /* although wake() hears */
 #define WAKE_BATCH   64
 
 static struct hf__hold *hold_of(struct hf__store *store)

@@ -3,7 +3,7 @@
  *
  * The server queues those who wait. There is no lease: what keeps a lock from being held for ever
  * is that the server sees when the connection is gone. An attempt sends the statement and looks
- * whether it was answered at once; if not the connection waits in the server, and the keeper hears
+ * whether it was answered at once; if not the connection waits in the server, and wake() hears
  * from it. A lost connection is heard the same way: the core then asks, and is told that the lock
  * is gone.
  *
@@ -36,7 +36,7 @@ struct hf__held {
     hf_error refusal;    /* REFUSED: why; code 0: somebody else is there */
     bool leaving;        /* ended, but without proof */
     bool busy;           /* some thread works on it: nobody else may look at it */
-    bool polled;         /* the keeper hears from it */
+    bool polled;         /* wake() hears from it */
 };
 
 /* What a store does. `owner` is the store. */

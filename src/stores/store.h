@@ -5,8 +5,8 @@
  * renewing, reentrancy, unknown outcomes. src/stores/memory/ is the reference to copy; docs and
  * tests to add with a store are listed in CONTRIBUTING.md.
  *
- * Threads: every function but close may run on several threads at once. `wake` runs on the keeper's
- * thread only and must not block. No function may block past its deadline.
+ * Threads: every function but close may run on several threads at once, but for `wake`, which runs
+ * on one at a time (core/ear.c) and must not block. No function may block past its deadline.
  *
  * Deadlines are moments of the host's clock (hf__now_ns). Results are 0, or an error code with a
  * text:

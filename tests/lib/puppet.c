@@ -110,6 +110,7 @@ static void wake(struct hf__store *store, hf__wake_sink *sink, void *ctx)
 {
     struct puppet *p = (struct puppet *)store;
 
+    atomic_store(&p->heard_by, pthread_self());
     p->inner->type->wake(p->inner, sink, ctx);
 }
 

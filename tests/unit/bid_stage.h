@@ -60,6 +60,7 @@ static inline hf_lock *take(hf_client *client)
 /* An acquire on a thread of its own. */
 struct asker {
     hf_client *client;
+    const char *name; /* NULL: "x" */
     hf_options opt;
     pthread_t thread;
     hf_lock *lock;
@@ -72,7 +73,8 @@ static inline void *ask(void *arg)
 {
     struct asker *a = arg;
 
-    a->r = hf_acquire(a->client, "x", HF_NTS, &a->opt, &a->lock, &a->err);
+    a->r =
+        hf_acquire(a->client, a->name != NULL ? a->name : "x", HF_NTS, &a->opt, &a->lock, &a->err);
     atomic_store(&a->ended, 1);
     return NULL;
 }

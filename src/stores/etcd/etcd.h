@@ -89,7 +89,7 @@ struct hf__etcd_stream {
     bool doubted;              /* something was missed: dial again */
     size_t asked, confirmed;   /* watches of the present request */
 
-    /* The keeper's thread only. */
+    /* Of wake() only. */
     int epoll_fd, bell_fd;  /* -1 until somebody listens */
     int timer_fd, pause_fd; /* curl's, and ours */
     CURLM *multi;

@@ -1,4 +1,4 @@
-/* What the server says on the stream, and whom that concerns. On the keeper's thread.
+/* What the server says on the stream, and whom that concerns. In wake().
  *
  * A message is about one watch: it is confirmed, it is over, or things have happened. Whoever is
  * concerned is called first, and the server told afterwards that it need not watch any longer. */

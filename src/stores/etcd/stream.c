@@ -12,8 +12,8 @@
  *                   `--- a pause <--'
  *
  * There is no thread: the descriptor is an epoll set of curl's sockets, a bell for new watches and
- * timers, and everything happens in wake(), on the keeper's thread. A request that ended is made
- * again, to the next server, from the same revisions. */
+ * timers, and everything happens in wake(). A request that ended is made again, to the next server,
+ * from the same revisions. */
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/epoll.h>

@@ -7,7 +7,7 @@
  * inbox, and the marks of broken locks, which are rare, and calls its own holder.
  *
  * The messages to the server are written here, by whichever thread begins or ends to watch, and
- * sent by stream.c, on the keeper's thread. What it says is read in hear.c. */
+ * sent by stream.c, in wake(). What it says is read in hear.c. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

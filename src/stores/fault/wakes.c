@@ -1,4 +1,4 @@
-/* See wakes.h. The keeper polls one descriptor of ours: an epoll set with that of the inner store
+/* See wakes.h. One descriptor of ours is polled: an epoll set with that of the inner store
  * and a timer for the wake-ups that are held back. When there is no room for one it is passed on at
  * once. */
 #include "stores/fault/wakes.h"

@@ -74,7 +74,7 @@ static void hang_up(void *conn, bool lost)
     free(ear);
 }
 
-/* HF_UNSUPPORTED: something stands in between that gives connections other numbers. The keeper
+/* HF_UNSUPPORTED: something stands in between that gives connections other numbers. wake()
  * begins the sleep. */
 static int dial(void *owner, int64_t deadline_ns, struct hf__line *ret_line)
 {
@@ -102,7 +102,7 @@ static int dial(void *owner, int64_t deadline_ns, struct hf__line *ret_line)
 
 const struct hf__listener_type hf__my_listener_type = {.dial = dial, .hang_up = hang_up};
 
-/* Reading, on the keeper's thread ------------------------------------------ */
+/* Reading, in wake() ------------------------------------------------------- */
 
 enum step { WAITS, IS_LOST };
 

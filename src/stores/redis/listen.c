@@ -87,7 +87,7 @@ const char *hf__redis_listen_again(struct hf__redis *s, int64_t deadline_ns)
     return s->listener.wanted ? s->listener.word : NULL;
 }
 
-/* Reading, on the keeper's thread. ------------------------------------------ */
+/* Reading, in wake(). -------------------------------------------------------- */
 
 struct ear {
     struct hf__redis *s;

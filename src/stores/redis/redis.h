@@ -169,7 +169,7 @@ int hf__redis_take_place(const struct hf__redis *s, struct hf__redis_conn *c, in
 /* Subscribes at a sentinel again, if it is due and somebody can listen. Failing costs time only. */
 void hf__redis_scout(struct hf__redis *s, int64_t deadline_ns);
 
-/* On the keeper's thread, without blocking. True: the master was switched. */
+/* In wake(), without blocking. True: the master was switched. */
 bool hf__redis_hear_switch(struct hf__redis *s);
 
 /* replicas.c ---------------------------------------------------------------- */

@@ -5,11 +5,11 @@
  *      message +switch-master "<name> <old host> <old port> <new host> <new port>"
  *
  * The address is asked first, in the same breath, for what was switched while nobody listened. As
- * with calls (listen.c) the keeper reads and never dials; whoever bids or renews dials again, on
+ * with calls (listen.c) wake() reads and never dials; whoever bids or renews dials again, on
  * its own time. One sentinel is enough: if it is gone the next one is asked, and a switch that none
  * has told is noticed as before, when the old master hangs up or refuses a write.
  *
- * `scout` is put in by a thread that dials, while it is NULL, and then belongs to the keeper. */
+ * `scout` is put in by a thread that dials, while it is NULL, and then belongs to wake(). */
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -69,8 +69,8 @@ static int dial(struct hf__redis *s, int64_t deadline_ns, struct hf__redis_conn 
     return HF_UNAVAILABLE;
 }
 
-/* The connections to the old master are of no use, and all that is held is to be verified. The
- * keeper closes that of the listener. */
+/* The connections to the old master are of no use, and all that is held is to be verified. That of
+ * the listener is closed in wake(). */
 static void follow(struct hf__redis *s, const struct hf__redis_place *place)
 {
     struct hf__listener *l = &s->listener;

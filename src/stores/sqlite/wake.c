@@ -139,7 +139,7 @@ void hf__sqlite_wake(struct hf__store *store, hf__wake_sink *sink, void *ctx)
     struct hf__sqlite *s = (struct hf__sqlite *)store;
     unsigned char message[MESSAGE_SIZE + 1];
 
-    for (int i = 0; i < 256; i++) { /* the keeper has other things to do as well */
+    for (int i = 0; i < 256; i++) { /* whoever listens has other things to do as well */
         ssize_t n = recv(s->wake.in, message, sizeof message, MSG_DONTWAIT);
         struct hf__ticket ticket;
         uint64_t generation = 0;

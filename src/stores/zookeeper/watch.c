@@ -2,8 +2,8 @@
  *
  * Bids of one session that look at the same node share one watch. The library calls on its own
  * thread; there it is only noted what a bid now knows (ahead.c), and who is to be woken is put into
- * a list, of which the keeper is told by an event descriptor. The library sets watches again after
- * a reconnect; if the session has expired, everybody who lived in it is called (session.c). */
+ * a list, for whoever polls the event descriptor. The library sets watches again after a
+ * reconnect; if the session has expired, everybody who lived in it is called (session.c). */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
