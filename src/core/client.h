@@ -261,8 +261,8 @@ void hf__ear_close(hf_client *client);
 /* For the keeper: there is something to read. Mutex not held. */
 void hf__ear_serve(hf_client *client);
 
-/* Mutex held, released meanwhile. Reads until there are news for this waiter; returns at once if
- * somebody else reads. */
+/* Mutex held, released meanwhile. Reads until there are news for this waiter; returns without if
+ * somebody else reads, or has to. */
 void hf__ear_borrow(hf_client *client, struct hf__waiter *waiter);
 
 /* Mutex held. Wakes the one that reads. */

@@ -5,6 +5,7 @@
  * second thread; calls for others it passes on, as the keeper would. One at a time has the ear: the
  * first that goes to sleep while the keeper has it. When it is through the keeper has it again,
  * which takes no waking up. */
+#include <errno.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -120,14 +121,16 @@ void hf__ear_nudge(hf_client *client)
     eventfd_write(client->nudge_fd, 1);
 }
 
-/* Sleeps until there is something to read, or a nudge. */
-static void listen_once(hf_client *client)
+/* Sleeps until there is something to read, or a nudge. False: that cannot be had, as in a process
+ * that may have no more descriptors, and the keeper is to read. */
+static bool listen_once(hf_client *client)
 {
     struct pollfd fds[] = {{.fd = client->wake_fd, .events = POLLIN},
                            {.fd = client->nudge_fd, .events = POLLIN}};
 
     hf__unlock_client(client);
-    int n = poll(fds, 2, -1); /* a signal is no news */
+    int n = poll(fds, 2, -1);
+    bool works = n > 0 || errno == EINTR; /* a signal is no news */
     hf__lock_client(client);
     if (n > 0 && fds[0].revents != 0)
         hear(client);
@@ -136,6 +139,7 @@ static void listen_once(hf_client *client)
         eventfd_read(client->nudge_fd, &count);
         client->nudged = false;
     }
+    return works;
 }
 
 void hf__ear_borrow(hf_client *client, struct hf__waiter *waiter)
@@ -144,8 +148,8 @@ void hf__ear_borrow(hf_client *client, struct hf__waiter *waiter)
         hf__keeper_lend(client, true) < 0)
         return;
     client->ear = waiter;
-    while (waiter->news == 0)
-        listen_once(client);
+    while (waiter->news == 0 && listen_once(client))
+        ;
     client->ear = NULL;
     hf__keeper_lend(client, false);
 }

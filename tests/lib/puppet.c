@@ -110,8 +110,11 @@ static void wake(struct hf__store *store, hf__wake_sink *sink, void *ctx)
 {
     struct puppet *p = (struct puppet *)store;
 
+    if (atomic_fetch_add(&p->hearing, 1) > 0)
+        atomic_fetch_add(&p->crossed, 1);
     atomic_store(&p->heard_by, pthread_self());
     p->inner->type->wake(p->inner, sink, ctx);
+    atomic_fetch_sub(&p->hearing, 1);
 }
 
 static void close_puppet(struct hf__store *store)

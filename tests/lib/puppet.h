@@ -19,6 +19,7 @@ struct puppet {
     atomic_int hold[PUPPET_CALLS]; /* while set, calls hang before they reach the store */
     atomic_int held[PUPPET_CALLS]; /* calls that hang now */
     _Atomic pthread_t heard_by;    /* the thread that took the last wake-ups */
+    atomic_int hearing, crossed;   /* threads in wake() now; how often it was more than one */
 };
 
 /* Opens `url` on this clock (NULL: the system's) and puts the puppet between client and store. */
