@@ -28,7 +28,8 @@ static bool begins_badly(struct puppet *p, enum puppet_call call)
 
 static int ends(struct puppet *p, enum puppet_call call, int r, hf_error *err)
 {
-    p->base.data_lost = atomic_load(&p->inner->data_lost);
+    if (atomic_load(&p->inner->data_lost))
+        p->base.data_lost = true;
     return r == 0 && take(&p->lose[call]) ? hf__fail(err, HF_UNKNOWN, "the answer was lost") : r;
 }
 
