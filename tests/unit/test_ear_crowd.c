@@ -181,6 +181,7 @@ static void *wait_for_ever(void *arg)
     w->r = hf_acquire(w->client, "e0", HF_NTS, &opt, &lock, NULL);
     if (w->r == 0)
         hf_lock_release(lock, NULL);
+    atomic_store(&w->begun, true); /* and over */
     return NULL;
 }
 
@@ -267,6 +268,8 @@ static void c12_whoever_cannot_poll_leaves_the_ear_to_the_keeper(void **state)
     hf_lock *held;
 
     (void)state;
+    if (strncmp(url, "memory:", 7) != 0)
+        skip(); /* it may need another connection */
     open_crowd(&crowd);
     assert_int_equal(hf_acquire(crowd.clients[1], "e0", HF_NTS, NULL, &held, NULL), 0);
     start_waiting(&first, crowd.clients[0], NULL); /* everything is opened by now */
