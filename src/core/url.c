@@ -6,9 +6,11 @@
  * options.c. */
 #include "core/url.h"
 
+#include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "core/error.h"
 #include "util/percent.h"
@@ -306,4 +308,23 @@ void hf__url_clear(struct hf__url *url)
     free(url->scheme);
     free(url->text);
     *url = (struct hf__url){0};
+}
+
+/* Only figures are an address: 127.example.org is a name, and anybody's. */
+bool hf__url_is_loopback(const char *host)
+{
+    char name[INET6_ADDRSTRLEN];
+    struct in_addr four;
+    bool bracket = host[0] == '[';
+    const char *from = host + bracket, *colon = strchr(from, ':');
+    bool has_port = !bracket && colon != NULL && strchr(colon + 1, ':') == NULL;
+    size_t len = bracket ? strcspn(from, "]") : has_port ? (size_t)(colon - from) : strlen(from);
+
+    if (len >= sizeof name)
+        return false;
+    memcpy(name, from, len);
+    name[len] = '\0';
+    if (inet_pton(AF_INET, name, &four) == 1)
+        return ntohl(four.s_addr) >> 24 == 127;
+    return strcmp(name, "::1") == 0 || strcasecmp(name, "localhost") == 0;
 }

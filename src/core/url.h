@@ -48,6 +48,10 @@ struct hf__url {
 int hf__url_parse(const char *text, struct hf__url *ret_url, hf_error *err);
 void hf__url_clear(struct hf__url *url);
 
+/* Whether this host ("h", "h:port", "[address]", "[address]:port", "address") is this very machine, by
+ * what is written: no name is looked up. */
+bool hf__url_is_loopback(const char *host);
+
 /* The URL without its password and the values of options that name a password, secret or token, for
  * messages: printable ASCII, cut with "..." to fit. Works on what is not a URL too, and then rather
  * hides too much. What says only where a password is (password_file, password_env) is shown. Gives

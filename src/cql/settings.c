@@ -18,12 +18,6 @@ static int copy(const char *from, size_t len, char **to, hf_error *err)
     return *to != NULL ? 0 : hf__fail(err, HF_NO_MEMORY, NULL);
 }
 
-static bool is_loopback(const char *host)
-{
-    return strncmp(host, "127.", 4) == 0 || strcmp(host, "::1") == 0 ||
-           strcmp(host, "localhost") == 0;
-}
-
 /* "host", "host:port" or "[address]:port"; the URL parser has checked its form. */
 static int add_contact(const char *text, size_t len, struct hf__cql_settings *set, hf_error *err)
 {
@@ -44,7 +38,7 @@ static int add_contact(const char *text, size_t len, struct hf__cql_settings *se
     if (code == 0)
         code = has_port ? copy(port + 1, (size_t)(end - port - 1), &to->port, err)
                         : copy(PORT, sizeof PORT, &to->port, err);
-    to->loopback = code == 0 && is_loopback(to->host);
+    to->loopback = code == 0 && hf__url_is_loopback(to->host);
     return code;
 }
 

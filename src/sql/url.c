@@ -50,19 +50,13 @@ int hf__sql_choose(const struct hf__sql_url *from, const char *option,
 
 /* Servers ------------------------------------------------------------------ */
 
-static bool is_here(const char *host)
-{
-    return strcmp(host, "localhost") == 0 || strncmp(host, "127.", 4) == 0 ||
-           strcmp(host, "::1") == 0;
-}
-
 static enum hf__sql_tls tls_for(const char *host, int tls)
 {
     if (host[0] == '/')
         return HF__TLS_OFF;
     if (tls != HF__TLS_BY_HOST)
         return (enum hf__sql_tls)tls;
-    return is_here(host) ? HF__TLS_OFF : HF__TLS_VERIFY;
+    return hf__url_is_loopback(host) ? HF__TLS_OFF : HF__TLS_VERIFY;
 }
 
 /* "h", "h:1", "[::1]", "[::1]:1" */
@@ -111,7 +105,11 @@ static int read_hosts(const struct hf__sql_url *from, const struct hf__sql_defau
     static const struct hf__sql_choice tlss[] = {
         {"verify", HF__TLS_VERIFY}, {"insecure", HF__TLS_INSECURE}, {"off", HF__TLS_OFF}, {0}};
     const char *socket = hf__sql_text(from, "socket"), *at = from->url->host;
-    int tls = HF__TLS_BY_HOST, r = hf__sql_choose(from, "tls", tlss, &tls, err);
+    bool files = hf__sql_text(from, "tls_ca") != NULL || hf__sql_text(from, "tls_cert") != NULL ||
+                 hf__sql_text(from, "tls_key") != NULL;
+    /* Whoever names certificates wants TLS, on loopback too. */
+    int tls = files ? HF__TLS_VERIFY : HF__TLS_BY_HOST;
+    int r = hf__sql_choose(from, "tls", tlss, &tls, err);
 
     if (r != 0)
         return r;

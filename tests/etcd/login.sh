@@ -39,9 +39,10 @@ test_user_and_password() {
     lacks err 'wrong'
     HOLDFAST_URL=etcd://$address/team hf run a -- true
     status_is 69
+    err_has 'name a user and its password in the URL'
     HOLDFAST_URL=etcd://worker:w0rd@$address/elsewhere hf run a -- true
     status_is 69
-    err_has 'permission denied'
+    err_has 'permission denied .this user must be allowed to read and write below the prefix'
     echo w0rd >password
     HOLDFAST_URL="etcd://worker@$address/team?password_file=$PWD/password" hf run a -- true
     status_is 0
@@ -66,6 +67,8 @@ test_tls_is_verified() {
     certificates
     start_server https --cert-file server.pem --key-file server.key
     HOLDFAST_URL="etcd://$address/?tls=verify&tls_ca=$PWD/ca.pem" hf run a -- true
+    status_is 0
+    HOLDFAST_URL="etcd://$address/?tls_ca=$PWD/ca.pem" hf run a -- true # on loopback, too
     status_is 0
     HOLDFAST_URL="etcd://$address/?tls=verify" hf run a -- true
     status_is 69
@@ -114,6 +117,20 @@ test_urls_that_make_no_sense_are_refused() {
         [ "$status" -eq 64 ] || [ "$status" -eq 69 ] || fail "$url: $status"
         err_has '^holdfast: '
     done
+}
+
+test_user_that_nobody_asked_for() {
+    start_server http
+    HOLDFAST_URL=etcd://worker:w0rd@$address/team hf run a -- true
+    status_is 69
+    err_has 'leave user and password out of the URL'
+    lacks err w0rd
+}
+
+test_name_that_looks_like_loopback_is_none() {
+    HOLDFAST_URL='etcd://127.example.invalid/?op_timeout=1s' hf run a -- true
+    status_is 69
+    err_has 'https://127.example.invalid'
 }
 
 . "$(dirname "$0")/../cli/harness.sh"

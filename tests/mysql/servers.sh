@@ -55,6 +55,8 @@ check "TLS with another authority is refused" says tls_ca \
     hf run -u "$HOLDFAST_URL&tls=verify&tls_ca=$fleet_dir/other.pem" a -- true
 check "TLS under another name is refused" says tls_ca hf run \
     -u "mysql://app@$tcp/locks?password_file=$fleet_dir/password&tls=verify&tls_ca=$fleet_dir/server.pem" a -- true
+check "who names an authority wants TLS, on loopback too" says tls_ca \
+    hf run -u "$HOLDFAST_URL&tls_ca=$fleet_dir/other.pem" a -- true
 check "TLS insecure" hf run -u "$HOLDFAST_URL&tls=insecure" a -- true
 
 # lose WHAT TEXT NAME: whose reply is lost, what is in it, the lock.

@@ -145,6 +145,7 @@ check "tls=verify with the right authority" hf run -u "$safe&tls_ca=$pg_dir/data
 check "a password file of PostgreSQL's own form" hf run -u "$safe&tls_ca=$pg_dir/data/server.crt&passfile=$fleet_dir/pgpass" tls -- true
 check "tls=verify refuses an unknown authority" says 'certificate' hf run -u "$safe&password_file=$fleet_dir/password&op_timeout=2s" tls -- true
 check "tls=verify refuses another host name" says 'host name' hf run -u "postgres://safe@127.0.0.1:$pg_port/postgres?tls=verify&tls_ca=$pg_dir/data/server.crt&password_file=$fleet_dir/password&op_timeout=2s" tls -- true
+check "who names an authority wants TLS, on loopback too" hf run -u "postgres://safe@localhost:$pg_port/postgres?tls_ca=$pg_dir/data/server.crt&password_file=$fleet_dir/password" tls -- true
 check "tls=insecure takes any" hf run -u "postgres://safe@localhost:$pg_port/postgres?tls=insecure&password_file=$fleet_dir/password" tls -- true
 check "a wrong password is told, and not shown" says 'check user and password' hf run -u "$safe&tls_ca=$pg_dir/data/server.crt&password_file=$fleet_dir/wrong" tls -- true
 exit "$failed"

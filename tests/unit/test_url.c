@@ -241,6 +241,31 @@ static void clearing_twice_is_fine(void **state)
     assert_null(url.settings);
 }
 
+/* Whoever is taken for loopback is spoken to without TLS. */
+static void only_this_machine_is_loopback(void **state)
+{
+    static const char *const here[] = {"localhost", "localhost:1",    "LocalHost",
+                                       "127.0.0.1", "127.0.0.1:2379", "127.255.0.9",
+                                       "::1",       "[::1]",          "[::1]:1"};
+    static const char *const elsewhere[] = {"",
+                                            "h",
+                                            "127.example.org",
+                                            "127.0.0.1.example.org",
+                                            "127.0.0.1.example.org:1",
+                                            "localhost.example.org",
+                                            "128.0.0.1",
+                                            "::2",
+                                            "[::2]:1",
+                                            "127.1.2",
+                                            "127."};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(here); i++)
+        check_number(here[i], hf__url_is_loopback(here[i]), true);
+    for (size_t i = 0; i < COUNT(elsewhere); i++)
+        check_number(elsewhere[i], hf__url_is_loopback(elsewhere[i]), false);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -251,6 +276,7 @@ int main(void)
         cmocka_unit_test(a_url_has_at_most_64_options),
         cmocka_unit_test(escaped_bytes_come_back),
         cmocka_unit_test(clearing_twice_is_fine),
+        cmocka_unit_test(only_this_machine_is_loopback),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,7 +1,7 @@
 /* From the URL to settings: etcd://user:password@h1:2379,h2,h3/prefix?options.
  *
  * The path is put before every name, with a '/' behind it. TLS is verified for every host but those
- * of loopback, where there is none unless the URL says so. */
+ * of loopback, where there is none unless the URL says so or names certificates. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -36,12 +36,6 @@ static int copy(const char *from, char **to, hf_error *err)
     return from != NULL && *to == NULL ? hf__fail(err, HF_NO_MEMORY, NULL) : 0;
 }
 
-static bool is_loopback(const char *host)
-{
-    return strncmp(host, "127.", 4) == 0 || strncmp(host, "[::1]", 5) == 0 ||
-           strcmp(host, "localhost") == 0 || strncmp(host, "localhost:", 10) == 0;
-}
-
 static bool has_port(const char *host)
 {
     const char *close = strchr(host, ']');
@@ -49,10 +43,8 @@ static bool has_port(const char *host)
     return strchr(close != NULL ? close : host, ':') != NULL;
 }
 
-static int add_endpoint(const char *host, const char *tls, struct hf__etcd_settings *set,
-                        hf_error *err)
+static int add_endpoint(const char *host, bool plain, struct hf__etcd_settings *set, hf_error *err)
 {
-    bool plain = tls == NULL ? is_loopback(host) : strcmp(tls, "off") == 0;
     char url[HOST_MAX + 20];
 
     if (host[0] == '\0' || strlen(host) > HOST_MAX || strpbrk(host, "/?#@\\ ") != NULL)
@@ -62,6 +54,16 @@ static int add_endpoint(const char *host, const char *tls, struct hf__etcd_setti
     snprintf(url, sizeof url, "%s://%s%s", plain ? "http" : "https", host,
              has_port(host) ? "" : ":2379");
     return copy(url, &set->endpoints[set->endpoint_count++], err);
+}
+
+/* Whoever names certificates wants TLS, on loopback too. */
+static bool is_plain(const struct hf__url *url, const char *host)
+{
+    const char *tls = text(url, "tls");
+    bool files = text(url, "tls_ca") != NULL || text(url, "tls_cert") != NULL ||
+                 text(url, "tls_key") != NULL;
+
+    return tls == NULL ? !files && hf__url_is_loopback(host) : strcmp(tls, "off") == 0;
 }
 
 static int read_hosts(const struct hf__url *url, struct hf__etcd_settings *set, hf_error *err)
@@ -74,7 +76,7 @@ static int read_hosts(const struct hf__url *url, struct hf__etcd_settings *set, 
         strcmp(tls, "off") != 0)
         r = hf__fail(err, HF_INVALID, "tls is verify, insecure or off");
     while (r == 0 && (host = strsep(&rest, ",")) != NULL)
-        r = add_endpoint(host, tls, set, err);
+        r = add_endpoint(host, is_plain(url, host), set, err);
     free(hosts);
     return r;
 }

@@ -204,8 +204,7 @@ static void sum_up(const struct report *r)
     if (r->s->set.poll)
         hf__say(&r->to, HF__NOTE, "C12", "mode=poll: waiters ask every %" PRId64 " ms",
                 r->s->set.poll_ms);
-    if (r->s->set.tls == NULL && r->s->set.host != NULL &&
-        strcmp(r->s->set.host, "localhost") != 0 && strncmp(r->s->set.host, "127.", 4) != 0)
+    if (r->s->set.tls == NULL && r->s->set.host != NULL && !hf__url_is_loopback(r->s->set.host))
         hf__say(&r->to, HF__NOTE, NULL,
                 "no TLS: who sees the network sees tickets and password (rediss://)");
     hf__say(&r->to, HF__FINE, "C4",
