@@ -56,6 +56,24 @@ void hf__etcd_transport_failed(struct hf__etcd_outcome *o, CURL *curl, CURLcode 
     hf__set_store_code(err, c);
 }
 
+/* What the server says, and what to do about it. */
+static const char *refusal_hint(const char *text)
+{
+    static const char *const hints[][2] = {
+        {"user name is empty", " (name a user and its password in the URL)"},
+        {"authentication is not enabled",
+         " (leave user and password out of the URL, or enable it with etcdctl)"},
+        {"permission denied", " (this user must be allowed to read and write below the prefix)"},
+        {"database space exceeded", " (compact and defragment it, then disarm its alarm)"},
+    };
+
+    for (size_t i = 0; i < sizeof hints / sizeof hints[0]; i++) {
+        if (strstr(text, hints[i][0]) != NULL)
+            return hints[i][1];
+    }
+    return "";
+}
+
 static void server_refused(struct hf__etcd_outcome *o, const json_t *answer, const char *where,
                            hf_error *err)
 {
@@ -79,11 +97,13 @@ static void server_refused(struct hf__etcd_outcome *o, const json_t *answer, con
     o->code = grpc == NOT_FOUND                              ? HF_NOT_FOUND
               : strstr(text, "lease already exists") != NULL ? HF_BUSY
               : full                                         ? HF_FULL
-              : o->no_token || grpc == DENIED || grpc == 3   ? HF_DENIED
-              : o->maybe                                     ? HF_UNKNOWN
-                                                             : HF_CORRUPT;
-    hf__fail(err, o->code, "etcd: %s: %s", where,
-             hf__sentence(text, strlen(text), shown, sizeof shown));
+              : o->no_token || grpc == DENIED || grpc == 3 ||
+                      strstr(text, "authentication is not enabled") != NULL
+                  ? HF_DENIED
+              : o->maybe ? HF_UNKNOWN
+                         : HF_CORRUPT;
+    hf__fail(err, o->code, "etcd: %s: %s%s", where,
+             hf__sentence(text, strlen(text), shown, sizeof shown), refusal_hint(text));
     hf__set_store_code(err, grpc);
 }
 
