@@ -21,6 +21,13 @@ static void c2_url_that_promises_too_much_is_refused(void **state)
         {"zookeeper://h/x?sasl=GSSAPI", HF_UNSUPPORTED, "without SASL"},
         {"zookeeper:///x", HF_INVALID, "no server"},
         {"zookeeper://h//x", HF_INVALID, "empty part"},
+        {"zookeeper://:word@h/x", HF_INVALID, "a password a user"},
+        {"zookeeper://a%3Ab:word@h/x", HF_INVALID, "cannot have a ':'"},
+        {"zookeeper://u:w@h/x/..", HF_INVALID, "empty part"},
+        {"zookeeper://u:w@h/./x", HF_INVALID, "empty part"},
+        {"zookeeper://u:w@h/x%FF", HF_INVALID, "UTF-8"},
+        {"zookeeper://u:w@h/zookeeper", HF_INVALID, "own"},
+        {"zookeeper://u:w@h/zookeeper/quota", HF_INVALID, "own"},
     };
     hf_client *client;
     hf_error err;
@@ -30,6 +37,38 @@ static void c2_url_that_promises_too_much_is_refused(void **state)
         check_number(cases[i].url, hf_open(cases[i].url, NULL, &client, &err), cases[i].code);
         check_contains(cases[i].url, err.text, cases[i].says);
     }
+}
+
+static void c2_url_that_is_unusual_is_accepted(void **state)
+{
+    static const char *const urls[] = {
+        "zookeeper://u:w@h/x/",         "zookeeper://u:w@h/..x/y..",     "zookeeper://u:a%3Ab@h/x",
+        "zookeeper://u:w@h/zookeepers", "zookeeper://u:w@h/x/zookeeper", "zookeeper://u:w@h"};
+    hf_client *client;
+    hf_error err;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(urls); i++) {
+        if (hf_open(urls[i], NULL, &client, &err) != HF_OK)
+            fail_msg("%s: %s", urls[i], err.text);
+        hf_close(client);
+    }
+}
+
+static void server_that_nobody_knows_is_told(void **state)
+{
+    hf_client *client;
+    hf_lock *lock;
+    hf_error err;
+
+    (void)state;
+    assert_int_equal(
+        hf_open("zookeeper://u:w@no.such.host.invalid/x?op_timeout=1s", NULL, &client, &err),
+        HF_OK);
+    assert_int_equal(hf_acquire(client, "a", HF_NTS, NULL, &lock, &err), HF_UNAVAILABLE);
+    check_contains("unknown", err.text, "no.such.host.invalid:2181 can be looked up");
+    check_lacks("unknown", err.text, "file");
+    hf_close(client);
 }
 
 /* "user:password@" or "" in front of the servers. */
@@ -138,6 +177,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(c2_url_that_promises_too_much_is_refused),
+        cmocka_unit_test(c2_url_that_is_unusual_is_accepted),
+        cmocka_unit_test(server_that_nobody_knows_is_told),
         cmocka_unit_test(c2_creator_alone_may_touch_a_lock),
         cmocka_unit_test(c2_world_is_everybody_and_must_be_asked_for),
     };

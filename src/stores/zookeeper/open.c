@@ -7,6 +7,8 @@
 
 #include "core/secret.h"
 #include "stores/zookeeper/zk.h"
+#include "util/utf8.h"
+
 #include "util/banned.h"
 
 #define DEFAULT_PORT   "2181"
@@ -66,14 +68,31 @@ static int check_hosts(const char *hosts, hf_error *err)
     return 0;
 }
 
+/* The end may be a '/'. */
+static bool has_bad_part(const char *path)
+{
+    while (*path == '/' && path[1] != '\0') {
+        const char *part = path + 1;
+        size_t len = strcspn(part, "/");
+        if (len == 0 || (len == 1 && part[0] == '.') || (len == 2 && memcmp(part, "..", 2) == 0))
+            return true;
+        path = part + len;
+    }
+    return false;
+}
+
 static int check_path(const char *path, hf_error *err)
 {
     size_t len = strlen(path);
 
     if (len > 400)
         return hf__fail(err, HF_INVALID, "the path is too long: at most 400 bytes");
-    if (strstr(path, "//") != NULL || strstr(path, "/./") != NULL || strstr(path, "/../") != NULL)
+    if (has_bad_part(path))
         return hf__fail(err, HF_INVALID, "the path has an empty part, or one that is . or ..");
+    if (!hf__is_text(path, len)) /* the servers would make one path of several */
+        return hf__fail(err, HF_INVALID, "the path is not UTF-8");
+    if (strncmp(path, "/zookeeper", 10) == 0 && (path[10] == '\0' || path[10] == '/'))
+        return hf__fail(err, HF_INVALID, "/zookeeper is ZooKeeper's own: choose another path");
     for (size_t i = 0; i < len; i++) {
         if ((unsigned char)path[i] < ' ' || path[i] == 0x7f)
             return hf__fail(err, HF_INVALID, "the path has control characters");
@@ -106,7 +125,7 @@ static int check_acl(const struct hf__url *url, hf_error *err)
 
     if (strcmp(acl, "creator") != 0 && strcmp(acl, "world") != 0)
         return hf__fail(err, HF_INVALID, "acl is creator or world");
-    if (strcmp(acl, "creator") == 0 && url->user == NULL)
+    if (strcmp(acl, "creator") == 0 && (url->user == NULL || url->user[0] == '\0'))
         return hf__fail(err, HF_INVALID,
                         "without a user the nodes cannot be the creator's alone: write "
                         "zookeeper://user:password@..., or acl=world to let everybody who "
@@ -132,11 +151,14 @@ static int read_credentials(const struct hf__url *url, char **ret_credentials, h
 
     if (r != 0)
         return r;
-    if ((url->user != NULL) != (password != NULL))
+    bool named = url->user != NULL && url->user[0] != '\0';
+    if (named != (password != NULL))
         r = hf__fail(err, HF_INVALID,
                      "a user needs a password, and a password a user: "
                      "zookeeper://user:password@...");
-    else if (url->user != NULL && asprintf(ret_credentials, "%s:%s", url->user, password) < 0)
+    else if (named && strchr(url->user, ':') != NULL) /* the rest would count as its password */
+        r = hf__fail(err, HF_INVALID, "a user of ZooKeeper cannot have a ':' in its name");
+    else if (named && asprintf(ret_credentials, "%s:%s", url->user, password) < 0)
         r = hf__fail(err, HF_NO_MEMORY, NULL);
     free_secret(password);
     return r;

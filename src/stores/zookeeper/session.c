@@ -7,6 +7,7 @@
  * The end of a session is the end of the lock-delays in it. So one in which a lock-delay runs when
  * the client is closed is not closed, only let go of: the server counts to its end, as it would if
  * the process had died. */
+#include <errno.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -152,6 +153,16 @@ static void make_room(struct zk *zk)
     }
 }
 
+/* What the library says of names that nobody knows is that there is no such file. */
+static int cannot_connect(const struct zk *zk, int why, hf_error *err)
+{
+    if (why == ENOENT || why == EINVAL)
+        return hf__fail(err, HF_UNAVAILABLE, "none of %s can be looked up: no such server is known",
+                        zk->hosts);
+    errno = why;
+    return hf__fail_errno(err, HF_UNAVAILABLE, "no session with %s can be begun", zk->hosts);
+}
+
 /* Under the mutex, which it lets go while the servers' names are looked up. */
 static int add(struct zk *zk, int64_t timeout_ms, struct session **ret_session, hf_error *err)
 {
@@ -173,12 +184,13 @@ static int add(struct zk *zk, int64_t timeout_ms, struct session **ret_session, 
     zk->session_count++;
     pthread_mutex_unlock(&zk->mutex);
     zhandle_t *zh = connect_to(s);
+    int why = errno;
     pthread_mutex_lock(&zk->mutex);
     s->zh = zh;
     if (zh == NULL) {
         s->state = HF__ZK_DEAD;
         hf__zk_unuse_locked(s);
-        return hf__fail_errno(err, HF_UNAVAILABLE, "none of %s can be looked up", zk->hosts);
+        return cannot_connect(zk, why, err);
     }
     *ret_session = s;
     return 0;
