@@ -30,13 +30,15 @@ bool hf__bidder_holds(struct hf__bidder *b, int64_t now_ns)
 }
 
 /* Each request that the store answers restarts the lease no earlier than it was sent; the later of
- * two answered requests proves the most. */
+ * two answered requests proves the most. One that never expires has no deadline to tell them apart. */
 static void believe(struct hf__bidder *b, int64_t sent_ns, int64_t lease_ms, bool claimed)
 {
     int64_t deadline_ns = hf__lease_deadline_ns(sent_ns, lease_ms);
+    bool older =
+        deadline_ns < b->deadline_ns || (deadline_ns == b->deadline_ns && sent_ns <= b->sent_ns);
 
     b->claimed |= claimed;
-    if (b->deadline_ns != 0 && deadline_ns <= b->deadline_ns)
+    if (b->deadline_ns != 0 && older)
         return;
     b->deadline_ns = deadline_ns;
     b->sent_ns = sent_ns;
