@@ -63,6 +63,23 @@ END
     [ "$code" -eq 0 ]
 }
 
+# A signed token carries the user's name and a signature.
+test_token_may_be_long() {
+    openssl genrsa -out jwt.key 4096 2>/dev/null
+    openssl rsa -in jwt.key -pubout -out jwt.pub 2>/dev/null
+    start_server http --auth-token jwt,pub-key=jwt.pub,priv-key=jwt.key,sign-method=RS512
+    plain="etcdctl --endpoints $address"
+    name=$(printf '%0600d' 7)
+    $plain user add root --new-user-password=rootword >/dev/null
+    $plain role add root >/dev/null
+    $plain user grant-role root root >/dev/null
+    $plain user add "$name" --new-user-password=w0rd >/dev/null
+    $plain user grant-role "$name" root >/dev/null
+    $plain auth enable >/dev/null
+    HOLDFAST_URL=etcd://$name:w0rd@$address/team hf run a -- true
+    status_is 0
+}
+
 test_tls_is_verified() {
     certificates
     start_server https --cert-file server.pem --key-file server.key
@@ -112,10 +129,11 @@ test_wait_over_tls_is_pushed() {
 
 test_urls_that_make_no_sense_are_refused() {
     for url in 'etcd://h/?tls=maybe' 'etcd://user@h/' 'etcd://h/?tls=off&tls_ca=/etc/passwd' \
-        'etcd://h,,i/' 'etcd://h/?tls_ca=/nowhere/at/all'; do
+        'etcd://h,,i/' 'etcd://h/?tls_ca=/nowhere/at/all' 'etcd://u:%FF@h/'; do
         HOLDFAST_URL=$url hf run a -- true
         [ "$status" -eq 64 ] || [ "$status" -eq 69 ] || fail "$url: $status"
         err_has '^holdfast: '
+        lacks err 'memory'
     done
 }
 

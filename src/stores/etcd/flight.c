@@ -72,6 +72,7 @@ CURL *hf__etcd_new_curl(const struct hf__etcd *e)
     curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
     curl_easy_setopt(curl, CURLOPT_TCP_KEEPALIVE, 1L);
     curl_easy_setopt(curl, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+    curl_easy_setopt(curl, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2); /* or later */
     if (set->tls_insecure) {
         curl_easy_setopt(curl, CURLOPT_SSL_VERIFYPEER, 0L);
         curl_easy_setopt(curl, CURLOPT_SSL_VERIFYHOST, 0L);
@@ -102,7 +103,6 @@ struct curl_slist *hf__etcd_headers(struct hf__etcd *e)
     static const char *const fixed[] = {"Content-Type: application/json",
                                         "Expect:", "Grpc-Metadata-hasleader: true"};
     struct curl_slist *list = NULL;
-    char line[1100];
 
     for (size_t i = 0; i < sizeof fixed / sizeof fixed[0]; i++) {
         struct curl_slist *longer = curl_slist_append(list, fixed[i]);
@@ -113,13 +113,17 @@ struct curl_slist *hf__etcd_headers(struct hf__etcd *e)
         list = longer;
     }
     pthread_mutex_lock(&e->mutex);
-    snprintf(line, sizeof line, "Authorization: %s", e->token != NULL ? e->token : "");
-    bool has_token = e->token != NULL;
+    bool has_token = e->token != NULL; /* of any length: it may be a JWT */
+    char *line = has_token ? hf__etcd_format("Authorization: %s", e->token) : NULL;
     pthread_mutex_unlock(&e->mutex);
-    struct curl_slist *longer = has_token ? curl_slist_append(list, line) : list;
-    explicit_bzero(line, sizeof line);
+    if (!has_token)
+        return list;
+    struct curl_slist *longer = line != NULL ? curl_slist_append(list, line) : NULL;
     if (longer == NULL)
         curl_slist_free_all(list);
+    if (line != NULL)
+        explicit_bzero(line, strlen(line));
+    free(line);
     return longer;
 }
 

@@ -8,6 +8,7 @@
 
 #include "core/secret.h"
 #include "stores/etcd/etcd.h"
+#include "util/utf8.h"
 
 #include "util/banned.h"
 
@@ -118,6 +119,10 @@ static int read_user(const struct hf__url *url, struct hf__etcd_settings *set, h
     bool named = url->user != NULL && url->user[0] != '\0';
     if (r == 0 && named != (set->password != NULL))
         return hf__fail(err, HF_INVALID, "a user needs a password, and a password a user");
+    if (r == 0 && named &&
+        !(hf__is_text(url->user, strlen(url->user)) &&
+          hf__is_text(set->password, strlen(set->password))))
+        return hf__fail(err, HF_INVALID, "user and password must be UTF-8");
     return r == 0 && named ? copy(url->user, &set->user, err) : r;
 }
 
