@@ -104,6 +104,20 @@ static void c2_doctor_tells_whom_the_nodes_belong_to(void **state)
     zookeeper_close(zh);
 }
 
+/* Somebody else's path: what its nodes are is not this user's to say. */
+static void c2_doctor_tells_who_may_not_write(void **state)
+{
+    char url[300];
+
+    (void)state;
+    snprintf(url, sizeof url, "zookeeper://owner:word@%s/others", servers());
+    ask_doctor(url); /* makes the nodes */
+    snprintf(url, sizeof url, "zookeeper://eve:word@%s/others", servers());
+    struct report r = ask_doctor(url);
+    check_contains("doctor", r.all, "3 this user may not write below /others: check user and");
+    check_lacks("doctor", r.all, "only this user");
+}
+
 /* As zkCli's setquota does. */
 static void set_quota(zhandle_t *zh, const char *limits)
 {
@@ -211,6 +225,7 @@ int main(void)
         cmocka_unit_test(c1_doctor_misses_members_that_the_url_does_not_name),
         cmocka_unit_test(c3_doctor_tells_sessions),
         cmocka_unit_test(c2_doctor_tells_whom_the_nodes_belong_to),
+        cmocka_unit_test(c2_doctor_tells_who_may_not_write),
         cmocka_unit_test(c5_doctor_tells_of_a_quota),
         cmocka_unit_test(c1_doctor_knows_releases_with_bugs),
     };

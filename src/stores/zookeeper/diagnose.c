@@ -42,7 +42,8 @@ static void tell_sessions(const struct doctor *d)
                     (long long)shortest_ms);
 }
 
-static void tell_latency(const struct doctor *d, struct session *s)
+/* Whether this user may write at all. */
+static bool tell_latency(const struct doctor *d, struct session *s)
 {
     const struct hf_env *env = d->zk->base.host->env;
     char path[HF__ZK_PATH_MAX];
@@ -56,7 +57,7 @@ static void tell_latency(const struct doctor *d, struct session *s)
         struct call *call = hf__zk_call_new();
         int64_t began_ns = hf__now_ns(env);
         if (call == NULL)
-            return;
+            return false;
         zoo_check_op_init(&op, path, -1);
         rc = hf__zk_multi(s, &op, 1, d->deadline_ns, call);
         sum_us += (hf__now_ns(env) - began_ns) / 1000;
@@ -64,8 +65,14 @@ static void tell_latency(const struct doctor *d, struct session *s)
     }
     if (rc == ZOK)
         hf__zk_tell(d, HF__ZK_FINE, NULL, "a write takes %lld us", (long long)(sum_us / rounds));
+    else if (rc == ZNOAUTH)
+        hf__zk_tell(d, HF__ZK_PROBLEM, "C2",
+                    "this user may not write below %s: check user and password in the URL, and the "
+                    "nodes' ACL",
+                    d->zk->prefix);
     else
         hf__zk_tell(d, HF__ZK_PROBLEM, NULL, "a write is refused: %s", zerror(rc));
+    return rc == ZOK;
 }
 
 /* Whether everybody may make and delete nodes below the prefix, whatever ours say. */
@@ -171,8 +178,8 @@ int hf__zk_diagnose(struct hf__store *store, hf_finding_callback *found, void *a
     if (r != 0)
         return r;
     hf__zk_tell_ensemble(&d, s);
-    tell_latency(&d, s);
-    tell_rights(&d, s);
+    if (tell_latency(&d, s))
+        tell_rights(&d, s);
     tell_quota(&d, s);
     hf__zk_unuse(s);
     tell_sessions(&d);
