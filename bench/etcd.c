@@ -87,8 +87,9 @@ static void start_taker(struct taker *t, hf_client *client, const char *name)
         usleep(100);
 }
 
-/* A queue of `crowd` takers, who release one after the other. */
-static void measure_handover(hf_client *holder, hf_client *waiter, int handovers, int crowd)
+/* A queue of `crowd` takers of two clients in turn, who release one after the other. */
+static void measure_handover(hf_client *holder, hf_client *const takers[2], int handovers,
+                             int crowd)
 {
     struct taker *all = calloc((size_t)crowd, sizeof *all);
     int64_t *took_ns = calloc((size_t)(handovers + crowd), sizeof *took_ns);
@@ -101,7 +102,7 @@ static void measure_handover(hf_client *holder, hf_client *waiter, int handovers
         hf_error err;
         BENCH_MUST(hf_acquire(holder, "hand", HF_NTS, &opt, &lock, &err) == HF_OK, "%s", err.text);
         for (int i = 0; i < crowd; i++)
-            start_taker(&all[i], waiter, "hand");
+            start_taker(&all[i], takers[i % 2], "hand");
         etcd_rest();
         for (int i = 0; i < crowd; i++) {
             int64_t start = bench_now_ns();
@@ -150,7 +151,7 @@ static void measure_commands(const char *holdfast, const char *url)
 
 int main(int argc, char **argv)
 {
-    hf_client *one, *other;
+    hf_client *one, *others[2];
     hf_error err;
     char url[200];
 
@@ -162,18 +163,20 @@ int main(int argc, char **argv)
     CURL *curl = curl_easy_init();
     snprintf(url, sizeof url, "etcd://%s/bench", etcd_host);
     BENCH_MUST(hf_open(url, NULL, &one, &err) == HF_OK, "%s", err.text);
-    BENCH_MUST(hf_open(url, NULL, &other, &err) == HF_OK, "%s", err.text);
+    for (int i = 0; i < 2; i++)
+        BENCH_MUST(hf_open(url, NULL, &others[i], &err) == HF_OK, "%s", err.text);
     for (long i = 0; i < strtol(argv[2], NULL, 10); i++) {
         measure_pairs(one, curl, (int)strtol(argv[3], NULL, 10));
         int handovers = (int)strtol(argv[4], NULL, 10);
         etcd_bare_handover(curl, handovers, false);
         etcd_bare_handover(curl, handovers / 10, true);
-        measure_handover(one, other, handovers / 10, 2);
-        measure_handover(one, other, handovers, 500);
+        measure_handover(one, others, handovers / 10, 2);
+        measure_handover(one, others, handovers, 500);
         measure_commands(argv[5], url);
     }
     hf_close(one);
-    hf_close(other);
+    hf_close(others[0]);
+    hf_close(others[1]);
     curl_easy_cleanup(curl);
     return 0;
 }

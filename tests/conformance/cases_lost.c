@@ -121,9 +121,9 @@ static void c7_renewals_that_fail_are_tried_again(struct ctx *ctx)
     hf_client *client = open_fault(ctx, "fail=renew:1-2&lose=renew:4");
     const char *name = name_of(ctx, "a");
     struct told told = {0};
-    hf_lock *lock = TAKE(ctx, client, name, telling(1500, &told));
+    hf_lock *lock = TAKE(ctx, client, name, telling(3000, &told));
 
-    await_age(now_ms(), 3500);
+    await_age(now_ms(), 6500);
     CHECK(hf_lock_state(lock) != HF_STATE_LOST);
     CHECK(told.lost == 0);
     EXPECT(HF_BUSY, probe(client, name));

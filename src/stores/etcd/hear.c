@@ -1,7 +1,7 @@
 /* What the server says on the stream, and whom that concerns. In wake().
  *
- * A message is about one watch: it is confirmed, it is over, or things have happened. Whoever is
- * concerned is called first, and the server told afterwards that it need not watch any longer. */
+ * A message is about one watch: it is confirmed, it is over, or things have happened. The server is
+ * told that it need not watch any longer when the bid is, not while somebody waits to be called. */
 #include <stdlib.h>
 
 #include "stores/etcd/watch.h"
@@ -40,11 +40,6 @@ static void tell(struct hf__etcd *e, int64_t id, uint64_t revision, uint64_t gen
                                                      .marked = generation,
                                                      .handed = true});
     e->stream.sink(e->stream.sink_ctx, &ticket, generation);
-    pthread_mutex_lock(&e->mutex);
-    w = hf__etcd_watch_by_id(e, id);
-    if (w != NULL)
-        hf__etcd_say_over(e, w);
-    pthread_mutex_unlock(&e->mutex);
 }
 
 static void tell_broken(struct hf__etcd *e, const json_t *kv)

@@ -209,6 +209,7 @@ static int claim(struct batch *b, struct sign *s)
     json_t *answer = NULL;
     int64_t lease = s->known.lease;
 
+    hf__etcd_unwatch(b->e, &s->item->ticket); /* what was watched for has happened */
     if (keys != NULL) {
         hf__etcd_place_key(b->e, name_of(s), s->known.mode, lease, &keys[0]);
         hf__etcd_mark_key(b->e, HF__ETCD_INSIDE, name_of(s), lease, &keys[1]);

@@ -72,17 +72,17 @@ static void say_watch(struct hf__etcd *e, struct hf__etcd_watch *w)
     e->stream.urgent = true;
 }
 
-void hf__etcd_say_over(struct hf__etcd *e, struct hf__etcd_watch *w)
+/* The server need not watch for it any longer: that is not urgent. */
+static void say_over(struct hf__etcd *e, const struct hf__etcd_watch *w)
 {
     for (int i = HF__ETCD_BEFORE; i <= HF__ETCD_OWN_MARK; i++) {
-        if (w->len[i] == 0 || w->over)
+        if (w->len[i] == 0)
             continue;
         if (!w->confirmed[i] && e->stream.asked > e->stream.confirmed)
             e->stream.asked--;
         say(e, hf__etcd_format("{\"cancel_request\":{\"watch_id\":\"%" PRId64 "\"}}\n",
                                2 * w->number + i));
     }
-    w->over = true;
 }
 
 /* One that finds no memory is missed: what it tells is learnt from a renewal, or by asking. */
@@ -118,7 +118,7 @@ static void say_watch_for_client(struct hf__etcd *e)
 /* For bids. ------------------------------------------------------------------------------------ */
 static void drop(struct hf__etcd *e, struct hf__etcd_watch *w)
 {
-    hf__etcd_say_over(e, w);
+    say_over(e, w);
     hf__table_remove(&e->stream.watches, &w->by_ticket);
     hf__table_remove(&e->stream.numbers, &w->by_number);
     free(w);

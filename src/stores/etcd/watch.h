@@ -23,7 +23,6 @@ struct hf__etcd_watch {
     uint64_t from;     /* revision */
     bool confirmed[2]; /* by enum hf__etcd_watched */
     bool told;         /* it was called, and that is all it gets */
-    bool over;         /* the server knows that */
     size_t len[2];     /* of the keys; that of the mark may be 0: it is not watched */
     char keys[];
 };
@@ -31,7 +30,5 @@ struct hf__etcd_watch {
 /* All with the mutex held. NULL: there is none. */
 struct hf__etcd_watch *hf__etcd_watch_of(struct hf__etcd *e, const struct hf__ticket *ticket);
 struct hf__etcd_watch *hf__etcd_watch_by_id(struct hf__etcd *e, int64_t id);
-/* The server need not watch for it any longer: says so once, and not urgently. */
-void hf__etcd_say_over(struct hf__etcd *e, struct hf__etcd_watch *w);
 
 #endif
