@@ -96,7 +96,7 @@ class Leg:
             self.tally.fail("meson test", output)
 
 
-LOCAL = ("unit", "doorman", "conformance", "fault", "cli", "examples", "fuzz", "net")
+LOCAL = ("unit", "doorman", "conformance", "fault", "cli", "examples", "fuzz")
 
 
 def leg_gcc(leg):
