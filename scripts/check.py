@@ -96,7 +96,7 @@ class Leg:
             self.tally.fail("meson test", output)
 
 
-LOCAL = ("unit", "doorman", "conformance", "fault", "cli", "examples", "fuzz", "net")
+LOCAL = ("unit", "doorman", "conformance", "fault", "cli", "examples", "fuzz")
 
 
 def leg_gcc(leg):
@@ -149,14 +149,14 @@ def leg_tsan(leg):
 
 
 def leg_deep(leg):
-    """The servers' tests once more, for memory errors, and etcd's for races: too long for every day, so only if it
-    is named."""
+    """The servers' tests once more, for memory errors and races: too long for every day, so only if it is named."""
     leg.use("asan")
     build_asan(leg)
     leg.test(without=LOCAL, slower=3, at_once=CPUS + 1, **ASAN)
     leg.use("tsan")
     build_tsan(leg)
-    leg.test("etcd", slower=5, at_once=CPUS + 1, **TSAN)
+    suppressed = {"TSAN_OPTIONS": TSAN["TSAN_OPTIONS"] + " suppressions=" + os.path.join(TOP, "tests", "tsan.supp")}
+    leg.test("etcd", "mysql", "postgres", "redis", "zookeeper", slower=5, at_once=CPUS + 1, **suppressed)
 
 
 def leg_install(leg):

@@ -98,10 +98,8 @@ int hf__pool_dial(struct hf__pool *pool, int64_t deadline_ns, struct hf__pooled 
 /* Who asks bears an outage for the time it has: within that it must be tried more than once. */
 static void note_failure(struct hf__pool *pool, int64_t patience_ns, const hf_error *why)
 {
-    int64_t pause_ns = hf__backoff_ns(pool->env, pool->failures, BACKOFF_MAX_MS);
-
     pthread_mutex_lock(&pool->mutex);
-    pool->failures++;
+    int64_t pause_ns = hf__backoff_ns(pool->env, pool->failures++, BACKOFF_MAX_MS);
     pool->retry_ns =
         hf__now_ns(pool->env) + (pause_ns < patience_ns / 4 ? pause_ns : patience_ns / 4);
     pool->failure = *why;

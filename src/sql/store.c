@@ -4,6 +4,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "util/bytes.h"
+
 #include "util/banned.h"
 
 static struct hf__sql *sql_of(struct hf__store *store)
@@ -232,9 +234,8 @@ static int by_name(const void *a, const void *b)
 {
     const struct hf__renewal *x = *(struct hf__renewal *const *)a;
     const struct hf__renewal *y = *(struct hf__renewal *const *)b;
-    int order = memcmp(x->name, y->name, x->name_len < y->name_len ? x->name_len : y->name_len);
 
-    return order != 0 ? order : (x->name_len > y->name_len) - (x->name_len < y->name_len);
+    return hf__bytes_order(x->name, x->name_len, y->name, y->name_len);
 }
 
 /* In the order of their names, so that two clients cannot wait for each other. For the caller to

@@ -5,8 +5,8 @@
 
 bool hf__look_wants(const struct hf__look *look, const char *name, size_t len)
 {
-    if (look->name != NULL)
-        return len == look->name_len && memcmp(name, look->name, len) == 0;
+    if (look->name != NULL && (len != look->name_len || memcmp(name, look->name, len) != 0))
+        return false;
     return look->prefix == NULL ||
            (len >= look->prefix_len && memcmp(name, look->prefix, look->prefix_len) == 0);
 }

@@ -19,7 +19,9 @@ static int64_t too_early_ms(const char *name, const char *skew)
 
     opt.by_hand = 1;
     check_code(take(holder, name, opt, &lock), HF_OK);
-    while ((code = take(taker, name, options(LEASE_MS, 0), &next)) == HF_BUSY)
+    int64_t until_ms = now_ms() + AWAIT_MS;
+    while ((code = take(taker, name, options(LEASE_MS, 0), &next)) == HF_BUSY &&
+           now_ms() < until_ms)
         sleep_ms(10);
     int64_t left_ms = hf_lock_remaining_ms(lock);
     check_code(code, HF_OK);

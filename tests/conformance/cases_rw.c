@@ -121,8 +121,11 @@ static void neither_starves(struct ctx *ctx, hf_mode many, hf_mode one)
                                      .rounds = &rounds};
         CHECK(pthread_create(&streams[i].thread, NULL, flow, &streams[i]) == 0);
     }
-    while (rounds < 3)
+    int64_t began_ms = now_ms();
+    while (rounds < 3) {
+        CHECK(now_ms() - began_ms < AWAIT_MS);
         await_age(now_ms(), 1);
+    }
     for (int i = 0; i < 5; i++) {
         hf_options opt = options(LONG_MS, HF_FOREVER);
         opt.mode = one;

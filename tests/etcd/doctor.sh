@@ -62,9 +62,7 @@ test_quota_that_is_used_up_is_an_alarm_and_locks_are_refused() {
 
 test_user_without_the_right_to_write_is_told() {
     start_server http
-    plain="etcdctl --endpoints $address"
-    $plain user add root --new-user-password=rootword >/dev/null
-    $plain user grant-role root root >/dev/null 2>&1 || { $plain role add root && $plain user grant-role root root; } >/dev/null
+    add_root
     $plain role add readers >/dev/null
     $plain role grant-permission readers --prefix=true read team/ >/dev/null
     $plain user add reader --new-user-password=w0rd >/dev/null

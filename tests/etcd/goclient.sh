@@ -25,11 +25,6 @@ inside() {
     [ -s theirs ]
 }
 
-count_is() {
-    [ "$(gateway kv/range "{\"key\":\"$(b64 "$1/")\",\"range_end\":\"$(b64 "${1}0")\"}" |
-        jq -r '.count // "0"')" -eq "$2" ]
-}
-
 test_mutex_waits_for_us_and_we_for_it() {
     use_etcd
     hold go-a

@@ -3,9 +3,11 @@
 # shellcheck disable=SC1091,SC2154
 . "$(dirname "$0")/lib.sh"
 
-etcdctl_waits() {
-    [ "$(gateway kv/range "{\"key\":\"$(b64 "$1/")\",\"range_end\":\"$(b64 "${1}0")\"}" |
-        jq -r '.count // "0"')" -ge "$2" ]
+# they_hold NAME: in the background until `over` is there. $theirs.
+they_hold() {
+    ctl lock -- "$1" sh -c 'touch theirs; until [ -e over ]; do sleep 0.02; done' &
+    theirs=$!
+    eventually test -e theirs
 }
 
 test_etcdctl_waits_for_us() {
@@ -13,7 +15,7 @@ test_etcdctl_waits_for_us() {
     hold mutex-a
     ctl lock -- mutex-a touch theirs &
     theirs=$!
-    eventually etcdctl_waits mutex-a 2
+    eventually count_is mutex-a 2
     absent theirs
     let_go
     wait "$theirs"
@@ -26,7 +28,7 @@ test_etcdctl_waits_for_our_readers() {
     hold mutex-b --shared
     ctl lock -- mutex-b touch theirs &
     theirs=$!
-    eventually etcdctl_waits mutex-b 2
+    eventually count_is mutex-b 2
     absent theirs
     let_go
     wait "$theirs"
@@ -35,16 +37,14 @@ test_etcdctl_waits_for_our_readers() {
 
 test_we_wait_for_etcdctl_and_show_it() {
     use_etcd
-    ctl lock -- mutex-c sh -c 'touch theirs; until [ -e over ]; do sleep 0.02; done' &
-    theirs=$!
-    eventually test -e theirs
+    they_hold mutex-c
     busy mutex-c
     hf show --json mutex-c
     status_is 0
     out_has '"place": *"inside"'
     "$HOLDFAST" run mutex-c -- touch ours &
     ours=$!
-    eventually etcdctl_waits mutex-c 2
+    eventually count_is mutex-c 2
     absent ours
     touch over
     wait "$theirs"
@@ -54,9 +54,7 @@ test_we_wait_for_etcdctl_and_show_it() {
 
 test_our_reader_waits_for_etcdctl() {
     use_etcd
-    ctl lock -- mutex-d sh -c 'touch theirs; until [ -e over ]; do sleep 0.02; done' &
-    theirs=$!
-    eventually test -e theirs
+    they_hold mutex-d
     code=0
     "$HOLDFAST" run -n --shared mutex-d -- true || code=$?
     [ "$code" -eq 1 ]
@@ -70,10 +68,10 @@ test_order_is_kept_across_both() {
     hold mutex-e
     ctl lock -- mutex-e sh -c 'echo theirs >>order' &
     first=$!
-    eventually etcdctl_waits mutex-e 2
+    eventually count_is mutex-e 2
     "$HOLDFAST" run mutex-e -- sh -c 'echo ours >>order' &
     second=$!
-    eventually etcdctl_waits mutex-e 3
+    eventually count_is mutex-e 3
     let_go
     wait "$first"
     wait "$second"
@@ -106,7 +104,7 @@ test_v3lock_waits_for_us_and_we_for_it() {
     hold mutex-h
     gateway lock/lock "{\"name\":\"$(b64 mutex-h)\",\"lease\":\"$lease\"}" >theirs &
     theirs=$!
-    eventually etcdctl_waits mutex-h 2
+    eventually count_is mutex-h 2
     [ ! -s theirs ]
     let_go
     wait "$theirs"

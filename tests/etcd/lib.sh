@@ -32,6 +32,12 @@ free() {
     "$HOLDFAST" run -n "$1" -- true 2>/dev/null
 }
 
+# count_is NAME COUNT: so many stand in its queue, of whatever client; whoever is inside is the first of them.
+count_is() {
+    [ "$(gateway kv/range "{\"key\":\"$(b64 "$1/")\",\"range_end\":\"$(b64 "${1}0")\"}" |
+        jq -r '.count // "0"')" -eq "$2" ]
+}
+
 # hold NAME OPTION...: in the background until `go` is there; `held` says that it is inside. $held_pid.
 hold() {
     name=$1
@@ -85,6 +91,13 @@ start_server() {
     # shellcheck disable=SC2034 # for those who source this
     server_pid=$!
     eventually nc_listens "$port"
+}
+
+# add_root: the first account of this server, with the password rootword; $plain asks without one.
+add_root() {
+    plain="etcdctl --endpoints $address"
+    $plain user add root --new-user-password=rootword >/dev/null
+    $plain user grant-role root root >/dev/null 2>&1 || { $plain role add root && $plain user grant-role root root; } >/dev/null
 }
 
 nc_listens() {

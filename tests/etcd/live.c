@@ -2,15 +2,9 @@
 #include "etcd/live.h"
 
 #include <curl/curl.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "stores/etcd/etcd.h"
-
-#define AWAIT_MS 15000
 
 static const char *servers(void)
 {
@@ -41,108 +35,9 @@ const char *url_of(int port, const char *options)
     return url;
 }
 
-hf_client *open_at(const char *url)
+hf_client *open_live(const char *options)
 {
-    hf_client *client = NULL;
-    hf_error err;
-
-    if (hf_open(url, NULL, &client, &err) != HF_OK)
-        fail_msg("open: %s", err.text);
-    return client;
-}
-
-int try_lock(hf_client *client, const char *name, int64_t ttl_ms, hf_lock **ret_lock, hf_error *err)
-{
-    hf_options opt = HF_OPTIONS_INIT;
-
-    opt.ttl_ms = ttl_ms;
-    opt.wait_ms = 0;
-    opt.owner = 77;
-    return hf_acquire(client, name, HF_NTS, &opt, ret_lock, err);
-}
-
-static void *acquire(void *arg)
-{
-    struct waiter *w = arg;
-    hf_options opt = HF_OPTIONS_INIT;
-
-    opt.owner = (uint64_t)(uintptr_t)w;
-    if (w->never_expires)
-        opt.ttl_ms = 0;
-    if (w->wait_ms > 0)
-        opt.wait_ms = w->wait_ms;
-    w->result = hf_acquire(w->client, w->name, HF_NTS, &opt, &w->lock, &w->err);
-    w->got_ms = now_ms();
-    if (w->result == HF_OK && w->releases)
-        w->result = hf_lock_release(w->lock, &w->err);
-    return NULL;
-}
-
-void wait_in_thread(struct waiter *w, hf_client *client, const char *name)
-{
-    w->client = client;
-    w->name = name;
-    assert_int_equal(pthread_create(&w->thread, NULL, acquire, w), 0);
-}
-
-int join_waiter(struct waiter *w)
-{
-    pthread_join(w->thread, NULL);
-    return w->result;
-}
-
-int64_t now_ms(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
-static size_t count(hf_client *client, const char *name, size_t *ret_waiting)
-{
-    hf_query query = {.size = sizeof query, .name = name, .name_len = HF_NTS};
-    hf_view *view = NULL;
-
-    *ret_waiting = SIZE_MAX;
-    if (hf_inspect(client, &query, &view, NULL) != HF_OK)
-        return SIZE_MAX; /* a busy machine: whoever awaits something looks again */
-    size_t all = hf_view_count(view);
-    *ret_waiting = 0;
-    for (size_t i = 0; i < all; i++)
-        *ret_waiting += hf_view_entry(view, i)->place == HF_PLACE_WAITING;
-    hf_view_free(view);
-    return all;
-}
-
-size_t count_entries(hf_client *client, const char *name)
-{
-    size_t waiting;
-
-    return count(client, name, &waiting);
-}
-
-void await_waiting(hf_client *client, const char *name, size_t wanted)
-{
-    int64_t until_ms = now_ms() + AWAIT_MS;
-    size_t waiting = 0;
-
-    for (count(client, name, &waiting); waiting != wanted; count(client, name, &waiting)) {
-        if (now_ms() > until_ms)
-            fail_msg("%zu wait, not %zu", waiting, wanted);
-        usleep(5000);
-    }
-}
-
-void await_free(hf_client *client, const char *name)
-{
-    int64_t until_ms = now_ms() + AWAIT_MS;
-
-    while (count_entries(client, name) > 0) {
-        if (now_ms() > until_ms)
-            fail_msg("%s does not become free", name);
-        usleep(5000);
-    }
+    return open_url(url_of(0, options));
 }
 
 struct page {
@@ -211,43 +106,41 @@ double metric(const char *prefix)
     return sum;
 }
 
+struct figure {
+    const char *prefix;
+    double than;
+};
+
+static int is_more(void *ctx)
+{
+    const struct figure *f = ctx;
+
+    return metric(f->prefix) > f->than;
+}
+
 void await_more(const char *prefix, double than)
 {
-    int64_t until_ms = now_ms() + AWAIT_MS;
-
-    while (metric(prefix) <= than) {
-        if (now_ms() > until_ms)
-            fail_msg("%s stays at %.0f", prefix, than);
-        usleep(5000);
-    }
+    await(prefix, is_more, &(struct figure){prefix, than});
 }
 
-static int watches(void)
+static int has_watches(void *wanted)
 {
-    return (int)(metric("etcd_debugging_mvcc_watcher_total") -
-                 2 * metric("etcd_debugging_mvcc_watch_stream_total"));
+    return metric("etcd_debugging_mvcc_watcher_total") - 2 * metric(STREAMS) == *(int *)wanted;
 }
 
-void await_watchers(int wanted)
+void await_watchers(int count)
 {
-    int64_t until_ms = now_ms() + AWAIT_MS;
-
-    while (watches() != 2 * wanted) {
-        if (now_ms() > until_ms)
-            fail_msg("there are %d watches, not %d", watches(), 2 * wanted);
-        usleep(5000);
-    }
+    await("the watches", has_watches, &(int){2 * count});
 }
 
-void await_streams(int wanted)
+static int has_streams(void *wanted)
 {
-    int64_t until_ms = now_ms() + AWAIT_MS;
+    return metric(STREAMS) == *(int *)wanted;
+}
 
-    while ((int)metric("etcd_debugging_mvcc_watch_stream_total") != wanted) {
-        if (now_ms() > until_ms)
-            fail_msg("there are not %d streams", wanted);
-        usleep(5000);
-    }
+void await_streams(int count)
+{
+    await("the streams", has_streams, &(int){count});
 }
 
 /* One page of keys is enough, in the order of their creation. */

@@ -22,9 +22,7 @@ not_obtained() {
 
 test_user_and_password() {
     start_server http
-    plain="etcdctl --endpoints $address"
-    $plain user add root --new-user-password=rootword >/dev/null
-    $plain user grant-role root root >/dev/null 2>&1 || { $plain role add root && $plain user grant-role root root; } >/dev/null
+    add_root
     $plain auth enable >/dev/null
     root="$plain --user root:rootword"
     $root role add locks >/dev/null

@@ -6,9 +6,35 @@
 #include "etcd/live.h"
 #include "lib/proxy.h"
 
+static struct proxy *proxy;
+static hf_client *client, *plain; /* one whose way can be broken, and one beside it */
+
+static int set_up(void **state)
+{
+    (void)state;
+    proxy = proxy_start(server_address());
+    assert_non_null(proxy);
+    client = NULL;
+    plain = open_live("");
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    hf_close(client);
+    hf_close(plain);
+    proxy_stop(proxy);
+    return 0;
+}
+
+static hf_client *open_behind(const char *options)
+{
+    return open_url(url_of(proxy_port(proxy), options));
+}
+
 /* Ends the present connection after so many bytes of the server, and lets the next one pass. */
 struct cut {
-    struct proxy *proxy;
     size_t connections;
     atomic_bool over;
     pthread_t thread;
@@ -18,15 +44,15 @@ static void *pass_again(void *arg)
 {
     struct cut *cut = arg;
 
-    while (!cut->over && proxy_connections(cut->proxy) == cut->connections)
+    while (!cut->over && proxy_connections(proxy) == cut->connections)
         usleep(200);
-    proxy_set(cut->proxy, PROXY_PASS, 0);
+    proxy_set(proxy, PROXY_PASS, 0);
     return NULL;
 }
 
-static void cut_once(struct cut *cut, struct proxy *proxy, int64_t bytes)
+static void cut_once(struct cut *cut, int64_t bytes)
 {
-    *cut = (struct cut){.proxy = proxy, .connections = proxy_connections(proxy)};
+    *cut = (struct cut){.connections = proxy_connections(proxy)};
     proxy_set(proxy, PROXY_CUT, bytes);
     assert_int_equal(pthread_create(&cut->thread, NULL, pass_again, cut), 0);
 }
@@ -37,234 +63,170 @@ static void cut_end(struct cut *cut)
     pthread_join(cut->thread, NULL);
 }
 
-static struct proxy *start(void)
-{
-    struct proxy *proxy = proxy_start(server_address());
-
-    assert_non_null(proxy);
-    return proxy;
-}
-
 /* Wherever the connection ends, between two bytes of any answer. */
 static void c6_answer_cut_at_any_byte_is_asked_for_again(void **state)
 {
-    struct proxy *proxy = start();
-    hf_client *client = open_at(url_of(proxy_port(proxy), "op_timeout=3s"));
-    hf_client *plain = open_at(url_of(0, ""));
     hf_error err = {0};
     (void)state;
 
+    client = open_behind("op_timeout=3s");
     for (int64_t bytes = 0; bytes < 2000; bytes += 61) {
-        hf_lock *lock = NULL;
         struct cut cut;
-        cut_once(&cut, proxy, bytes);
-        if (try_lock(client, "cut", 20000, &lock, &err) != HF_OK)
-            fail_msg("after %d bytes: %s", (int)bytes, err.text);
+        cut_once(&cut, bytes);
+        hf_lock *lock = take_free(client, "cut", 20000);
         cut_end(&cut);
-        cut_once(&cut, proxy, bytes);
+        cut_once(&cut, bytes);
         int code = hf_lock_release(lock, &err); /* both its tries may have met the cut */
         if (code != HF_OK && code != HF_UNKNOWN)
             fail_msg("release after %d bytes: %s", (int)bytes, err.text);
         cut_end(&cut);
         await_free(plain, "cut");
     }
-    hf_close(client);
-    hf_close(plain);
-    proxy_stop(proxy);
 }
 
 /* The same for one who must queue: it has one place, and is served in its turn. */
 static void c6_place_whose_answer_was_lost_is_found_again(void **state)
 {
-    struct proxy *proxy = start();
-    hf_client *client = open_at(url_of(proxy_port(proxy), "op_timeout=3s"));
-    hf_client *plain = open_at(url_of(0, ""));
-    hf_error err;
     (void)state;
 
+    client = open_behind("op_timeout=3s");
     for (int64_t bytes = 50; bytes < 1200; bytes += 190) {
-        hf_lock *lock = NULL;
         struct waiter first = {0}, second = {0};
         struct cut cut;
-        assert_int_equal(try_lock(plain, "queue", 20000, &lock, &err), HF_OK);
-        cut_once(&cut, proxy, bytes);
+        hf_lock *lock = take_free(plain, "queue", 20000);
+        cut_once(&cut, bytes);
         wait_in_thread(&first, client, "queue");
         await_waiting(plain, "queue", 1);
         cut_end(&cut);
         wait_in_thread(&second, plain, "queue");
         await_waiting(plain, "queue", 2);
-        assert_int_equal(hf_lock_release(lock, &err), HF_OK);
+        assert_int_equal(hf_lock_release(lock, NULL), HF_OK);
         assert_int_equal(join_waiter(&first), HF_OK);
-        assert_int_equal(hf_lock_release(first.lock, &err), HF_OK);
+        assert_int_equal(hf_lock_release(first.lock, NULL), HF_OK);
         assert_int_equal(join_waiter(&second), HF_OK);
-        assert_int_equal(hf_lock_release(second.lock, &err), HF_OK);
+        assert_int_equal(hf_lock_release(second.lock, NULL), HF_OK);
         assert_int_equal(count_entries(plain, "queue"), 0);
     }
-    hf_close(client);
-    hf_close(plain);
-    proxy_stop(proxy);
 }
 
 static void c7_holder_that_hears_nothing_is_lost_before_the_next_enters(void **state)
 {
-    struct proxy *proxy = start();
-    hf_client *client = open_at(url_of(proxy_port(proxy), "op_timeout=1s"));
-    hf_client *plain = open_at(url_of(0, ""));
-    hf_lock *lock = NULL;
     struct waiter next = {0};
-    hf_error err;
     (void)state;
 
-    assert_int_equal(try_lock(client, "hole", 2000, &lock, &err), HF_OK);
+    client = open_behind("op_timeout=1s");
+    hf_lock *lock = take_free(client, "hole", 2000);
     proxy_set(proxy, PROXY_HOLE, 0);
     wait_in_thread(&next, plain, "hole");
     assert_int_equal(join_waiter(&next), HF_OK);
     assert_int_equal(hf_lock_state(lock), HF_STATE_LOST);
     assert_int_equal(hf_lock_cause(lock), HF_CAUSE_EXPIRED);
-    assert_int_equal(hf_lock_release(next.lock, &err), HF_OK);
+    assert_int_equal(hf_lock_release(next.lock, NULL), HF_OK);
     proxy_set(proxy, PROXY_RST, 0);
     hf_lock_release(lock, NULL);
-    hf_close(client);
-    hf_close(plain);
-    proxy_stop(proxy);
 }
 
 /* Requests that the network kept, and delivers after the same was asked again and is over. */
 static void c5_requests_that_arrive_late_hold_nothing(void **state)
 {
-    struct proxy *proxy = start();
-    hf_client *client = open_at(url_of(proxy_port(proxy), "op_timeout=3s"));
-    hf_client *plain = open_at(url_of(0, ""));
-    hf_lock *lock = NULL, *other = NULL;
     hf_error err;
     (void)state;
 
     for (int i = 0; i < 3; i++) {
-        assert_int_equal(try_lock(client, "late", 20000, &lock, &err), HF_OK);
+        client = open_behind("op_timeout=3s");
+        hf_lock *lock = take_free(client, "late", 20000);
         proxy_set(proxy, PROXY_C2S_HOLE, 0);
         int code = hf_lock_release(lock, &err); /* the first one is kept, the next arrives */
         if (code != HF_OK && code != HF_UNKNOWN)
             fail_msg("release: %s", err.text);
         await_free(plain, "late");
-        assert_int_equal(try_lock(plain, "late", 20000, &lock, &err), HF_OK);
+        lock = take_free(plain, "late", 20000);
         proxy_set(proxy, PROXY_PASS, 0); /* and now the first one comes */
-        assert_int_equal(try_lock(client, "other", 20000, &other, &err), HF_OK);
-        assert_int_equal(hf_lock_renew(lock, &err), HF_OK); /* it was not for us */
-        assert_int_equal(hf_lock_release(lock, &err), HF_OK);
+        hf_lock *other = take_free(client, "other", 20000);
+        assert_int_equal(hf_lock_renew(lock, NULL), HF_OK); /* it was not for us */
+        assert_int_equal(hf_lock_release(lock, NULL), HF_OK);
         assert_int_equal(count_entries(plain, "late"), 0);
         hf_close(client);
+        client = NULL;
         hf_lock_release(other, NULL);
-        client = open_at(url_of(proxy_port(proxy), "op_timeout=3s"));
     }
-    hf_close(client);
-    hf_close(plain);
-    proxy_stop(proxy);
 }
 
-static void take_and_release(hf_client *client, const char *name, int times)
+static void take_and_release(hf_client *by, const char *name, int times)
 {
-    hf_lock *lock = NULL;
-    hf_error err;
-
-    for (int i = 0; i < times; i++) {
-        if (try_lock(client, name, 20000, &lock, &err) != HF_OK)
-            fail_msg("%s: %s", name, err.text);
-        assert_int_equal(hf_lock_release(lock, &err), HF_OK);
-    }
+    for (int i = 0; i < times; i++)
+        assert_int_equal(hf_lock_release(take_free(by, name, 20000), NULL), HF_OK);
 }
 
 /* Bids take the lease over that the one before them left: an attempt that comes late must not find
  * it alive, or it would hold for as long as somebody renews it. */
 static void c5_late_attempt_does_not_hold_by_a_lease_that_goes_on(void **state)
 {
-    struct proxy *proxy = start();
     char url[200]; /* two ways: what hangs on the first is asked on the second */
     snprintf(url, sizeof url, "etcd://127.0.0.1:%d,%s/test?op_timeout=3s", proxy_port(proxy),
              server_address());
-    hf_client *client = open_at(url);
-    hf_client *plain = open_at(url_of(0, ""));
-    hf_lock *lock = NULL, *other = NULL;
-    hf_error err;
     (void)state;
 
+    client = open_url(url);
     double grants = metric(GRANTS);
     take_and_release(client, "late attempt", 20);
     assert_true(metric(GRANTS) - grants < 5); /* they do take it over */
     proxy_set(proxy, PROXY_C2S_HOLE, 0);
-    assert_int_equal(try_lock(client, "late attempt", 20000, &lock, &err), HF_OK);
-    assert_int_equal(hf_lock_release(lock, &err), HF_OK);
+    take_and_release(client, "late attempt", 1);
     grants = metric(GRANTS);
-    assert_int_equal(try_lock(client, "another", 20000, &other, &err), HF_OK);
+    hf_lock *other = take_free(client, "another", 20000);
     assert_int_equal(metric(GRANTS) - grants, 1); /* not from one with a request on its way */
     proxy_set(proxy, PROXY_PASS, 0);              /* and now the first attempt comes */
     take_and_release(client, "late attempt", 20);
     assert_int_equal(count_entries(plain, "late attempt"), 0);
-    assert_int_equal(hf_lock_release(other, &err), HF_OK);
-    hf_close(client);
-    hf_close(plain);
-    proxy_stop(proxy);
+    assert_int_equal(hf_lock_release(other, NULL), HF_OK);
 }
 
 /* A stream that broke, and whose revisions are gone: it asks, and is woken all the same. */
 static void c12_watch_survives_a_broken_stream_and_a_compaction(void **state)
 {
-    struct proxy *proxy = start();
-    hf_client *client = open_at(url_of(proxy_port(proxy), ""));
-    hf_client *plain = open_at(url_of(0, ""));
-    hf_lock *lock = NULL, *other = NULL;
     struct waiter w = {0};
-    hf_error err;
     (void)state;
 
-    assert_int_equal(try_lock(plain, "compact", 60000, &lock, &err), HF_OK);
+    client = open_behind("");
+    hf_lock *lock = take_free(plain, "compact", 60000);
     wait_in_thread(&w, client, "compact");
     await_waiting(plain, "compact", 1);
     await_watchers(1);
-    for (int i = 0; i < 3; i++) { /* revisions to throw away */
-        assert_int_equal(try_lock(plain, "something else", 20000, &other, &err), HF_OK);
-        assert_int_equal(hf_lock_release(other, &err), HF_OK);
-    }
+    take_and_release(plain, "something else", 3); /* revisions to throw away */
     proxy_set(proxy, PROXY_RST, 0);
     compact();
     proxy_set(proxy, PROXY_PASS, 0);
     await_watchers(1);
     int64_t released_ms = now_ms();
-    assert_int_equal(hf_lock_release(lock, &err), HF_OK);
+    assert_int_equal(hf_lock_release(lock, NULL), HF_OK);
     assert_int_equal(join_waiter(&w), HF_OK);
     assert_true(w.got_ms - released_ms < 9000); /* by the watch: asking would take eleven seconds */
-    assert_int_equal(hf_lock_release(w.lock, &err), HF_OK);
-    hf_close(client);
-    hf_close(plain);
-    proxy_stop(proxy);
+    assert_int_equal(hf_lock_release(w.lock, NULL), HF_OK);
 }
 
 /* Renewals are twenty seconds apart. The client listens since it has renewed something. */
 static void c7_holder_of_a_broken_lock_is_called(void **state)
 {
-    hf_client *client = open_at(url_of(0, "")), *plain = open_at(url_of(0, ""));
-    hf_lock *renewed = NULL, *lock = NULL;
-    hf_error err;
     (void)state;
 
-    assert_int_equal(try_lock(client, "renewed", 1000, &renewed, &err), HF_OK);
+    client = open_live("");
+    hf_lock *renewed = take_free(client, "renewed", 1000);
     await_streams(1);
     for (int now = 0; now < 2; now++) {
         char ticket[HF_TICKET_SIZE];
-        assert_int_equal(try_lock(client, "broken", 60000, &lock, &err), HF_OK);
+        hf_lock *lock = take_free(client, "broken", 60000);
         snprintf(ticket, sizeof ticket, "%s", hf_lock_ticket(lock));
         int64_t broken_ms = now_ms();
-        assert_int_equal(hf_break(plain, "broken", HF_NTS, ticket, now, &err), HF_OK);
-        while (hf_lock_state(lock) != HF_STATE_LOST && now_ms() < broken_ms + 10000)
-            usleep(1000);
-        assert_int_equal(hf_lock_state(lock), HF_STATE_LOST);
+        assert_int_equal(hf_break(plain, "broken", HF_NTS, ticket, now, NULL), HF_OK);
+        await_lost(lock);
+        assert_true(now_ms() - broken_ms < 10000);
         hf_lock_release(lock, NULL);
         if (!now) /* it stays closed until the lease is over; --now opens it */
-            assert_int_equal(hf_break(plain, "broken", HF_NTS, ticket, 1, &err), HF_OK);
+            assert_int_equal(hf_break(plain, "broken", HF_NTS, ticket, 1, NULL), HF_OK);
     }
-    assert_int_equal(hf_lock_release(renewed, &err), HF_OK);
+    assert_int_equal(hf_lock_release(renewed, NULL), HF_OK);
     assert_int_equal(count_entries(plain, "broken"), 0);
-    hf_close(client);
-    hf_close(plain);
 }
 
 #define LOCKS 20
@@ -272,18 +234,15 @@ static void c7_holder_of_a_broken_lock_is_called(void **state)
 /* The server begins to answer the first watch long before it has read the last. */
 static void c12_no_watch_is_lost_on_a_slow_way(void **state)
 {
-    struct proxy *proxy = start();
-    hf_client *client = open_at(url_of(proxy_port(proxy), ""));
-    hf_client *plain = open_at(url_of(0, ""));
     struct waiter all[LOCKS] = {0};
     hf_lock *locks[LOCKS];
     char names[LOCKS][16];
-    hf_error err;
     (void)state;
 
+    client = open_behind("");
     for (int i = 0; i < LOCKS; i++) {
         snprintf(names[i], sizeof names[i], "slow %d", i);
-        assert_int_equal(try_lock(plain, names[i], 60000, &locks[i], &err), HF_OK);
+        locks[i] = take_free(plain, names[i], 60000);
         wait_in_thread(&all[i], client, names[i]);
     }
     await_watchers(LOCKS);
@@ -294,13 +253,10 @@ static void c12_no_watch_is_lost_on_a_slow_way(void **state)
     await_watchers(LOCKS);
     proxy_set(proxy, PROXY_PASS, 0);
     for (int i = 0; i < LOCKS; i++) {
-        assert_int_equal(hf_lock_release(locks[i], &err), HF_OK);
+        assert_int_equal(hf_lock_release(locks[i], NULL), HF_OK);
         assert_int_equal(join_waiter(&all[i]), HF_OK);
-        assert_int_equal(hf_lock_release(all[i].lock, &err), HF_OK);
+        assert_int_equal(hf_lock_release(all[i].lock, NULL), HF_OK);
     }
-    hf_close(client);
-    hf_close(plain);
-    proxy_stop(proxy);
 }
 
 #define CROWD 200
@@ -308,24 +264,22 @@ static void c12_no_watch_is_lost_on_a_slow_way(void **state)
 /* One watch a waiter on one connection, and a few requests a hand-over, however many wait. */
 static void c12_two_hundred_waiters_are_no_herd(void **state)
 {
-    hf_client *plain = open_at(url_of(0, "")), *client = open_at(url_of(0, ""));
     struct waiter *all = calloc(CROWD, sizeof *all);
-    hf_lock *lock = NULL;
-    hf_error err;
     (void)state;
 
     assert_non_null(all);
-    assert_int_equal(try_lock(plain, "herd", 60000, &lock, &err), HF_OK);
+    client = open_live("");
+    hf_lock *lock = take_free(plain, "herd", 60000);
     for (int i = 0; i < CROWD; i++) {
-        all[i].releases = 1;
+        all[i].releases = true;
         wait_in_thread(&all[i], client, "herd");
     }
     await_waiting(plain, "herd", CROWD);
     await_watchers(CROWD);
-    assert_int_equal(metric("etcd_debugging_mvcc_watch_stream_total"), 2); /* one a client */
+    assert_int_equal(metric(STREAMS), 2); /* one a client */
     double events = metric("etcd_debugging_mvcc_events_total");
     double txns = metric(TXNS);
-    assert_int_equal(hf_lock_release(lock, &err), HF_OK);
+    assert_int_equal(hf_lock_release(lock, NULL), HF_OK);
     for (int i = 0; i < CROWD; i++)
         assert_int_equal(join_waiter(&all[i]), HF_OK);
     events = metric("etcd_debugging_mvcc_events_total") - events;
@@ -335,22 +289,22 @@ static void c12_two_hundred_waiters_are_no_herd(void **state)
     assert_true(events / CROWD <= 2);
     assert_true(txns / CROWD <= 2);
     free(all);
-    hf_close(client);
-    hf_close(plain);
 }
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(c6_answer_cut_at_any_byte_is_asked_for_again),
-        cmocka_unit_test(c6_place_whose_answer_was_lost_is_found_again),
-        cmocka_unit_test(c7_holder_that_hears_nothing_is_lost_before_the_next_enters),
-        cmocka_unit_test(c5_requests_that_arrive_late_hold_nothing),
-        cmocka_unit_test(c5_late_attempt_does_not_hold_by_a_lease_that_goes_on),
-        cmocka_unit_test(c12_watch_survives_a_broken_stream_and_a_compaction),
-        cmocka_unit_test(c7_holder_of_a_broken_lock_is_called),
-        cmocka_unit_test(c12_no_watch_is_lost_on_a_slow_way),
-        cmocka_unit_test(c12_two_hundred_waiters_are_no_herd),
+        TEST(c6_answer_cut_at_any_byte_is_asked_for_again),
+        TEST(c6_place_whose_answer_was_lost_is_found_again),
+        TEST(c7_holder_that_hears_nothing_is_lost_before_the_next_enters),
+        TEST(c5_requests_that_arrive_late_hold_nothing),
+        TEST(c5_late_attempt_does_not_hold_by_a_lease_that_goes_on),
+        TEST(c12_watch_survives_a_broken_stream_and_a_compaction),
+        TEST(c7_holder_of_a_broken_lock_is_called),
+        TEST(c12_no_watch_is_lost_on_a_slow_way),
+        TEST(c12_two_hundred_waiters_are_no_herd),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -139,7 +139,7 @@ static void line_open(struct line *line, const char *name, int64_t ttl_ms, size_
             .number = i,
             .name = line->name,
             .ttl_ms = ttl_ms,
-            .client = open_at(url_of(i == apart ? proxy_port(line->proxy) : 0, "op_timeout=20s"))};
+            .client = open_url(url_of(i == apart ? proxy_port(line->proxy) : 0, "op_timeout=20s"))};
 }
 
 static void line_up(struct line *line)
@@ -280,7 +280,7 @@ static void c5_holder_and_next_that_leave_together_leave_nothing(void **state)
     for (int round = 0; round < 40; round++) {
         struct racer *b = &line.racers[1], *c = &line.racers[2];
         pthread_barrier_t barrier;
-        hf_lock *held = NULL;
+        hf_lock *held;
         hf_error err;
         struct moment moment = {.barrier = &barrier, .skew_us = (useconds_t)(round % 8) * 400};
         pthread_t thread;
@@ -288,8 +288,7 @@ static void c5_holder_and_next_that_leave_together_leave_nothing(void **state)
         pthread_barrier_init(&barrier, NULL, 2);
         atomic_store(&c->got, false);
         b->cancel = moment.cancel;
-        assert_int_equal(try_lock(line.racers[0].client, line.name, HF_TTL_DEFAULT_MS, &held, &err),
-                         HF_OK);
+        held = take_free(line.racers[0].client, line.name, HF_TTL_DEFAULT_MS);
         start(b);
         await_waiting(c->client, line.name, 1);
         start(c);
@@ -407,7 +406,7 @@ static void c1_no_two_hold_however_bad_the_lines_are(void **state)
     for (size_t i = 0; i < 3; i++) {
         melee.proxies[i] = proxy_start(server_address());
         assert_non_null(melee.proxies[i]);
-        melee.clients[i] = open_at(url_of(proxy_port(melee.proxies[i]), "op_timeout=2s"));
+        melee.clients[i] = open_url(url_of(proxy_port(melee.proxies[i]), "op_timeout=2s"));
     }
     for (size_t i = 0; i < RACERS; i++) {
         fighters[i] = (struct fighter){.melee = &melee, .seed = seed + (unsigned)i};

@@ -255,14 +255,6 @@ cassandra_run() {
     url=cassandra://${cassandra_login:+cassandra:cassandra@}$hosts/holdfast
     [ -z "$setup" ] || "$setup" setup -u "$url?replication=$nodes&op_timeout=60s" >"$fleet_dir/setup.log" 2>&1 ||
         { cat "$fleet_dir/setup.log" >&2; exit 69; }
-    count=$#
-    while [ "$count" -gt 0 ]; do
-        case $1 in
-        *@URL@*) set -- "$@" "${1%%@URL@*}$url${1#*@URL@}" ;;
-        *) set -- "$@" "$1" ;;
-        esac
-        shift
-        count=$((count - 1))
-    done
-    "$@"
+    fleet_word @URL@ "$url"
+    fleet_run "$@"
 }

@@ -39,6 +39,38 @@ fleet_until() {
     done
 }
 
+# fleet_word WORD VALUE: what a word such as @URL@ stands for in the arguments of the command.
+fleet_words=
+fleet_word() {
+    fleet_words="$fleet_words$1 $2
+"
+}
+
+# fleet_fill ARGUMENT: the same with the words replaced.
+fleet_fill() {
+    filled=$1
+    while read -r word value; do
+        [ -n "$word" ] || continue
+        case $filled in
+        *"$word"*) filled=${filled%%"$word"*}$value${filled#*"$word"} ;;
+        esac
+    done <<EOF
+$fleet_words
+EOF
+    printf '%s' "$filled"
+}
+
+# fleet_run COMMAND...: the command, with the words in its arguments replaced.
+fleet_run() {
+    count=$#
+    while [ "$count" -gt 0 ]; do
+        set -- "$@" "$(fleet_fill "$1")"
+        shift
+        count=$((count - 1))
+    done
+    "$@"
+}
+
 # fleet_redis NAME [OPTION...]: starts a redis-server; sets redis_port, redis_socket and redis_pid.
 fleet_redis() {
     command -v redis-server >/dev/null 2>&1 || fleet_skip "redis-server is not installed"

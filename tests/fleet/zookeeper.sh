@@ -107,16 +107,7 @@ zk_ensemble() {
 # zk_run URL COMMAND...: the command, with "@URL@" in its arguments replaced by the URL, as a user whose
 # nodes are its own.
 zk_run() {
-    url=zookeeper://tests:secret@${1#zookeeper://}
+    fleet_word @URL@ "zookeeper://tests:secret@${1#zookeeper://}"
     shift
-    count=$#
-    while [ "$count" -gt 0 ]; do
-        case $1 in
-        *@URL@*) set -- "$@" "${1%%@URL@*}$url${1#*@URL@}" ;;
-        *) set -- "$@" "$1" ;;
-        esac
-        shift
-        count=$((count - 1))
-    done
-    "$@"
+    fleet_run "$@"
 }

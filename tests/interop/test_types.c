@@ -19,16 +19,6 @@ static void take(const struct kind *kind, int px)
     freeReplyObject(ask(redis, "EVAL %s 1 holdfast:a %d", kind->take, px));
 }
 
-static int is_watched(void *ctx)
-{
-    char *stats = ask_text(redis, "INFO stats");
-    bool watched = strstr(stats, "tracking_total_keys:1\r") != NULL;
-
-    (void)ctx;
-    free(stats);
-    return watched;
-}
-
 static void they_hold(const struct kind *kind)
 {
     hf_client *client = open_live("recheck=60s");

@@ -14,13 +14,29 @@ hf_client *open_url(const char *url)
     return client;
 }
 
-int try_lock(hf_client *client, const char *name, int64_t ttl_ms, hf_lock **ret_lock)
+static int acquire_now(hf_client *client, const char *name, int64_t ttl_ms, hf_lock **ret_lock,
+                       hf_error *err)
 {
     hf_options opt = HF_OPTIONS_INIT;
 
     opt.ttl_ms = ttl_ms;
     opt.wait_ms = 0;
-    return hf_acquire(client, name, HF_NTS, &opt, ret_lock, NULL);
+    return hf_acquire(client, name, HF_NTS, &opt, ret_lock, err);
+}
+
+int try_lock(hf_client *client, const char *name, int64_t ttl_ms, hf_lock **ret_lock)
+{
+    return acquire_now(client, name, ttl_ms, ret_lock, NULL);
+}
+
+hf_lock *take_free(hf_client *client, const char *name, int64_t ttl_ms)
+{
+    hf_lock *lock = NULL;
+    hf_error err;
+
+    if (acquire_now(client, name, ttl_ms, &lock, &err) != HF_OK)
+        fail_msg("%s: %s", name, err.text);
+    return lock;
 }
 
 static void note_queued(size_t position, void *arg)
@@ -51,16 +67,21 @@ void wait_in_thread(struct waiter *w, hf_client *client, const char *name)
     w->name = name;
     if (w->opt.size == 0)
         w->opt = (hf_options)HF_OPTIONS_INIT;
+    if (w->opt.wait_ms == HF_FOREVER)
+        w->opt.wait_ms = LONGEST_WAIT_MS;
     if (w->opt.owner == 0)
         w->opt.owner = (uint64_t)(uintptr_t)w;
     w->opt.on_wait = note_queued;
     w->opt.arg = w;
+    w->joined = false;
     assert_int_equal(pthread_create(&w->thread, NULL, acquire, w), 0);
 }
 
 int join_waiter(struct waiter *w)
 {
-    assert_int_equal(pthread_join(w->thread, NULL), 0);
+    if (!w->joined)
+        assert_int_equal(pthread_join(w->thread, NULL), 0);
+    w->joined = true;
     return w->result;
 }
 

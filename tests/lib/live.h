@@ -8,20 +8,25 @@
 #include "holdfast.h"
 #include "lib/check.h"
 
-#define AWAIT_MS 30000 /* the servers may share a slow machine */
+#define AWAIT_MS        30000 /* the servers may share a slow machine */
+#define LONGEST_WAIT_MS (4 * AWAIT_MS)
 
 hf_client *open_url(const char *url);
 
 /* Takes a lock without waiting; the code that comes of it. */
 int try_lock(hf_client *client, const char *name, int64_t ttl_ms, hf_lock **ret_lock);
+/* One that must be free: fails the test, with the store's words, if it is not. */
+hf_lock *take_free(hf_client *client, const char *name, int64_t ttl_ms);
 
 /* An acquire on a thread of its own. */
 struct waiter {
-    hf_options opt; /* all 0: those of HF_OPTIONS_INIT; `on_wait` is its own */
+    hf_options opt; /* all 0: those of HF_OPTIONS_INIT; `on_wait` is its own, and nobody waits for
+                       more than LONGEST_WAIT_MS */
     bool releases;  /* as soon as it has got it */
     hf_client *client;
     const char *name;
     pthread_t thread;
+    bool joined;
     int result;
     hf_lock *lock;
     uint64_t generation; /* 0: the store gives none */
@@ -31,7 +36,7 @@ struct waiter {
     _Atomic bool done;
 };
 void wait_in_thread(struct waiter *w, hf_client *client, const char *name);
-int join_waiter(struct waiter *w);
+int join_waiter(struct waiter *w); /* its result, also when it is asked again */
 
 int64_t now_ms(void); /* CLOCK_BOOTTIME */
 void sleep_ms(int64_t ms);

@@ -87,19 +87,6 @@ hf show --json crash | jq -r '.. | .token? // .generation? // empty' | head -n 1
 check "c4 and so does its token" cmp "$fleet_dir/before" "$fleet_dir/after"
 check "c4 which is there" test -s "$fleet_dir/after"
 
-# 50 clients, one lock: each adds one to a number in a file, without any other protection.
-echo 0 >"$fleet_dir/count"
-crowd=
-i=0
-while [ "$i" -lt 50 ]; do
-    # shellcheck disable=SC2016
-    hf run -w 60s crowd -- sh -c 'n=$(cat "$1"); echo $((n + 1)) >"$1"' sh "$fleet_dir/count" 2>>"$fleet_dir/crowd" &
-    crowd="$crowd $!"
-    i=$((i + 1))
-done
-for pid in $crowd; do
-    wait "$pid"
-done
-check "c1 50 clients on one lock" test "$(cat "$fleet_dir/count")" = 50
-cat "$fleet_dir/crowd"
+# shellcheck disable=SC2119 # no options
+check_crowd
 exit "$failed"

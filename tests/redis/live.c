@@ -18,6 +18,7 @@ redisContext *stranger(void)
     redisContext *c = redisConnectUnix(getenv("HOLDFAST_TEST_REDIS_SOCKET"));
 
     assert_true(c != NULL && c->err == 0);
+    redisSetTimeout(c, (struct timeval){.tv_sec = AWAIT_MS / 1000});
     return c;
 }
 
@@ -77,6 +78,36 @@ char *ask_text(redisContext *c, const char *format, ...)
     char *text = reply->str != NULL ? strdup(reply->str) : NULL;
     freeReplyObject(reply);
     return text;
+}
+
+long long info_number(const char *section, const char *field)
+{
+    char *text = ask_text(redis, "INFO %s", section);
+    const char *at = strstr(text, field);
+    long long number = at != NULL ? strtoll(at + strlen(field), NULL, 10) : 0;
+
+    free(text);
+    return number;
+}
+
+long long calls_of(const char *command)
+{
+    char field[60];
+
+    snprintf(field, sizeof field, "cmdstat_%s:calls=", command);
+    return info_number("commandstats", field);
+}
+
+int was_called(void *unused)
+{
+    (void)unused;
+    return calls_of("evalsha") > 0;
+}
+
+int is_watched(void *unused)
+{
+    (void)unused;
+    return info_number("stats", "tracking_total_keys:") == 1;
 }
 
 const char *url_of(int port, const char *options)

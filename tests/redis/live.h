@@ -22,6 +22,14 @@ redisReply *ask(redisContext *c, const char *format, ...);
 long long ask_number(redisContext *c, const char *format, ...);
 char *ask_text(redisContext *c, const char *format, ...);
 
+/* The number that INFO shows behind "<field>"; 0: it is not there. */
+long long info_number(const char *section, const char *field);
+long long calls_of(const char *command); /* since CONFIG RESETSTAT */
+
+/* For await(): a script was called since then; one key is watched by somebody. */
+int was_called(void *unused);
+int is_watched(void *unused);
+
 /* "redis://127.0.0.1:<port>/0?<options>"; port 0: the server's own. Static storage per thread. */
 const char *url_of(int port, const char *options);
 

@@ -14,16 +14,6 @@ static hf_client *open_knowing(const char *url)
     return client;
 }
 
-static long long calls_of(const char *command)
-{
-    char *stats = ask_text(redis, "INFO commandstats"), field[60];
-    snprintf(field, sizeof field, "cmdstat_%s:calls=", command);
-    const char *at = strstr(stats, field);
-    long long calls = at != NULL ? strtoll(at + strlen(field), NULL, 10) : 0;
-    free(stats);
-    return calls;
-}
-
 static void c4_a_quiet_pair_is_five_commands_and_reads_no_clock(void **state)
 {
     hf_client *client = open_knowing(url_of(0, ""));

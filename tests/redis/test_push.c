@@ -4,17 +4,6 @@
 
 #include "redis/live.h"
 
-/* A number out of INFO. */
-static long info(const char *section, const char *name)
-{
-    char *text = ask_text(redis, "INFO %s", section);
-    const char *at = strstr(text, name);
-    long number = at != NULL ? strtol(at + strlen(name), NULL, 10) : 0;
-
-    free(text);
-    return number;
-}
-
 /* A waiter is in the queue a moment before its client listens. */
 static int is_listening(void *ctx)
 {
@@ -55,7 +44,7 @@ static void c12_one_message_a_hand_over_among_a_hundred_clients(void **state)
         assert_int_equal(join_waiter(&w[i]), HF_OK);
         assert_int_equal(hf_lock_release(w[i].lock, NULL), HF_OK);
     }
-    assert_int_equal(info("commandstats", "cmdstat_publish:calls="), CROWD);
+    assert_int_equal(calls_of("publish"), CROWD);
     for (size_t i = 0; i < CROWD; i++)
         hf_close(clients[i]);
     hf_close(holder);
@@ -69,7 +58,7 @@ static void c12_one_subscriber_for_many_waiters_and_none_without(void **state)
 
     (void)state;
     assert_int_equal(try_lock(holder, "a", 60000, &lock), HF_OK);
-    assert_int_equal(info("clients", "pubsub_clients:"), 0);
+    assert_int_equal(info_number("clients", "pubsub_clients:"), 0);
     for (size_t i = 0; i < COUNT(w); i++) {
         w[i].opt = (hf_options)HF_OPTIONS_INIT;
         w[i].opt.owner = i + 1;
@@ -81,7 +70,7 @@ static void c12_one_subscriber_for_many_waiters_and_none_without(void **state)
     assert_int_equal(channels->elements, 1);
     assert_int_equal(channels->element[0]->len, 14 + 32);
     freeReplyObject(channels);
-    assert_true(info("clients", "connected_clients:") <= 1 + 1 + 4 + 1);
+    assert_true(info_number("clients", "connected_clients:") <= 1 + 1 + 4 + 1);
     hf_lock_release(lock, NULL);
     for (size_t i = 0; i < COUNT(w); i++) {
         assert_int_equal(join_waiter(&w[i]), HF_OK);
@@ -116,12 +105,6 @@ static void c12_lost_subscriber_is_replaced_and_nobody_waits_for_ever(void **sta
     hf_lock_release(w.lock, NULL);
     hf_close(client);
     hf_close(holder);
-}
-
-static int is_watched(void *ctx)
-{
-    (void)ctx;
-    return info("stats", "tracking_total_keys:") == 1;
 }
 
 /* What the server was asked to tell dies with the connection it was to be told on. */
@@ -171,8 +154,8 @@ static void c12_only_the_first_waiter_is_told_of_a_strangers_release(void **stat
         assert_int_equal(join_waiter(&w[i]), HF_OK);
         hf_lock_release(w[i].lock, NULL);
     }
-    assert_int_equal(info("commandstats", "cmdstat_client|caching:calls="), 1);
-    assert_int_equal(info("commandstats", "cmdstat_publish:calls="), BEHIND - 1);
+    assert_int_equal(calls_of("client|caching"), 1);
+    assert_int_equal(calls_of("publish"), BEHIND - 1);
     for (size_t i = 0; i < BEHIND; i++)
         hf_close(clients[i]);
 }
@@ -188,7 +171,7 @@ static void c5_poll_mode_needs_no_subscriber(void **state)
     assert_int_equal(try_lock(holder, "a", 60000, &lock), HF_OK);
     wait_in_thread(&w, client, "a");
     await_waiting(holder, "a", 1);
-    assert_int_equal(info("clients", "pubsub_clients:"), 0);
+    assert_int_equal(info_number("clients", "pubsub_clients:"), 0);
     hf_lock_release(lock, NULL);
     assert_int_equal(join_waiter(&w), HF_OK);
     hf_lock_release(w.lock, NULL);

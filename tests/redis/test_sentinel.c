@@ -1,89 +1,11 @@
 /* A master, its replica and three sentinels: finding the master, following a switch with locks
- * held, and grants that want replicas. The servers are those of tests/fleet/with-sentinel; each
- * test leaves them with a master and a replica, whichever is which. */
+ * held, and grants that want replicas. Each test leaves them with a master and a replica, whichever
+ * is which. */
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 
-#include "live.h"
-
-static struct pair {
-    struct server master, replica; /* as they are now */
-} now;
-
-static const char *sentinels;
-
-static redisContext *sentinel(void)
-{
-    struct server one = {.port = (int)strtol(strchr(sentinels, ':') + 1, NULL, 10)};
-
-    return server_stranger(&one);
-}
-
-static const char *url_with(const char *options)
-{
-    static char url[500];
-
-    snprintf(url, sizeof url, "redis+sentinel://%s/m?op_timeout=8s%s", sentinels, options);
-    return url;
-}
-
-static bool is_switched(redisContext *c)
-{
-    redisReply *reply = ask(c, "SENTINEL get-master-addr-by-name m");
-    bool moved = strtol(reply->element[1]->str, NULL, 10) == now.replica.port;
-
-    freeReplyObject(reply);
-    return moved;
-}
-
-/* Whether it could take over. A server that becomes a replica hangs up on everybody: so each look
- * has a connection of its own. */
-static int is_following(void *ctx)
-{
-    redisContext *c = server_stranger(ctx);
-    redisReply *info = redisCommand(c, "INFO replication");
-    bool follows = info != NULL && strstr(info->str, "role:slave") != NULL &&
-                   strstr(info->str, "master_link_status:up") != NULL;
-
-    freeReplyObject(info);
-    redisFree(c);
-    return follows;
-}
-
-/* A busy sentinel may give up the first try: it is asked again, which it refuses while one goes
- * on. */
-static void switch_master(redisContext *c)
-{
-    for (int64_t began_ms = now_ms(); !is_switched(c); poll(NULL, 0, 50)) {
-        assert_true(now_ms() - began_ms < 60000);
-        freeReplyObject(redisCommand(c, "SENTINEL failover m"));
-    }
-}
-
-/* Sentinel's own, without a crash. It would make the old master a replica after 10 s; we do it at
- * once. */
-static void fail_over(bool hang_up)
-{
-    redisContext *c = sentinel(), *old = server_stranger(&now.master);
-    struct server was = now.master;
-
-    switch_master(c);
-    freeReplyObject(ask(old, "REPLICAOF 127.0.0.1 %d", now.replica.port));
-    if (hang_up)
-        freeReplyObject(ask(old, "CLIENT KILL TYPE normal"));
-    redisFree(c);
-    redisFree(old);
-    now.master = now.replica;
-    now.replica = was;
-}
-
-static int settle(void **state)
-{
-    (void)state;
-    await("the replica follows", is_following, &now.replica);
-    return 0;
-}
+#include "redis/sentinels.h"
 
 static void c1_master_is_found_by_any_sentinel(void **state)
 {
@@ -140,38 +62,6 @@ static void c1_sentinels_have_a_password_of_their_own(void **state)
     hf_close(client);
     freeReplyObject(ask(c, "ACL SETUSER default nopass"));
     redisFree(c);
-}
-
-struct copy {
-    redisContext *replica;
-    const char *name;
-};
-
-static int has_key(void *ctx)
-{
-    const struct copy *copy = ctx;
-
-    return (int)ask_number(copy->replica, "EXISTS holdfast:%s", copy->name);
-}
-
-/* Each test has a name of its own: a replica may still remember what the last one did. */
-static void await_copied(const char *name)
-{
-    struct copy copy = {server_stranger(&now.replica), name};
-
-    await("the replica has the key", has_key, &copy);
-    redisFree(copy.replica);
-}
-
-/* As if it had never come there. */
-static void forget_copy(const char *name)
-{
-    redisContext *replica = server_stranger(&now.replica);
-
-    await_copied(name);
-    freeReplyObject(ask(replica, "CONFIG SET replica-read-only no"));
-    assert_int_equal(ask_number(replica, "DEL holdfast:%s", name), 1);
-    redisFree(replica);
 }
 
 static void c7_lock_that_the_new_master_knows_stays_held(void **state)
@@ -305,11 +195,6 @@ static void c7_lost_subscription_is_made_again(void **state)
     hf_close(client);
 }
 
-static int is_taken_over(void *ctx)
-{
-    return is_switched(ctx);
-}
-
 /* A crash, and Sentinel's own decision: one lock that the replica had stays held and is handed over
  * by the new master, one that it had not is lost. The dead server is not replaced: this is the last
  * test. */
@@ -327,7 +212,7 @@ static void c7_killed_master_is_replaced_and_locks_follow(void **state)
     forget_copy("lost");
     wait_in_thread(&waiter, other, "crash");
     kill(now.master.pid, SIGKILL);
-    await("a new master", is_taken_over, watcher);
+    await("a new master", is_switched, watcher);
     check_told(lost);
     assert_int_equal(hf_lock_state(kept), HF_STATE_HELD);
     assert_int_equal(hf_lock_release(kept, NULL), 0);
@@ -389,12 +274,7 @@ int main(void)
         cmocka_unit_test_setup(c7_killed_master_is_replaced_and_locks_follow, settle),
     };
 
-    sentinels = getenv("HOLDFAST_TEST_SENTINELS");
-    if (sentinels == NULL)
+    if (!find_servers())
         return 77;
-    now.master.port = (int)strtol(getenv("HOLDFAST_TEST_MASTER"), NULL, 10);
-    now.master.pid = (int)strtol(getenv("HOLDFAST_TEST_MASTER_PID"), NULL, 10);
-    now.replica.port = (int)strtol(getenv("HOLDFAST_TEST_REPLICA"), NULL, 10);
-    now.replica.pid = (int)strtol(getenv("HOLDFAST_TEST_REPLICA_PID"), NULL, 10);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,8 @@
 /* Redlock with nodes that are frozen, killed, restarted, emptied and shared: on real servers. */
-#include <holdfast.h>
-#include <poll.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <time.h>
 
-#include "lib/check.h"
-#include "nodes.h"
+#include "lib/live.h"
+#include "redlock/nodes.h"
 
 #define LONG_MS 20000
 
@@ -16,12 +11,9 @@ static hf_error last;
 static hf_client *open_with(const char *options)
 {
     char url[600];
-    hf_client *client = NULL;
 
     snprintf(url, sizeof url, "redlock://%s?%s", nodes_list(), options);
-    if (hf_open(url, NULL, &client, &last) != 0)
-        fail_msg("open: %s", last.text);
-    return client;
+    return open_url(url);
 }
 
 static hf_client *open_plain(void)
@@ -39,33 +31,19 @@ static int try_take(hf_client *client, int64_t ttl_ms, hf_lock **lock)
     return hf_acquire(client, "a", HF_NTS, &opt, lock, &last);
 }
 
-static hf_lock *take(hf_client *client, int64_t ttl_ms)
-{
-    hf_lock *lock;
-
-    if (try_take(client, ttl_ms, &lock) != 0)
-        fail_msg("%s", last.text);
-    return lock;
-}
-
-static int64_t now_ms(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_BOOTTIME, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
 static bool is_empty(size_t node)
 {
     return strcmp(node_ask(node, "EXISTS", "holdfast:a"), "0") == 0;
 }
 
+static int has_emptied(void *node)
+{
+    return is_empty(*(size_t *)node);
+}
+
 static void await_empty(size_t node)
 {
-    for (int i = 0; i < 500 && !is_empty(node); i++)
-        poll(NULL, 0, 10);
-    assert_true(is_empty(node));
+    await("the node to be empty", has_emptied, &node);
 }
 
 static int set_up(void **state)
@@ -84,7 +62,7 @@ static void c1_two_frozen_nodes_slow_nobody(void **state)
     node_freeze(4);
     hf_client *client = open_with("restart_guard=off&node_timeout=60s&op_timeout=60s");
     for (int i = 0; i < 40; i++)
-        assert_int_equal(hf_lock_release(take(client, LONG_MS), &last), 0);
+        assert_int_equal(hf_lock_release(take_free(client, "a", LONG_MS), &last), 0);
     hf_close(client);
     node_thaw(1);
     node_thaw(4);
@@ -98,7 +76,7 @@ static void c1_two_dead_nodes_are_done_without(void **state)
     node_kill(0);
     node_kill(3);
     hf_client *client = open_plain();
-    hf_lock *lock = take(client, 2000), *none;
+    hf_lock *lock = take_free(client, "a", 2000), *none;
     for (int64_t began_ms = now_ms(); now_ms() - began_ms < 3000;)
         assert_int_equal(try_take(client, 2000, &none), HF_DEADLOCK);
     assert_int_not_equal(hf_lock_state(lock), HF_STATE_LOST); /* renewed by the other three */
@@ -113,10 +91,10 @@ static void c1_node_that_dies_and_comes_back_is_dialled_again(void **state)
     hf_client *client = open_plain();
 
     (void)state;
-    assert_int_equal(hf_lock_release(take(client, LONG_MS), &last), 0);
+    assert_int_equal(hf_lock_release(take_free(client, "a", LONG_MS), &last), 0);
     for (size_t i = 0; i < 3; i++)
         node_restart(i);
-    assert_int_equal(hf_lock_release(take(client, LONG_MS), &last), 0);
+    assert_int_equal(hf_lock_release(take_free(client, "a", LONG_MS), &last), 0);
     hf_close(client);
 }
 
@@ -126,7 +104,7 @@ static void c6_three_frozen_nodes_refuse_and_keep_nothing(void **state)
     hf_lock *none;
 
     (void)state;
-    assert_int_equal(hf_lock_release(take(client, LONG_MS), &last), 0);
+    assert_int_equal(hf_lock_release(take_free(client, "a", LONG_MS), &last), 0);
     for (size_t i = 0; i < 3; i++)
         node_freeze(i);
     assert_int_equal(try_take(client, LONG_MS, &none), HF_UNAVAILABLE);
@@ -135,7 +113,7 @@ static void c6_three_frozen_nodes_refuse_and_keep_nothing(void **state)
         node_thaw(i);
     for (size_t i = 0; i < NODES; i++)
         await_empty(i); /* the attempts it had not read yet are followed by their release */
-    assert_int_equal(hf_lock_release(take(client, LONG_MS), &last), 0);
+    assert_int_equal(hf_lock_release(take_free(client, "a", LONG_MS), &last), 0);
     hf_close(client);
 }
 
@@ -158,11 +136,10 @@ static void c7_lock_is_lost_in_time_when_the_majority_freezes(void **state)
     hf_client *client = open_plain();
 
     (void)state;
-    hf_lock *lock = take(client, 1000);
+    hf_lock *lock = take_free(client, "a", 1000);
     for (size_t i = 0; i < 3; i++)
         node_freeze(i);
-    struct pollfd told = {.fd = hf_lock_fd(lock), .events = POLLIN};
-    assert_int_equal(poll(&told, 1, 10000), 1);
+    await_lost(lock);
     assert_int_equal(hf_lock_cause(lock), HF_CAUSE_EXPIRED);
     hf_lock_release(lock, NULL);
     hf_close(client);
@@ -173,7 +150,7 @@ static void c3_extension_sets_no_key_again(void **state)
     hf_client *client = open_plain();
 
     (void)state;
-    hf_lock *lock = take(client, LONG_MS);
+    hf_lock *lock = take_free(client, "a", LONG_MS);
     node_ask(0, "DEL", "holdfast:a");
     node_ask(1, "DEL", "holdfast:a");
     assert_int_equal(hf_lock_renew(lock, &last), 0); /* three are a majority */
@@ -190,7 +167,7 @@ static void c2_release_reaches_every_node(void **state)
     hf_client *client = open_plain();
 
     (void)state;
-    hf_lock *lock = take(client, LONG_MS);
+    hf_lock *lock = take_free(client, "a", LONG_MS);
     assert_int_equal(hf_lock_release(lock, &last), 0);
     for (size_t i = 0; i < NODES; i++) {
         await_empty(i);
@@ -207,7 +184,7 @@ static void c1_strangers_on_the_majority_keep_us_out(void **state)
     (void)state;
     for (size_t i = 0; i < 2; i++)
         node_ask(i, "SET holdfast:a stranger NX PX 20000", NULL);
-    assert_int_equal(hf_lock_release(take(client, LONG_MS), &last), 0);
+    assert_int_equal(hf_lock_release(take_free(client, "a", LONG_MS), &last), 0);
     node_ask(2, "SET holdfast:a stranger NX PX 20000", NULL);
     assert_int_equal(try_take(client, LONG_MS, &lock), HF_BUSY);
     assert_true(is_empty(3) && is_empty(4));
@@ -220,7 +197,7 @@ static void c1_scripts_that_were_flushed_are_taught_again(void **state)
     hf_client *client = open_plain();
 
     (void)state;
-    hf_lock *lock = take(client, LONG_MS);
+    hf_lock *lock = take_free(client, "a", LONG_MS);
     for (size_t i = 0; i < NODES; i++)
         node_ask(i, "SCRIPT FLUSH", NULL);
     assert_int_equal(hf_lock_renew(lock, &last), 0);
@@ -236,7 +213,7 @@ static void await_uptime(long seconds)
             const char *at = strstr(node_ask(i, "INFO", "server"), "uptime_in_seconds:");
             up = at != NULL ? strtol(strchr(at, ':') + 1, NULL, 10) : 0;
             if (up < seconds)
-                poll(NULL, 0, 10);
+                sleep_ms(10);
         }
         assert_true(up >= seconds);
     }
@@ -285,7 +262,7 @@ static void c3_bids_beyond_max_ttl_are_refused(void **state)
     assert_int_equal(try_take(client, 5001, &none), HF_INVALID);
     assert_non_null(strstr(last.text, "max_ttl"));
     assert_int_equal(try_take(client, HF_NEVER, &none), HF_UNSUPPORTED);
-    assert_int_equal(hf_lock_release(take(client, 5000), &last), 0);
+    assert_int_equal(hf_lock_release(take_free(client, "a", 5000), &last), 0);
     hf_close(client);
 }
 
@@ -313,7 +290,7 @@ static void c1_password_is_given_to_every_node(void **state)
     assert_int_equal(hf_open(url, NULL, &client, &last), HF_DENIED);
     snprintf(url, sizeof url, "redlock://:sesame@%s?restart_guard=off", nodes_list());
     assert_int_equal(hf_open(url, NULL, &client, &last), 0);
-    assert_int_equal(hf_lock_release(take(client, LONG_MS), &last), 0);
+    assert_int_equal(hf_lock_release(take_free(client, "a", LONG_MS), &last), 0);
     hf_close(client);
     for (size_t i = 0; i < NODES; i++) {
         node_kill(i); /* the next test restarts it, without a password */

@@ -58,14 +58,15 @@ static bool take_turn(struct fixture *f, const char *counter)
 {
     struct hf__bid bid = make_bid(f, "counter");
     struct hf__answer a = {0};
+    int64_t until_ns = real_deadline();
 
     bid.queue = true;
     do {
-        if (f->store->type->attempt(f->store, &bid, real_deadline(), &a, &f->err) != 0)
+        if (f->store->type->attempt(f->store, &bid, until_ns, &a, &f->err) != 0)
             return false;
         if (a.verdict == HF__QUEUED)
             usleep((useconds_t)hf__now_ns(&hf__system_env) % 300);
-    } while (a.verdict == HF__QUEUED);
+    } while (a.verdict == HF__QUEUED && hf__now_ns(&hf__system_env) < until_ns);
     return a.verdict == HF__GRANTED && increment(counter) &&
            f->store->type->release(f->store, &bid, 0, real_deadline(), &a, &f->err) == 0 &&
            a.verdict == HF__DONE;
@@ -162,15 +163,17 @@ static bool take_turn_in_thread(struct worker *w)
     struct hf__bid bid = {
         .name = "x", .name_len = 1, .ttl_ms = 60 * SECOND, .queue = true, .who = &w->f->who};
     struct hf__answer a = {0};
+    int64_t until_ns = real_deadline();
 
     random_fill(&w->random, bid.ticket.bits, sizeof bid.ticket.bits);
     do {
-        if (s->type->attempt(s, &bid, real_deadline(), &a, NULL) != 0)
+        if (s->type->attempt(s, &bid, until_ns, &a, NULL) != 0)
             return false;
-    } while (a.verdict == HF__QUEUED);
+    } while (a.verdict == HF__QUEUED && hf__now_ns(&hf__system_env) < until_ns);
+    if (a.verdict != HF__GRANTED)
+        return false;
     ++*w->counter;
-    return a.verdict == HF__GRANTED &&
-           s->type->release(s, &bid, 0, real_deadline(), &a, NULL) == 0 && a.verdict == HF__DONE;
+    return s->type->release(s, &bid, 0, real_deadline(), &a, NULL) == 0 && a.verdict == HF__DONE;
 }
 
 static void *work(void *arg)

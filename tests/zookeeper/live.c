@@ -81,7 +81,6 @@ void send_waiter(struct waiter *w, hf_client *client, const char *name, int64_t 
 {
     *w = (struct waiter){.opt = HF_OPTIONS_INIT};
     w->opt.ttl_ms = ttl_ms;
-    w->opt.wait_ms = 4 * AWAIT_MS;
     w->opt.cancel = cancel;
     wait_in_thread(w, client, name);
 }

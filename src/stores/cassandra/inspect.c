@@ -6,6 +6,7 @@
 
 #include "stores/cassandra/cassandra.h"
 #include "stores/look.h"
+#include "util/bytes.h"
 
 #include "util/banned.h"
 
@@ -111,12 +112,6 @@ struct selection {
     size_t count, capacity;
 };
 
-static bool matches(const struct hf__look *look, struct hf__cql_bytes name)
-{
-    return look->prefix == NULL ||
-           (name.len >= look->prefix_len && memcmp(name.data, look->prefix, look->prefix_len) == 0);
-}
-
 /* A collection of nothing is its length, 0. */
 static bool is_empty(struct hf__cql_bytes list)
 {
@@ -130,7 +125,8 @@ static bool keep(struct selection *all, const struct hf__cql_result *r)
     int64_t now_ms = 0;
 
     hf__cql_get_bigint(hf__cql_column(r, CLOCK), &now_ms);
-    if (!matches(all->look, name) || (is_empty(holders) && is_empty(waiters)))
+    if (!hf__look_wants(all->look, (const char *)name.data, name.len) ||
+        (is_empty(holders) && is_empty(waiters)))
         return true;
     if (all->count == all->capacity) {
         size_t capacity = all->capacity == 0 ? 64 : 2 * all->capacity;
@@ -156,10 +152,8 @@ static bool keep(struct selection *all, const struct hf__cql_result *r)
 static int by_name(const void *a, const void *b)
 {
     const struct kept *x = *(struct kept *const *)a, *y = *(struct kept *const *)b;
-    size_t shorter = x->name_len < y->name_len ? x->name_len : y->name_len;
-    int order = memcmp(x->bytes, y->bytes, shorter);
 
-    return order != 0 ? order : (x->name_len > y->name_len) - (x->name_len < y->name_len);
+    return hf__bytes_order(x->bytes, x->name_len, y->bytes, y->name_len);
 }
 
 static int scan(struct hf__cs *s, struct selection *all, int64_t deadline_ns, hf_error *err)

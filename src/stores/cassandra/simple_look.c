@@ -5,6 +5,8 @@
 #include <stdlib.h>
 
 #include "stores/cassandra/simple.h"
+#include "stores/look.h"
+#include "util/bytes.h"
 #include "util/utf8.h"
 
 #include "util/banned.h"
@@ -124,8 +126,6 @@ static bool read_kept(const struct hf__cql_result *r, struct kept *to)
 
 static bool keep(struct selection *all, const struct hf__cql_result *r)
 {
-    const struct hf__look *look = all->look;
-
     if (all->count == all->capacity) {
         size_t capacity = all->capacity == 0 ? 16 : 2 * all->capacity;
         void *grown = realloc(all->rows, capacity * sizeof *all->rows);
@@ -135,9 +135,7 @@ static bool keep(struct selection *all, const struct hf__cql_result *r)
         all->capacity = capacity;
     }
     struct kept *row = &all->rows[all->count];
-    if (read_kept(r, row) &&
-        (look->prefix == NULL || (row->name_len >= look->prefix_len &&
-                                  memcmp(row->name, look->prefix, look->prefix_len) == 0)))
+    if (read_kept(r, row) && hf__look_wants(all->look, row->name, row->name_len))
         all->count++;
     return true;
 }
@@ -145,10 +143,8 @@ static bool keep(struct selection *all, const struct hf__cql_result *r)
 static int by_name(const void *a, const void *b)
 {
     const struct kept *x = a, *y = b;
-    size_t shorter = x->name_len < y->name_len ? x->name_len : y->name_len;
-    int order = memcmp(x->name, y->name, shorter);
 
-    return order != 0 ? order : (x->name_len > y->name_len) - (x->name_len < y->name_len);
+    return hf__bytes_order(x->name, x->name_len, y->name, y->name_len);
 }
 
 static int show(struct hf__cs *s, const struct hf__look *look, struct kept *row)
@@ -173,7 +169,7 @@ static int show(struct hf__cs *s, const struct hf__look *look, struct kept *row)
 
     if (e.ttl_ms > 0 && e.until_ms > e.ttl_ms)
         e.until_ms = e.ttl_ms; /* as it was told at most */
-    if (look->older_than_ms > 0 && e.since_ms < look->older_than_ms)
+    if (!hf__look_is_old_enough(look, &e))
         return 0;
     return look->found(look->ctx, row->name, row->name_len, &e);
 }

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 
 #include "stores/etcd/etcd.h"
+#include "stores/look.h"
+#include "util/bytes.h"
 
 #include "util/banned.h"
 
@@ -117,24 +119,19 @@ static void read_mark(struct view *v, const json_t *kv, enum hf__etcd_kind kind)
     free(value);
 }
 
+static int by_name(const struct entry *x, const struct entry *y)
+{
+    return hf__bytes_order(x->parts.name, x->parts.name_len, y->parts.name, y->parts.name_len);
+}
+
 static int by_name_and_place(const void *a, const void *b)
 {
     const struct entry *x = a, *y = b;
-    size_t shorter = x->parts.name_len < y->parts.name_len ? x->parts.name_len : y->parts.name_len;
-    int order = memcmp(x->parts.name, y->parts.name, shorter);
-
-    if (order == 0 && x->parts.name_len != y->parts.name_len)
-        order = x->parts.name_len < y->parts.name_len ? -1 : 1;
+    int order = by_name(x, y);
     bool x_waits = x->generation == 0, y_waits = y->generation == 0;
     if (order == 0 && x_waits != y_waits)
         order = x_waits ? 1 : -1;
     return order != 0 ? order : (x->joined > y->joined) - (x->joined < y->joined);
-}
-
-static bool same_name(const struct entry *x, const struct entry *y)
-{
-    return x->parts.name_len == y->parts.name_len &&
-           memcmp(x->parts.name, y->parts.name, x->parts.name_len) == 0;
 }
 
 /* A stranger knows no marks: it is inside if it is the first of all. */
@@ -144,7 +141,7 @@ static void place_strangers(struct view *v)
         struct entry *e = &v->entries[i];
         bool first = !e->ours;
         for (size_t k = 0; first && k < v->count; k++)
-            first = !same_name(e, &v->entries[k]) || v->entries[k].joined >= e->joined;
+            first = by_name(e, &v->entries[k]) != 0 || v->entries[k].joined >= e->joined;
         if (first)
             e->generation = e->joined;
     }
@@ -254,7 +251,6 @@ static int show(struct view *v, const struct entry *e, int code, const json_t *l
     struct hf__etcd_life life = {
         .left_s = hf__own_lease_ms(e->details.ttl_ms) / 1000 - 1,
         .given_s = hf__etcd_lease_seconds(e->details.ttl_ms, e->details.delay_ms)};
-    int64_t older_ms = v->look->older_than_ms;
 
     if (code == HF_NOT_FOUND)
         return 0;
@@ -273,7 +269,7 @@ static int show(struct view *v, const struct entry *e, int code, const json_t *l
     struct hf__who who = e->details.who;
     who.note = e->details.note; /* sorting has moved it */
     shown.who = &who;
-    if (older_ms > 0 && (shown.place != HF__INSIDE || shown.since_ms < older_ms))
+    if (!hf__look_is_old_enough(v->look, &shown))
         return 0;
     return v->look->found(v->look->ctx, e->parts.name, e->parts.name_len, &shown);
 }

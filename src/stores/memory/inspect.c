@@ -5,6 +5,8 @@
 
 #include "stores/look.h"
 #include "stores/memory/memory.h"
+#include "util/bytes.h"
+
 #include "util/banned.h"
 
 struct selection {
@@ -13,31 +15,20 @@ struct selection {
     size_t count, capacity;
 };
 
-static bool matches(const struct room *room, const struct hf__look *look)
-{
-    if (look->name != NULL &&
-        (room->name_len != look->name_len || memcmp(room->name, look->name, look->name_len) != 0))
-        return false;
-    return look->prefix == NULL || (room->name_len >= look->prefix_len &&
-                                    memcmp(room->name, look->prefix, look->prefix_len) == 0);
-}
-
 static void select_room(struct hf__link *link, void *ctx)
 {
     struct selection *s = ctx;
     struct room *room = (struct room *)link;
 
-    if (matches(room, s->look) && s->count < s->capacity)
+    if (hf__look_wants(s->look, room->name, room->name_len) && s->count < s->capacity)
         s->rooms[s->count++] = room;
 }
 
 static int by_name(const void *a, const void *b)
 {
     const struct room *x = *(struct room *const *)a, *y = *(struct room *const *)b;
-    size_t shorter = x->name_len < y->name_len ? x->name_len : y->name_len;
-    int order = memcmp(x->name, y->name, shorter);
 
-    return order != 0 ? order : (x->name_len > y->name_len) - (x->name_len < y->name_len);
+    return hf__bytes_order(x->name, x->name_len, y->name, y->name_len);
 }
 
 /* As a span from now. */

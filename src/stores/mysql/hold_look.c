@@ -5,6 +5,7 @@
 
 #include "stores/look.h"
 #include "stores/mysql/hold.h"
+#include "util/bytes.h"
 
 #include "util/banned.h"
 
@@ -104,10 +105,8 @@ static int collect(struct hf__my *s, struct hf__my_conn *c, const char *sql,
 static int compare(const void *a, const void *b)
 {
     const struct found *x = a, *y = b;
-    int order = memcmp(x->name, y->name, x->name_len < y->name_len ? x->name_len : y->name_len);
+    int order = hf__bytes_order(x->name, x->name_len, y->name, y->name_len);
 
-    if (order == 0)
-        order = (x->name_len > y->name_len) - (x->name_len < y->name_len);
     if (order == 0)
         order = (y->entry.place == HF__INSIDE) - (x->entry.place == HF__INSIDE);
     return order != 0 ? order : (x->order > y->order) - (x->order < y->order);

@@ -6,7 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "stores/look.h"
 #include "stores/redis/redis.h"
+#include "util/bytes.h"
 
 #include "util/banned.h"
 
@@ -45,45 +47,11 @@ static bool parse_line(const char *line, struct hf__entry *e)
     return true;
 }
 
-/* The word after the NUL at the end of `*at`; "" when there are no more. */
-static const char *next_word(const char **at, const char *end)
-{
-    const char *word = *at;
-
-    if (word >= end)
-        return "";
-    *at = word + strlen(word) + 1;
-    return word;
-}
-
-static void parse_who(const redisReply *reply, struct hf__who *who)
-{
-    const char *at = reply->str, *end = reply->str + reply->len;
-
-    next_word(&at, end); /* the channel */
-    who->pid = strtoll(next_word(&at, end), NULL, 10);
-    who->host = next_word(&at, end);
-    who->user = next_word(&at, end);
-    who->program = next_word(&at, end);
-    who->note = next_word(&at, end);
-}
-
-/* As the doorman would leave it; false if it would be over. */
-static bool settle(struct hf__entry *e, int64_t now_ms)
-{
-    struct hf__record alone = {.entries = e, .count = 1, .capacity = 1};
-
-    if (e->place == HF__WAITING)
-        return e->until_ms > now_ms;
-    hf__doorman_sweep(&alone, (struct hf__moment){.now_ms = now_ms});
-    return e->place == HF__INSIDE || e->place == HF__LINGERING;
-}
-
 static int show(const struct room *room, struct hf__entry *e, struct hf__who *who)
 {
     const struct hf__look *look = room->look;
 
-    if (look->older_than_ms > 0 && (e->place != HF__INSIDE || e->since_ms < look->older_than_ms))
+    if (!hf__look_is_old_enough(look, e))
         return 0;
     e->who = who;
     e->marks = 0;
@@ -108,12 +76,14 @@ static int show_entry(const struct room *room, size_t i, bool vouched)
 
     if (!is_text(at[0]) || !is_text(at[1]) || !is_text(at[2]) ||
         !hf__ticket_parse(at[0]->str, &e.ticket) || !parse_line(at[1]->str, &e) ||
-        !settle(&e, room->now_ms) || (e.place != HF__WAITING && !vouched))
+        !hf__look_settle(&e, room->now_ms) || (e.place != HF__WAITING && !vouched))
         return 0;
     e.since_ms = room->now_ms - e.since_ms;
     if (e.until_ms != HF__NEVER)
         e.until_ms -= room->now_ms;
-    parse_who(at[2], &who);
+    const char *end = at[2]->str + at[2]->len, *words = at[2]->str;
+    hf__redis_next_word(&words, end); /* the channel */
+    hf__redis_read_who(words, end, &who);
     return show(room, &e, &who);
 }
 
@@ -219,12 +189,6 @@ struct gathered {
     size_t reply_count;
 };
 
-static bool matches(const struct hf__look *look, const char *name, size_t len)
-{
-    return look->prefix == NULL ||
-           (len >= look->prefix_len && memcmp(name, look->prefix, look->prefix_len) == 0);
-}
-
 static bool make_room(struct gathered *g, size_t more)
 {
     size_t capacity = 2 * g->capacity + more;
@@ -255,7 +219,7 @@ static size_t select_names(struct gathered *g, redisReply **books, size_t count,
         const char *name;
         size_t len;
         if (!hf__redis_unname(g->s, books[i]->str, books[i]->len, &names[kept], &name, &len) ||
-            !matches(g->look, name, len))
+            !hf__look_wants(g->look, name, len))
             continue;
         char *own = malloc(len + 1);
         if (own == NULL)
@@ -297,10 +261,8 @@ static int gather(void *ctx, struct hf__redis_conn *c, redisReply **books, size_
 static int by_name(const void *a, const void *b)
 {
     const struct room *x = a, *y = b;
-    size_t shorter = x->name_len < y->name_len ? x->name_len : y->name_len;
-    int order = memcmp(x->name, y->name, shorter);
 
-    return order != 0 ? order : (x->name_len > y->name_len) - (x->name_len < y->name_len);
+    return hf__bytes_order(x->name, x->name_len, y->name, y->name_len);
 }
 
 static int look_at_all(struct hf__redis *s, const struct hf__look *look, int64_t deadline_ns,

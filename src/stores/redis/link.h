@@ -3,6 +3,7 @@
  *   wire.c      requests and replies as bytes
  *   login.c     who we are, and whether this server may be used
  *   settings.c  what their URLs have in common
+ *   words.c     who asks, as it is kept in a server
  */
 #ifndef HF_STORES_REDIS_LINK_H
 #define HF_STORES_REDIS_LINK_H
@@ -179,5 +180,16 @@ int hf__redis_read_db(const struct hf__redis_url *from, const char *path, int64_
 
 /* Splits key_format at its %s. HF_INVALID. */
 int hf__redis_key_format(const char *format, struct hf__redis_settings *set, hf_error *err);
+
+/* words.c ------------------------------------------------------------------- */
+
+/* "pid\0host\0user\0program\0", which the note follows; its length. `to` has room for it. */
+size_t hf__redis_put_self(const struct hf__who *self, char *to, size_t size);
+
+/* The word at `*at`, which moves behind its NUL; "" at the end. */
+const char *hf__redis_next_word(const char **at, const char *end);
+
+/* Reads it again, with the note; what it says is borrowed from there. */
+void hf__redis_read_who(const char *at, const char *end, struct hf__who *who);
 
 #endif

@@ -2,7 +2,6 @@
  *
  * A server that cannot be reached is no error yet: it may come. One that answers and must not be
  * used (a wrong password, a cluster, a server that evicts locks) is refused at once. */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -105,16 +104,6 @@ static int read_settings(const struct hf__url *url, struct hf__redis *s, hf_erro
     return r;
 }
 
-/* "pid\0host\0user\0program\0" */
-static void describe_self(struct hf__redis *s)
-{
-    const struct hf__who *self = s->base.host->self;
-    int n = snprintf(s->self, sizeof s->self, "%lld%c%.127s%c%.63s%c%.127s%c", (long long)self->pid,
-                     0, self->host, 0, self->user, 0, self->program, 0);
-
-    s->self_len = (size_t)n;
-}
-
 static int look_at_server(struct hf__redis *s, hf_error *err)
 {
     const struct hf__host *host = s->base.host;
@@ -148,7 +137,7 @@ int hf__redis_open(const struct hf__url *url, const struct hf__host *host,
         s->base.calls_holders = s->sentinels.count > 0;
         if (s->set.poll)
             s->base.capabilities &= ~(uint32_t)HF_CAN_PUSH;
-        describe_self(s);
+        s->self_len = hf__redis_put_self(host->self, s->self, sizeof s->self);
         r = look_at_server(s, err);
     }
     if (r != 0) {

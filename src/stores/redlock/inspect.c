@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "stores/look.h"
 #include "stores/redlock/looking.h"
 
 #include "util/banned.h"
@@ -79,16 +80,6 @@ static int64_t majority_ms(const struct hf__redlock_looking *w, size_t at, const
     return ms == INT64_MAX ? -1 : ms;
 }
 
-static const char *next_word(const char **at, const char *end)
-{
-    const char *word = *at;
-
-    if (word >= end)
-        return "";
-    *at = word + strlen(word) + 1;
-    return word;
-}
-
 /* "seconds microseconds ttl keep pid\0host\0user\0program\0note" */
 static bool parse_note(const redisReply *note, struct hf__entry *e, struct hf__who *who)
 {
@@ -100,12 +91,7 @@ static bool parse_note(const redisReply *note, struct hf__entry *e, struct hf__w
                &e->ttl_ms, &used) != 3)
         return false;
     e->since_ms = seconds * 1000 + micros / 1000;
-    const char *at = note->str + used, *end = note->str + note->len;
-    who->pid = strtoll(next_word(&at, end), NULL, 10);
-    who->host = next_word(&at, end);
-    who->user = next_word(&at, end);
-    who->program = next_word(&at, end);
-    who->note = next_word(&at, end);
+    hf__redis_read_who(note->str + used, note->str + note->len, who);
     return true;
 }
 
@@ -137,7 +123,7 @@ static int show(struct hf__redlock_looking *w, const redisReply *page, size_t at
     hf__ticket_parse(value->str, &e.ticket);
     e.lease_ms = e.ttl_ms;
     e.who = &who;
-    if (w->look->older_than_ms > 0 && e.since_ms < w->look->older_than_ms)
+    if (!hf__look_is_old_enough(w->look, &e))
         return 0;
     return w->look->found(w->look->ctx, name->bytes, name->len, &e);
 }

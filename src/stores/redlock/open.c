@@ -3,7 +3,6 @@
  * Servers that cannot be reached are no error yet: they may come. One that answers and must not be
  * used (a wrong password, a cluster, a server that evicts locks) is refused at once, and so is a
  * server that is named twice: it would vote twice. */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -78,15 +77,6 @@ static int read_settings(struct hf__redlock *s, const struct hf__url *url, hf_er
     s->retry_ms = number(url, "retry");
     s->guard = hf__url_switch(url, hf__redlock_options, "restart_guard");
     return r;
-}
-
-static void describe_self(struct hf__redlock *s)
-{
-    const struct hf__who *self = s->base.host->self;
-    int n = snprintf(s->self, sizeof s->self, "%lld%c%.127s%c%.63s%c%.127s%c", (long long)self->pid,
-                     0, self->host, 0, self->user, 0, self->program, 0);
-
-    s->self_len = (size_t)n;
 }
 
 /* Looking at the servers --------------------------------------------------- */
@@ -178,7 +168,7 @@ int hf__redlock_open(const struct hf__url *url, const struct hf__host *host,
     if (r == 0) {
         s->pool.limits = s->set.limits;
         s->pool.host_count = 1;
-        describe_self(s);
+        s->self_len = hf__redis_put_self(host->self, s->self, sizeof s->self);
         r = refuse_wrong_servers(s, err);
     }
     if (r != 0) {

@@ -4,7 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "stores/look.h"
 #include "stores/redlock/looking.h"
+#include "util/bytes.h"
 
 #include "util/banned.h"
 
@@ -31,10 +33,8 @@ int hf__redlock_add_name(struct hf__redlock_names *n, const char *bytes, size_t 
 static int by_bytes(const void *a, const void *b)
 {
     const struct hf__redlock_name *x = a, *y = b;
-    size_t len = x->len < y->len ? x->len : y->len;
-    int order = memcmp(x->bytes, y->bytes, len);
 
-    return order != 0 ? order : (x->len > y->len) - (x->len < y->len);
+    return hf__bytes_order(x->bytes, x->len, y->bytes, y->len);
 }
 
 /* In order, each once. */
@@ -89,7 +89,6 @@ static int take_key(struct hf__redlock_looking *w, const redisReply *key, hf_err
 {
     size_t before = strlen(w->s->set.key_before), after = strlen(w->s->set.key_after);
     size_t word = sizeof HF__REDLOCK_OWN_WORD - 1;
-    const struct hf__look *look = w->look;
 
     if (key->type != REDIS_REPLY_STRING || key->len < before + after + 1 ||
         (key->len >= word && memcmp(key->str, HF__REDLOCK_OWN_WORD, word) == 0))
@@ -97,10 +96,8 @@ static int take_key(struct hf__redlock_looking *w, const redisReply *key, hf_err
     const char *name = key->str + before;
     size_t len = key->len - before - after;
     if (memcmp(key->str, w->s->set.key_before, before) != 0 ||
-        memcmp(name + len, w->s->set.key_after, after) != 0 || len > HF_NAME_MAX)
-        return 0;
-    if (look->prefix != NULL &&
-        (len < look->prefix_len || memcmp(name, look->prefix, look->prefix_len) != 0))
+        memcmp(name + len, w->s->set.key_after, after) != 0 || len > HF_NAME_MAX ||
+        !hf__look_wants(w->look, name, len))
         return 0;
     return hf__redlock_add_name(&w->names, name, len, err);
 }

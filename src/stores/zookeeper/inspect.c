@@ -9,8 +9,10 @@
 #include <string.h>
 
 #include "doorman/doorman.h"
+#include "stores/look.h"
 #include "stores/zookeeper/zk.h"
 #include "util/banned.h"
+#include "util/bytes.h"
 
 struct view {
     struct zk *zk;
@@ -34,10 +36,8 @@ struct seen {
 static int by_name(const void *a, const void *b)
 {
     const struct name *x = a, *y = b;
-    size_t shorter = x->len < y->len ? x->len : y->len;
-    int order = memcmp(x->bytes, y->bytes, shorter);
 
-    return order != 0 ? order : (x->len > y->len) - (x->len < y->len);
+    return hf__bytes_order(x->bytes, x->len, y->bytes, y->len);
 }
 
 /* Holders first, then by their place. */
@@ -120,8 +120,7 @@ static int show(const struct view *v, const struct name *name, const struct seen
 
     hf__zk_parse(seen->node->text, seen->node->text_len, &d);
     fill(v, seen, &d, &e);
-    if (v->look->older_than_ms > 0 &&
-        (e.place != HF__INSIDE || e.since_ms < v->look->older_than_ms))
+    if (!hf__look_is_old_enough(v->look, &e))
         return 0;
     struct hf__who who = {
         .host = d.host, .user = d.user, .program = d.program, .note = d.note, .pid = d.pid};
@@ -227,12 +226,6 @@ static int show_lock(const struct view *v, const struct name *name, bool sync, h
     return r;
 }
 
-static bool is_wanted(const struct name *name, const struct hf__look *look)
-{
-    return look->prefix == NULL || (name->len >= look->prefix_len &&
-                                    memcmp(name->bytes, look->prefix, look->prefix_len) == 0);
-}
-
 static int show_all(const struct view *v, hf_error *err)
 {
     struct call *list = hf__zk_call_new();
@@ -250,7 +243,8 @@ static int show_all(const struct view *v, hf_error *err)
         r = hf__fail(err, HF_NO_MEMORY, NULL);
     for (int i = 0; r == 0 && i < list->name_count; i++) {
         struct name *name = &names[count];
-        if (hf__zk_unescape(list->names[i], name->bytes, &name->len) && is_wanted(name, v->look))
+        if (hf__zk_unescape(list->names[i], name->bytes, &name->len) &&
+            hf__look_wants(v->look, name->bytes, name->len))
             count++;
     }
     if (r == 0)

@@ -19,8 +19,8 @@
  * A bid that holds lives in a session of ttl + lock-delay, one that waits in a session of its own
  * lease, so that a waiter that died is missed in seconds. The node changes its session in one multi
  * [set, delete, create at the same path]: it keeps its place, and its first czxid, its generation,
- * in the data; whoever watches it is told that it was written to. Such a move back into the long session, or into a persistent node for a lock that never
- * expires, is the claim of a grant.
+ * in the data; whoever watches it is told that it was written to. Such a move back into the long
+ * session, or into a persistent node for a lock that never expires, is the claim of a grant.
  *
  * The lease told to the client is two thirds of the session: a follower passes on that it has heard
  * of a session, but only with its next ping to the leader, so the leader may count from the contact
@@ -36,11 +36,10 @@
 #ifndef HF_STORES_ZOOKEEPER_ZK_H
 #define HF_STORES_ZOOKEEPER_ZK_H
 
-#define THREADED
 #include <pthread.h>
-#include <zookeeper/zookeeper.h>
 
 #include "stores/store.h"
+#include "stores/zookeeper/call.h"
 #include "util/heap.h"
 #include "util/table.h"
 
@@ -194,62 +193,6 @@ void hf__zk_parse(const char *data, int len, struct details *ret);
 #define HF__ZK_LEFT_MAX 40
 void hf__zk_format_left(int32_t number, char buf[HF__ZK_LEFT_MAX]);
 bool hf__zk_parse_left(const char *data, int len, int32_t *ret_number);
-
-/* call.c: requests with a deadline -------------------------------------------------------------*/
-struct call {
-    pthread_mutex_t mutex; /* guards this call; inside zk->mutex, if both */
-    pthread_cond_t answered;
-    unsigned refs;
-    bool done;
-    int rc;
-    struct Stat stat;
-    char *text; /* the path that was made, or the data */
-    int text_len;
-    char **names; /* children */
-    int name_count;
-    zoo_op_result_t *results;
-    int result_count;
-    int world;           /* what anybody may do, of an ACL */
-    struct watch *watch; /* that goes with it (watch.c) */
-};
-
-struct call *hf__zk_call_new(void); /* NULL: no memory */
-void hf__zk_call_free(struct call *call);
-/* The completions to hand to zoo_a*() with the call as data; each takes a reference first. */
-void hf__zk_call_ref(struct call *call);
-void hf__zk_call_again(struct call *call); /* for another try, once it was answered */
-void hf__zk_on_void(int rc, const void *data);
-void hf__zk_on_stat(int rc, const struct Stat *stat, const void *data);
-void hf__zk_on_data(int rc, const char *value, int len, const struct Stat *stat, const void *data);
-void hf__zk_on_path(int rc, const char *path, const struct Stat *stat, const void *data);
-void hf__zk_on_name(int rc, const char *path, const void *data);
-void hf__zk_on_children(int rc, const struct String_vector *names, const void *data);
-/* A moment of the host's clock for pthread_cond_clockwait() with CLOCK_MONOTONIC. */
-struct timespec hf__zk_moment(const struct zk *zk, int64_t when_ns);
-/* The server's code, or ZOPERATIONTIMEOUT at the deadline. `sent` is what zoo_a*() returned. */
-int hf__zk_wait(struct zk *zk, struct call *call, int sent, int64_t deadline_ns);
-
-/* One request and its answer. All give the server's code. */
-int hf__zk_make(struct session *s, const char *path, const char *data, int mode,
-                int64_t deadline_ns, struct call *call);
-int hf__zk_delete(struct session *s, const char *path, int64_t deadline_ns);
-int hf__zk_get(struct session *s, const char *path, int64_t deadline_ns, struct call *call);
-int hf__zk_get_acl(struct session *s, const char *path, int64_t deadline_ns, struct call *call);
-int hf__zk_children(struct session *s, const char *path, bool sync, int64_t deadline_ns,
-                    struct call *call);
-int hf__zk_multi(struct session *s, zoo_op_t *ops, int count, int64_t deadline_ns,
-                 struct call *call);
-/* Makes a sequential node and lists its directory behind it, in one round trip: what a session asks
- * is done in its order. Gives the code of the first, and in `ret_listed` that of the second. */
-int hf__zk_make_and_list(struct bidding *b, const char *path, int64_t deadline_ns,
-                         struct call *made, struct call *list, int *ret_listed);
-int hf__zk_exists(struct session *s, const char *path, int64_t deadline_ns, struct call *call);
-/* Creates the directories above and including `path`. */
-int hf__zk_make_directory(struct session *s, const char *path, int64_t deadline_ns);
-/* Whether a write with this answer may have been applied. */
-bool hf__zk_may_be_applied(int rc);
-/* From the server's code; `what` names the request. */
-int hf__zk_fail(hf_error *err, int rc, const char *what);
 
 /* session.c ------------------------------------------------------------------------------------*/
 
