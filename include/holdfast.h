@@ -15,9 +15,10 @@
  *  - A handle is of no use in a forked child: whatever would touch the store or free something
  *    returns HF_FORKED and does nothing, a lock says LOST, and a cancel does not fire. The child
  *    may open a client of its own. (fork() waits for operations on SQLite that are under way.)
- *  - The library starts threads (none before the first acquire). It installs no signal handler,
- *    prints nothing, and keeps no global state but the loaded modules, the memory:// stores and a
- *    list of open SQLite databases.
+ *  - The library starts threads (none before the first acquire). It installs no signal handler
+ *    (the client library of mysql:// ignores SIGPIPE, unless the program handles it), prints
+ *    nothing, and keeps no global state but the loaded modules, the memory:// stores and a list of
+ *    open SQLite databases.
  *
  * Conventions
  * -----------

@@ -1,16 +1,30 @@
 /* From the URL to a store. A server that cannot be reached is no error yet: it may come. */
+#include <signal.h>
 #include <stdlib.h>
 
 #include "stores/mysql/hold.h"
 
 #include "util/banned.h"
 
+/* The library ignores SIGPIPE from now on, since TLS would raise it. A program that handles it by itself
+ * is in no danger, and keeps its handler. */
+static bool prepare_library(void)
+{
+    struct sigaction before;
+    bool known = sigaction(SIGPIPE, NULL, &before) == 0;
+    bool done = mysql_library_init(0, NULL, NULL) == 0;
+
+    if (known && ((before.sa_flags & SA_SIGINFO) != 0 || before.sa_handler != SIG_DFL))
+        sigaction(SIGPIPE, &before, NULL);
+    return done;
+}
+
 int hf__my_open(const struct hf__url *url, const struct hf__host *host,
                 struct hf__store **ret_store, hf_error *err)
 {
     struct hf__my *s = calloc(1, sizeof *s);
 
-    if (s == NULL || mysql_library_init(0, NULL, NULL) != 0) {
+    if (s == NULL || !prepare_library()) {
         free(s);
         return hf__fail(err, HF_NO_MEMORY, NULL);
     }
