@@ -38,8 +38,9 @@ test_user_and_password() {
     HOLDFAST_URL=etcd://$address/team hf run a -- true
     status_is 69
     err_has 'name a user and its password in the URL'
-    HOLDFAST_URL=etcd://worker:w0rd@$address/elsewhere hf run a -- true
+    HOLDFAST_URL=etcd://worker:w0rd@$address/elsewhere hf run --ttl 1h a -- true
     status_is 69
+    $root lease list | grep -q 'found 0 leases' # what was asked for in vain stays no hour
     err_has 'permission denied .this user must be allowed to read and write below the prefix'
     echo w0rd >password
     HOLDFAST_URL="etcd://worker@$address/team?password_file=$PWD/password" hf run a -- true

@@ -96,6 +96,15 @@ static int busy(struct hf__etcd_attempt *a, struct hf__answer *ret)
     return 0;
 }
 
+/* It was refused for good, and will not be asked again: its lease must not stay, which may be long. */
+static void refused(struct hf__etcd_attempt *a)
+{
+    if (a->known.joined != 0 || !a->known.lease_given)
+        return;
+    hf__etcd_bid_retire(a->e, a->bid, 0);
+    hf__etcd_lease_keep(a->e, &a->known);
+}
+
 static int queued(struct hf__etcd_attempt *a, const struct hf__etcd_seen *s, struct hf__answer *ret)
 {
     ret->verdict = HF__QUEUED;
@@ -209,6 +218,8 @@ int hf__etcd_attempt(struct hf__store *store, const struct hf__bid *bid, int64_t
             r = run(a, ret_answer);
         if (r == HF_NOT_FOUND) /* the lease is over, and with it the ticket */
             r = withdrawn(a, ret_answer);
+        else if (r == HF_DENIED || r == HF_FULL || r == HF_CORRUPT)
+            refused(a);
     }
     free(a);
     return r;
