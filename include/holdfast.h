@@ -16,8 +16,8 @@
  *    returns HF_FORKED and does nothing, a lock says LOST, and a cancel does not fire. The child
  *    may open a client of its own. (fork() waits for operations on SQLite that are under way.)
  *  - The library starts threads (none before the first acquire). It installs no signal handler,
- *    prints nothing, and keeps no global state but the loaded modules, the memory:// stores and a
- *    list of open SQLite databases.
+ *    prints nothing, and keeps no global state but the loaded modules, the memory:// stores, a list
+ *    of open SQLite databases and a number for each thread.
  *
  * Conventions
  * -----------
