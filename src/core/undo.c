@@ -29,10 +29,9 @@ static int send(hf_lock *lock, struct request *q, hf_error *err)
     return r;
 }
 
-bool hf__undo_again(hf_lock *lock)
+bool hf__undo_again(hf_lock *lock, int64_t deadline_ns)
 {
-    struct request q = {.release = lock->undo_is_release,
-                        .deadline_ns = hf__op_deadline(lock->client)};
+    struct request q = {.release = lock->undo_is_release, .deadline_ns = deadline_ns};
 
     return send(lock, &q, NULL) == 0;
 }

@@ -18,7 +18,9 @@ struct puppet {
     atomic_int lose[PUPPET_CALLS]; /* so many are applied, but not answered */
     atomic_int hold[PUPPET_CALLS]; /* while set, calls hang before they reach the store */
     atomic_int held[PUPPET_CALLS]; /* calls that hang now */
-    _Atomic pthread_t heard_by;    /* the thread that took the last wake-ups */
+    atomic_int
+        slow[PUPPET_CALLS];     /* while set, calls use up their time and do not reach the store */
+    _Atomic pthread_t heard_by; /* the thread that took the last wake-ups */
 };
 
 /* Opens `url` on this clock (NULL: the system's) and puts the puppet between client and store. */

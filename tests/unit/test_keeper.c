@@ -375,6 +375,22 @@ static void a_release_after_max_hold_opens_at_once(void **state)
     assert_int_equal(hf_acquire(s->client, "x", HF_NTS, &opt, &s->lock, NULL), 0);
 }
 
+/* One thread does both, and a request that hangs is perhaps alone in that: a dead connection. */
+static void c7_what_is_undone_does_not_keep_others_from_being_renewed(void **state)
+{
+    struct stage *s = *state;
+    hf_lock *undone;
+
+    assert_int_equal(hf_acquire(s->client, "y", HF_NTS, NULL, &undone, NULL), 0);
+    take(s, 3000, 0);
+    atomic_store(&s->store->fail[PUPPET_RELEASE], 2);
+    assert_int_equal(hf_lock_release(undone, NULL), HF_UNKNOWN);
+    atomic_store(&s->store->slow[PUPPET_RELEASE], 1);
+    bool lost = fake_clock_run(&s->clock, 12000, is_lost, s);
+    atomic_store(&s->store->slow[PUPPET_RELEASE], 0);
+    assert_false(lost);
+}
+
 /* Two locks of one client are lost; the first of their callbacks takes its time. */
 struct slow {
     hf_client *client;
@@ -467,6 +483,7 @@ int main(void)
         CASE(a_callback_may_not_wait_for_itself),
         CASE(c11_a_lock_lost_before_its_detach_is_still_known_to_its_owner),
         CASE(a_release_after_max_hold_opens_at_once),
+        CASE(c7_what_is_undone_does_not_keep_others_from_being_renewed),
         CASE(c7_a_loss_that_was_to_be_told_is_told_before_the_close_returns),
     };
 
