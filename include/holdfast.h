@@ -17,8 +17,8 @@
  *    may open a client of its own. (fork() waits for operations on SQLite that are under way.)
  *  - The library starts threads (none before the first acquire). It installs no signal handler
  *    (the client library of mysql:// ignores SIGPIPE, unless the program handles it), prints
- *    nothing, and keeps no global state but the loaded modules, the memory:// stores and a list of
- *    open SQLite databases.
+ *    nothing, and keeps no global state but the loaded modules, the memory:// stores, a list of
+ *    open SQLite databases and a number for each thread.
  *
  * Conventions
  * -----------

@@ -258,8 +258,10 @@ static void release_all(hf_client *client)
         bool held = hf__bidder_holds(&lock->bidder, hf__now_ns(client->env));
         bool undo = lock->duty == HF__UNDO;
         hf__bidder_lose(&lock->bidder, HF_CAUSE_CLOSED);
-        lock->on_lost = NULL; /* whoever closes the client knows */
-        hf__lock_tell_lost(lock);
+        if (!lock->lost_told) { /* without a callback: whoever closes the client knows */
+            lock->lost_told = true;
+            hf__lock_show_lost(lock);
+        }
         if (!store_answers || !(held || undo))
             continue;
         struct hf__answer answer = {0};

@@ -322,6 +322,6 @@ bool hf__cancel_fired(const hf_cancel *cancel);
 int hf__undo(hf_lock *lock, bool release, hf_error *err);
 
 /* One more try, by the hand. True: it is over. Mutex not held. */
-bool hf__undo_again(hf_lock *lock);
+bool hf__undo_again(hf_lock *lock, int64_t deadline_ns);
 
 #endif

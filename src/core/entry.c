@@ -5,6 +5,12 @@
 #include "core/sized.h"
 #include "util/banned.h"
 
+struct request {
+    struct hf__name name;
+    const char *ticket; /* adopt only */
+    hf_options opt;
+};
+
 static int copy_options(const hf_options *given, hf_options *ret, hf_error *err)
 {
     static const struct hf__sized sized = {"hf_options", offsetof(hf_options, ttl_ms),
@@ -65,11 +71,13 @@ static int check_capabilities(const hf_client *client, const hf_options *opt, hf
 }
 
 /* This owner has, or waits for, this very lock. Mutex held. */
-static int reenter(hf_lock *lock, const hf_options *opt, hf_error *err)
+static int reenter(hf_lock *lock, const struct request *q, hf_error *err)
 {
+    const hf_options *opt = &q->opt;
+
     if (!hf__lock_holds(lock, hf__now_ns(lock->client->env)) && lock->held_ns != 0)
         return hf__fail(err, HF_LOST, "it was lost: %s", hf_cause_text(lock->bidder.cause));
-    if (!opt->reentrant || !lock->reentrant)
+    if (!opt->reentrant || !lock->reentrant || q->ticket != NULL)
         return hf__fail(err, HF_DEADLOCK, NULL);
     if (lock->held_ns == 0)
         return hf__fail(err, HF_DEADLOCK, "this owner is waiting for it already");
@@ -86,15 +94,15 @@ static bool is_lost(hf_lock *lock)
 }
 
 /* Puts a new handle under its owner's name, or finds the one that is there already: then 1. */
-static int claim_name(hf_lock *lock, const hf_options *opt, hf_lock **ret_found, hf_error *err)
+static int claim_name(hf_lock *lock, const struct request *q, hf_lock **ret_found, hf_error *err)
 {
     hf_client *client = lock->client;
     int r = 0;
 
     hf__lock_client(client);
     hf_lock *found = hf__reentry_find(client, lock->name, lock->bid.name_len, lock->owner);
-    if (found != NULL && (opt->reentrant || !is_lost(found))) {
-        r = reenter(found, opt, err);
+    if (found != NULL && (q->opt.reentrant || !is_lost(found))) {
+        r = reenter(found, q, err);
         *ret_found = found;
         r = r == 0 ? 1 : r;
     } else {
@@ -117,12 +125,6 @@ static void drop(hf_lock *lock, bool named)
     hf__unlock_client(client);
 }
 
-struct request {
-    struct hf__name name;
-    const char *ticket; /* adopt only */
-    hf_options opt;
-};
-
 static int prepare(hf_client *client, const hf_options *given, struct request *q, hf_error *err)
 {
     int r = hf__name_len(q->name.bytes, q->name.len, &q->name.len, err);
@@ -143,7 +145,7 @@ static int acquire(hf_client *client, const struct request *q, hf_lock **ret_loc
 
     if (r < 0)
         return r;
-    r = claim_name(lock, &q->opt, &found, err);
+    r = claim_name(lock, q, &found, err);
     if (r != 0) {
         drop(lock, false);
         if (r == 1)

@@ -1,7 +1,7 @@
 /* The hand: does the round trips that nobody waits for.
  *
  * The keeper puts locks into its queue; it takes as many as fit into one call. A call that hangs is
- * cut off well before the first of its leases ends, so that there is time for another try. A
+ * cut off well before the first of our leases ends, so that there is time for another try. A
  * failure is tried again after a pause that grows; nothing ends this thread but hf_close(). */
 #include "core/client.h"
 #include "util/banned.h"
@@ -72,15 +72,18 @@ static void take_answer(hf_lock *lock, const struct hf__renewal *item, int64_t n
         lock->risk_told = false; /* back on firm ground: the next time is told again */
 }
 
-/* How long one call may take: half of what the most pressing lease has left. */
-static int64_t call_deadline(const hf_client *client, hf_lock *const *locks, size_t count)
+/* How long one call may take: half of what the most pressing lease has left, of all that wait for
+ * this thread to be renewed, in this call or after it. */
+static int64_t call_deadline(const hf_client *client)
 {
     int64_t now_ns = hf__now_ns(client->env);
     int64_t span_ns = client->op_timeout_ms * HF__NS_PER_MS;
 
-    for (size_t i = 0; i < count; i++) {
-        const struct hf__bidder *b = &locks[i]->bidder;
-        if (b->phase != HF__HOLDING || b->deadline_ns == INT64_MAX)
+    for (const hf_lock *lock = client->locks; lock != NULL; lock = lock->next) {
+        const struct hf__bidder *b = &lock->bidder;
+        bool ours = lock->duty == HF__KEEP || lock->duty == HF__HELP_WAITING;
+        if (!ours || (lock->by_hand && b->claimed) || b->phase != HF__HOLDING ||
+            b->deadline_ns == INT64_MAX)
             continue;
         int64_t half_ns = (b->deadline_ns - now_ns) / 2;
         if (half_ns < span_ns)
@@ -93,7 +96,7 @@ static void renew(hf_client *client, hf_lock **locks, size_t count)
 {
     struct hf__renewal items[BATCH];
     hf_error err = {0};
-    int64_t deadline_ns = call_deadline(client, locks, count);
+    int64_t deadline_ns = call_deadline(client);
     int64_t sent_ns = hf__now_ns(client->env);
 
     for (size_t i = 0; i < count; i++) {
@@ -129,8 +132,10 @@ static void renew(hf_client *client, hf_lock **locks, size_t count)
 
 static void undo(hf_client *client, hf_lock *lock)
 {
+    int64_t deadline_ns = call_deadline(client);
+
     hf__unlock_client(client);
-    bool over = hf__undo_again(lock);
+    bool over = hf__undo_again(lock, deadline_ns);
     hf__lock_client(client);
     lock->job_wanted = false;
     if (!over && hf__now_ns(client->env) < lock->undo_until_ns) {

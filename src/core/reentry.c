@@ -1,14 +1,27 @@
 /* Which owner has which name: for counting reentrant acquires, and for refusing a wait for oneself
  * (C11). The count lives in the lock, so it cannot outlive the lease. */
+#include <stdatomic.h>
 #include <string.h>
 
 #include "core/client.h"
 #include "util/banned.h"
 
+/* Not pthread_self(): the next thread may be given that of one that has ended, and would enter what
+ * that one took and somebody else still holds. */
+static uint64_t number_of_this_thread(void)
+{
+    static _Atomic uint64_t last;
+    static _Thread_local uint64_t mine;
+
+    if (mine == 0)
+        mine = atomic_fetch_add(&last, 1) + 1;
+    return mine;
+}
+
 uint64_t hf__reentry_owner(uint64_t given)
 {
-    /* A thread's handle is an address; the high bit keeps it apart from keys the caller chose. */
-    return given != 0 ? given : (UINT64_C(1) << 63 | (uint64_t)(uintptr_t)pthread_self());
+    /* The high bit keeps it apart from keys the caller chose. */
+    return given != 0 ? given : (UINT64_C(1) << 63 | number_of_this_thread());
 }
 
 static uint64_t hash(const hf_client *client, const char *name, size_t len, uint64_t owner)

@@ -29,27 +29,29 @@ static int send(hf_lock *lock, struct request *q, hf_error *err)
     return r;
 }
 
-bool hf__undo_again(hf_lock *lock)
+bool hf__undo_again(hf_lock *lock, int64_t deadline_ns)
 {
-    struct request q = {.release = lock->undo_is_release,
-                        .deadline_ns = hf__op_deadline(lock->client)};
+    struct request q = {.release = lock->undo_is_release, .deadline_ns = deadline_ns};
 
     return send(lock, &q, NULL) == 0;
 }
 
 /* How long the store could go on holding for this ticket if nothing reached it any more: a waiter
  * until its own lease ends, and then what a hand-over would have given it. A renewal that was not
- * answered may have been applied, a moment ago at the latest. Under the client's mutex. */
+ * answered may have been applied, a moment ago at the latest, and may have been the claim: of what
+ * never expires, one is sent as soon as we know of the grant. Under the client's mutex. */
 static int64_t may_hold_ms(const hf_lock *lock, bool release, int64_t now_ns)
 {
     int64_t ttl_ms = lock->bid.ttl_ms, lease_ms = hf__provisional_lease_ms(ttl_ms);
 
+    if (!release && ttl_ms == 0 && lock->bidder.generation != 0)
+        return HF_NEVER;
     if (!release)
         return hf__own_lease_ms(ttl_ms) + (ttl_ms > lease_ms ? ttl_ms : lease_ms);
     if (lock->bidder.deadline_ns == INT64_MAX)
         return HF_NEVER;
     if (lock->trouble != NULL)
-        return lock->bidder.lease_ms;
+        return lock->bidder.lease_ms > ttl_ms ? lock->bidder.lease_ms : ttl_ms;
     int64_t left_ns = lock->bidder.sent_ns + lock->bidder.lease_ms * HF__NS_PER_MS - now_ns;
     return left_ns < 0 ? 0 : left_ns / HF__NS_PER_MS + 1;
 }

@@ -266,6 +266,22 @@ test_a_reader_that_has_gone_leaves_no_lock() {
     nothing_left
 }
 
+# As systemd-nspawn does it, on the clock of the same kernel.
+test_a_container_with_a_boot_id_of_its_own_ends_no_lease() {
+    if [ "$(id -u)" -eq 0 ]; then apart='unshare -m'; else apart='unshare -rm'; fi
+    echo 11111111-2222-3333-4444-555555555555 >boot_id
+    as_container='mount --bind boot_id /proc/sys/kernel/random/boot_id && exec "$@"'
+    $apart sh -c "$as_container" sh true 2>/dev/null || skip 'boot_id cannot be replaced here'
+    hf lock x --ttl 1m
+    status_is 0
+    status=0
+    $apart sh -c "$as_container" sh "$HOLDFAST" lock x --ttl 1m -n >out 2>err || status=$?
+    last='lock in a container'
+    refused 1 'somebody else holds it'
+    hf lock x --ttl 1m -n
+    status_is 1
+}
+
 test_unknown_outcome_has_its_own_status() {
     hf -u "fault+$HOLDFAST_URL?lose=attempt:*,inspect:*,withdraw:*&op_timeout=200ms" lock x --ttl 1s
     refused 75 'x'

@@ -43,6 +43,22 @@ static void c11_thread_is_the_owner_by_default(struct ctx *ctx)
     EXPECT(HF_OK, hf_lock_release(lock, &ctx->err));
 }
 
+/* The system gives the identity of a thread that has ended to the next one. */
+static void c11_thread_is_not_the_owner_of_what_an_ended_one_took(struct ctx *ctx)
+{
+    hf_client *client = open_client(ctx);
+    const char *name = name_of(ctx, "a");
+    hf_options opt = reentrant(0);
+    struct bid first, second;
+
+    opt.wait_ms = 0;
+    bid_start(&first, client, name, opt);
+    hf_lock *lock = bid_join_lock(&first);
+    bid_start(&second, client, name, opt);
+    EXPECT(HF_BUSY, bid_join(&second));
+    EXPECT(HF_OK, hf_lock_release(lock, &ctx->err));
+}
+
 static void c11_key_makes_threads_one_owner(struct ctx *ctx)
 {
     hf_client *client = open_client(ctx);
@@ -152,6 +168,25 @@ static void c11_lock_held_twice_is_not_detached(struct ctx *ctx)
     EXPECT(HF_OK, hf_lock_release(lock, &ctx->err));
 }
 
+static void c11_adopting_is_not_entering_again(struct ctx *ctx)
+{
+    hf_client *client = open_client(ctx);
+    const char *name = name_of(ctx, "a");
+    hf_options reader = reentrant(7), other = reentrant(8);
+    char ticket[HF_TICKET_SIZE];
+    hf_lock *none;
+
+    reader.mode = other.mode = HF_SHARED;
+    hf_lock *lock = TAKE(ctx, client, name, reader);
+    hf_lock *detached = TAKE(ctx, client, name, other);
+    snprintf(ticket, sizeof ticket, "%s", hf_lock_ticket(detached));
+    EXPECT(HF_OK, hf_lock_detach(detached, &ctx->err));
+    EXPECT(HF_DEADLOCK, hf_adopt(client, name, HF_NTS, ticket, &reader, &none, &ctx->err));
+    EXPECT(HF_OK, hf_adopt(client, name, HF_NTS, ticket, &other, &detached, &ctx->err));
+    EXPECT(HF_OK, hf_lock_release(detached, &ctx->err));
+    EXPECT(HF_OK, hf_lock_release(lock, &ctx->err));
+}
+
 static void c11_owner_cannot_adopt_what_it_has(struct ctx *ctx)
 {
     hf_client *client = open_client(ctx);
@@ -167,6 +202,7 @@ static void c11_owner_cannot_adopt_what_it_has(struct ctx *ctx)
 const struct conformance_case cases_reentry[] = {
     CASE(0, c11_owner_enters_again_and_releases_as_often),
     CASE(0, c11_thread_is_the_owner_by_default),
+    CASE(0, c11_thread_is_not_the_owner_of_what_an_ended_one_took),
     CASE(0, c11_key_makes_threads_one_owner),
     CASE(0, c11_second_plain_bid_is_a_deadlock_at_once),
     CASE(HF_CAN_SHARE, c11_stronger_mode_is_a_deadlock_at_once),
@@ -174,6 +210,7 @@ const struct conformance_case cases_reentry[] = {
     CASE(HF_CAN_LEASE, c11_lost_lock_is_not_entered_again),
     CASE(HF_CAN_LEASE, c11_lost_lock_is_not_entered_while_another_holds_it),
     CASE(HF_CAN_DETACH, c11_lock_held_twice_is_not_detached),
+    CASE(HF_CAN_SHARE | HF_CAN_DETACH, c11_adopting_is_not_entering_again),
     CASE(HF_CAN_DETACH, c11_owner_cannot_adopt_what_it_has),
     {0},
 };

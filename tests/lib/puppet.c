@@ -14,7 +14,7 @@ static bool take(atomic_int *count)
 }
 
 /* True: the call does not reach the store. */
-static bool begins_badly(struct puppet *p, enum puppet_call call)
+static bool begins_badly(struct puppet *p, enum puppet_call call, int64_t deadline_ns)
 {
     atomic_fetch_add(&p->calls[call], 1);
     if (atomic_load(&p->hold[call])) {
@@ -22,6 +22,11 @@ static bool begins_badly(struct puppet *p, enum puppet_call call)
         while (atomic_load(&p->hold[call]))
             poll(NULL, 0, 1);
         atomic_fetch_sub(&p->held[call], 1);
+    }
+    if (atomic_load(&p->slow[call])) {
+        while (hf__now_ns(p->base.host->env) < deadline_ns && atomic_load(&p->slow[call]))
+            poll(NULL, 0, 1);
+        return true;
     }
     return take(&p->fail[call]);
 }
@@ -43,7 +48,7 @@ static int attempt(struct hf__store *store, const struct hf__bid *bid, int64_t d
 {
     struct puppet *p = (struct puppet *)store;
 
-    if (begins_badly(p, PUPPET_ATTEMPT))
+    if (begins_badly(p, PUPPET_ATTEMPT, deadline_ns))
         return away(err);
     return ends(p, PUPPET_ATTEMPT,
                 p->inner->type->attempt(p->inner, bid, deadline_ns, ret_answer, err), err);
@@ -54,7 +59,7 @@ static int withdraw(struct hf__store *store, const struct hf__bid *bid, int64_t 
 {
     struct puppet *p = (struct puppet *)store;
 
-    if (begins_badly(p, PUPPET_WITHDRAW))
+    if (begins_badly(p, PUPPET_WITHDRAW, deadline_ns))
         return away(err);
     return ends(p, PUPPET_WITHDRAW,
                 p->inner->type->withdraw(p->inner, bid, retire_ms, deadline_ns, ret_answer, err),
@@ -66,7 +71,7 @@ static int release(struct hf__store *store, const struct hf__bid *bid, int64_t r
 {
     struct puppet *p = (struct puppet *)store;
 
-    if (begins_badly(p, PUPPET_RELEASE))
+    if (begins_badly(p, PUPPET_RELEASE, deadline_ns))
         return away(err);
     return ends(p, PUPPET_RELEASE,
                 p->inner->type->release(p->inner, bid, retire_ms, deadline_ns, ret_answer, err),
@@ -78,7 +83,7 @@ static int renew(struct hf__store *store, struct hf__renewal *items, size_t coun
 {
     struct puppet *p = (struct puppet *)store;
 
-    if (begins_badly(p, PUPPET_RENEW))
+    if (begins_badly(p, PUPPET_RENEW, deadline_ns))
         return away(err);
     return ends(p, PUPPET_RENEW, p->inner->type->renew(p->inner, items, count, deadline_ns, err),
                 err);

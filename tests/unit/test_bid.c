@@ -1,4 +1,6 @@
 /* One bid, from the first question to the last, over a store that loses answers (C2, C6). */
+#include <unistd.h>
+
 #include "unit/bid_stage.h"
 
 static int store_is_empty(void *arg)
@@ -98,8 +100,8 @@ static void release_after_lost_renewals(struct stage *s, hf_lock *lock)
     assert_int_equal(hf_lock_release(lock, &err), HF_UNKNOWN);
     assert_true(err.may_hold_ms >= left_in_store(s));
     fake_clock_advance(&s->clock, 20000); /* longer than the lease that the client knows of */
-    atomic_store(&s->store->fail[PUPPET_RELEASE], 0);
     assert_true(left_in_store(s) > 5000);
+    atomic_store(&s->store->fail[PUPPET_RELEASE], 0);
     assert_true(fake_clock_run(&s->clock, 4000, store_is_empty, s)); /* by the keeper */
 }
 
@@ -128,6 +130,51 @@ static void c6_so_does_one_by_hand(void **state)
     release_after_lost_renewals(s, lock);
 }
 
+static int has_claimed(void *arg)
+{
+    struct stage *s = arg;
+
+    return atomic_load(&s->store->calls[PUPPET_RENEW]) > 0;
+}
+
+static void c6_so_does_the_claim_of_what_was_handed_over(void **state)
+{
+    struct stage *s = *state;
+    hf_lock *before = take(s->other);
+    struct asker a;
+
+    atomic_store(&s->store->lose[PUPPET_RENEW], 1000000);
+    start(&a, s->client, HF_FOREVER);
+    while (in_store(s) < 2)
+        usleep(1000);
+    assert_int_equal(hf_lock_release(before, NULL), 0);
+    finish(s, &a);
+    assert_int_equal(a.r, 0);
+    assert_true(fake_clock_run(&s->clock, 5000, has_claimed, s));
+    assert_true(fake_clock_run(&s->clock, 1000, is_renewed_unheard, s));
+    release_after_lost_renewals(s, a.lock);
+}
+
+/* It never expires once it is claimed: nobody else would ever end it. */
+static void
+c6_a_claim_for_ever_that_may_have_arrived_is_withdrawn_for_as_long_as_it_takes(void **state)
+{
+    struct stage *s = *state;
+    struct asker a = {.client = s->client, .opt = HF_OPTIONS_INIT};
+
+    a.opt.ttl_ms = HF_NEVER;
+    atomic_store(&s->store->lose[PUPPET_RENEW], 1000000);
+    atomic_store(&s->store->fail[PUPPET_WITHDRAW], 1000000);
+    assert_int_equal(pthread_create(&a.thread, NULL, ask, &a), 0);
+    finish(s, &a);
+    assert_int_equal(a.r, HF_UNKNOWN);
+    assert_int_equal(a.err.may_hold_ms, HF_NEVER);
+    fake_clock_advance(&s->clock, 3600000);
+    assert_int_equal(in_store(s), 1);
+    atomic_store(&s->store->fail[PUPPET_WITHDRAW], 0);
+    assert_true(fake_clock_run(&s->clock, 5000, store_is_empty, s));
+}
+
 int main(void)
 {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
@@ -139,6 +186,8 @@ int main(void)
         CASE(c6_a_release_that_stays_unanswered_goes_on_in_the_background),
         CASE(c6_a_renewal_that_may_have_arrived_counts_for_how_long),
         CASE(c6_so_does_one_by_hand),
+        CASE(c6_so_does_the_claim_of_what_was_handed_over),
+        CASE(c6_a_claim_for_ever_that_may_have_arrived_is_withdrawn_for_as_long_as_it_takes),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,6 +2,7 @@
  * C13). */
 #include <poll.h>
 #include <stdatomic.h>
+#include <unistd.h>
 
 #include "lib/check.h"
 #include "lib/fake_clock.h"
@@ -387,6 +388,95 @@ static void a_release_after_max_hold_opens_at_once(void **state)
     assert_int_equal(hf_acquire(s->client, "x", HF_NTS, &opt, &s->lock, NULL), 0);
 }
 
+/* One thread does both, and a request that hangs is perhaps alone in that: a dead connection. */
+static void c7_what_is_undone_does_not_keep_others_from_being_renewed(void **state)
+{
+    struct stage *s = *state;
+    hf_lock *undone;
+
+    assert_int_equal(hf_acquire(s->client, "y", HF_NTS, NULL, &undone, NULL), 0);
+    take(s, 3000, 0);
+    atomic_store(&s->store->fail[PUPPET_RELEASE], 2);
+    assert_int_equal(hf_lock_release(undone, NULL), HF_UNKNOWN);
+    atomic_store(&s->store->slow[PUPPET_RELEASE], 1);
+    bool lost = fake_clock_run(&s->clock, 12000, is_lost, s);
+    atomic_store(&s->store->slow[PUPPET_RELEASE], 0);
+    assert_false(lost);
+}
+
+/* Two locks of one client are lost; the first of their callbacks takes its time. */
+struct slow {
+    hf_client *client;
+    atomic_int begun, go_on, told;
+};
+
+static void on_lost_slowly(hf_lock *lock, hf_cause cause, void *arg)
+{
+    struct slow *slow = arg;
+
+    (void)lock, (void)cause;
+    atomic_store(&slow->begun, 1);
+    while (!atomic_load(&slow->go_on))
+        usleep(1000);
+    atomic_fetch_add(&slow->told, 1);
+}
+
+static void *close_client(void *arg)
+{
+    struct slow *slow = arg;
+
+    hf_close(slow->client);
+    return NULL;
+}
+
+static int callback_has_begun(void *arg)
+{
+    struct slow *slow = arg;
+
+    return atomic_load(&slow->begun);
+}
+
+static void await_all_given_back(hf_client *client)
+{
+    bool stop = false;
+
+    while (!stop) {
+        usleep(1000);
+        hf__lock_client(client);
+        stop = client->stop;
+        hf__unlock_client(client);
+    }
+}
+
+static void c7_a_loss_that_was_to_be_told_is_told_before_the_close_returns(void **state)
+{
+    struct stage *s = *state;
+    static struct slow slow;
+    hf_options opt = HF_OPTIONS_INIT;
+    hf_lock *locks[2];
+    pthread_t closer;
+
+    opt.ttl_ms = 3000;
+    opt.by_hand = 1;
+    opt.on_lost = on_lost_slowly;
+    opt.arg = &slow;
+    assert_int_equal(hf__open(s->url, NULL, &s->clock.env, &slow.client, NULL), 0);
+    assert_int_equal(hf_acquire(slow.client, "a", HF_NTS, &opt, &locks[0], NULL), 0);
+    assert_int_equal(hf_acquire(slow.client, "b", HF_NTS, &opt, &locks[1], NULL), 0);
+    assert_true(fake_clock_run(&s->clock, 5000, callback_has_begun, &slow));
+    fake_clock_advance(&s->clock, 1000);
+    assert_int_equal(hf_lock_state(locks[0]), HF_STATE_LOST);
+    assert_int_equal(hf_lock_state(locks[1]), HF_STATE_LOST);
+
+    assert_int_equal(pthread_create(&closer, NULL, close_client, &slow), 0);
+    await_all_given_back(slow.client);
+    atomic_store(&slow.go_on, 1);
+    pthread_join(closer, NULL);
+    assert_int_equal(atomic_load(&slow.told), 2);
+    for (size_t i = 0; i < 2; i++)
+        assert_int_equal(hf_lock_release(locks[i], NULL), HF_CLOSED);
+}
+
 int main(void)
 {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
@@ -407,6 +497,8 @@ int main(void)
         CASE(a_callback_may_not_wait_for_itself),
         CASE(c11_a_lock_lost_before_its_detach_is_still_known_to_its_owner),
         CASE(a_release_after_max_hold_opens_at_once),
+        CASE(c7_what_is_undone_does_not_keep_others_from_being_renewed),
+        CASE(c7_a_loss_that_was_to_be_told_is_told_before_the_close_returns),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -137,8 +137,10 @@ static void find_idle(struct hf__link *link, void *ctx)
     struct idle *idle = ctx;
     struct room *room = (struct room *)link;
 
-    if (room->record.count == 0 && room->touched_ms <= idle->untouched_since_ms)
-        idle->found = room;
+    if (room->record.count > 0 || room->touched_ms > idle->untouched_since_ms)
+        return;
+    room->next_idle = idle->found;
+    idle->found = room;
 }
 
 static void sweep_room(struct hf__link *link, void *ctx)
@@ -151,19 +153,20 @@ static void sweep_room(struct hf__link *link, void *ctx)
 
 uint64_t hf__space_purge(struct space *space, int64_t untouched_since_ms, struct hf__moment at)
 {
+    struct idle idle = {.untouched_since_ms = untouched_since_ms};
+    struct room *next;
     uint64_t count = 0;
 
     hf__table_each(&space->rooms, sweep_room, &at);
-    for (;;) {
-        struct idle idle = {.untouched_since_ms = untouched_since_ms};
-        hf__table_each(&space->rooms, find_idle, &idle);
-        if (idle.found == NULL)
-            return count;
-        hf__table_remove(&space->rooms, &idle.found->link);
-        free(idle.found->record.entries);
-        free(idle.found);
+    hf__table_each(&space->rooms, find_idle, &idle);
+    for (struct room *room = idle.found; room != NULL; room = next) {
+        next = room->next_idle;
+        hf__table_remove(&space->rooms, &room->link);
+        free(room->record.entries);
+        free(room);
         count++;
     }
+    return count;
 }
 
 static char *copy(char **at, const char *text)

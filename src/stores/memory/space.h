@@ -13,6 +13,7 @@ struct room {
     struct hf__link link;
     struct hf__record record;
     int64_t touched_ms;
+    struct room *next_idle; /* while purging */
     size_t name_len;
     char name[];
 };

@@ -6,13 +6,16 @@
  * knows how long the machine was off. A claimed grant that never expires stays; its age is taken
  * from its generation, which is the wall clock of the grant (C4). Where /proc does not tell the
  * boot, nothing is voided: then the doorman's rule against a clock that went back cuts each lease
- * to its own length.
+ * to its own length. So it is where a container manager has mounted an identity of the container's
+ * own over it (systemd-nspawn): the clock is the kernel's all the same, and so are the leases.
  *
  * A time namespace shifts CLOCK_BOOTTIME for the processes inside; the shift is taken off again, so
  * that containers on one machine agree. */
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/statfs.h>
 #include <unistd.h>
 
 #include "stores/sqlite/sqlite.h"
@@ -30,11 +33,21 @@ static size_t read_file(const char *path, char *buf, size_t size)
     return n > 0 ? (size_t)n : 0;
 }
 
+static bool is_of_the_kernel(const char *path)
+{
+    struct statfs fs;
+
+    return statfs(path, &fs) == 0 && (unsigned long)fs.f_type == PROC_SUPER_MAGIC;
+}
+
 void hf__sqlite_boot_read(struct hf__sqlite *s)
 {
+    static const char boot_id[] = "/proc/sys/kernel/random/boot_id";
     char text[256];
 
-    read_file("/proc/sys/kernel/random/boot_id", s->boot, sizeof s->boot);
+    s->boot[0] = '\0';
+    if (is_of_the_kernel(boot_id))
+        read_file(boot_id, s->boot, sizeof s->boot);
     s->boot[strcspn(s->boot, "\n")] = '\0';
 
     s->offset_ms = 0;
