@@ -213,6 +213,32 @@ static void c5_wait_that_the_server_does_not_end_is_unknown_until_it_has(void **
     hf_close(holder);
 }
 
+/* What a DBA allows an idle session, or a statement, is not meant for one that keeps a lock. */
+static void limits_of_the_server_end_neither_lock_nor_wait(void **state)
+{
+    struct fixture *f = *state;
+
+    for (const char *const *limit = server_hold_limits; *limit != NULL; limit++)
+        server_run(f->admin, *limit);
+    hf_client *holder = open_client(f), *waiter = open_client(f);
+    hf_lock *lock;
+    struct waiting w = {.f = f, .client = waiter, .name = "idle", .wait_ms = AWAIT_MS};
+
+    check_code(f, take(f, holder, "idle", 0, &lock), 0);
+    pthread_create(&w.thread, NULL, wait_for_it, &w);
+    server_await(f->admin, server_waiters, 1);
+    struct pollfd fd = {.fd = hf_lock_fd(lock), .events = POLLIN};
+    int lost = poll(&fd, 1, 2500);
+    for (const char *const *limit = server_hold_unlimits; *limit != NULL; limit++)
+        server_run(f->admin, *limit);
+    check_code(f, hf_lock_release(lock, &f->err), lost ? HF_STALE : 0);
+    pthread_join(w.thread, NULL);
+    check_number("lost", lost, 0);
+    check_number("waiter", w.code, 0);
+    hf_close(waiter);
+    hf_close(holder);
+}
+
 static void connections_are_bounded(void **state)
 {
     struct fixture *f = *state;
@@ -337,6 +363,7 @@ int main(void)
         CASE(c13_lost_connection_keeps_nobody_busy_although_a_child_has_a_copy),
         CASE(c5_waiter_that_was_killed_is_not_granted),
         CASE(c5_wait_that_the_server_does_not_end_is_unknown_until_it_has),
+        CASE(limits_of_the_server_end_neither_lock_nor_wait),
         CASE(connections_are_bounded),
         CASE(a_pooler_is_refused),
         CASE(what_needs_a_lease_is_refused),
