@@ -36,7 +36,10 @@ static void believe(struct hf__bidder *b, int64_t sent_ns, int64_t lease_ms, boo
     int64_t deadline_ns = hf__lease_deadline_ns(sent_ns, lease_ms);
 
     b->claimed |= claimed;
-    if (b->deadline_ns != 0 && deadline_ns <= b->deadline_ns)
+    if (b->deadline_ns != 0 && deadline_ns < b->deadline_ns)
+        return;
+    /* Of one that never expires the deadline says nothing: when it was last asked about does. */
+    if (b->deadline_ns == deadline_ns && sent_ns <= b->sent_ns)
         return;
     b->deadline_ns = deadline_ns;
     b->sent_ns = sent_ns;
