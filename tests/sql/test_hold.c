@@ -228,7 +228,7 @@ static void limits_of_the_server_end_neither_lock_nor_wait(void **state)
     pthread_create(&w.thread, NULL, wait_for_it, &w);
     server_await(f->admin, server_waiters, 1);
     struct pollfd fd = {.fd = hf_lock_fd(lock), .events = POLLIN};
-    int lost = poll(&fd, 1, 2500);
+    int lost = poll(&fd, 1, 1800);
     for (const char *const *limit = server_hold_unlimits; *limit != NULL; limit++)
         server_run(f->admin, *limit);
     check_code(f, hf_lock_release(lock, &f->err), lost ? HF_STALE : 0);
