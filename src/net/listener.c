@@ -40,9 +40,15 @@ void hf__listener_clear(struct hf__listener *l)
 
 /* Dialling ----------------------------------------------------------------- */
 
+/* Polling the epoll descriptor takes nothing out of it, so this tells until calm() is called. */
+static struct epoll_event once(void)
+{
+    return (struct epoll_event){.events = EPOLLIN | EPOLLONESHOT};
+}
+
 static int dial(struct hf__listener *l, int64_t deadline_ns, struct hf__line *line)
 {
-    struct epoll_event event = {.events = EPOLLIN};
+    struct epoll_event event = once();
     int r = l->type->dial(l->owner, deadline_ns, line);
 
     if (r == 0 && epoll_ctl(l->epoll_fd, EPOLL_CTL_ADD, line->fd, &event) < 0) {
@@ -69,6 +75,7 @@ static void connect_again(struct hf__listener *l, int64_t deadline_ns)
     }
     l->failures = 0;
     l->conn = line.conn;
+    l->fd = line.fd;
     memcpy(l->address, line.address, sizeof l->address);
     l->missed = true; /* what was said meanwhile */
     hf__listener_kick(l);
@@ -131,6 +138,17 @@ void hf__listener_kick(struct hf__listener *l)
     eventfd_write(l->kick_fd, 1);
 }
 
+/* A child that was forked may have a copy of a connection that was lost and closed here, and for as
+ * long as it has the kernel would go on telling of it. Mutex held. */
+static void calm(struct hf__listener *l)
+{
+    struct epoll_event event = once(), told[8];
+
+    epoll_wait(l->epoll_fd, told, 8, 0);
+    if (l->conn != NULL)
+        epoll_ctl(l->epoll_fd, EPOLL_CTL_MOD, l->fd, &event);
+}
+
 void *hf__listener_wake(struct hf__listener *l, bool *ret_missed)
 {
     eventfd_t kicks;
@@ -138,6 +156,8 @@ void *hf__listener_wake(struct hf__listener *l, bool *ret_missed)
     pthread_mutex_lock(&l->mutex);
     if (l->kicked)
         eventfd_read(l->kick_fd, &kicks);
+    if (l->lost)
+        calm(l);
     void *conn = l->conn;
     *ret_missed = l->missed;
     l->missed = l->kicked = false;
@@ -150,6 +170,7 @@ void hf__listener_lost(struct hf__listener *l)
     pthread_mutex_lock(&l->mutex);
     void *conn = l->conn;
     l->conn = NULL;
+    l->lost = true;
     pthread_mutex_unlock(&l->mutex);
     l->type->hang_up(conn, true);
 }

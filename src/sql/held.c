@@ -33,12 +33,15 @@ void hf__held_take_out(struct hf__hold *hold, struct hf__held *h)
     *at = h->next;
 }
 
-static void hear(struct hf__hold *hold, struct hf__held *h)
+/* One event each time: where a child that was forked has a copy of the connection, the kernel would
+ * go on telling of one that is closed here. */
+void hf__held_hear(struct hf__hold *hold, struct hf__held *h)
 {
-    struct epoll_event event = {.events = EPOLLIN, .data.ptr = h};
+    struct epoll_event event = {.events = EPOLLIN | EPOLLONESHOT, .data.ptr = h};
     int fd = h->state == HF__HELD_DEAD ? -1 : hold->type->fd(h);
+    int how = h->polled ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
 
-    h->polled = fd >= 0 && epoll_ctl(hold->epoll_fd, EPOLL_CTL_ADD, fd, &event) == 0;
+    h->polled = fd >= 0 && epoll_ctl(hold->epoll_fd, how, fd, &event) == 0;
 }
 
 void hf__held_stop_hearing(struct hf__hold *hold, struct hf__held *h)
@@ -70,7 +73,7 @@ bool hf__held_claim(struct hf__hold *hold, const struct hf__ticket *ticket, int6
 void hf__held_unclaim(struct hf__hold *hold, struct hf__held *h)
 {
     h->busy = false;
-    hear(hold, h);
+    hf__held_hear(hold, h);
     pthread_cond_broadcast(&hold->idle_one);
 }
 

@@ -45,6 +45,20 @@ static bool end_session(struct hf__hold *hold, const struct hf__held *h, int64_t
     return gone == HF__HELD_GONE;
 }
 
+/* `over`: it is freed. */
+static void put_away(struct hf__hold *hold, struct hf__held *h, bool over)
+{
+    pthread_mutex_lock(&hold->mutex);
+    hold->count -= !h->leaving; /* its connection is lent to nobody else, or closed */
+    h->leaving = true;
+    if (over)
+        hf__held_take_out(hold, h);
+    hf__held_unclaim(hold, h);
+    pthread_mutex_unlock(&hold->mutex);
+    if (over)
+        free(h);
+}
+
 bool hf__held_end(struct hf__hold *hold, struct hf__held *h, int64_t deadline_ns)
 {
     int64_t now_ns = hf__now_ns(hold->env);
@@ -53,14 +67,13 @@ bool hf__held_end(struct hf__hold *hold, struct hf__held *h, int64_t deadline_ns
         cancel_wait(hold, h, now_ns + (deadline_ns - now_ns) / 2);
     bool gone = hold->type->leave(hold->owner, h, deadline_ns) || end_session(hold, h, deadline_ns);
 
-    pthread_mutex_lock(&hold->mutex);
-    hold->count -= !h->leaving; /* its connection is lent to nobody else, or closed */
-    h->leaving = true;
-    if (gone)
-        hf__held_take_out(hold, h);
-    hf__held_unclaim(hold, h);
-    pthread_mutex_unlock(&hold->mutex);
-    if (gone)
-        free(h);
+    put_away(hold, h, gone);
     return gone;
+}
+
+void hf__held_abandon(struct hf__hold *hold, struct hf__held *h, int64_t deadline_ns)
+{
+    if (!hold->type->leave(hold->owner, h, deadline_ns))
+        end_session(hold, h, deadline_ns);
+    put_away(hold, h, true);
 }

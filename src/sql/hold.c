@@ -14,6 +14,7 @@
 #include "util/banned.h"
 
 #define ASK_AGAIN_MS 1000 /* although wake() hears */
+#define COURTESY_MS  200  /* so much later at most a loss is told, for the sake of others */
 #define WAKE_BATCH   64
 
 static struct hf__hold *hold_of(struct hf__store *store)
@@ -250,15 +251,23 @@ int hf__hold_attempt(struct hf__store *store, const struct hf__bid *bid, int64_t
 
 /* Signs of life, and wake-ups ---------------------------------------------- */
 
-static struct hf__answer alive(struct hf__hold *hold, struct hf__held *h, uint64_t generation)
+static struct hf__answer alive(const struct hf__held *h, uint64_t generation)
 {
     if (h->state == HF__HELD_WAITING || h->generation == 0)
         return queued(h);
-    if (!h->busy && hold->type->touch != NULL)
-        hold->type->touch(h);
     if (generation != 0 && generation != h->generation)
         return (struct hf__answer){.verdict = HF__GONE_LOST};
     return granted(h);
+}
+
+/* Mutex held. */
+static void look_and_touch(struct hf__hold *hold, struct hf__held *h)
+{
+    hf__held_stop_hearing(hold, h);
+    hold->type->look(h);
+    if (h->state == HF__HELD_INSIDE && h->generation != 0 && hold->type->touch != NULL)
+        hold->type->touch(h);
+    hf__held_hear(hold, h);
 }
 
 /* Mutex held. A lost one is claimed, since nobody will release it, and given back. */
@@ -271,9 +280,9 @@ static struct hf__answer sign_of_life(struct hf__hold *hold, const struct hf__re
     if (h == NULL || h->leaving)
         return lost;
     if (!h->busy)
-        hold->type->look(h);
+        look_and_touch(hold, h);
     if (h->busy || h->state == HF__HELD_WAITING || h->state == HF__HELD_INSIDE)
-        return alive(hold, h, item->generation);
+        return alive(h, item->generation);
     if (item->generation == 0)
         return lost; /* the waiter asks, and is told why */
     hf__held_stop_hearing(hold, h);
@@ -286,6 +295,7 @@ int hf__hold_renew(struct hf__store *store, struct hf__renewal *items, size_t co
                    int64_t deadline_ns, hf_error *err)
 {
     struct hf__hold *hold = hold_of(store);
+    int64_t soon_ns = hf__now_ns(hold->env) + COURTESY_MS * HF__NS_PER_MS;
 
     (void)err;
     for (size_t i = 0; i < count; i++) {
@@ -296,7 +306,7 @@ int hf__hold_renew(struct hf__store *store, struct hf__renewal *items, size_t co
         a.sent_ns = items[i].answer.sent_ns;
         items[i].answer = a;
         if (lost != NULL)
-            hf__held_end(hold, lost, deadline_ns);
+            hf__held_abandon(hold, lost, soon_ns < deadline_ns ? soon_ns : deadline_ns);
     }
     return 0;
 }
@@ -314,11 +324,9 @@ void hf__hold_wake(struct hf__store *store, hf__wake_sink *sink, void *ctx)
         struct hf__held *h = events[i].data.ptr; /* in the list and idle, or it is not polled */
         enum hf__held_state was = h->state;
         hold->type->look(h);
-        if (h->state == was)
-            continue;
-        if (h->state == HF__HELD_DEAD)
-            hf__held_stop_hearing(hold, h);
-        sink(ctx, &h->ticket, 0);
+        hf__held_hear(hold, h);
+        if (h->state != was)
+            sink(ctx, &h->ticket, 0);
     }
     pthread_mutex_unlock(&hold->mutex);
 }

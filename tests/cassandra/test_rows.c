@@ -176,6 +176,32 @@ static void simple_values_come_back(void **state)
     check_text("note", v.who.note, "somebody else's");
 }
 
+/* The lease that is told is shorter than the one in the row by the skew; what is left of it counts. */
+static void c5_grant_of_which_little_is_left_begins_anew(void **state)
+{
+    struct hf__cs_extra extra = {.skew_ms = 1000};
+    struct hf__entry inside = {
+        .ticket = {{1}}, .place = HF__INSIDE, .ttl_ms = 3000, .lease_ms = 3000, .who = &extra};
+    const struct hf__bid bid = {.ticket = {{1}}, .ttl_ms = 3000};
+    const struct hf__cs_op op = {.kind = HF__CS_ATTEMPT, .bid = &bid};
+
+    (void)state;
+    for (int64_t left_ms = 1; left_ms <= 3000; left_ms++) {
+        struct hf__entry is = inside, was = inside;
+        was.until_ms = 5000 + left_ms;
+        is.until_ms = 8000;
+        struct hf__cs_case c = {.op = &op,
+                                .row = {.was = &was, .count = 1},
+                                .now_ms = 5000,
+                                .answer = {.verdict = HF__GRANTED, .lease_ms = 3000}};
+        c.row.record.entries = &is;
+        c.row.record.count = 1;
+        hf__cs_finish(&c);
+        if (c.answer.lease_ms < 1000)
+            fail_msg("of %d ms that are left %d are told", (int)left_ms, (int)c.answer.lease_ms);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -184,6 +210,7 @@ int main(void)
         cmocka_unit_test(what_nobody_wrote_is_refused),
         cmocka_unit_test(simple_names_come_back_and_never_meet),
         cmocka_unit_test(simple_values_come_back),
+        cmocka_unit_test(c5_grant_of_which_little_is_left_begins_anew),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

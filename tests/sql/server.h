@@ -33,7 +33,9 @@ extern const char *const server_no_limit;   /* SQL: for this connection */
 extern const char *const server_limit_text; /* in the message */
 
 /* hold=session, hold=advisory. */
-extern const char *const server_waiters;    /* SQL: how many wait */
+extern const char *const server_waiters; /* SQL: how many wait */
+extern const char *const server_hold_limits[],
+    *const server_hold_unlimits[]; /* SQL: of idle sessions and of statements, a second and less */
 void server_end_sessions(struct server *s); /* of those who hold or wait */
 
 #endif

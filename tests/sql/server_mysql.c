@@ -14,6 +14,13 @@ const char *const server_scheme = "mysql", *const server_account = "app:secret",
 const char *const server_waiters =
     "SELECT COUNT(*) FROM information_schema.processlist WHERE info LIKE '/*holdfast%'";
 
+const char *const server_hold_limits[] = {
+    "SET GLOBAL idle_transaction_timeout = 1", "SET GLOBAL idle_write_transaction_timeout = 1",
+    "SET GLOBAL max_statement_time = 0.5", "SET max_statement_time = 0", NULL};
+const char *const server_hold_unlimits[] = {"SET GLOBAL idle_transaction_timeout = 0",
+                                            "SET GLOBAL idle_write_transaction_timeout = 0",
+                                            "SET GLOBAL max_statement_time = 0", NULL};
+
 const char *const server_deadlocks =
     "SELECT variable_value FROM information_schema.global_status WHERE variable_name ="
     " 'innodb_deadlocks'";

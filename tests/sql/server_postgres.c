@@ -15,6 +15,13 @@ const char *const server_waiters =
     "SELECT count(*) FROM pg_locks l JOIN pg_stat_activity a USING (pid) WHERE NOT l.granted"
     " AND a.query LIKE '/*holdfast%'";
 
+const char *const server_hold_limits[] = {
+    "ALTER DATABASE postgres SET idle_session_timeout = '1s'",
+    "ALTER DATABASE postgres SET idle_in_transaction_session_timeout = '1s'",
+    "ALTER DATABASE postgres SET statement_timeout = '1s'",
+    "ALTER DATABASE postgres SET lock_timeout = '1s'", NULL};
+const char *const server_hold_unlimits[] = {"ALTER DATABASE postgres RESET ALL", NULL};
+
 const char *const server_deadlocks =
     "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()";
 const char *const server_quick_deadlocks = "ALTER DATABASE postgres SET deadlock_timeout = '10ms'";

@@ -87,6 +87,70 @@ static void c7_lost_connection_is_lost_at_once_and_told_by_the_descriptor(void *
     hf_close(client);
 }
 
+/* Nobody can be asked to end what the server may keep of it, and that must not hold up the word. */
+static void c7_loss_is_told_although_the_server_takes_no_new_connections(void **state)
+{
+    struct fixture *f = *state;
+
+    if (strcmp(server_scheme, "postgres") != 0)
+        skip(); /* one process: if it does not move, nothing is lost */
+    hf_client *client = open_at(f, server_address(), "&op_timeout=20s");
+    pid_t postmaster = (pid_t)strtol(getenv("HOLDFAST_TEST_POSTGRES_PID"), NULL, 10);
+    hf_lock *locks[2];
+
+    check_code(f, take(f, client, "mute", 0, &locks[0]), 0);
+    check_code(f, take(f, client, "mute too", 0, &locks[1]), 0);
+    assert_int_equal(kill(postmaster, SIGSTOP), 0);
+    server_end_sessions(f->admin);
+    for (int i = 0; i < 2; i++) {
+        struct pollfd fd = {.fd = hf_lock_fd(locks[i]), .events = POLLIN};
+        int told = poll(&fd, 1, 10000);
+        if (told != 1)
+            kill(postmaster, SIGCONT);
+        check_number("told", told, 1);
+    }
+    assert_int_equal(kill(postmaster, SIGCONT), 0);
+    check_code(f, hf_lock_release(locks[0], &f->err), HF_STALE);
+    check_code(f, hf_lock_release(locks[1], &f->err), HF_STALE);
+    hf_close(client);
+}
+
+static int64_t processor_ms(void)
+{
+    struct timespec used;
+
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+    return used.tv_sec * 1000 + used.tv_nsec / 1000000;
+}
+
+/* The child has a copy of the connection, so it is not over for the kernel when it is closed. */
+static void c13_lost_connection_keeps_nobody_busy_although_a_child_has_a_copy(void **state)
+{
+    struct fixture *f = *state;
+    hf_client *client = open_client(f);
+    hf_lock *lock;
+
+    check_code(f, take(f, client, "forked", 0, &lock), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        pause();
+        _exit(0);
+    }
+    struct pollfd fd = {.fd = hf_lock_fd(lock), .events = POLLIN};
+    server_end_sessions(f->admin);
+    int told = poll(&fd, 1, AWAIT_MS);
+    int64_t before_ms = processor_ms();
+    poll(NULL, 0, 400);
+    int64_t used_ms = processor_ms() - before_ms;
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+    check_number("told", told, 1);
+    if (used_ms > 50)
+        fail_msg("of 400 ms it was busy for %d", (int)used_ms);
+    check_code(f, hf_lock_release(lock, &f->err), HF_STALE);
+    hf_close(client);
+}
+
 static void c5_waiter_that_was_killed_is_not_granted(void **state)
 {
     struct fixture *f = *state;
@@ -145,6 +209,32 @@ static void c5_wait_that_the_server_does_not_end_is_unknown_until_it_has(void **
     check_code(f, hf_lock_release(lock, &f->err), 0);
     check_code(f, take(f, holder, "stuck", 0, &lock), 0);
     check_code(f, hf_lock_release(lock, &f->err), 0);
+    hf_close(waiter);
+    hf_close(holder);
+}
+
+/* What a DBA allows an idle session, or a statement, is not meant for one that keeps a lock. */
+static void limits_of_the_server_end_neither_lock_nor_wait(void **state)
+{
+    struct fixture *f = *state;
+
+    for (const char *const *limit = server_hold_limits; *limit != NULL; limit++)
+        server_run(f->admin, *limit);
+    hf_client *holder = open_client(f), *waiter = open_client(f);
+    hf_lock *lock;
+    struct waiting w = {.f = f, .client = waiter, .name = "idle", .wait_ms = AWAIT_MS};
+
+    check_code(f, take(f, holder, "idle", 0, &lock), 0);
+    pthread_create(&w.thread, NULL, wait_for_it, &w);
+    server_await(f->admin, server_waiters, 1);
+    struct pollfd fd = {.fd = hf_lock_fd(lock), .events = POLLIN};
+    int lost = poll(&fd, 1, 1800);
+    for (const char *const *limit = server_hold_unlimits; *limit != NULL; limit++)
+        server_run(f->admin, *limit);
+    check_code(f, hf_lock_release(lock, &f->err), lost ? HF_STALE : 0);
+    pthread_join(w.thread, NULL);
+    check_number("lost", lost, 0);
+    check_number("waiter", w.code, 0);
     hf_close(waiter);
     hf_close(holder);
 }
@@ -269,8 +359,11 @@ int main(void)
 #define CASE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
     const struct CMUnitTest tests[] = {
         CASE(c7_lost_connection_is_lost_at_once_and_told_by_the_descriptor),
+        CASE(c7_loss_is_told_although_the_server_takes_no_new_connections),
+        CASE(c13_lost_connection_keeps_nobody_busy_although_a_child_has_a_copy),
         CASE(c5_waiter_that_was_killed_is_not_granted),
         CASE(c5_wait_that_the_server_does_not_end_is_unknown_until_it_has),
+        CASE(limits_of_the_server_end_neither_lock_nor_wait),
         CASE(connections_are_bounded),
         CASE(a_pooler_is_refused),
         CASE(what_needs_a_lease_is_refused),

@@ -183,13 +183,16 @@ int hf__cs_judge(struct hf__cs_case *c)
     return code;
 }
 
-/* A grant that is there already. Asking restarts its lease; while most of it is left the answer
- * says what is left instead, which saves a swap at every hand-over. */
+/* A grant that is there already. Asking restarts its lease; while most of what its holder is told of
+ * it is left the answer says what is left instead, which saves a swap at every hand-over. */
 static bool must_restart(const struct hf__cs_case *c, const struct hf__entry *was)
 {
+    int64_t skew_ms = ((const struct hf__cs_extra *)was->who)->skew_ms;
+
     if (c->op->kind == HF__CS_RENEW && c->op->generation != 0)
         return !was->claimed || was->until_ms != HF__NEVER;
-    return was->until_ms != HF__NEVER && (was->until_ms - c->now_ms) * 2 < was->lease_ms;
+    return was->until_ms != HF__NEVER &&
+           (was->until_ms - c->now_ms - skew_ms) * 2 < was->lease_ms - skew_ms;
 }
 
 bool hf__cs_must_write(const struct hf__cs_case *c)

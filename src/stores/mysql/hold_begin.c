@@ -13,7 +13,7 @@
 static int make_ready(struct hf__my *s, struct hf__my_conn *c, int64_t deadline_ns, hf_error *err)
 {
     MYSQL_ROW row;
-    char set[120];
+    char set[300];
 
     if (c->session.number != 0)
         return 0;
@@ -21,7 +21,11 @@ static int make_ready(struct hf__my *s, struct hf__my_conn *c, int64_t deadline_
         return hf__fail(err, HF_DENIED,
                         "mysql: something stands between, and hold=session needs a connection of "
                         "its own; name the server itself, or use hold=lease");
-    snprintf(set, sizeof set, "SET innodb_lock_wait_timeout = 1, wait_timeout = %d",
+    /* MariaDB alone can also end idle transactions and long statements; these keep a lock. */
+    snprintf(set, sizeof set,
+             "SET innodb_lock_wait_timeout = 1, wait_timeout = %d /*M! , max_statement_time = 0,"
+             " idle_transaction_timeout = 0, idle_write_transaction_timeout = 0,"
+             " idle_readonly_transaction_timeout = 0 */",
              WAIT_TIMEOUT_S);
     int r = hf__my_run(s, c, set, deadline_ns, err);
     if (r != 0)

@@ -43,13 +43,20 @@ enum hf__held_gone hf__my_hold_kill(void *owner, const struct hf__held *base, vo
     return HF__HELD_STILL_THERE;
 }
 
+/* A server that restarted, or took over from another, has given our number to somebody else. */
 bool hf__my_hold_cancel(void *owner, struct hf__held *base, void *other, int64_t deadline_ns)
 {
     struct hf__my_held *h = (struct hf__my_held *)base;
-    char sql[60];
-    bool none;
+    char sql[200];
+    bool there, none;
 
     h->ended = true;
+    snprintf(sql, sizeof sql,
+             "SELECT 1 FROM information_schema.processlist WHERE id = %" PRIu64
+             " AND info LIKE '/*holdfast %s%%'",
+             h->id.number, h->ticket);
+    if (!ask_elsewhere(owner, other, sql, deadline_ns, &there) || !there)
+        return false;
     snprintf(sql, sizeof sql, "KILL QUERY %" PRIu64, h->id.number);
     return ask_elsewhere(owner, other, sql, deadline_ns, &none);
 }

@@ -83,18 +83,25 @@ static int fd(const struct hf__held *held)
 
 /* The end ------------------------------------------------------------------ */
 
-/* A later process of the same number began later, and is left alone. */
-static enum hf__held_gone kill_session(void *owner, const struct hf__held *held, void *other,
-                                       int64_t deadline_ns)
+/* Our session's process: a later one of the same number began later, and is left alone. */
+#define OURS "pid = $1 AND backend_start <= $2::timestamptz"
+
+static struct hf__pg_query about_session(const struct hf__held *held, const char *sql)
 {
-    struct hf__pg_query q = {.sql = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE"
-                                    " pid = $1 AND backend_start <= $2::timestamptz",
-                             .reads = true};
     const struct held *h = (const struct held *)held;
-    PGresult *result = NULL;
+    struct hf__pg_query q = {.sql = sql, .reads = true};
 
     hf__pg_number(&q, h->session.pid);
     hf__pg_text(&q, h->session.seen);
+    return q;
+}
+
+static enum hf__held_gone kill_session(void *owner, const struct hf__held *held, void *other,
+                                       int64_t deadline_ns)
+{
+    struct hf__pg_query q =
+        about_session(held, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE " OURS);
+    PGresult *result = NULL;
     int r = hf__pg_ask(owner, other, &q, deadline_ns, &result, NULL);
     bool there = r == 0 && PQntuples(result) > 0;
     PQclear(result);
@@ -104,10 +111,9 @@ static enum hf__held_gone kill_session(void *owner, const struct hf__held *held,
 /* PQcancel would do it too, but nobody could say for how long. */
 static bool cancel(void *owner, struct hf__held *held, void *other, int64_t deadline_ns)
 {
-    struct hf__pg_query q = {.sql = "SELECT pg_cancel_backend($1::int)", .reads = true};
+    struct hf__pg_query q =
+        about_session(held, "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE " OURS);
     PGresult *result = NULL;
-
-    hf__pg_number(&q, ((struct held *)held)->session.pid);
     int r = hf__pg_ask(owner, other, &q, deadline_ns, &result, NULL);
     PQclear(result);
     return r == 0;

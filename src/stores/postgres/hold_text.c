@@ -59,11 +59,14 @@ static const char session[] = DOOR("wait", "pg_advisory_lock", "IS NOT NULL")
 /* A pooler gives out a process id of its own making: then the first statement divides by zero, and
  * nothing is left in a session that is not ours. */
 #define OWN "SELECT 1 / (pg_backend_pid() = %d)::int;"
+/* What a DBA allows other sessions is not meant for one that waits or keeps a lock; the last of
+ * these limits is known from PostgreSQL 17 on. */
 #define SETTINGS                                                                                  \
     "SET client_connection_check_interval = '1s'; SET statement_timeout = 0; SET lock_timeout = " \
-    "0; SET idle_in_transaction_session_timeout = 0; SET tcp_keepalives_idle = 10; SET "          \
-    "tcp_keepalives_interval = 3; SET tcp_keepalives_count = 3; SET plan_cache_mode = "           \
-    "force_generic_plan;"
+    "0; SET idle_in_transaction_session_timeout = 0; SET idle_session_timeout = 0; SELECT "       \
+    "set_config('transaction_timeout', '0', false) WHERE current_setting('transaction_timeout', " \
+    "true) IS NOT NULL; SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 3; SET "      \
+    "tcp_keepalives_count = 3; SET plan_cache_mode = force_generic_plan;"
 
 /* The sequence is not logged, else every 32nd lock would wait for the disk. It begins anew after a
  * crash, and on a standby that was promoted; no session survives that, so each looks first whether
