@@ -144,6 +144,8 @@ bool hf__redis_hear_switch(struct hf__redis *s)
         pthread_mutex_lock(&l->mutex);
         w->scout = NULL;
         pthread_mutex_unlock(&l->mutex);
+        /* closing does not take it out if a forked child has it too */
+        epoll_ctl(l->epoll_fd, EPOLL_CTL_DEL, c->stream.fd, NULL);
         hf__redis_hang_up(c);
     }
     return atomic_exchange(&w->switched, false);
