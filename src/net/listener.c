@@ -1,6 +1,7 @@
 /* See listener.h. */
 #include "net/listener.h"
 
+#include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -19,7 +20,7 @@ int hf__listener_init(struct hf__listener *l, const struct hf__listener_type *ty
     struct hf__ticket bits;
 
     *l = (struct hf__listener){
-        .type = type, .env = env, .owner = owner, .epoll_fd = -1, .kick_fd = -1};
+        .type = type, .env = env, .owner = owner, .epoll_fd = -1, .kick_fd = -1, .line_fd = -1};
     pthread_mutex_init(&l->mutex, NULL);
     if (env->random(env->ctx, &bits, sizeof bits) != 0)
         return hf__fail(err, HF_SYSTEM, "there is no randomness to be had");
@@ -27,8 +28,31 @@ int hf__listener_init(struct hf__listener *l, const struct hf__listener_type *ty
     return 0;
 }
 
+/* Closing alone would leave a line in the epoll that a forked child has too, readable for ever. It is
+ * taken out by a descriptor of our own, as a store's library may have closed its already. */
+static int watch(const struct hf__listener *l, int fd)
+{
+    struct epoll_event event = {.events = EPOLLIN};
+    int own_fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+
+    if (own_fd >= 0 && epoll_ctl(l->epoll_fd, EPOLL_CTL_ADD, own_fd, &event) < 0) {
+        close(own_fd);
+        own_fd = -1;
+    }
+    return own_fd;
+}
+
+static void unwatch(const struct hf__listener *l, int own_fd)
+{
+    if (own_fd < 0)
+        return;
+    epoll_ctl(l->epoll_fd, EPOLL_CTL_DEL, own_fd, NULL);
+    close(own_fd);
+}
+
 void hf__listener_clear(struct hf__listener *l)
 {
+    unwatch(l, l->line_fd);
     if (l->conn != NULL)
         l->type->hang_up(l->conn, false);
     if (l->epoll_fd >= 0)
@@ -40,32 +64,29 @@ void hf__listener_clear(struct hf__listener *l)
 
 /* Dialling ----------------------------------------------------------------- */
 
-/* Polling the epoll descriptor takes nothing out of it, so this tells until calm() is called. */
-static struct epoll_event once(void)
+static int dial(struct hf__listener *l, int64_t deadline_ns, struct hf__line *line, int *ret_fd)
 {
-    return (struct epoll_event){.events = EPOLLIN | EPOLLONESHOT};
-}
-
-static int dial(struct hf__listener *l, int64_t deadline_ns, struct hf__line *line)
-{
-    struct epoll_event event = once();
     int r = l->type->dial(l->owner, deadline_ns, line);
 
-    if (r == 0 && epoll_ctl(l->epoll_fd, EPOLL_CTL_ADD, line->fd, &event) < 0) {
+    if (r != 0)
+        return r;
+    *ret_fd = watch(l, line->fd);
+    if (*ret_fd < 0) {
         l->type->hang_up(line->conn, false);
-        r = HF_SYSTEM;
+        return HF_SYSTEM;
     }
-    return r;
+    return 0;
 }
 
 /* Mutex held, released meanwhile. */
 static void connect_again(struct hf__listener *l, int64_t deadline_ns)
 {
     struct hf__line line = {0};
+    int fd = -1;
 
     l->dialling = true;
     pthread_mutex_unlock(&l->mutex);
-    int r = dial(l, deadline_ns, &line);
+    int r = dial(l, deadline_ns, &line, &fd);
     pthread_mutex_lock(&l->mutex);
     l->dialling = false;
     l->wanted = r != HF_UNSUPPORTED;
@@ -75,7 +96,7 @@ static void connect_again(struct hf__listener *l, int64_t deadline_ns)
     }
     l->failures = 0;
     l->conn = line.conn;
-    l->fd = line.fd;
+    l->line_fd = fd;
     memcpy(l->address, line.address, sizeof l->address);
     l->missed = true; /* what was said meanwhile */
     hf__listener_kick(l);
@@ -138,17 +159,6 @@ void hf__listener_kick(struct hf__listener *l)
     eventfd_write(l->kick_fd, 1);
 }
 
-/* A child that was forked may have a copy of a connection that was lost and closed here, and for as
- * long as it has the kernel would go on telling of it. Mutex held. */
-static void calm(struct hf__listener *l)
-{
-    struct epoll_event event = once(), told[8];
-
-    epoll_wait(l->epoll_fd, told, 8, 0);
-    if (l->conn != NULL)
-        epoll_ctl(l->epoll_fd, EPOLL_CTL_MOD, l->fd, &event);
-}
-
 void *hf__listener_wake(struct hf__listener *l, bool *ret_missed)
 {
     eventfd_t kicks;
@@ -156,8 +166,6 @@ void *hf__listener_wake(struct hf__listener *l, bool *ret_missed)
     pthread_mutex_lock(&l->mutex);
     if (l->kicked)
         eventfd_read(l->kick_fd, &kicks);
-    if (l->lost)
-        calm(l);
     void *conn = l->conn;
     *ret_missed = l->missed;
     l->missed = l->kicked = false;
@@ -170,7 +178,8 @@ void hf__listener_lost(struct hf__listener *l)
     pthread_mutex_lock(&l->mutex);
     void *conn = l->conn;
     l->conn = NULL;
-    l->lost = true;
+    unwatch(l, l->line_fd);
+    l->line_fd = -1;
     pthread_mutex_unlock(&l->mutex);
     l->type->hang_up(conn, true);
 }

@@ -43,13 +43,12 @@ struct hf__listener {
     pthread_mutex_t mutex;
     int epoll_fd, kick_fd; /* -1: nobody has asked to listen yet */
     void *conn;            /* NULL: not connected */
-    int fd;                /* its descriptor */
+    int line_fd;           /* its descriptor in the epoll, one of our own; -1: none */
     char address[HF__LISTENER_ADDRESS];
     atomic_bool wanted; /* somebody has asked to listen, and dialled once */
     bool dialling;
     bool missed; /* calls may have been lost: everybody ask */
     bool kicked; /* kick_fd is readable */
-    bool lost;   /* a connection was, once */
     int64_t retry_ns;
     unsigned failures;
 };

@@ -1,4 +1,4 @@
-/* The connection on which a server calls, with one end of a socket pair as the server. */
+/* The connection on which a server calls: what is polled must fall silent when it is lost. */
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -7,117 +7,118 @@
 #include "lib/fake_clock.h"
 #include "net/listener.h"
 
-struct line {
+/* A server that is the other end of a pair of sockets. */
+struct caller {
     struct fake_clock clock;
     struct hf__listener listener;
-    int ours, servers;
+    int ours, theirs;
+    bool closed; /* `ours` is, by the library that the connection belongs to */
 };
 
 static int dial(void *owner, int64_t deadline_ns, struct hf__line *ret_line)
 {
-    struct line *line = owner;
-    int ends[2];
+    struct caller *c = owner;
+    int pair[2];
 
     (void)deadline_ns;
-    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
-    line->ours = ends[0];
-    line->servers = ends[1];
-    *ret_line = (struct hf__line){.conn = line, .fd = line->ours};
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+        return HF_UNAVAILABLE;
+    c->ours = pair[0];
+    c->theirs = pair[1];
+    c->closed = false;
+    *ret_line = (struct hf__line){.conn = c, .fd = c->ours};
     return 0;
 }
 
 static void hang_up(void *conn, bool lost)
 {
+    struct caller *c = conn;
+
     (void)lost;
-    close(((struct line *)conn)->ours);
+    if (!c->closed)
+        close(c->ours);
 }
 
 static const struct hf__listener_type type = {.dial = dial, .hang_up = hang_up};
 
-static bool is_readable(const struct line *line)
+static int set_up(void **state)
 {
-    struct pollfd fd = {.fd = line->listener.epoll_fd, .events = POLLIN};
+    static struct caller c;
+    hf_error err;
 
-    return poll(&fd, 1, 0) == 1;
+    c = (struct caller){0};
+    fake_clock_init(&c.clock);
+    assert_int_equal(hf__listener_init(&c.listener, &type, &c, &c.clock.env, &err), 0);
+    assert_true(hf__listener_open(&c.listener) >= 0);
+    assert_true(hf__listener_start(&c.listener, INT64_MAX));
+    *state = &c;
+    return 0;
 }
 
-static void begin(struct line *line)
+static int tear_down(void **state)
 {
-    hf_error err = {0};
-    bool missed;
+    struct caller *c = *state;
 
-    *line = (struct line){0};
-    fake_clock_init(&line->clock);
-    assert_int_equal(hf__listener_init(&line->listener, &type, line, &line->clock.env, &err), 0);
-    assert_true(hf__listener_open(&line->listener) >= 0);
-    assert_true(hf__listener_start(&line->listener, 0));
-    assert_true(is_readable(line));
-    assert_ptr_equal(hf__listener_wake(&line->listener, &missed), line);
-    assert_false(is_readable(line));
+    hf__listener_clear(&c->listener);
+    return 0;
 }
 
-static void hear_three_calls(struct line *line)
+static bool is_calling(const struct caller *c)
+{
+    struct pollfd p = {.fd = c->listener.epoll_fd, .events = POLLIN};
+
+    return poll(&p, 1, 0) > 0;
+}
+
+static void wake(struct caller *c)
 {
     bool missed;
-    char byte;
 
-    for (int i = 0; i < 3; i++) {
-        assert_int_equal(write(line->servers, "xy", 2), 2);
-        assert_true(is_readable(line));
-        assert_ptr_equal(hf__listener_wake(&line->listener, &missed), line);
-        assert_int_equal(read(line->ours, &byte, 1), 1);
-        assert_true(is_readable(line)); /* of two bytes one is left */
-        assert_ptr_equal(hf__listener_wake(&line->listener, &missed), line);
-        assert_int_equal(read(line->ours, &byte, 1), 1);
-        assert_false(is_readable(line));
+    assert_ptr_equal(hf__listener_wake(&c->listener, &missed), c);
+}
+
+static void c12_it_calls_when_there_is_something_to_read(void **state)
+{
+    struct caller *c = *state;
+    char byte = 'x';
+
+    wake(c);
+    assert_false(is_calling(c));
+    assert_int_equal(write(c->theirs, &byte, 1), 1);
+    assert_true(is_calling(c));
+    assert_int_equal(read(c->ours, &byte, 1), 1);
+    assert_false(is_calling(c));
+    close(c->theirs);
+}
+
+/* Closing takes a descriptor out of an epoll only if nobody else has it. */
+static void c13_lost_line_that_a_forked_child_has_too_falls_silent(void **state)
+{
+    for (int by_library = 0; by_library < 2; by_library++) {
+        struct caller *c = *state;
+        int childs = dup(c->ours);
+
+        wake(c);
+        close(c->theirs);
+        assert_true(is_calling(c));
+        if (by_library) {
+            close(c->ours);
+            c->closed = true;
+        }
+        hf__listener_lost(&c->listener);
+        assert_false(is_calling(c));
+        assert_true(hf__listener_again(&c->listener, INT64_MAX, NULL));
+        close(childs);
     }
 }
 
-static void c12_every_call_is_heard(void **state)
-{
-    struct line line;
-
-    (void)state;
-    begin(&line);
-    hear_three_calls(&line);
-    close(line.servers);
-    hf__listener_clear(&line.listener);
-}
-
-/* A child that was forked keeps a copy of the socket, and so the kernel does not forget it when
- * ours is closed. */
-static void c13_lost_line_is_quiet_although_a_child_has_a_copy_of_it(void **state)
-{
-    struct line line;
-    bool missed;
-
-    (void)state;
-    begin(&line);
-    int childs = dup(line.ours);
-    close(line.servers);
-    assert_true(is_readable(&line));
-    assert_ptr_equal(hf__listener_wake(&line.listener, &missed), &line);
-    hf__listener_lost(&line.listener);
-    if (is_readable(&line)) /* once more does no harm */
-        assert_null(hf__listener_wake(&line.listener, &missed));
-    assert_false(is_readable(&line));
-
-    assert_true(hf__listener_again(&line.listener, 0, NULL));
-    assert_ptr_equal(hf__listener_wake(&line.listener, &missed), &line);
-    assert_true(missed);
-    assert_false(is_readable(&line));
-    hear_three_calls(&line);
-    close(childs);
-    close(line.servers);
-    hf__listener_clear(&line.listener);
-}
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(c12_every_call_is_heard),
-        cmocka_unit_test(c13_lost_line_is_quiet_although_a_child_has_a_copy_of_it),
+        TEST(c12_it_calls_when_there_is_something_to_read),
+        TEST(c13_lost_line_that_a_forked_child_has_too_falls_silent),
     };
-
-    return cmocka_run_group_tests_name("listener", tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, NULL, NULL);
 }

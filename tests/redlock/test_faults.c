@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "lib/live.h"
+#include "lib/proxy.h"
 #include "redlock/nodes.h"
 
 #define LONG_MS 20000
@@ -192,6 +193,70 @@ static void c1_strangers_on_the_majority_keep_us_out(void **state)
     hf_close(client);
 }
 
+/* Scripts that the third node has run. */
+static long count_scripts(void)
+{
+    const char *calls = strstr(node_ask(2, "INFO commandstats", NULL), "cmdstat_evalsha:calls=");
+
+    return calls != NULL ? strtol(strchr(calls, '=') + 1, NULL, 10) : 0;
+}
+
+static int has_run_two_more(void *before)
+{
+    return count_scripts() >= *(long *)before + 2;
+}
+
+static struct proxy *proxy;
+
+static int has_dialled_again(void *before)
+{
+    return proxy_connections(proxy) > *(size_t *)before;
+}
+
+/* A bid that waits asks with the same ticket again. What it took back before, on a connection that was
+ * given up meanwhile, may arrive after it was let in. */
+static void c1_clean_up_that_comes_late_takes_no_vote_away(void **state)
+{
+    char url[300], target[32];
+    struct waiter w = {0};
+    hf_lock *rival;
+    int ports[3];
+    const char *at = nodes_list();
+
+    (void)state;
+    for (size_t i = 0; i < 3; i++)
+        ports[i] = (int)strtol(strchr(at, ':') + 1, (char **)&at, 10);
+    snprintf(target, sizeof target, "127.0.0.1:%d", ports[2]);
+    proxy = proxy_start(target);
+    snprintf(url, sizeof url,
+             "redlock://127.0.0.1:%d,127.0.0.1:%d,127.0.0.1:%d?restart_guard=off&op_timeout=500ms",
+             ports[0], ports[1], proxy_port(proxy));
+    hf_client *client = open_url(url), *other = open_url(url);
+
+    assert_int_equal(hf_lock_release(take_free(client, "a", LONG_MS), &last), 0);
+    await_empty(2);
+    for (size_t i = 0; i < 2; i++)
+        node_ask(i, "SET holdfast:a stranger", NULL);
+    proxy_set(proxy, PROXY_C2S_HOLE, 0);
+    size_t dialled = proxy_connections(proxy);
+    w.opt = (hf_options)HF_OPTIONS_INIT;
+    w.opt.ttl_ms = LONG_MS;
+    wait_in_thread(&w, client, "a");
+    await("the bid to come on another connection", has_dialled_again, &dialled);
+    node_ask(1, "DEL", "holdfast:a");
+    assert_int_equal(join_waiter(&w), HF_OK); /* by the second and the third */
+
+    long ran = count_scripts();
+    proxy_set(proxy, PROXY_PASS, 0);
+    await("what was held back", has_run_two_more, &ran);
+    node_ask(0, "DEL", "holdfast:a");
+    assert_int_equal(try_take(other, LONG_MS, &rival), HF_BUSY);
+    assert_int_equal(hf_lock_release(w.lock, &last), 0);
+    hf_close(other);
+    hf_close(client);
+    proxy_stop(proxy);
+}
+
 static void c1_scripts_that_were_flushed_are_taught_again(void **state)
 {
     hf_client *client = open_plain();
@@ -332,6 +397,7 @@ int main(void)
         cmocka_unit_test_setup(c3_extension_sets_no_key_again, set_up),
         cmocka_unit_test_setup(c2_release_reaches_every_node, set_up),
         cmocka_unit_test_setup(c1_strangers_on_the_majority_keep_us_out, set_up),
+        cmocka_unit_test_setup(c1_clean_up_that_comes_late_takes_no_vote_away, set_up),
         cmocka_unit_test_setup(c1_scripts_that_were_flushed_are_taught_again, set_up),
         cmocka_unit_test_setup(c3_bids_beyond_max_ttl_are_refused, set_up),
         cmocka_unit_test_setup(setup_wants_a_majority, set_up),

@@ -144,7 +144,7 @@ bool hf__redis_hear_switch(struct hf__redis *s)
         pthread_mutex_lock(&l->mutex);
         w->scout = NULL;
         pthread_mutex_unlock(&l->mutex);
-        /* Closing is not enough where a child that was forked has a copy of it. */
+        /* Closing does not take it out if a forked child has it too. */
         epoll_ctl(l->epoll_fd, EPOLL_CTL_DEL, c->stream.fd, NULL);
         hf__redis_hang_up(c);
     }

@@ -80,14 +80,14 @@ static int64_t majority_ms(const struct hf__redlock_looking *w, size_t at, const
     return ms == INT64_MAX ? -1 : ms;
 }
 
-/* "seconds microseconds ttl keep pid\0host\0user\0program\0note" */
+/* "seconds microseconds ttl keep round pid\0host\0user\0program\0note" */
 static bool parse_note(const redisReply *note, struct hf__entry *e, struct hf__who *who)
 {
     int64_t seconds, micros;
     int used = 0;
 
     if (note->type != REDIS_REPLY_STRING ||
-        sscanf(note->str, "%" SCNd64 " %" SCNd64 " %" SCNd64 " %*d %n", &seconds, &micros,
+        sscanf(note->str, "%" SCNd64 " %" SCNd64 " %" SCNd64 " %*d %*d %n", &seconds, &micros,
                &e->ttl_ms, &used) != 3)
         return false;
     e->since_ms = seconds * 1000 + micros / 1000;

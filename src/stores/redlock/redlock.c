@@ -27,7 +27,8 @@ struct bidding {
     const struct hf__bid *bid;
     struct hf__redlock_key key;
     char ticket[HF_TICKET_SIZE], ttl[24], keep[24];
-    char note[64 + HF__REDLOCK_SELF_MAX + HF_NOTE_MAX];
+    uint64_t round; /* rises with each time that this ticket asks, in microseconds; 0: none */
+    char note[96 + HF__REDLOCK_SELF_MAX + HF_NOTE_MAX];
     size_t note_len;
     int64_t retire_ms;
     bool over;                   /* the ticket is not bid with again */
@@ -57,10 +58,11 @@ static void write_attempt(struct hf__redlock_ask *ask, size_t node, struct hf__r
     write_keys(b, c);
     hf__redis_add_text(c, b->ttl);
     hf__redis_add_text(c, b->keep);
+    hf__redis_add_number(c, b->round);
     hf__redis_add(c, b->note, b->note_len);
 }
 
-/* "ttl keep pid\0host\0user\0program\0note", the same for all nodes. */
+/* "ttl keep round pid\0host\0user\0program\0note", the same for all nodes. */
 static void make_note(struct bidding *b)
 {
     const struct hf__redlock *s = b->s;
@@ -68,7 +70,9 @@ static void make_note(struct bidding *b)
 
     snprintf(b->ttl, sizeof b->ttl, "%lld", (long long)b->bid->ttl_ms);
     snprintf(b->keep, sizeof b->keep, "%lld", (long long)(b->bid->ttl_ms + b->bid->retire_ms));
-    size_t at = (size_t)snprintf(b->note, sizeof b->note, "%s %s ", b->ttl, b->keep);
+    b->round = (uint64_t)hf__now_ns(s->base.host->env) / 1000;
+    size_t at = (size_t)snprintf(b->note, sizeof b->note, "%s %s %llu ", b->ttl, b->keep,
+                                 (unsigned long long)b->round);
     memcpy(b->note + at, s->self, s->self_len);
     memcpy(b->note + at + s->self_len, b->bid->who->note, words_len);
     b->note_len = at + s->self_len + words_len;
@@ -88,6 +92,7 @@ static void write_release(struct hf__redlock_ask *ask, size_t node, struct hf__r
         retire_ms = RETIRE_MS;
     write_keys(b, c);
     hf__redis_add_number(c, retire_ms);
+    hf__redis_add_number(c, b->round);
 }
 
 static int count_vote(struct hf__redlock_ask *ask, size_t node, redisReply **at, hf_error *err)
@@ -124,6 +129,7 @@ static int begin(struct bidding *b, struct hf__redlock *s, const struct hf__bid 
     b->s = s;
     b->bid = bid;
     b->retire_ms = 0;
+    b->round = 0;
     b->over = false;
     b->yes = b->no = b->withdrawn = b->wanted = 0;
     hf__ticket_format(&bid->ticket, b->ticket);
@@ -141,7 +147,7 @@ static void clean_up(struct hf__redlock *s, struct hf__redlock_set *set, const s
 
     b.ask = (struct hf__redlock_ask){.script = HF__REDLOCK_RELEASE,
                                      .write = write_release,
-                                     .argc = 5,
+                                     .argc = 6,
                                      .reply = count_vote,
                                      .decided = is_cleaned_up,
                                      .to = from->ask.sent & ~(from->no | from->withdrawn)};
@@ -221,7 +227,7 @@ static int attempt(struct hf__store *store, const struct hf__bid *bid, int64_t d
     make_note(&b);
     b.ask.script = HF__REDLOCK_ATTEMPT;
     b.ask.write = write_attempt;
-    b.ask.argc = 7;
+    b.ask.argc = 8;
     b.ask.voters_only = true;
     hf__redlock_round(s, set, &b.ask,
                       hf__redlock_soon(s, node_time_ms(s, bid->ttl_ms), deadline_ns));
@@ -241,7 +247,7 @@ static int end(struct bidding *b, struct hf__redlock *s, int64_t retire_ms, int6
         return r;
     b->ask.script = HF__REDLOCK_RELEASE;
     b->ask.write = write_release;
-    b->ask.argc = 5;
+    b->ask.argc = 6;
     b->retire_ms = retire_ms;
     b->over = true;
     hf__redlock_round(s, set, &b->ask, hf__redlock_soon(s, s->node_timeout_ms, deadline_ns));
