@@ -68,7 +68,7 @@ static hf_client *new_client(const struct hf_env *env)
     client->refs = 1;
     client->epoll_fd = client->timer_fd = client->kick_fd = -1;
     client->wake_fd = client->nudge_fd = -1;
-    client->armed_ns = INT64_MAX;
+    client->armed_ns = client->pressing_ns = INT64_MAX;
     pthread_mutex_init(&client->mutex, NULL);
     pthread_cond_init(&client->changed, NULL);
     pthread_cond_init(&client->has_job, NULL);

@@ -135,6 +135,7 @@ struct hf_client {
     pthread_t hand;
     pthread_cond_t has_job;
     hf_lock *first_job, *last_job;
+    int64_t pressing_ns; /* no lease that it renews ends before; INT64_MAX: there is none */
 
     /* herald.c */
     bool herald_runs;
@@ -272,6 +273,7 @@ void hf__ear_nudge(hf_client *client);
 
 /* Mutex held. */
 void hf__hand_push(hf_lock *lock);
+void hf__hand_heed(hf_lock *lock); /* its lease may be the most pressing */
 void hf__hand_forget(hf_lock *lock);
 void hf__hand_stop(hf_client *client); /* mutex not held */
 

@@ -72,23 +72,37 @@ static void take_answer(hf_lock *lock, const struct hf__renewal *item, int64_t n
         lock->risk_told = false; /* back on firm ground: the next time is told again */
 }
 
-/* How long one call may take: half of what the most pressing lease has left, of all that wait for
- * this thread to be renewed, in this call or after it. */
-static int64_t call_deadline(const hf_client *client)
+/* Whether it is this thread that keeps it from being lost. */
+static bool needs_hand(const hf_lock *lock)
+{
+    const struct hf__bidder *b = &lock->bidder;
+
+    return (lock->duty == HF__KEEP || lock->duty == HF__HELP_WAITING) && b->phase == HF__HOLDING &&
+           !(lock->by_hand && b->claimed);
+}
+
+void hf__hand_heed(hf_lock *lock)
+{
+    if (needs_hand(lock) && lock->bidder.deadline_ns < lock->client->pressing_ns)
+        lock->client->pressing_ns = lock->bidder.deadline_ns;
+}
+
+/* How long one call may take: half of what the most pressing lease has left, of all that this thread
+ * renews, in this call or after it. Leases that were renewed meanwhile are found out only when it
+ * matters, so that not all locks are looked at for each call. */
+static int64_t call_deadline(hf_client *client)
 {
     int64_t now_ns = hf__now_ns(client->env);
     int64_t span_ns = client->op_timeout_ms * HF__NS_PER_MS;
 
-    for (const hf_lock *lock = client->locks; lock != NULL; lock = lock->next) {
-        const struct hf__bidder *b = &lock->bidder;
-        bool ours = lock->duty == HF__KEEP || lock->duty == HF__HELP_WAITING;
-        if (!ours || (lock->by_hand && b->claimed) || b->phase != HF__HOLDING ||
-            b->deadline_ns == INT64_MAX)
-            continue;
-        int64_t half_ns = (b->deadline_ns - now_ns) / 2;
-        if (half_ns < span_ns)
-            span_ns = half_ns;
+    if ((client->pressing_ns - now_ns) / 2 < span_ns) {
+        client->pressing_ns = INT64_MAX;
+        for (hf_lock *lock = client->locks; lock != NULL; lock = lock->next)
+            hf__hand_heed(lock);
     }
+    int64_t half_ns = (client->pressing_ns - now_ns) / 2;
+    if (half_ns < span_ns)
+        span_ns = half_ns;
     return now_ns + (span_ns < 20 * HF__NS_PER_MS ? 20 * HF__NS_PER_MS : span_ns);
 }
 

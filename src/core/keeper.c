@@ -73,6 +73,7 @@ void hf__keeper_schedule(hf_lock *lock)
     hf_client *client = lock->client;
     int64_t when_ns = next_moment(lock);
 
+    hf__hand_heed(lock);
     if (when_ns == INT64_MAX) {
         hf__heap_remove(&client->timers, &lock->timer);
         return;
