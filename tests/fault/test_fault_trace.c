@@ -123,6 +123,37 @@ static void made_file_is_private(void **state)
     assert_int_equal(st.st_mode & 077, 0);
 }
 
+static void fill(int fd)
+{
+    static const char much[4096];
+
+    fcntl(fd, F_SETFL, O_NONBLOCK);
+    while (write(fd, much, sizeof much) > 0)
+        continue;
+    fcntl(fd, F_SETFL, 0);
+}
+
+/* Nobody reads the pipe, and then nobody could: SIGPIPE, or the alarm, would end this process. */
+static void reader_that_stands_still_or_has_gone_does_not_hold_up_the_store(void **state)
+{
+    struct hf__bid bid = wrapped_bid(2, false);
+    char url[100];
+    int ends[2];
+
+    (void)state;
+    assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+    snprintf(url, sizeof url, "trace+memory://t5?trace=fd:%d", ends[1]);
+    struct hf__store *store = wrapped_open(url);
+    fill(ends[1]);
+    alarm(20);
+    assert_int_equal(wrapped_attempt(store, &bid), GRANTED);
+    close(ends[0]);
+    assert_int_equal(wrapped_release(store, &bid), DONE);
+    alarm(0);
+    wrapped_close(store);
+    close(ends[1]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -131,6 +162,7 @@ int main(void)
         cmocka_unit_test(long_lines_are_cut_and_stay_lines),
         cmocka_unit_test(place_for_the_lines_must_be_good),
         cmocka_unit_test(made_file_is_private),
+        cmocka_unit_test(reader_that_stands_still_or_has_gone_does_not_hold_up_the_store),
     };
 
     return cmocka_run_group_tests(tests, make_file, remove_file);

@@ -129,7 +129,8 @@ static void look_at_clock_and_push(const struct report *r)
 
     if (r->s->boot[0] == '\0')
         hf__say(&r->to, HF__WARNING, "C3",
-                "the boot is not known (no /proc): leases of an earlier boot last once more");
+                "the kernel does not tell its boot (no /proc, or a container in its place): "
+                "leases of an earlier boot last once more");
     else
         hf__say(&r->to, HF__FINE, "C3", "leases count on CLOCK_BOOTTIME of boot %s", r->s->boot);
     hf__say(&r->to, HF__FINE, "C4", "generations are kept per lock and never below the wall clock");

@@ -8,6 +8,7 @@
  * watching a store must not change what it does. */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -112,6 +113,18 @@ static void put_answer(struct line *line, const struct hf__answer *a)
         put(line, " %zu", a->position);
 }
 
+/* Not into a pipe or a terminal that is full, where it would wait for the reader, nor into a pipe
+ * without one, where it would be ended by SIGPIPE. */
+static void write_if_it_can_be(int fd, const char *text, size_t len)
+{
+    struct pollfd ready = {fd, POLLOUT, 0};
+
+    if (poll(&ready, 1, 0) != 1 || ready.revents != POLLOUT)
+        return;
+    while (write(fd, text, len) < 0 && errno == EINTR)
+        continue;
+}
+
 /* Writes the line. Gives back `r`. */
 static int end(struct line *line, int r)
 {
@@ -122,8 +135,7 @@ static int end(struct line *line, int r)
         put(line, " -> %s: %s", hf_code_name(r), line->err->text);
     put(line, " (%.3fms)", ms_between(line->began_ns, now_ns));
     line->text[line->used++] = '\n';
-    while (write(t->fd, line->text, line->used) < 0 && errno == EINTR)
-        ;
+    write_if_it_can_be(t->fd, line->text, line->used);
     return r;
 }
 
