@@ -291,7 +291,8 @@ int hf__tls_start(struct hf__tls *tls, struct hf__stream *s, const char *host, i
 
 int hf__tls_refused(const struct hf__stream *s, hf_error *err)
 {
-    return s->layer == &layer && SSL_get_verify_result(s->tls) != X509_V_OK
+    return s->layer == &layer && SSL_get_verify_mode(s->tls) != SSL_VERIFY_NONE &&
+                   SSL_get_verify_result(s->tls) != X509_V_OK
                ? not_trusted(s->tls, err)
                : 0;
 }

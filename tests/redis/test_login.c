@@ -112,6 +112,47 @@ static void user_with_few_rights_can_lock(void **state)
     ask_number(redis, "ACL DELUSER locker");
 }
 
+static int was_called_often(void *unused)
+{
+    (void)unused;
+    return calls_of("evalsha") >= 25;
+}
+
+/* Nobody is called then, and waiters ask. */
+static void c5_without_the_right_to_publish_and_subscribe_waiters_ask(void **state)
+{
+    char url[200];
+    struct waiter w[2] = {0};
+    hf_lock *lock;
+
+    (void)state;
+    freeReplyObject(ask(redis, "ACL SETUSER mute on >s3cret resetchannels ~holdfast* -@all +@read "
+                               "+@write +@scripting +@connection +time -@dangerous +info"));
+    snprintf(url, sizeof url, "redis://mute:s3cret@%s/0?poll=20ms", getenv("HOLDFAST_TEST_REDIS"));
+    hf_client *mute = open_url(url), *other = open_live("");
+    assert_int_equal(try_lock(mute, "a", 60000, &lock), HF_OK);
+    w[0].opt = (hf_options)HF_OPTIONS_INIT;
+    w[0].opt.mode = HF_SHARED; /* not by the short way */
+    wait_in_thread(&w[0], other, "a");
+    await_waiting(other, "a", 1);
+    w[1].opt = (hf_options)HF_OPTIONS_INIT;
+    w[1].opt.owner = 1;
+    wait_in_thread(&w[1], mute, "a");
+    await_queued(&w[1]);
+    freeReplyObject(ask(redis, "CONFIG RESETSTAT"));
+    await("the waiter to ask", was_called_often, NULL);
+    assert_true(info_number("stats", "total_connections_received:") <= 1);
+
+    assert_int_equal(hf_lock_release(lock, NULL), HF_OK);
+    assert_int_equal(join_waiter(&w[0]), HF_OK);
+    assert_int_equal(hf_lock_release(w[0].lock, NULL), HF_OK);
+    assert_int_equal(join_waiter(&w[1]), HF_OK);
+    assert_int_equal(hf_lock_release(w[1].lock, NULL), HF_OK);
+    hf_close(other);
+    hf_close(mute);
+    ask_number(redis, "ACL DELUSER mute");
+}
+
 static void c1_server_that_evicts_is_refused_unless_forced(void **state)
 {
     (void)state;
@@ -210,6 +251,7 @@ int main(void)
         TEST(urls_that_cannot_be_meant_are_refused),
         TEST(wrong_password_is_denied_and_not_shown),
         TEST(user_with_few_rights_can_lock),
+        TEST(c5_without_the_right_to_publish_and_subscribe_waiters_ask),
         TEST(c1_server_that_evicts_is_refused_unless_forced),
         TEST(cluster_node_is_refused),
         TEST(server_that_is_no_sentinel_is_refused),

@@ -322,6 +322,21 @@ static void c4_token_rises_after_the_notes_were_purged(void **state)
     hf_close(client);
 }
 
+static void purge_leaves_the_notes_of_another_key_format_alone(void **state)
+{
+    hf_client *client = open_live(""), *other = open_live("key_format=lock:%25s");
+    uint64_t purged = 1;
+    hf_error err = {0};
+
+    (void)state;
+    assert_int_equal(hf_lock_release(take_free(other, "a", 60000), NULL), HF_OK);
+    assert_int_equal(hf_purge(client, 0, &purged, &err), HF_OK);
+    assert_int_equal(purged, 0);
+    assert_int_equal(ask_number(redis, "EXISTS holdfast.b:{lock:a}"), 1);
+    hf_close(other);
+    hf_close(client);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -341,6 +356,7 @@ int main(void)
         TEST(c3_stranger_is_shown_and_can_be_broken),
         TEST(c1_lost_notes_leave_the_key_in_force),
         TEST(c4_token_rises_after_the_notes_were_purged),
+        TEST(purge_leaves_the_notes_of_another_key_format_alone),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

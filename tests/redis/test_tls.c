@@ -203,6 +203,41 @@ static void redlock_speaks_tls_and_verifies(void **state)
     expect(fill_in(start, "tls_ca=@/ca.crt"), HF_INVALID, "tls=verify");
 }
 
+static int set_clients(const char *wanted)
+{
+    redisContext *c = server_stranger(&server);
+
+    freeReplyObject(ask(c, "CONFIG SET tls-auth-clients %s", wanted));
+    redisFree(c);
+    return 0;
+}
+
+static int want_certificates(void **state)
+{
+    (void)state;
+    return set_clients("yes");
+}
+
+static int want_none(void **state)
+{
+    (void)state;
+    return set_clients("optional");
+}
+
+/* Who accepts any server is not told that he does not trust it. */
+static void certificate_that_the_server_misses_is_no_distrust(void **state)
+{
+    static const char *const options[] = {"restart_guard=off&tls=verify&tls_ca=@/ca.crt",
+                                          "restart_guard=off&tls=insecure"};
+    char start[100];
+
+    (void)state;
+    snprintf(start, sizeof start, "redlock://localhost:%d", tls_port);
+    for (size_t i = 0; i < COUNT(options); i++)
+        expect(fill_in(start, options[i]), HF_UNAVAILABLE, NULL);
+    expect(tls_url("localhost", "tls=insecure"), HF_UNAVAILABLE, NULL);
+}
+
 /* Its own process, since it rewrites its file; it names the TLS port as the master's. */
 static pid_t start_sentinel(int port)
 {
@@ -261,6 +296,8 @@ int main(void)
         cmocka_unit_test(c12_waiters_are_called_over_tls),
         cmocka_unit_test(plain_port_is_not_mistaken),
         cmocka_unit_test(redlock_speaks_tls_and_verifies),
+        cmocka_unit_test_setup_teardown(certificate_that_the_server_misses_is_no_distrust,
+                                        want_certificates, want_none),
         cmocka_unit_test(sentinel_and_master_speak_tls),
     };
 

@@ -43,13 +43,14 @@ static int subscribe(struct hf__redis *s, struct hf__redis_conn *c, int64_t dead
 static int dial(void *owner, int64_t deadline_ns, struct hf__line *ret_line)
 {
     struct hf__redis_conn *c = NULL;
-    int r = hf__redis_dial(owner, deadline_ns, &c, NULL);
 
-    if (r == 0)
-        r = subscribe(owner, c, deadline_ns);
+    if (hf__redis_dial(owner, deadline_ns, &c, NULL) != 0)
+        return HF_UNAVAILABLE;
+    int r = subscribe(owner, c, deadline_ns);
     if (r != 0) {
         hf__redis_hang_up(c);
-        return HF_UNAVAILABLE;
+        /* It is refused to this user, or not known: that will not change soon. */
+        return r == HF_DENIED || r == HF_UNSUPPORTED ? HF_UNSUPPORTED : HF_UNAVAILABLE;
     }
     ret_line->conn = c;
     ret_line->fd = c->stream.fd;

@@ -25,7 +25,7 @@ if till then
         redis.call('SET', KEYS[2], gen .. 'b' .. now .. ' ' .. due .. rest .. head .. ' IXN ' .. now .. ' ' ..
                    at + lease .. ' ' .. gen .. ' ' .. terms)
         if channel ~= '' then
-            redis.call('PUBLISH', 'holdfast.wake:' .. channel, head .. ' ' .. gen)
+            redis.pcall('PUBLISH', 'holdfast.wake:' .. channel, head .. ' ' .. gen)
         end
         return 'done'
     elseif head then

@@ -134,10 +134,11 @@ local function fits(lock, e)
     return limit == 0 or lock.crowd < limit
 end
 
+-- Who may not publish still lets in: an error here would leave half of it done.
 local function tell(lock, e, gen)
     local channel = string.match(e.who, '^(%x+)%z')
     if channel then
-        redis.call('PUBLISH', 'holdfast.wake:' .. channel, string.format('%s %d', e.ticket, gen))
+        redis.pcall('PUBLISH', 'holdfast.wake:' .. channel, string.format('%s %d', e.ticket, gen))
     end
 end
 

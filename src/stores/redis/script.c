@@ -84,7 +84,7 @@ int hf__redis_run(struct hf__redis_conn *c, enum hf__redis_script script, int64_
         r = hf__redis_receive(c, deadline_ns, &reply, err);
     if (r == 0 && asks_time)
         hf__redis_clock_hear(c, deadline_ns);
-    if (r == 0 && is_unknown_script(reply)) {
+    if (r == 0 && is_unknown_script(reply) && !c->broken) { /* or the time is still owed */
         freeReplyObject(reply);
         if (teach(c, script, len) != 0)
             return hf__fail(err, HF_NO_MEMORY, NULL);

@@ -69,6 +69,10 @@ static int purge_page(void *ctx, struct hf__redis_conn *c, redisReply **books, s
         return hf__fail(err, HF_NO_MEMORY, NULL);
     for (size_t i = 0; i < count; i++)
         kept += hf__redis_unname(purge->s, books[i]->str, books[i]->len, &names[kept], &name, &len);
+    if (kept == 0) { /* they were made with another key_format */
+        free(names);
+        return 0;
+    }
     hf__redis_script(c, HF__REDIS_PURGE, 2 * kept, 1);
     for (size_t i = 0; i < kept; i++)
         hf__redis_add_names(c, &names[i]);
