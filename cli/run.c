@@ -42,6 +42,7 @@ static bool fill_standard_fds(void)
 
 static int prepare(struct run *r)
 {
+    inherited_note(&r->inherited);
     if (!fill_standard_fds())
         return cli_fail(EXIT_MACHINE, "cannot open /dev/null: %s", strerror(errno));
     if (hf_cancel_new(&r->cancel) != HF_OK)
@@ -82,6 +83,7 @@ static int start(struct run *r)
     };
     signals_catch_stop();
     r->terminal.lent = plan.terminal_fd >= 0;
+    inherited_only(&r->inherited);
     int error = child_start(&plan, &r->child);
     environment_free(environment);
     if (error != 0)
@@ -345,5 +347,6 @@ int run(const struct cli *cli, const struct run_settings *settings)
     /* The handler may still run: what it fires is freed only when it has forgotten it. */
     signals_forget_ending();
     hf_cancel_free(r.cancel);
+    inherited_clear(&r.inherited);
     return r.status.status;
 }

@@ -2,6 +2,7 @@
 #ifndef CLI_RUN_INSIDE_H
 #define CLI_RUN_INSIDE_H
 
+#include "inherited.h"
 #include "run.h"
 #include "status.h"
 #include "supervise.h"
@@ -14,6 +15,7 @@ struct run {
     hf_client *client;
     hf_lock *lock;
     int signal_fd;
+    struct inherited inherited;
     struct terminal terminal;
     struct guard guard;
     struct child child;

@@ -27,6 +27,13 @@ export HOLDFAST_TEST_PASSWORD=secret ODBCINI="$fleet_dir/odbc.ini"
 check "a password in a file" hf run -u "$(login app)&password_file=$fleet_dir/password" a -- true
 check "a password in the environment" hf run -u "$(login app)&password_env=HOLDFAST_TEST_PASSWORD" a -- true
 check "a data source" hf run -u "oracle://app@/locks?dsn=locks&password_env=HOLDFAST_TEST_PASSWORD" a -- true
+# shellcheck disable=SC2016 # the inner shell's
+{
+    check "c13 the command inherits no connection" sh -c '! "$@" | grep socket:' sh "$HOLDFAST" run \
+        -u "$(login app)&password_file=$fleet_dir/password" fds -- ls -l /proc/self/fd
+    check "but what it was given" sh -c 'exec 7</dev/null; "$@"' sh "$HOLDFAST" run \
+        -u "$(login app)&password_file=$fleet_dir/password" fds -- test -e /proc/self/fd/7
+}
 check "a wrong password is told" says password_file hf run -u "$(login app:Sesam)" a -- true
 hf run -u "$(login app:Sesam)" a -- true >"$fleet_dir/wrong" 2>&1
 # shellcheck disable=SC2016

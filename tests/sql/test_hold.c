@@ -1,9 +1,11 @@
 /* hold=session and hold=advisory on either server: what a lock that lives as long as a connection
  * owes its user. */
+#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -148,6 +150,33 @@ static void c13_lost_connection_keeps_nobody_busy_although_a_child_has_a_copy(vo
     if (used_ms > 50)
         fail_msg("of 400 ms it was busy for %d", (int)used_ms);
     check_code(f, hf_lock_release(lock, &f->err), HF_STALE);
+    hf_close(client);
+}
+
+/* Sockets that a program would have after exec. */
+static int inherited_sockets(void)
+{
+    struct stat is;
+    int count = 0;
+
+    for (int fd = 3; fd < 1024; fd++) {
+        int flags = fcntl(fd, F_GETFD);
+        count += flags >= 0 && !(flags & FD_CLOEXEC) && fstat(fd, &is) == 0 && S_ISSOCK(is.st_mode);
+    }
+    return count;
+}
+
+/* It could ask the server whatever we may, and would keep the lock after our death. */
+static void c13_program_that_is_executed_inherits_no_connection(void **state)
+{
+    struct fixture *f = *state;
+    int before = inherited_sockets();
+    hf_client *client = open_client(f);
+    hf_lock *lock;
+
+    check_code(f, take(f, client, "exec", 0, &lock), 0);
+    check_number("sockets", inherited_sockets(), before);
+    check_code(f, hf_lock_release(lock, &f->err), 0);
     hf_close(client);
 }
 
@@ -361,6 +390,7 @@ int main(void)
         CASE(c7_lost_connection_is_lost_at_once_and_told_by_the_descriptor),
         CASE(c7_loss_is_told_although_the_server_takes_no_new_connections),
         CASE(c13_lost_connection_keeps_nobody_busy_although_a_child_has_a_copy),
+        CASE(c13_program_that_is_executed_inherits_no_connection),
         CASE(c5_waiter_that_was_killed_is_not_granted),
         CASE(c5_wait_that_the_server_does_not_end_is_unknown_until_it_has),
         CASE(limits_of_the_server_end_neither_lock_nor_wait),

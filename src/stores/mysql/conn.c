@@ -4,6 +4,7 @@
  * packets does not use up what the next one needs. The library never reconnects by itself. */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -96,6 +97,15 @@ static int find_address(struct hf__my *s, const struct hf__sql_host *host, int64
     return 0;
 }
 
+/* The library's sockets would be inherited by whatever program we execute. */
+static void keep_private(MYSQL *my)
+{
+    int fd = mysql_get_socket(my);
+
+    if (fd >= 0)
+        fcntl(fd, F_SETFD, FD_CLOEXEC);
+}
+
 static int connect_by(struct hf__my *s, MYSQL *my, const struct hf__sql_host *host,
                       int64_t deadline_ns, hf_error *err)
 {
@@ -111,11 +121,13 @@ static int connect_by(struct hf__my *s, MYSQL *my, const struct hf__sql_host *ho
         mysql_real_connect_start(&done, my, local ? NULL : address, set->user, set->password,
                                  set->database, local ? 0 : (unsigned)strtoul(host->port, NULL, 10),
                                  local ? host->host : NULL, CLIENT_MULTI_RESULTS);
+    keep_private(my);
     while (wants != 0) {
         int came = hf__my_wait(s, my, wants, deadline_ns);
         if (came == 0)
             return hf__fail(err, HF_UNAVAILABLE, "mysql: %s does not answer", host->host);
         wants = mysql_real_connect_cont(&done, my, came);
+        keep_private(my); /* perhaps another one, of the host's next address */
     }
     if (done == NULL)
         return hf__my_fail(mysql_errno(my), mysql_error(my), true, err);
