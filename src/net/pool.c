@@ -117,6 +117,8 @@ static int lend_new(struct hf__pool *pool, int64_t deadline_ns, struct hf__poole
     hf_error why = too_early ? pool->failure : (hf_error){0};
 
     pool->active -= too_early;
+    if (too_early) /* the next who waits is to hear the same */
+        pthread_cond_signal(&pool->free_one);
     pthread_mutex_unlock(&pool->mutex);
     int r = too_early ? why.code : hf__pool_dial(pool, deadline_ns, ret_conn, &why);
     why.code = r;

@@ -22,6 +22,7 @@ struct inquiry {
     pthread_mutex_t mutex;
     unsigned users;
     int done_fd, result;
+    int error; /* errno, for EAI_SYSTEM: each thread has its own */
     struct addrinfo *list;
     char *host, *port;
 };
@@ -47,10 +48,11 @@ static void *look_up(void *arg)
 {
     struct inquiry *q = arg;
     struct addrinfo *list = NULL;
-    int result = getaddrinfo(q->host, q->port, &wanted, &list);
+    int result = getaddrinfo(q->host, q->port, &wanted, &list), error = errno;
 
     pthread_mutex_lock(&q->mutex);
     q->result = result;
+    q->error = error;
     q->list = result == 0 ? list : NULL;
     pthread_mutex_unlock(&q->mutex);
     eventfd_write(q->done_fd, 1);
@@ -95,13 +97,13 @@ static int start(struct inquiry *q)
     return error;
 }
 
-static int unknown_host(const char *host, int result, hf_error *err)
+static int unknown_host(const char *host, int result, int error, hf_error *err)
 {
     char shown[80];
 
     hf__printable(host, strlen(host), shown, sizeof shown);
     return hf__fail(err, HF_UNAVAILABLE, "look up '%s': %s", shown,
-                    result == EAI_SYSTEM ? strerror(errno) : gai_strerror(result));
+                    result == EAI_SYSTEM ? strerror(error) : gai_strerror(result));
 }
 
 static int look_up_by(const char *host, const char *port, const struct hf_env *env,
@@ -121,7 +123,7 @@ static int look_up_by(const char *host, const char *port, const struct hf_env *e
     } else {
         pthread_mutex_lock(&q->mutex);
         if (q->result != 0)
-            r = unknown_host(host, q->result, err);
+            r = unknown_host(host, q->result, q->error, err);
         *ret_list = r == 0 ? q->list : NULL;
         q->list = NULL;
         pthread_mutex_unlock(&q->mutex);
@@ -140,6 +142,6 @@ int hf__resolve(const char *host, const char *port, const struct hf_env *env, in
     if (result == 0)
         return 0;
     if (result != EAI_NONAME)
-        return unknown_host(host, result, err);
+        return unknown_host(host, result, errno, err);
     return look_up_by(host, port, env, deadline_ns, ret_list, err);
 }

@@ -193,6 +193,29 @@ static void c1_strangers_on_the_majority_keep_us_out(void **state)
     hf_close(client);
 }
 
+/* The release of a lock that was passed on remembers its ticket, which takes memory. */
+static void c2_full_servers_still_release(void **state)
+{
+    hf_client *client = open_plain();
+    hf_options opt = HF_OPTIONS_INIT;
+    hf_lock *lock = take_free(client, "a", LONG_MS);
+    char ticket[64];
+
+    (void)state;
+    snprintf(ticket, sizeof ticket, "%s", hf_lock_ticket(lock));
+    assert_int_equal(hf_lock_detach(lock, &last), 0);
+    assert_int_equal(hf_adopt(client, "a", HF_NTS, ticket, &opt, &lock, &last), 0);
+    for (size_t i = 0; i < NODES; i++)
+        node_ask(i, "CONFIG SET maxmemory 1", NULL);
+    int released = hf_lock_release(lock, &last);
+    for (size_t i = 0; i < NODES; i++)
+        node_ask(i, "CONFIG SET maxmemory 0", NULL);
+    assert_int_equal(released, 0);
+    for (size_t i = 0; i < NODES; i++)
+        await_empty(i);
+    hf_close(client);
+}
+
 /* Scripts that the third node has run. */
 static long count_scripts(void)
 {
@@ -384,6 +407,25 @@ static void c1_server_named_twice_is_refused(void **state)
                      HF_INVALID);
 }
 
+static void c1_server_with_two_names_votes_once(void **state)
+{
+    int port = (int)strtol(strchr(nodes_list(), ':') + 1, NULL, 10);
+    char url[200];
+    hf_client *client = NULL;
+    hf_lock *lock;
+
+    (void)state;
+    snprintf(url, sizeof url,
+             "redlock://127.0.0.1:%d,localhost:%d,127.0.0.1:1?restart_guard=off&op_timeout=2s",
+             port, port);
+    int r = hf_open(url, NULL, &client, &last);
+    if (r == HF_OK)
+        r = try_take(client, LONG_MS, &lock);
+    assert_int_equal(r, HF_INVALID);
+    check_contains("text", last.text, "this is the same server as");
+    hf_close(client);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -397,12 +439,14 @@ int main(void)
         cmocka_unit_test_setup(c3_extension_sets_no_key_again, set_up),
         cmocka_unit_test_setup(c2_release_reaches_every_node, set_up),
         cmocka_unit_test_setup(c1_strangers_on_the_majority_keep_us_out, set_up),
+        cmocka_unit_test_setup(c2_full_servers_still_release, set_up),
         cmocka_unit_test_setup(c1_clean_up_that_comes_late_takes_no_vote_away, set_up),
         cmocka_unit_test_setup(c1_scripts_that_were_flushed_are_taught_again, set_up),
         cmocka_unit_test_setup(c3_bids_beyond_max_ttl_are_refused, set_up),
         cmocka_unit_test_setup(setup_wants_a_majority, set_up),
         cmocka_unit_test_setup(what_it_cannot_do_is_said_in_good_english, set_up),
         cmocka_unit_test_setup(c1_server_named_twice_is_refused, set_up),
+        cmocka_unit_test_setup(c1_server_with_two_names_votes_once, set_up),
         cmocka_unit_test_setup(c1_password_is_given_to_every_node, set_up),
     };
 

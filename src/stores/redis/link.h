@@ -41,6 +41,7 @@ struct hf__redis_facts {
     int64_t major;
     char policy[24]; /* maxmemory-policy; "" if not told */
     int64_t uptime_s;
+    char run_id[41]; /* another one after each start; "" if not told */
 };
 
 /* Bytes to be sent. */

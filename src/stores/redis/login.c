@@ -96,6 +96,8 @@ static void read_facts(struct hf__redis_facts *f, const char *info)
     f->major = strtoll(f->version, NULL, 10);
     if (f->policy[0] == '\0')
         hf__redis_info_word(info, "maxmemory_policy", f->policy, sizeof f->policy);
+    if (f->run_id[0] == '\0')
+        hf__redis_info_word(info, "run_id", f->run_id, sizeof f->run_id);
     if (f->uptime_s == 0)
         f->uptime_s = hf__redis_info_number(info, "uptime_in_seconds");
 }

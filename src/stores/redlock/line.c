@@ -217,6 +217,28 @@ int hf__redlock_flush(struct hf__redlock *s, size_t i, struct hf__redlock_line *
     return 0;
 }
 
+/* Two names may lead to one server, which would vote twice: by the second of them it has no vote. What
+ * was found is noted in any case, as servers may have changed their places. */
+static int refuse_twin(struct hf__redlock *s, size_t i, const char *run_id, hf_error *err)
+{
+    struct hf__redlock_node *node = &s->nodes[i];
+    size_t twin = s->count;
+    char why[160];
+
+    pthread_mutex_lock(&s->mutex);
+    snprintf(node->run_id, sizeof node->run_id, "%s", run_id);
+    for (size_t k = 0; k < s->count && run_id[0] != '\0'; k++) {
+        if (k != i && strcmp(s->nodes[k].run_id, run_id) == 0)
+            twin = k;
+    }
+    pthread_mutex_unlock(&s->mutex);
+    if (twin == s->count)
+        return 0;
+    snprintf(why, sizeof why, "this is the same server as %.80s:%s; name each server once",
+             s->nodes[twin].host, s->nodes[twin].port);
+    return explain(node, HF_INVALID, why, err);
+}
+
 /* The guard's only question, asked once per connection: for how long has the server been up? */
 static int settle(struct hf__redlock *s, size_t i, struct hf__redlock_line *line, hf_error *err)
 {
@@ -227,6 +249,9 @@ static int settle(struct hf__redlock *s, size_t i, struct hf__redlock_line *line
                        "INFO is not allowed to this user, and the restart guard needs it "
                        "(restart_guard=off does without)",
                        err);
+    int r = refuse_twin(s, i, line->c->facts.run_id, err);
+    if (r != 0)
+        return r;
     line->up_since_ns = now_ns - line->c->facts.uptime_s * 1000 * HF__NS_PER_MS;
     line->state = HF__REDLOCK_READY;
     line->owed = SCRIPT_COUNT;

@@ -47,6 +47,7 @@ struct hf__redlock_node {
     unsigned failures;
     int64_t adrift_ns; /* until then an attempt without an answer may still reach it */
     hf_error why;      /* why the last dial failed */
+    char run_id[41];   /* of the server that was found there last; "" if it is not known */
 };
 
 enum hf__redlock_state { HF__REDLOCK_DOWN, HF__REDLOCK_LOGGING_IN, HF__REDLOCK_READY };

@@ -11,12 +11,10 @@ if ours and ARGV[3] ~= '0' then
         return 0
     end
 end
+if ours then
+    redis.call('DEL', KEYS[1], KEYS[2]) -- first: a full server allows it, and after it the other
+end
 if ARGV[2] ~= '0' then
     redis.call('SET', KEYS[2], 'over', 'PX', ARGV[2])
-    if ours then
-        redis.call('DEL', KEYS[1])
-    end
-elseif ours then
-    redis.call('DEL', KEYS[1], KEYS[2])
 end
 return ours and 1 or 0
