@@ -79,8 +79,9 @@ struct hf_lock {
     hf_error *trouble;     /* of the last renewal; NULL: it did not fail */
     int lost_fd;           /* -1 until asked for */
     bool reentrant, by_hand, undo_is_release;
-    bool job_wanted; /* the hand has to do something, or does it now */
-    bool job_queued; /* it is in the hand's queue, wanted or not */
+    bool claim_unanswered; /* it may have been applied */
+    bool job_wanted;       /* the hand has to do something, or does it now */
+    bool job_queued;       /* it is in the hand's queue, wanted or not */
     bool risk_told, lost_told;
     bool call_risk, call_lost; /* what the herald still has to tell */
     bool call_queued;          /* it is in the herald's queue */

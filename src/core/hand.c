@@ -131,6 +131,7 @@ static void renew(hf_client *client, hf_lock **locks, size_t count)
         bool in_our_care = lock->duty == HF__HELP_WAITING || lock->duty == HF__KEEP;
         if (same_bid && in_our_care) {
             lock->job_wanted = lock->job_queued; /* it may have been asked for again */
+            lock->claim_unanswered |= r == HF_UNKNOWN && items[i].generation != 0;
             if (r < 0 && lock->duty == HF__KEEP)
                 hf__lock_note_renewal(lock, &err);
             if (r < 0)

@@ -26,6 +26,7 @@ int hf__lock_new_ticket(hf_lock *lock, hf_error *err)
         return hf__fail(err, HF_SYSTEM, "there is no randomness to be had");
     hf__ticket_format(&lock->bid.ticket, lock->ticket);
     hf__bidder_init(&lock->bidder);
+    lock->claim_unanswered = false;
     return 0;
 }
 
@@ -266,6 +267,7 @@ int hf__lock_renew_once(hf_lock *lock, hf_error *err)
     hf__after_call(client);
     int64_t now_ns = hf__now_ns(client->env);
     hf__lock_note_renewal(lock, r == 0 ? NULL : &why);
+    lock->claim_unanswered |= r == HF_UNKNOWN;
     if (r == 0)
         hf__bidder_renewed(&lock->bidder, item.generation, &item.answer, now_ns);
     else if (err != NULL)

@@ -38,13 +38,13 @@ bool hf__undo_again(hf_lock *lock, int64_t deadline_ns)
 
 /* How long the store could go on holding for this ticket if nothing reached it any more: a waiter
  * until its own lease ends, and then what a hand-over would have given it. A renewal that was not
- * answered may have been applied, a moment ago at the latest, and may have been the claim: of what
- * never expires, one is sent as soon as we know of the grant. Under the client's mutex. */
+ * answered may have been applied, a moment ago at the latest, and may have been the claim, after
+ * which a lock without a lease stays for ever. Under the client's mutex. */
 static int64_t may_hold_ms(const hf_lock *lock, bool release, int64_t now_ns)
 {
     int64_t ttl_ms = lock->bid.ttl_ms, lease_ms = hf__provisional_lease_ms(ttl_ms);
 
-    if (!release && ttl_ms == 0 && lock->bidder.generation != 0)
+    if (!release && ttl_ms == 0 && (lock->claim_unanswered || lock->bidder.claimed))
         return HF_NEVER;
     if (!release)
         return hf__own_lease_ms(ttl_ms) + (ttl_ms > lease_ms ? ttl_ms : lease_ms);

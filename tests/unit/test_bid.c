@@ -155,20 +155,36 @@ static void c6_so_does_the_claim_of_what_was_handed_over(void **state)
     release_after_lost_renewals(s, a.lock);
 }
 
-/* It never expires once it is claimed: nobody else would ever end it. */
-static void
-c6_a_claim_for_ever_that_may_have_arrived_is_withdrawn_for_as_long_as_it_takes(void **state)
+/* How long it may be held if a bid that never expires is neither claimed nor withdrawn. */
+static int64_t bid_for_ever_in_vain(struct stage *s)
 {
-    struct stage *s = *state;
     struct asker a = {.client = s->client, .opt = HF_OPTIONS_INIT};
 
     a.opt.ttl_ms = HF_NEVER;
-    atomic_store(&s->store->lose[PUPPET_RENEW], 1000000);
     atomic_store(&s->store->fail[PUPPET_WITHDRAW], 1000000);
     assert_int_equal(pthread_create(&a.thread, NULL, ask, &a), 0);
     finish(s, &a);
     assert_int_equal(a.r, HF_UNKNOWN);
-    assert_int_equal(a.err.may_hold_ms, HF_NEVER);
+    return a.err.may_hold_ms;
+}
+
+static void c6_a_grant_that_was_surely_not_claimed_ends_by_itself(void **state)
+{
+    struct stage *s = *state;
+
+    atomic_store(&s->store->fail[PUPPET_RENEW], 1000000);
+    assert_in_range(bid_for_ever_in_vain(s), 1, 10000);
+    fake_clock_advance(&s->clock, 10000);
+    assert_int_equal(in_store(s), 0);
+}
+
+/* It never expires once it is claimed: nobody else would ever end it. */
+static void c6_a_claim_for_ever_that_may_have_arrived_is_withdrawn_as_long_as_it_takes(void **state)
+{
+    struct stage *s = *state;
+
+    atomic_store(&s->store->lose[PUPPET_RENEW], 1000000);
+    assert_int_equal(bid_for_ever_in_vain(s), HF_NEVER);
     fake_clock_advance(&s->clock, 3600000);
     assert_int_equal(in_store(s), 1);
     atomic_store(&s->store->fail[PUPPET_WITHDRAW], 0);
@@ -187,7 +203,8 @@ int main(void)
         CASE(c6_a_renewal_that_may_have_arrived_counts_for_how_long),
         CASE(c6_so_does_one_by_hand),
         CASE(c6_so_does_the_claim_of_what_was_handed_over),
-        CASE(c6_a_claim_for_ever_that_may_have_arrived_is_withdrawn_for_as_long_as_it_takes),
+        CASE(c6_a_grant_that_was_surely_not_claimed_ends_by_itself),
+        CASE(c6_a_claim_for_ever_that_may_have_arrived_is_withdrawn_as_long_as_it_takes),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
