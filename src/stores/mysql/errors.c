@@ -3,7 +3,7 @@
 
 #include "util/banned.h"
 
-/* HF_UNKNOWN: the server ended the statement from outside, perhaps after its COMMIT. */
+/* HF_UNKNOWN, also for what is not here: the server may have ended the statement after its COMMIT. */
 static const struct meaning {
     unsigned number;
     int code;
@@ -67,7 +67,7 @@ int hf__my_fail(unsigned number, const char *text, bool reads, hf_error *err)
         if (meanings[i].number == number)
             m = &meanings[i];
     }
-    int code = m != NULL ? m->code : HF_UNAVAILABLE;
+    int code = m != NULL ? m->code : HF_UNKNOWN;
     if (code == HF_UNKNOWN && reads)
         code = HF_UNAVAILABLE;
     hf__sentence(text, strlen(text), shown, sizeof shown);
