@@ -30,13 +30,15 @@ bool hf__bidder_holds(struct hf__bidder *b, int64_t now_ns)
 }
 
 /* Each request that the store answers restarts the lease no earlier than it was sent; the later of
- * two answered requests proves the most. */
+ * two answered requests proves the most. Without a lease that is only that it was asked then. */
 static void believe(struct hf__bidder *b, int64_t sent_ns, int64_t lease_ms, bool claimed)
 {
     int64_t deadline_ns = hf__lease_deadline_ns(sent_ns, lease_ms);
 
     b->claimed |= claimed;
-    if (b->deadline_ns != 0 && deadline_ns <= b->deadline_ns)
+    if (b->deadline_ns != 0 && deadline_ns < b->deadline_ns)
+        return;
+    if (deadline_ns == b->deadline_ns && sent_ns < b->sent_ns)
         return;
     b->deadline_ns = deadline_ns;
     b->sent_ns = sent_ns;

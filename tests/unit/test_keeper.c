@@ -250,6 +250,15 @@ static void c7_a_broken_lock_that_never_expires_is_noticed(void **state)
     assert_int_equal(s->cause, HF_CAUSE_GONE);
 }
 
+static void a_lock_that_never_expires_is_looked_at_now_and_then(void **state)
+{
+    struct stage *s = *state;
+
+    take(s, HF_NEVER, 0);
+    assert_false(fake_clock_run(&s->clock, 30000, is_lost, s));
+    assert_in_range(atomic_load(&s->store->calls[PUPPET_RENEW]), 4, 9); /* its claim is one */
+}
+
 /* Long before the renewal is due, with whatever is asked next; and once more if the store did not
  * answer. */
 static void c7_a_store_that_moved_is_asked_about_all_that_is_held(void **state)
@@ -476,6 +485,7 @@ int main(void)
         CASE(c13_a_long_sleep_shows_lost_on_the_first_call),
         CASE(c13_max_hold_ends_it_although_renewals_work),
         CASE(c7_a_broken_lock_that_never_expires_is_noticed),
+        CASE(a_lock_that_never_expires_is_looked_at_now_and_then),
         CASE(c7_a_store_that_moved_is_asked_about_all_that_is_held),
         CASE(c4_a_store_without_tokens_shows_none),
         CASE(renewals_of_many_locks_share_a_call),
