@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdlib.h>
 
+#include "lib/proxy.h"
 #include "redis/sentinels.h"
 
 static void c1_master_is_found_by_any_sentinel(void **state)
@@ -259,6 +260,63 @@ static void c6_grant_that_too_few_replicas_have_is_taken_back(void **state)
     check_wait_replicas(url);
 }
 
+static bool info_says(redisContext *master, const char *words)
+{
+    char *text = ask_text(master, "INFO all");
+    bool says = strstr(text, words) != NULL;
+
+    free(text);
+    return says;
+}
+
+static int waits_for_replicas(void *master)
+{
+    return info_says(master, "blocked_clients:1");
+}
+
+static int has_waited(void *master)
+{
+    return info_says(master, "blocked_clients:0");
+}
+
+static int has_run_a_script(void *master)
+{
+    return info_says(master, "cmdstat_evalsha:");
+}
+
+/* What takes such a grant back is held up on the way, until the bid has asked again and was let in. */
+static void c1_grant_taken_back_late_is_not_the_next_one(void **state)
+{
+    redisContext *master = server_stranger(&now.master);
+    struct waiter w = {0};
+    char url[200];
+
+    (void)state;
+    snprintf(url, sizeof url, "127.0.0.1:%d", now.master.port);
+    struct proxy *proxy = proxy_start(url);
+    snprintf(url, sizeof url,
+             "redis://127.0.0.1:%d?op_timeout=2s&wait_replicas=1&replica_timeout=800ms",
+             proxy_port(proxy));
+    hf_client *client = open_url(url);
+
+    assert_int_equal(hf_lock_release(take_free(client, "warm", 20000), NULL), 0);
+    kill(now.replica.pid, SIGSTOP);
+    wait_in_thread(&w, client, "late");
+    await("the wait for a replica", waits_for_replicas, master);
+    proxy_set(proxy, PROXY_C2S_HOLE, 0);
+    await("its end", has_waited, master);
+    kill(now.replica.pid, SIGCONT);
+    assert_int_equal(join_waiter(&w), 0);
+    freeReplyObject(ask(master, "CONFIG RESETSTAT"));
+    proxy_set(proxy, PROXY_PASS, 0);
+    await("what was held back", has_run_a_script, master);
+    assert_int_equal(ask_number(master, "EXISTS holdfast:late"), 1);
+    assert_int_equal(hf_lock_release(w.lock, NULL), 0);
+    hf_close(client);
+    proxy_stop(proxy);
+    redisFree(master);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -266,6 +324,7 @@ int main(void)
         cmocka_unit_test_setup(c1_unknown_master_is_told_as_such, settle),
         cmocka_unit_test_setup(c1_sentinels_have_a_password_of_their_own, settle),
         cmocka_unit_test_setup(c6_grant_that_too_few_replicas_have_is_taken_back, settle),
+        cmocka_unit_test_setup(c1_grant_taken_back_late_is_not_the_next_one, settle),
         cmocka_unit_test_setup(c7_lock_that_the_new_master_knows_stays_held, settle),
         cmocka_unit_test_setup(c7_lock_that_the_new_master_does_not_know_is_lost, settle),
         cmocka_unit_test_setup(c5_waiter_is_served_by_the_new_master, settle),

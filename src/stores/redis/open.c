@@ -155,6 +155,7 @@ void hf__redis_close(struct hf__store *store)
     hf__listener_clear(&s->listener);
     hf__redis_hang_up(s->sentinels.scout);
     hf__redis_unwatch_all(s);
+    hf__redis_forget_all_spoilt(s);
     hf__pool_clear(&s->pool);
     hf__redis_settings_clear(&s->set);
     hf__redis_sentinels_clear(&s->sentinels);

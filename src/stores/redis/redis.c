@@ -80,12 +80,18 @@ static int confirm(struct hf__redis *s, struct hf__redis_conn *c,
     bool enough = false;
     int r = hf__redis_wait_replicas(s, c, deadline_ns, &enough, err);
 
-    if (r != 0 || enough)
-        return r;
-    undo.names.key = undo.names.book + (granted->names.key - granted->names.book);
-    hf__redis_add_change(c, &undo);
-    r = run(c, &undo, deadline_ns, &answer, NULL, NULL);
-    return r == 0 ? HF_UNAVAILABLE : hf__wrap(err, HF_UNKNOWN, "take it back");
+    if (r == 0 && enough)
+        return 0;
+    if (r == 0) {
+        undo.names.key = undo.names.book + (granted->names.key - granted->names.book);
+        hf__redis_add_change(c, &undo);
+        r = run(c, &undo, deadline_ns, &answer, NULL, NULL);
+        if (r == 0)
+            return HF_UNAVAILABLE;
+        r = hf__wrap(err, HF_UNKNOWN, "take it back");
+    }
+    hf__redis_spoil(s, &granted->bid->ticket);
+    return r;
 }
 
 static int attempt_once(struct hf__store *store, const struct hf__bid *bid, int64_t deadline_ns,
@@ -99,6 +105,10 @@ static int attempt_once(struct hf__store *store, const struct hf__bid *bid, int6
 
     if (r != 0)
         return r;
+    if (hf__redis_is_spoilt(s, &bid->ticket)) {
+        ret_answer->verdict = HF__STALE;
+        return 0;
+    }
     const char *channel = bid->queue ? hf__redis_listen_again(s, deadline_ns) : NULL;
     r = hf__redis_take(s, deadline_ns, &c, err);
     if (r != 0)
@@ -169,8 +179,11 @@ static int withdraw(struct hf__store *store, const struct hf__bid *bid, int64_t 
                     int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
 {
     struct hf__redis_operation op = {.script = HF__REDIS_WITHDRAW, .bid = bid, .number = retire_ms};
+    int r = change(store, &op, deadline_ns, ret_answer, err);
 
-    return change(store, &op, deadline_ns, ret_answer, err);
+    if (r == 0)
+        hf__redis_forget_spoilt(redis_of(store), &bid->ticket);
+    return r;
 }
 
 static int release(struct hf__store *store, const struct hf__bid *bid, int64_t retire_ms,

@@ -82,6 +82,7 @@ struct hf__redis {
     struct hf__listener listener;    /* its word is our channel */
     struct hf__redis_watch *watches; /* listener.mutex */
     _Atomic size_t watch_count;
+    struct hf__redis_spoilt *spoilt;  /* likewise */
     char self[HF__REDIS_WHO_MAX / 2]; /* "pid\0host\0user\0program\0" */
     size_t self_len;
 };
@@ -178,6 +179,13 @@ bool hf__redis_hear_switch(struct hf__redis *s);
  * HF_UNKNOWN: no answer, the grant stands. */
 int hf__redis_wait_replicas(struct hf__redis *s, struct hf__redis_conn *c, int64_t deadline_ns,
                             bool *ret_enough, hf_error *err);
+
+/* Something about a grant of this ticket was not answered: it is not bid with again, until it is
+ * withdrawn. */
+void hf__redis_spoil(struct hf__redis *s, const struct hf__ticket *ticket);
+bool hf__redis_is_spoilt(struct hf__redis *s, const struct hf__ticket *ticket);
+void hf__redis_forget_spoilt(struct hf__redis *s, const struct hf__ticket *ticket);
+void hf__redis_forget_all_spoilt(struct hf__redis *s);
 
 /* pool.c -------------------------------------------------------------------- */
 extern const struct hf__pool_type hf__redis_pool_type;

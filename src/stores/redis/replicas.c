@@ -4,7 +4,12 @@
  *
  * on the connection that made the grant, after it: its number of replicas then have all that this
  * connection wrote. If they are too few the grant is taken back, on the same connection. This makes
- * a failover lose fewer locks; it does not make it lose none. */
+ * a failover lose fewer locks; it does not make it lose none.
+ *
+ * What is not answered may still arrive: a WAIT elsewhere would not be about this grant, and what
+ * takes it back would take the next one of the same ticket. So such a ticket is not bid with again. */
+#include <stdlib.h>
+
 #include "stores/redis/redis.h"
 
 #include "util/banned.h"
@@ -34,4 +39,58 @@ int hf__redis_wait_replicas(struct hf__redis *s, struct hf__redis_conn *c, int64
                  (long long)count, (long long)s->set.wait_replicas);
     freeReplyObject(reply);
     return 0;
+}
+
+struct hf__redis_spoilt {
+    struct hf__redis_spoilt *next;
+    struct hf__ticket ticket;
+};
+
+void hf__redis_spoil(struct hf__redis *s, const struct hf__ticket *ticket)
+{
+    struct hf__redis_spoilt *spoilt = malloc(sizeof *spoilt);
+
+    if (spoilt == NULL)
+        return; /* then it is as likely as the network is bad */
+    spoilt->ticket = *ticket;
+    pthread_mutex_lock(&s->listener.mutex);
+    spoilt->next = s->spoilt;
+    s->spoilt = spoilt;
+    pthread_mutex_unlock(&s->listener.mutex);
+}
+
+/* Mutex held. */
+static struct hf__redis_spoilt **find(struct hf__redis *s, const struct hf__ticket *ticket)
+{
+    struct hf__redis_spoilt **at = &s->spoilt;
+
+    while (*at != NULL && !hf__ticket_equal(&(*at)->ticket, ticket))
+        at = &(*at)->next;
+    return at;
+}
+
+bool hf__redis_is_spoilt(struct hf__redis *s, const struct hf__ticket *ticket)
+{
+    if (s->set.wait_replicas == 0)
+        return false;
+    pthread_mutex_lock(&s->listener.mutex);
+    bool spoilt = *find(s, ticket) != NULL;
+    pthread_mutex_unlock(&s->listener.mutex);
+    return spoilt;
+}
+
+void hf__redis_forget_spoilt(struct hf__redis *s, const struct hf__ticket *ticket)
+{
+    pthread_mutex_lock(&s->listener.mutex);
+    struct hf__redis_spoilt **at = find(s, ticket), *spoilt = *at;
+    if (spoilt != NULL)
+        *at = spoilt->next;
+    pthread_mutex_unlock(&s->listener.mutex);
+    free(spoilt);
+}
+
+void hf__redis_forget_all_spoilt(struct hf__redis *s)
+{
+    while (s->spoilt != NULL)
+        hf__redis_forget_spoilt(s, &s->spoilt->ticket);
 }
