@@ -44,11 +44,18 @@ static void wait_for(struct stage *s, struct asker *a, const char *name, int64_t
 }
 
 /* Releases what it waits for. */
-static void let_in(struct stage *s, struct asker *a, hf_lock *held)
+static void let_in(struct stage *s, struct asker *a, hf_lock **held)
 {
-    assert_int_equal(hf_lock_release(held, NULL), 0);
+    assert_int_equal(hf_lock_release(*held, NULL), 0);
+    *held = NULL;
     finish(s, a);
     assert_int_equal(a->r, 0);
+}
+
+static void release_rest(hf_lock *locks[3])
+{
+    for (size_t i = 0; i < 3; i++)
+        hf_lock_release(locks[i], NULL);
 }
 
 static bool was_heard_by(const struct stage *s, pthread_t thread)
@@ -65,10 +72,11 @@ static void c12_a_call_is_heard_by_the_thread_it_is_for(void **state)
     take_all(s, held);
     wait_for(s, &a, "x", HF_FOREVER);
     settle(s, 4, true);
-    let_in(s, &a, held[0]);
+    let_in(s, &a, &held[0]);
     assert_true(was_heard_by(s, a.thread));
     settle(s, 3, false);
     hf_lock_release(a.lock, NULL);
+    release_rest(held);
 }
 
 static void c12_it_passes_on_the_calls_for_others(void **state)
@@ -82,11 +90,12 @@ static void c12_it_passes_on_the_calls_for_others(void **state)
     settle(s, 4, true);
     wait_for(s, &second, "y", HF_FOREVER);
     settle(s, 5, true);
-    let_in(s, &second, held[1]);
+    let_in(s, &second, &held[1]);
     assert_true(was_heard_by(s, first.thread));
-    let_in(s, &first, held[0]);
+    let_in(s, &first, &held[0]);
     hf_lock_release(first.lock, NULL);
     hf_lock_release(second.lock, NULL);
+    release_rest(held);
 }
 
 static void c12_when_it_is_gone_the_keeper_hears_and_then_the_next(void **state)
@@ -103,15 +112,16 @@ static void c12_when_it_is_gone_the_keeper_hears_and_then_the_next(void **state)
     finish(s, &first); /* its time is up */
     assert_int_equal(first.r, HF_TIMEOUT);
     settle(s, 4, false);
-    let_in(s, &second, held[1]);
+    let_in(s, &second, &held[1]);
     assert_true(was_heard_by(s, s->client->keeper));
 
     wait_for(s, &third, "z", HF_FOREVER);
     settle(s, 4, true);
-    let_in(s, &third, held[2]);
+    let_in(s, &third, &held[2]);
     assert_true(was_heard_by(s, third.thread));
     hf_lock_release(second.lock, NULL);
     hf_lock_release(third.lock, NULL);
+    release_rest(held);
 }
 
 static void ignore(int number)
@@ -135,8 +145,9 @@ static void a_signal_does_not_end_the_wait(void **state)
         sched_yield();
     }
     assert_false(has_ended(&a));
-    let_in(s, &a, held[0]);
+    let_in(s, &a, &held[0]);
     hf_lock_release(a.lock, NULL);
+    release_rest(held);
 }
 
 int main(void)
