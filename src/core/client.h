@@ -137,6 +137,7 @@ struct hf_client {
     pthread_cond_t has_job;
     hf_lock *first_job, *last_job;
     int64_t pressing_ns; /* no lease that it renews ends before; INT64_MAX: there is none */
+    int64_t looked_ns;   /* when all were last looked at for that */
 
     /* herald.c */
     bool herald_runs;

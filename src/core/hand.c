@@ -88,14 +88,17 @@ void hf__hand_heed(hf_lock *lock)
 }
 
 /* How long one call may take: half of what the most pressing lease has left, of all that this thread
- * renews, in this call or after it. Leases that were renewed meanwhile are found out only when it
- * matters, so that not all locks are looked at for each call. */
+ * renews, in this call or after it. Which that is was found out when it had a quarter more left at
+ * most, so that not all locks are looked at for each call. */
 static int64_t call_deadline(hf_client *client)
 {
     int64_t now_ns = hf__now_ns(client->env);
     int64_t span_ns = client->op_timeout_ms * HF__NS_PER_MS;
+    int64_t old_ns = now_ns - client->looked_ns;
 
-    if ((client->pressing_ns - now_ns) / 2 < span_ns) {
+    if ((client->pressing_ns - now_ns) / 2 < span_ns &&
+        old_ns > (client->pressing_ns - client->looked_ns) / 4) {
+        client->looked_ns = now_ns;
         client->pressing_ns = INT64_MAX;
         for (hf_lock *lock = client->locks; lock != NULL; lock = lock->next)
             hf__hand_heed(lock);
