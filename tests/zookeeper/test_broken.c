@@ -1,4 +1,4 @@
-/* A lock that is broken is lost as soon as its holder's client has heard of it (C7): the marks are
+/* A lock that is broken is lost as soon as its holder's client has heard of it (C7): the requests are
  * watched, not read with the next renewal. And what becomes of a lock-delay when the client is
  * closed (C8). */
 #include <dirent.h>
@@ -28,7 +28,7 @@ static void assert_lost_soon(hf_lock *lock, int64_t since_ms)
 }
 
 /* A mark is read by every client that holds or waits, until somebody purges it. */
-static void assert_no_marks(void)
+static void assert_no_requests(void)
 {
     zhandle_t *zh = stranger();
 
@@ -54,7 +54,7 @@ static void break_of_another(int64_t ttl_ms, int now)
     if (open)
         assert_int_equal(hf_lock_release(next, NULL), HF_OK);
     hf_close(holder);
-    assert_no_marks();
+    assert_no_requests();
     hf_close(other);
     if (!open) { /* with its session, which was closed */
         other = open_at(servers(), "");
@@ -101,7 +101,7 @@ static void c7_waiter_that_became_a_holder_is_told_too(void **state)
     hf_close(other);
 }
 
-/* Another client's node: it knows no marks, so nobody can ask it to leave. */
+/* Another client's node: it knows no such requests, so nobody can ask it to leave. */
 static void c7_stranger_is_broken_by_now_only(void **state)
 {
     const char *ticket = "00112233445566778899aabbccddeeff";

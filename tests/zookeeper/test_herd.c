@@ -73,7 +73,7 @@ static void pass_through(struct crowd *crowd)
         unlink(trace[i]);
 }
 
-/* Each waiter has three watches, and each client one for the marks. */
+/* Each waiter has three watches, and each client one for the requests to break. */
 static void c12_release_wakes_one_waiter_of_200(int64_t ttl_ms)
 {
     struct crowd crowd = {

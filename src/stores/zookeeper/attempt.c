@@ -18,7 +18,7 @@ static void answer(struct hf__answer *ret, enum hf__verdict verdict)
     *ret = (struct hf__answer){.verdict = verdict, .sent_ns = ret->sent_ns};
 }
 
-/* Its node is not there, or is the warden's now: the ticket is over. */
+/* Its node is not there, or is the timer thread's now: the ticket is over. */
 int hf__zk_spent(struct bidding *b, struct hf__answer *ret_answer)
 {
     pthread_mutex_lock(&b->zk->mutex);
@@ -100,7 +100,7 @@ static int watch(struct bidding *b, const struct standing *at, int64_t deadline_
     pthread_mutex_lock(&b->zk->mutex);
     bool inside = b->inside; /* by an event, since the list was read */
     if (!inside)
-        hf__zk_look_ahead(b, at);
+        hf__zk_set_predecessors(b, at);
     pthread_mutex_unlock(&b->zk->mutex);
     return inside ? ZNONODE : hf__zk_watch(b, paths, deadline_ns);
 }
@@ -225,7 +225,7 @@ int hf__zk_attempt(struct hf__store *store, const struct hf__bid *bid, int64_t d
     if (bid->ttl_ms == 0 && bid->lock_delay_ms > 0)
         return hf__fail(err, HF_UNSUPPORTED,
                         "a lock that never expires cannot have a lock-delay here");
-    int r = hf__zk_start_warden(zk, err);
+    int r = hf__zk_start_timer_thread(zk, err);
     if (r != 0)
         return r;
     struct bidding *b = hf__zk_bidding_make(zk, bid);
@@ -236,7 +236,7 @@ int hf__zk_attempt(struct hf__store *store, const struct hf__bid *bid, int64_t d
                      : hf__zk_simple_ask(b, bid, deadline_ns, ret_answer, err);
         forget_if_nothing(b, r);
         if (r == 0 && (ret_answer->verdict == HF__GRANTED || ret_answer->verdict == HF__QUEUED))
-            hf__zk_heed_marks(zk, b->session, deadline_ns);
+            hf__zk_watch_break_requests(zk, b->session, deadline_ns);
         hf__zk_end(b);
     } else {
         r = hf__fail(err, HF_UNKNOWN, "another request of this ticket is under way");

@@ -1,9 +1,9 @@
 /* Breaking a lock.
  *
  * A waiter's node is deleted, and so is a holder's that never expires or is to go now. A leased
- * holder may be alive, so it is asked to leave by a mark (marks.c): its client then counts its last
+ * holder may be alive, so it is asked to leave by a request (break_requests.c): its client then counts its last
  * lease to the end, and its lock-delay, and deletes the node. If that client is dead, its session
- * ends the same way. Another client's holder knows no marks: it goes now, or not at all. */
+ * ends the same way. Another client's holder knows no such requests: it goes now, or not at all. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 struct breaking {
     struct session *s;
     char directory[HF__ZK_PATH_MAX], path[2 * HF__ZK_PATH_MAX];
-    bool waits, marked, simple;
+    bool waits, break_requested, simple;
     bool deaf; /* a stranger's, to be asked */
     struct details details;
     bool permanent;
@@ -68,8 +68,8 @@ static int find_simple(struct breaking *q, const struct hf__ticket *ticket)
 static int read_details(struct breaking *q, const struct zk *zk, const struct hf__ticket *ticket)
 {
     char path[HF__ZK_PATH_MAX];
-    struct call *node = hf__zk_call_new(), *mark = hf__zk_call_new();
-    int rc = node != NULL && mark != NULL ? ZOK : ZSYSTEMERROR;
+    struct call *node = hf__zk_call_new(), *request = hf__zk_call_new();
+    int rc = node != NULL && request != NULL ? ZOK : ZSYSTEMERROR;
 
     if (rc == ZOK)
         rc = hf__zk_get(q->s, q->path, q->deadline_ns, node);
@@ -78,30 +78,30 @@ static int read_details(struct breaking *q, const struct zk *zk, const struct hf
         q->permanent = node->stat.ephemeralOwner == 0;
     }
     for (int now = 0; rc == ZOK && now < 2; now++) {
-        hf__zk_mark_path(zk, ticket, now, path, sizeof path);
-        int got = hf__zk_get(q->s, path, q->deadline_ns, mark);
-        q->marked |= got == ZOK;
+        hf__zk_break_request_path(zk, ticket, now, path, sizeof path);
+        int got = hf__zk_get(q->s, path, q->deadline_ns, request);
+        q->break_requested |= got == ZOK;
         if (got != ZOK && got != ZNONODE)
             rc = got;
         else
-            hf__zk_call_again(mark);
+            hf__zk_call_again(request);
     }
     hf__zk_call_free(node);
-    hf__zk_call_free(mark);
+    hf__zk_call_free(request);
     return rc;
 }
 
-/* With a mark that comes and goes in the same step: whoever watches the marks hears of it. */
+/* With a request that comes and goes in the same step: whoever watches the requests hears of it. */
 static int delete_aloud(struct breaking *q, struct zk *zk, const struct hf__ticket *ticket)
 {
-    char mark[HF__ZK_PATH_MAX], deed[HF__ZK_PATH_MAX];
+    char request[HF__ZK_PATH_MAX], deed[HF__ZK_PATH_MAX];
     zoo_op_t ops[4];
     int rc = ZNONODE;
     bool directory_missing = true;
 
-    hf__zk_mark_path(zk, ticket, true, mark, sizeof mark);
-    zoo_create_op_init(&ops[0], mark, NULL, -1, zk->acl, ZOO_PERSISTENT, NULL, 0);
-    zoo_delete_op_init(&ops[1], mark, -1);
+    hf__zk_break_request_path(zk, ticket, true, request, sizeof request);
+    zoo_create_op_init(&ops[0], request, NULL, -1, zk->acl, ZOO_PERSISTENT, NULL, 0);
+    zoo_delete_op_init(&ops[1], request, -1);
     zoo_delete_op_init(&ops[2], q->path, -1);
     hf__zk_deed_path(zk, ticket, deed, sizeof deed);
     zoo_delete_op_init(&ops[3], deed, -1);
@@ -109,7 +109,7 @@ static int delete_aloud(struct breaking *q, struct zk *zk, const struct hf__tick
         struct call *call = hf__zk_call_new();
         if (call == NULL)
             return ZSYSTEMERROR;
-        rc = i == 0 ? ZOK : hf__zk_make_marks(zk, q->s, q->deadline_ns);
+        rc = i == 0 ? ZOK : hf__zk_make_break_directory(zk, q->s, q->deadline_ns);
         if (rc == ZOK)
             rc = hf__zk_multi(q->s, ops, q->simple ? 4 : 3, q->deadline_ns, call);
         directory_missing = rc == ZNONODE && call->results[0].err == ZNONODE;
@@ -117,7 +117,7 @@ static int delete_aloud(struct breaking *q, struct zk *zk, const struct hf__tick
     }
     if (rc != ZNODEEXISTS)
         return rc;
-    /* It is marked already: its client knows. */
+    /* It was asked already: its client knows. */
     return q->simple ? hf__zk_simple_delete(q->s, ticket, q->path, q->deadline_ns)
                      : hf__zk_delete(q->s, q->path, q->deadline_ns);
 }
@@ -148,9 +148,9 @@ static int break_node(struct breaking *q, struct zk *zk, const struct hf__ticket
     q->deaf = foreign && !now && !q->permanent && !q->waits;
     if (q->deaf)
         return ZOK;
-    if (!q->waits && (gentle || (now && delays && !q->marked))) {
-        struct mark mark = {.now = now, .mode = ZOO_PERSISTENT, .why = "broken"};
-        rc = hf__zk_put_mark(q->s, ticket, &mark, q->deadline_ns);
+    if (!q->waits && (gentle || (now && delays && !q->break_requested))) {
+        struct break_request request = {.now = now, .mode = ZOO_PERSISTENT, .why = "broken"};
+        rc = hf__zk_put_break_request(q->s, ticket, &request, q->deadline_ns);
         if (rc == ZOK)
             tell_own(zk, ticket, false, now);
         return rc;
@@ -161,8 +161,8 @@ static int break_node(struct breaking *q, struct zk *zk, const struct hf__ticket
         return rc;
     tell_own(zk, ticket, true, now);
     char path[HF__ZK_PATH_MAX];
-    for (int i = 0; q->marked && i < 2; i++) {
-        hf__zk_mark_path(zk, ticket, i, path, sizeof path);
+    for (int i = 0; q->break_requested && i < 2; i++) {
+        hf__zk_break_request_path(zk, ticket, i, path, sizeof path);
         hf__zk_delete(q->s, path, q->deadline_ns);
     }
     return ZOK;

@@ -5,7 +5,7 @@
  *
  * It is written when the node is made and never changed, since a change would wake the clients of
  * others that watch the node; only a move to another session writes it anew, with the generation.
- * The directory of a lock says "holdfast1 left=7" (ahead.c); nobody watches that. */
+ * The directory of a lock says "holdfast1 left=7" (predecessors.c); nobody watches that. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -49,9 +49,9 @@ static bool tell_latency(const struct doctor *d, struct session *s)
     char path[HF__ZK_PATH_MAX];
     int64_t sum_us = 0;
     int rounds = 5;
-    int rc = hf__zk_make_marks(d->zk, s, d->deadline_ns);
+    int rc = hf__zk_make_break_directory(d->zk, s, d->deadline_ns);
 
-    snprintf(path, sizeof path, "%s/%s", d->zk->prefix, HF__ZK_MARKS);
+    snprintf(path, sizeof path, "%s/%s", d->zk->prefix, HF__ZK_BREAK_DIRECTORY);
     for (int i = 0; rc == ZOK && i < rounds; i++) {
         zoo_op_t op;
         struct call *call = hf__zk_call_new();

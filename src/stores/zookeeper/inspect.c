@@ -19,7 +19,7 @@ struct view {
     struct session *s;
     const struct hf__look *look;
     int64_t deadline_ns;
-    struct call *marks;
+    struct call *requests;
 };
 
 struct name {
@@ -52,13 +52,13 @@ static int by_place(const void *a, const void *b)
     return hf__zk_before(x->child.sequence, y->child.sequence) ? -1 : 1;
 }
 
-static bool is_marked(const struct view *v, const struct hf__ticket *ticket)
+static bool has_break_request(const struct view *v, const struct hf__ticket *ticket)
 {
     char uuid[37];
 
     hf__zk_uuid(ticket, uuid);
-    for (int i = 0; i < v->marks->name_count; i++) {
-        if (strncmp(v->marks->names[i], uuid, 36) == 0)
+    for (int i = 0; i < v->requests->name_count; i++) {
+        if (strncmp(v->requests->names[i], uuid, 36) == 0)
             return true;
     }
     return false;
@@ -107,7 +107,7 @@ static void fill(const struct view *v, const struct seen *seen, const struct det
         e->claimed = !d->waits && (d->ttl_ms != 0 || stat->ephemeralOwner == 0);
         if (d->ttl_ms > 0)
             e->until_ms = d->ttl_ms;
-        if (is_marked(v, &e->ticket))
+        if (has_break_request(v, &e->ticket))
             e->place = HF__LINGERING;
     }
     add_own(v, e);
@@ -260,15 +260,15 @@ int hf__zk_inspect(struct hf__store *store, const struct hf__look *look, int64_t
                    hf_error *err)
 {
     struct view v = {.zk = (struct zk *)store, .look = look, .deadline_ns = deadline_ns};
-    char marks[HF__ZK_PATH_MAX];
+    char directory[HF__ZK_PATH_MAX];
     int r = hf__zk_any_session(v.zk, deadline_ns, &v.s, err);
 
     if (r != 0)
         return r;
-    v.marks = hf__zk_call_new();
-    snprintf(marks, sizeof marks, "%s/%s", v.zk->prefix, HF__ZK_MARKS);
-    int rc =
-        v.marks != NULL ? hf__zk_children(v.s, marks, true, deadline_ns, v.marks) : ZSYSTEMERROR;
+    v.requests = hf__zk_call_new();
+    snprintf(directory, sizeof directory, "%s/%s", v.zk->prefix, HF__ZK_BREAK_DIRECTORY);
+    int rc = v.requests != NULL ? hf__zk_children(v.s, directory, true, deadline_ns, v.requests)
+                                : ZSYSTEMERROR;
     if (rc != ZOK && rc != ZNONODE) {
         r = hf__zk_fail(err, rc, "children");
     } else if (look->name != NULL) {
@@ -278,7 +278,7 @@ int hf__zk_inspect(struct hf__store *store, const struct hf__look *look, int64_t
     } else {
         r = show_all(&v, err);
     }
-    hf__zk_call_free(v.marks);
+    hf__zk_call_free(v.requests);
     hf__zk_unuse(v.s);
     return r;
 }

@@ -8,12 +8,12 @@
 #include "stores/zookeeper/zk.h"
 #include "util/banned.h"
 
-static int remove_mark(struct bidding *b, int64_t deadline_ns)
+static int remove_break_request(struct bidding *b, int64_t deadline_ns)
 {
     char path[HF__ZK_PATH_MAX];
 
     for (int now = 0; now < 2; now++) {
-        hf__zk_mark_path(b->zk, &b->ticket, now, path, sizeof path);
+        hf__zk_break_request_path(b->zk, &b->ticket, now, path, sizeof path);
         hf__zk_delete(b->session, path, deadline_ns);
     }
     return ZOK;
@@ -27,7 +27,7 @@ static int delete_node(struct bidding *b, int64_t deadline_ns)
     bool tells = b->waited && b->inside && b->mode == HF_EXCLUSIVE;
     pthread_mutex_unlock(&b->zk->mutex);
     if (tells) {
-        int rc = hf__zk_leave_word(b, deadline_ns);
+        int rc = hf__zk_delete_and_tell(b, deadline_ns);
         if (rc != ZNOAUTH)
             return rc;
         /* Others may let us make nodes in their directory, but not write to it. */
@@ -51,8 +51,8 @@ int hf__zk_remove(struct bidding *b, int64_t deadline_ns)
     if (!hf__zk_await(b->session, deadline_ns))
         return hf__zk_is_dead(b->session) && !b->permanent ? ZNONODE : ZOPERATIONTIMEOUT;
     int rc = b->zk->fair ? remove_fair(b, deadline_ns) : hf__zk_simple_remove(b, deadline_ns);
-    if (b->marked && (rc == ZOK || rc == ZNONODE))
-        remove_mark(b, deadline_ns);
+    if (b->break_requested && (rc == ZOK || rc == ZNONODE))
+        remove_break_request(b, deadline_ns);
     if (rc == ZSESSIONEXPIRED || rc == ZINVALIDSTATE)
         return b->permanent ? ZOPERATIONTIMEOUT : ZNONODE;
     return rc;

@@ -257,7 +257,7 @@ static void close_zk(struct hf__store *store)
 {
     struct zk *zk = (struct zk *)store;
 
-    hf__zk_stop_warden(zk);
+    hf__zk_stop_timer_thread(zk);
     hf__zk_close_all(zk);
     free_store(zk);
 }

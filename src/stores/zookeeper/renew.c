@@ -117,7 +117,7 @@ static void grant_locked(struct item *item, int64_t now_ns)
     hf__zk_set_timer(b, b->until_ns);
 }
 
-/* What is answered of a node that is there. A warden that came first has the last word. */
+/* What is answered of a node that is there. A timer thread that came first has the last word. */
 static void confirm(struct item *item, int64_t now_ns)
 {
     struct bidding *b = item->b;
@@ -270,7 +270,7 @@ int hf__zk_renew(struct hf__store *store, struct hf__renewal *items, size_t coun
     } else {
         collect(&q, items);
         s = next_session(&q, true);
-        hf__zk_heed_marks(q.zk, s, deadline_ns);
+        hf__zk_watch_break_requests(q.zk, s, deadline_ns);
         while ((s = next_session(&q, true)) != NULL || (s = next_session(&q, false)) != NULL)
             renew_session(&q, s, ops, asked);
         if (q.failed > 0 && q.reached == 0)

@@ -39,7 +39,7 @@ static void bury(struct hf__link *link, void *ctx)
         return;
     hf__zk_call_ticket(b->zk, &b->ticket, 0);
     if (!b->permanent && b->state != HF__ZK_SPENT) {
-        b->state = HF__ZK_LEAVING; /* the warden forgets it in its turn */
+        b->state = HF__ZK_LEAVING; /* the timer thread forgets it in its turn */
         hf__zk_set_timer(b, 0);
     }
 }
@@ -109,8 +109,8 @@ void hf__zk_close_session(struct session *s)
     struct zk *zk = s->zk;
 
     unlink_session(s);
-    if (zk->marks_session == s)
-        zk->marks_session = NULL;
+    if (zk->break_session == s)
+        zk->break_session = NULL;
     pthread_mutex_unlock(&zk->mutex);
     if (s->zh != NULL)
         zookeeper_close(s->zh);
@@ -329,7 +329,7 @@ void hf__zk_unuse_locked(struct session *s)
     s->idle_ns = now_ns(s->zk);
     if (s->state == HF__ZK_DEAD) {
         s->zk->armed_ns = 0;
-        pthread_cond_signal(&s->zk->due); /* the warden closes it */
+        pthread_cond_signal(&s->zk->due); /* the timer thread closes it */
     }
 }
 
@@ -340,7 +340,7 @@ void hf__zk_unuse(struct session *s)
 
     pthread_mutex_lock(&zk->mutex);
     hf__zk_unuse_locked(s);
-    if (!zk->warden_runs && s->users == 0)
+    if (!zk->timer_thread_runs && s->users == 0)
         hf__zk_close_session(s);
     pthread_mutex_unlock(&zk->mutex);
 }

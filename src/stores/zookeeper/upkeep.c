@@ -1,5 +1,5 @@
 /* Setting up and purging. Directories of locks are containers, which the server removes by itself
- * some time after the last child; where it does not, a purge does. Marks whose bid is gone are
+ * some time after the last child; where it does not, a purge does. Requests to break whose bid is gone are
  * removed too. Nothing is lost with a directory: generations are transaction ids of the whole
  * ensemble. */
 #include <stdio.h>
@@ -17,25 +17,25 @@ struct purge {
 };
 
 /* Empty, and made long ago. One that is in use again by now is not empty, and stays. */
-static int purge_one(struct purge *q, const char *child, bool marks)
+static int purge_one(struct purge *q, const char *child, bool requests)
 {
     char path[HF__ZK_PATH_MAX + 256];
     struct call *node = hf__zk_call_new();
 
     if (node == NULL)
         return ZSYSTEMERROR;
-    snprintf(path, sizeof path, "%s%s%s/%s", q->zk->prefix, marks ? "/" : "",
-             marks ? HF__ZK_MARKS : "", child);
+    snprintf(path, sizeof path, "%s%s%s/%s", q->zk->prefix, requests ? "/" : "",
+             requests ? HF__ZK_BREAK_DIRECTORY : "", child);
     int rc = hf__zk_get(q->s, path, q->deadline_ns, node);
     if (rc == ZOK && node->stat.numChildren == 0 && node->stat.ctime <= q->older_than_ms) {
         rc = hf__zk_delete(q->s, path, q->deadline_ns);
-        q->count += rc == ZOK && !marks;
+        q->count += rc == ZOK && !requests;
     }
     hf__zk_call_free(node);
     return rc == ZNONODE || rc == ZNOTEMPTY ? ZOK : rc;
 }
 
-static int purge_children(struct purge *q, bool marks)
+static int purge_children(struct purge *q, bool requests)
 {
     char path[HF__ZK_PATH_MAX], name[HF_NAME_MAX];
     struct call *list = hf__zk_call_new();
@@ -43,12 +43,12 @@ static int purge_children(struct purge *q, bool marks)
 
     if (list == NULL)
         return ZSYSTEMERROR;
-    snprintf(path, sizeof path, "%s%s%s", q->zk->prefix, marks ? "/" : "",
-             marks ? HF__ZK_MARKS : "");
+    snprintf(path, sizeof path, "%s%s%s", q->zk->prefix, requests ? "/" : "",
+             requests ? HF__ZK_BREAK_DIRECTORY : "");
     int rc = hf__zk_children(q->s, path, true, q->deadline_ns, list);
     for (int i = 0; rc == ZOK && i < list->name_count; i++) {
-        if (marks || hf__zk_unescape(list->names[i], name, &len))
-            rc = purge_one(q, list->names[i], marks);
+        if (requests || hf__zk_unescape(list->names[i], name, &len))
+            rc = purge_one(q, list->names[i], requests);
     }
     hf__zk_call_free(list);
     return rc == ZNONODE ? ZOK : rc;
@@ -66,15 +66,15 @@ int hf__zk_upkeep(struct hf__store *store, enum hf__upkeep what, int64_t retain_
         return r;
     q.older_than_ms = (int64_t)(env->wall_us(env->ctx) / 1000) - retain_ms;
     if (what == HF__SETUP) {
-        rc = hf__zk_make_marks(zk, q.s, deadline_ns);
+        rc = hf__zk_make_break_directory(zk, q.s, deadline_ns);
     } else {
-        /* A mark is of use for as long as a session of its holder may last: a day at least. */
-        int64_t marks_ms = retain_ms > 86400000 ? retain_ms : 86400000;
-        struct purge marks = q;
-        marks.older_than_ms += retain_ms - marks_ms;
+        /* A request to break is of use for as long as a session of its holder may last: a day at least. */
+        int64_t requests_ms = retain_ms > 86400000 ? retain_ms : 86400000;
+        struct purge requests = q;
+        requests.older_than_ms += retain_ms - requests_ms;
         rc = purge_children(&q, false);
         if (rc == ZOK)
-            rc = purge_children(&marks, true);
+            rc = purge_children(&requests, true);
         if (rc == ZOK)
             *ret_count = q.count;
     }

@@ -1,7 +1,7 @@
 /* Watches and wake-ups.
  *
  * Bids of one session that look at the same node share one watch. The library calls on its own
- * thread; there it is only noted what a bid now knows (ahead.c), and who is to be woken is put into
+ * thread; there it is only noted what a bid now knows (predecessors.c), and who is to be woken is put into
  * a list, for whoever polls the event descriptor. The library sets watches again after a
  * reconnect; if the session has expired, everybody who lived in it is called (session.c). */
 #include <stdlib.h>
@@ -60,7 +60,7 @@ static struct bidding *drop(struct watch *w, int type)
     hf__table_remove(&w->session->watches, &w->link);
     while ((sight = w->sights) != NULL) {
         hf__zk_look_away(sight);
-        if (!hf__zk_seen(sight, type))
+        if (!hf__zk_watch_told(sight, type))
             continue;
         sight->b->refs++;
         sight->b->next_to_ask = to_ask;
@@ -79,7 +79,7 @@ static void drop_and_ask(struct watch *w, int type)
     pthread_mutex_unlock(&zk->mutex);
     while (b != NULL) {
         struct bidding *next = b->next_to_ask;
-        hf__zk_ask_ahead(b);
+        hf__zk_ask_who_is_left(b);
         hf__zk_bidding_unref(b);
         b = next;
     }

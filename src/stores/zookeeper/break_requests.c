@@ -1,9 +1,9 @@
-/* Marks: how a client asks another one's holder to leave.
+/* Requests to break a lock: how a client asks another one's holder to leave.
  *
- * A mark is a node beside the locks, <prefix>/%break/<uuid of the ticket>, with "-now" behind it if
- * the lease is not to be counted to its end. It is never a child of the lock: other clients would
+ * A request is a node beside the locks, <prefix>/%break/<uuid of the ticket>, with "-now" behind it
+ * if the lease is not to be counted to its end. It is never a child of the lock: other clients would
  * take it for a bid. Every client that holds or waits watches that directory, on one of its
- * sessions. When something changes there, it reads the marks and sees after all it holds: a lock
+ * sessions. When something changes there, it reads the requests and sees after all it holds: a lock
  * that was broken is lost as soon as its holder's client has heard of it, not with its next
  * renewal. */
 #include <stdio.h>
@@ -15,38 +15,38 @@
 
 #define PATIENCE_NS (500 * HF__NS_PER_MS) /* a grant or a renewal does not wait for longer */
 
-void hf__zk_mark_path(const struct zk *zk, const struct hf__ticket *ticket, bool now, char *buf,
-                      size_t size)
+void hf__zk_break_request_path(const struct zk *zk, const struct hf__ticket *ticket, bool now,
+                               char *buf, size_t size)
 {
     char uuid[37];
 
     hf__zk_uuid(ticket, uuid);
-    snprintf(buf, size, "%s/%s/%s%s", zk->prefix, HF__ZK_MARKS, uuid, now ? "-now" : "");
+    snprintf(buf, size, "%s/%s/%s%s", zk->prefix, HF__ZK_BREAK_DIRECTORY, uuid, now ? "-now" : "");
 }
 
-int hf__zk_make_marks(struct zk *zk, struct session *s, int64_t deadline_ns)
+int hf__zk_make_break_directory(struct zk *zk, struct session *s, int64_t deadline_ns)
 {
     char path[HF__ZK_PATH_MAX];
 
-    snprintf(path, sizeof path, "%s/%s", zk->prefix, HF__ZK_MARKS);
+    snprintf(path, sizeof path, "%s/%s", zk->prefix, HF__ZK_BREAK_DIRECTORY);
     return hf__zk_make_directory(s, path, deadline_ns);
 }
 
-int hf__zk_put_mark(struct session *s, const struct hf__ticket *ticket, const struct mark *mark,
-                    int64_t deadline_ns)
+int hf__zk_put_break_request(struct session *s, const struct hf__ticket *ticket,
+                             const struct break_request *request, int64_t deadline_ns)
 {
     char path[HF__ZK_PATH_MAX];
     struct call *call = hf__zk_call_new();
 
     if (call == NULL)
         return ZSYSTEMERROR;
-    hf__zk_mark_path(s->zk, ticket, mark->now, path, sizeof path);
-    int rc = hf__zk_make(s, path, mark->why, mark->mode, deadline_ns, call);
+    hf__zk_break_request_path(s->zk, ticket, request->now, path, sizeof path);
+    int rc = hf__zk_make(s, path, request->why, request->mode, deadline_ns, call);
     if (rc == ZNONODE) {
         hf__zk_call_again(call);
-        rc = hf__zk_make_marks(s->zk, s, deadline_ns);
+        rc = hf__zk_make_break_directory(s->zk, s, deadline_ns);
         if (rc == ZOK)
-            rc = hf__zk_make(s, path, mark->why, mark->mode, deadline_ns, call);
+            rc = hf__zk_make(s, path, request->why, request->mode, deadline_ns, call);
     }
     hf__zk_call_free(call);
     return rc == ZNODEEXISTS ? ZOK : rc;
@@ -56,7 +56,7 @@ void hf__zk_apply_break(struct bidding *b, bool now)
 {
     int64_t now_ns = hf__now_ns(b->zk->base.host->env);
 
-    b->marked = true;
+    b->break_requested = true;
     if (b->state != HF__ZK_JOINED)
         return;
     int64_t end_ns = now || b->until_ns == INT64_MAX ? now_ns : b->until_ns;
@@ -76,7 +76,7 @@ static void see_after(struct hf__link *link, void *ctx)
 }
 
 /* ZooKeeper's thread. */
-static void on_marks(zhandle_t *zh, int type, int state, const char *path, void *ctx)
+static void on_requests(zhandle_t *zh, int type, int state, const char *path, void *ctx)
 {
     struct zk *zk = ctx;
 
@@ -84,19 +84,19 @@ static void on_marks(zhandle_t *zh, int type, int state, const char *path, void 
     if (type == ZOO_SESSION_EVENT)
         return;
     pthread_mutex_lock(&zk->mutex);
-    zk->marks_session = NULL; /* the watch is used up */
+    zk->break_session = NULL; /* the watch is used up */
     hf__table_each(&zk->biddings, see_after, zk);
     pthread_mutex_unlock(&zk->mutex);
 }
 
-static int read_marks(struct zk *zk, struct session *s, int64_t deadline_ns, struct call *list)
+static int read_requests(struct zk *zk, struct session *s, int64_t deadline_ns, struct call *list)
 {
     char path[HF__ZK_PATH_MAX];
 
-    snprintf(path, sizeof path, "%s/%s", zk->prefix, HF__ZK_MARKS);
+    snprintf(path, sizeof path, "%s/%s", zk->prefix, HF__ZK_BREAK_DIRECTORY);
     hf__zk_call_ref(list);
     return hf__zk_wait(zk, list,
-                       zoo_awget_children(s->zh, path, on_marks, zk, hf__zk_on_children, list),
+                       zoo_awget_children(s->zh, path, on_requests, zk, hf__zk_on_children, list),
                        deadline_ns);
 }
 
@@ -113,10 +113,10 @@ static void apply(struct zk *zk, const struct call *list)
 /* Under the mutex. Whether a change will be told. */
 static bool is_watched(const struct zk *zk)
 {
-    return zk->marks_session != NULL && zk->marks_session->state == HF__ZK_CONNECTED;
+    return zk->break_session != NULL && zk->break_session->state == HF__ZK_CONNECTED;
 }
 
-void hf__zk_heed_marks(struct zk *zk, struct session *s, int64_t deadline_ns)
+void hf__zk_watch_break_requests(struct zk *zk, struct session *s, int64_t deadline_ns)
 {
     int64_t until_ns = hf__now_ns(zk->base.host->env) + PATIENCE_NS;
 
@@ -125,23 +125,23 @@ void hf__zk_heed_marks(struct zk *zk, struct session *s, int64_t deadline_ns)
     pthread_mutex_lock(&zk->mutex);
     bool known = s == NULL || s->state != HF__ZK_CONNECTED || is_watched(zk);
     if (!known)
-        zk->marks_session = s;
+        zk->break_session = s;
     pthread_mutex_unlock(&zk->mutex);
     struct call *list = known ? NULL : hf__zk_call_new();
     if (list == NULL)
         return;
-    int rc = read_marks(zk, s, deadline_ns, list);
+    int rc = read_requests(zk, s, deadline_ns, list);
     if (rc == ZNONODE) {
         hf__zk_call_again(list);
-        rc = hf__zk_make_marks(zk, s, deadline_ns);
+        rc = hf__zk_make_break_directory(zk, s, deadline_ns);
         if (rc == ZOK)
-            rc = read_marks(zk, s, deadline_ns, list);
+            rc = read_requests(zk, s, deadline_ns, list);
     }
     pthread_mutex_lock(&zk->mutex);
     if (rc == ZOK)
         apply(zk, list);
-    else if (zk->marks_session == s)
-        zk->marks_session = NULL; /* the next renewal tries again */
+    else if (zk->break_session == s)
+        zk->break_session = NULL; /* the next renewal tries again */
     pthread_mutex_unlock(&zk->mutex);
     hf__zk_call_free(list);
 }

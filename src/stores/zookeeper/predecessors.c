@@ -3,7 +3,7 @@
  * The recipe reads the children again after every event. Here a waiter remembers how many of them
  * keep it out, and is told of the last two and of its own node:
  *
- *      ... 4    5     6     7 = this bid          `ahead` <= 3 after the list
+ *      ... 4    5     6     7 = this bid          `blockers` <= 3 after the list
  *              far   near  own
  *
  * Nobody can come before it any more: numbers only rise. So when `near` goes and was the only one,
@@ -49,35 +49,35 @@ static void let_in(struct bidding *b)
     struct zk *zk = b->zk;
     int64_t lease_ms = hf__zk_lease_ms(b->session, hf__provisional_lease_ms(b->ttl_ms));
 
-    b->ahead = 0;
+    b->blockers = 0;
     b->inside = true;
     b->until_ns = hf__now_ns(zk->base.host->env) + lease_ms * HF__NS_PER_MS;
     hf__zk_set_timer(b, b->until_ns);
     hf__zk_call_ticket(zk, &b->ticket, b->generation);
 }
 
-void hf__zk_look_ahead(struct bidding *b, const struct standing *at)
+void hf__zk_set_predecessors(struct bidding *b, const struct standing *at)
 {
     b->claimed = false;
     b->near_gone = false;
-    b->ahead = at->blockers;
+    b->blockers = at->blockers;
     b->far_number = at->far != NULL ? hf__zk_child(at->far).sequence : 0;
     b->connection = b->session != NULL ? b->session->connection : 0;
 }
 
-bool hf__zk_seen(struct sight *sight, int type)
+bool hf__zk_watch_told(struct sight *sight, int type)
 {
     struct bidding *b = sight->b;
     enum sight_kind kind = (enum sight_kind)(sight - b->sights);
     bool gone = type == ZOO_DELETED_EVENT && is_current(b) && !b->inside;
 
     if (kind == HF__ZK_FAR) {
-        b->ahead -= gone && b->ahead > 1;
-        bool asks = gone && b->ahead > 1;
+        b->blockers -= gone && b->blockers > 1;
+        bool asks = gone && b->blockers > 1;
         b->asking |= asks;
         return asks;
     }
-    if (kind == HF__ZK_NEAR && gone && b->ahead == 1 && sees_itself(b))
+    if (kind == HF__ZK_NEAR && gone && b->blockers == 1 && sees_itself(b))
         let_in(b);
     else if (kind == HF__ZK_NEAR && gone && b->asking)
         b->near_gone = true; /* what it asks for is on its way */
@@ -123,7 +123,7 @@ static void give_up(struct bidding *b)
 static void nobody_else(struct bidding *b)
 {
     b->asking = false;
-    b->ahead = 1;
+    b->blockers = 1;
     if (b->near_gone && sees_itself(b))
         let_in(b);
     else if (b->near_gone)
@@ -141,7 +141,7 @@ static void on_counted(int rc, const struct String_vector *names, const void *da
     if (rc == ZOK && is_current(b) && !b->inside && near != NULL) {
         struct standing at = hf__zk_judge(b, names->data, names->count);
         if (at.near != NULL && strcmp(at.near, near->path + strlen(b->directory) + 1) == 0)
-            b->ahead = at.blockers;
+            b->blockers = at.blockers;
     }
     give_up(b);
     pthread_mutex_unlock(&zk->mutex);
@@ -185,7 +185,7 @@ static int send_left(struct session *s, struct bidding *b)
     return zoo_aget(s->zh, b->directory, 0, on_left, b);
 }
 
-void hf__zk_ask_ahead(struct bidding *b)
+void hf__zk_ask_who_is_left(struct bidding *b)
 {
     if (ask(b, send_left))
         return;
@@ -194,7 +194,7 @@ void hf__zk_ask_ahead(struct bidding *b)
     pthread_mutex_unlock(&b->zk->mutex);
 }
 
-int hf__zk_leave_word(struct bidding *b, int64_t deadline_ns)
+int hf__zk_delete_and_tell(struct bidding *b, int64_t deadline_ns)
 {
     char text[HF__ZK_LEFT_MAX];
     zoo_op_t ops[2];

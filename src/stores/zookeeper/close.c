@@ -4,37 +4,37 @@
  * holder that was lost, or that is being lost by this very end, since nobody released it. Such a
  * session is let go of. It gives one more sign of life and is then forgotten without a word, so the
  * server counts to its end as if the process had died: the lock opens ttl + lock-delay later, at
- * the latest, and nothing of ours has to run for that. A mark, by which somebody was broken, belongs to no
+ * the latest, and nothing of ours has to run for that. A request, by which somebody was broken, belongs to no
  * session: it goes with its bid. */
 #include <stdlib.h>
 
 #include "stores/zookeeper/zk.h"
 #include "util/banned.h"
 
-#define LAST_WORDS_NS (1000 * HF__NS_PER_MS) /* for all that is still to be said */
+#define CLOSE_NS (1000 * HF__NS_PER_MS) /* for all that is still to be said */
 
 /* No connection can be made to it, nor is any packet sent. */
 static const char *const nowhere[] = {"255.255.255.255:1", "[ff00::]:1"};
 
-struct farewell {
+struct closing {
     struct session *s;
     int64_t deadline_ns;
     struct bidding *delays;  /* one of those whose lock-delay runs */
-    struct bidding *broken;  /* one that no delay keeps, with a mark of it in the store */
+    struct bidding *broken;  /* one that no delay keeps, with a request to break it in the store */
     struct bidding *leaving; /* one that has no more business here */
 };
 
 static void sort_one(struct hf__link *link, void *ctx)
 {
     struct bidding *b = (struct bidding *)link;
-    struct farewell *f = ctx;
+    struct closing *f = ctx;
 
     if (b->session != f->s)
         return;
     bool lost = b->state == HF__ZK_JOINED && b->inside && b->claimed;
     if (b->lock_delay_ms > 0 && (lost || b->state == HF__ZK_LINGERING))
         f->delays = b;
-    else if (b->marked)
+    else if (b->break_requested)
         f->broken = b;
     else
         f->leaving = b;
@@ -49,7 +49,7 @@ static void cut(struct session *s)
         rc = zoo_set_servers(s->zh, nowhere[i]);
 }
 
-static void let_go(struct farewell *f)
+static void let_expire(struct closing *f)
 {
     zoo_op_t op;
     struct call *call = hf__zk_call_new();
@@ -61,8 +61,8 @@ static void let_go(struct farewell *f)
     cut(f->s);
 }
 
-/* Those whose marks would stay behind; and beside a delay all others, for they would stay as long. */
-static struct bidding *next_to_leave(struct farewell *f)
+/* Those whose requests would stay behind; and beside a delay all others, for they would stay as long. */
+static struct bidding *next_to_remove(struct closing *f)
 {
     f->delays = f->broken = f->leaving = NULL;
     hf__table_each(&f->s->zk->biddings, sort_one, f);
@@ -71,30 +71,30 @@ static struct bidding *next_to_leave(struct farewell *f)
     return f->delays != NULL ? f->leaving : NULL;
 }
 
-static void take_leave(struct farewell *f)
+static void leave_session(struct closing *f)
 {
     struct zk *zk = f->s->zk;
     struct bidding *b;
 
-    while ((b = next_to_leave(f)) != NULL) {
+    while ((b = next_to_remove(f)) != NULL) {
         hf__zk_remove(b, f->deadline_ns);
         pthread_mutex_lock(&zk->mutex);
         hf__zk_spend(b, 0);
         pthread_mutex_unlock(&zk->mutex);
     }
     if (f->delays != NULL)
-        let_go(f);
+        let_expire(f);
 }
 
-/* Nobody else is here any more: the warden has stopped, and no call is under way. */
+/* Nobody else is here any more: the timer thread has stopped, and no call is under way. */
 void hf__zk_close_all(struct zk *zk)
 {
-    int64_t deadline_ns = hf__now_ns(zk->base.host->env) + LAST_WORDS_NS;
+    int64_t deadline_ns = hf__now_ns(zk->base.host->env) + CLOSE_NS;
 
     for (struct session *s = zk->sessions; s != NULL; s = s->next) {
-        struct farewell f = {.s = s, .deadline_ns = deadline_ns};
+        struct closing f = {.s = s, .deadline_ns = deadline_ns};
         if (s->zh != NULL)
-            take_leave(&f);
+            leave_session(&f);
     }
     pthread_mutex_lock(&zk->mutex);
     while (zk->sessions != NULL)

@@ -1,9 +1,9 @@
-/* The warden: does in time what ZooKeeper would only do at the end of a session.
+/* The timer thread: does in time what ZooKeeper would only do at the end of a session.
  *
  * The library keeps a session alive for as long as the process runs, whether anybody renews or not.
  * So a bid whose lease is over by our own clock is taken out of the store here: later than its
  * client has given it up, since that counts from before the request, and with its lock-delay in
- * between. The warden also forgets tickets, and closes sessions that nobody uses. It starts with
+ * between. The timer thread also forgets tickets, and closes sessions that nobody uses. It starts with
  * the first bid. */
 #include <signal.h>
 #include <stdlib.h>
@@ -45,7 +45,7 @@ static void linger(struct bidding *b)
     struct zk *zk = b->zk;
 
     b->state = HF__ZK_LINGERING;
-    b->marked = true;
+    b->break_requested = true;
     b->until_ns += b->lock_delay_ms * HF__NS_PER_MS;
     hf__zk_set_timer(b, b->until_ns);
     struct session *s = b->session;
@@ -53,8 +53,8 @@ static void linger(struct bidding *b)
         return;
     b->busy = true;
     pthread_mutex_unlock(&zk->mutex);
-    struct mark mark = {.now = true, .mode = ZOO_EPHEMERAL, .why = "lock-delay"};
-    hf__zk_put_mark(s, &b->ticket, &mark, now_ns(zk) + TRY_NS);
+    struct break_request request = {.now = true, .mode = ZOO_EPHEMERAL, .why = "lock-delay"};
+    hf__zk_put_break_request(s, &b->ticket, &request, now_ns(zk) + TRY_NS);
     pthread_mutex_lock(&zk->mutex);
     b->busy = false;
     pthread_cond_broadcast(&zk->changed);
@@ -113,30 +113,30 @@ static void *run(void *arg)
     return NULL;
 }
 
-int hf__zk_start_warden(struct zk *zk, hf_error *err)
+int hf__zk_start_timer_thread(struct zk *zk, hf_error *err)
 {
     int r = 0;
 
     pthread_mutex_lock(&zk->mutex);
-    if (!zk->warden_runs) {
+    if (!zk->timer_thread_runs) {
         sigset_t all, before;
         sigfillset(&all);
         pthread_sigmask(SIG_SETMASK, &all, &before);
-        r = pthread_create(&zk->warden, NULL, run, zk);
+        r = pthread_create(&zk->timer_thread, NULL, run, zk);
         pthread_sigmask(SIG_SETMASK, &before, NULL);
-        zk->warden_runs = r == 0;
+        zk->timer_thread_runs = r == 0;
     }
     pthread_mutex_unlock(&zk->mutex);
     return r == 0 ? 0 : hf__fail(err, HF_SYSTEM, "the store's thread cannot be started");
 }
 
-void hf__zk_stop_warden(struct zk *zk)
+void hf__zk_stop_timer_thread(struct zk *zk)
 {
     pthread_mutex_lock(&zk->mutex);
-    bool runs = zk->warden_runs;
+    bool runs = zk->timer_thread_runs;
     zk->stop = true;
     pthread_cond_signal(&zk->due);
     pthread_mutex_unlock(&zk->mutex);
     if (runs)
-        pthread_join(zk->warden, NULL);
+        pthread_join(zk->timer_thread, NULL);
 }

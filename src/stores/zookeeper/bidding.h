@@ -1,0 +1,87 @@
+/* The bids of a client: what each has in the store (bidding.c), where it stands there (place.c), and
+ * what takes out those that are over (timer_thread.c). */
+#ifndef HF_STORES_ZOOKEEPER_BIDDING_H
+#define HF_STORES_ZOOKEEPER_BIDDING_H
+
+#include "stores/zookeeper/names.h"
+#include "stores/zookeeper/watch.h"
+#include "util/heap.h"
+
+/* JOINING: nothing is known to be in the store, or nothing is needed there (a waiter for the simple
+ * lock). LEAVING: its node is to be deleted. SPENT: over; only the ticket is remembered. */
+enum bid_state { HF__ZK_JOINING, HF__ZK_JOINED, HF__ZK_LINGERING, HF__ZK_LEAVING, HF__ZK_SPENT };
+
+/* One ticket of this client. */
+struct bidding {
+    struct hf__link link; /* by ticket */
+    struct hf__timer timer;
+    struct zk *zk;
+    struct hf__ticket ticket;
+    unsigned refs;
+    bool busy;   /* one operation at a time works on it */
+    bool unsure; /* a create or a move may have been applied */
+    bool inside, claimed, permanent, break_requested, listed;
+    enum bid_state state;
+    hf_mode mode;
+    int64_t ttl_ms, lock_delay_ms, retire_ms;
+    struct session *session; /* of its node; NULL: none */
+    uint64_t generation;
+    int64_t until_ns; /* of the lease, the lock-delay or the memory of the ticket */
+    struct sight sights[HF__ZK_SIGHTS];
+    size_t blockers;     /* at most so many keep it out, the watched ones among them */
+    unsigned connection; /* in which `blockers` was counted */
+    int32_t far_number;  /* of the one that is watched as HF__ZK_FAR */
+    bool waited;         /* for its turn */
+    bool asking;         /* whether others but the nearest are left (predecessors.c) */
+    bool near_gone;      /* while it asks */
+    struct bidding *next_to_ask;
+    char *directory; /* the lock's path */
+    char *path;      /* its node; NULL: not known */
+    char *data;      /* what its node says */
+};
+
+/* The bidding of this ticket with a reference, NULL if there is none; _make: a new one if so. */
+struct bidding *hf__zk_find(struct zk *zk, const struct hf__ticket *ticket);
+struct bidding *hf__zk_bidding_make(struct zk *zk, const struct hf__bid *bid);
+void hf__zk_bidding_unref(struct bidding *b);
+/* One at a time. False: the deadline came first. */
+bool hf__zk_begin(struct bidding *b, int64_t deadline_ns);
+void hf__zk_end(struct bidding *b);
+/* Under the mutex: */
+struct bidding *hf__zk_lookup(struct zk *zk, const struct hf__ticket *ticket);
+void hf__zk_set_timer(struct bidding *b, int64_t when_ns);
+void hf__zk_leave_session(struct bidding *b);
+/* The ticket is over and is remembered for so long; 0: forgotten at once. */
+void hf__zk_spend(struct bidding *b, int64_t retire_ms);
+
+/* place.c: where a bid stands, and moving its node --------------------------------------------*/
+struct standing hf__zk_judge(const struct bidding *b, char *const *names, int count);
+/* "<directory>/<name>". False if it does not fit. */
+bool hf__zk_child_path(const struct bidding *b, const char *name, char buf[HF__ZK_PATH_MAX]);
+/* Into this session, or into a permanent node (`to` NULL); keeps path and generation. */
+int hf__zk_move(struct bidding *b, struct session *to, int64_t deadline_ns);
+/* After a lost answer: finds its node, if there is one, and in which session it is. ZOK: b->path
+ * and b->session say. */
+int hf__zk_find_node(struct bidding *b, int64_t deadline_ns);
+/* The same for the node at this path, as far as this server knows. */
+int hf__zk_adopt(struct bidding *b, const char *path, int64_t deadline_ns);
+/* The session lengths of a bid. */
+int64_t hf__zk_hold_ms(int64_t ttl_ms, int64_t lock_delay_ms);
+int64_t hf__zk_wait_ms(int64_t ttl_ms, int64_t lock_delay_ms);
+/* The answer GRANTED, and the timer thread's timer. */
+void hf__zk_granted(struct bidding *b, struct hf__answer *ret_answer);
+
+/* join.c: 0 if the bid is in the store, wherever; 1 if its ticket is over. In `ret_list` the
+ * children as they were when it joined, NULL if it was there before. */
+int hf__zk_join(struct bidding *b, bool queue, int64_t deadline_ns, struct call **ret_list,
+                hf_error *err);
+bool hf__zk_is_over(struct bidding *b);
+
+/* leave.c: deletes what a bid has in the store, and proves it. ZOK: it was there; ZNONODE: it was not. */
+int hf__zk_remove(struct bidding *b, int64_t deadline_ns);
+
+/* timer_thread.c -------------------------------------------------------------------------------------*/
+int hf__zk_start_timer_thread(struct zk *zk, hf_error *err);
+void hf__zk_stop_timer_thread(struct zk *zk);
+
+#endif

@@ -1,0 +1,55 @@
+/* Sessions of a client: one for each length that is in use (session.c), and their end (close.c). */
+#ifndef HF_STORES_ZOOKEEPER_SESSION_H
+#define HF_STORES_ZOOKEEPER_SESSION_H
+
+#include "stores/store.h"
+#include "stores/zookeeper/call.h"
+#include "util/table.h"
+
+#define HF__ZK_SESSIONS_MAX 16    /* per client: each has a connection and two threads */
+#define HF__ZK_IDLE_MS      60000 /* a session without a bid is closed after so long */
+
+enum session_state { HF__ZK_CONNECTING, HF__ZK_CONNECTED, HF__ZK_DEAD };
+
+struct session {
+    struct zk *zk;
+    struct session *next;
+    zhandle_t *zh;
+    enum session_state state;
+    int64_t asked_ms, timeout_ms; /* as we want it, as the server gave it */
+    int64_t id;
+    size_t users;        /* bids that live in it, and calls under way */
+    int64_t proved_ns;   /* before the last write that the leader has answered */
+    int64_t idle_ns;     /* since when it has no users */
+    unsigned connection; /* counts them: events come in the order of things within one only */
+    struct hf__table watches;
+};
+
+/* A connected session of this length, or as near to it as the server gives; the caller becomes a
+ * user of it. HF_UNAVAILABLE, HF_DENIED, HF_FULL, HF_NO_MEMORY. */
+int hf__zk_session(struct zk *zk, int64_t timeout_ms, int64_t deadline_ns,
+                   struct session **ret_session, hf_error *err);
+/* The session of a holder, which may not be shorter: HF_UNSUPPORTED. */
+int hf__zk_hold_session(struct bidding *b, int64_t deadline_ns, struct session **ret_session,
+                        hf_error *err);
+/* Any session, for looking. Closed with the last user if nobody has ever bid here. */
+int hf__zk_any_session(struct zk *zk, int64_t deadline_ns, struct session **ret_session,
+                       hf_error *err);
+/* What the server makes of a session of this length, in ms; 0: it did not say. */
+int64_t hf__zk_negotiate(struct zk *zk, int64_t asked_ms, int64_t deadline_ns);
+/* Waits until a session that the caller uses is connected. False: dead, or the deadline. */
+bool hf__zk_await(struct session *s, int64_t deadline_ns);
+bool hf__zk_is_dead(struct session *s);
+void hf__zk_unuse(struct session *s);        /* not under the mutex */
+void hf__zk_unuse_locked(struct session *s); /* under the mutex */
+void hf__zk_use_locked(struct session *s);
+/* The lease that a session of this length carries. */
+int64_t hf__zk_lease_ms(const struct session *s, int64_t wanted_ms);
+void hf__zk_proved(struct session *s, int64_t sent_ns);
+/* Closes those that are dead or have been idle. Under the mutex, which it lets go meanwhile. */
+void hf__zk_close_idle(struct zk *zk, int64_t now_ns);
+void hf__zk_close_session(struct session *s); /* likewise */
+/* Closes all of them, or lets go of those in which a lock-delay runs. The timer thread has stopped. */
+void hf__zk_close_all(struct zk *zk);
+
+#endif
