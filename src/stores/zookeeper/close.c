@@ -4,7 +4,8 @@
  * holder that was lost, or that is being lost by this very end, since nobody released it. Such a
  * session is let go of. It gives one more sign of life and is then forgotten without a word, so the
  * server counts to its end as if the process had died: the lock opens ttl + lock-delay later, at
- * the latest, and nothing of ours has to run for that. A request, by which somebody was broken, belongs to no
+ * the latest, and nothing of ours has to run for that. A server that does not answer is left in
+ * the same way, since nothing can be said to it. A request, by which somebody was broken, belongs to no
  * session: it goes with its bid. */
 #include <stdlib.h>
 
@@ -86,11 +87,35 @@ static void leave_session(struct closing *f)
         let_expire(f);
 }
 
+/* Which sessions answer: all are asked at once. The library waits for a second and a half for the
+ * answer to its farewell, for each session in turn, so what does not answer now is not told. */
+static void leave_silent_ones(struct zk *zk, int64_t deadline_ns)
+{
+    struct call *calls[HF__ZK_SESSIONS_MAX] = {NULL};
+    int sent[HF__ZK_SESSIONS_MAX] = {0};
+    size_t i = 0;
+
+    for (struct session *s = zk->sessions; s != NULL; s = s->next, i++) {
+        if (s->zh == NULL || !hf__zk_await(s, 0) || (calls[i] = hf__zk_call_new()) == NULL)
+            continue;
+        hf__zk_call_ref(calls[i]);
+        sent[i] = zoo_aexists(s->zh, "/", 0, hf__zk_on_stat, calls[i]);
+    }
+    i = 0;
+    for (struct session *s = zk->sessions; s != NULL; s = s->next, i++) {
+        if (calls[i] != NULL &&
+            hf__zk_wait(zk, calls[i], sent[i], deadline_ns) == ZOPERATIONTIMEOUT)
+            cut(s);
+        hf__zk_call_free(calls[i]);
+    }
+}
+
 /* Nobody else is here any more: the timer thread has stopped, and no call is under way. */
 void hf__zk_close_all(struct zk *zk)
 {
     int64_t deadline_ns = hf__now_ns(zk->base.host->env) + CLOSE_NS;
 
+    leave_silent_ones(zk, deadline_ns);
     for (struct session *s = zk->sessions; s != NULL; s = s->next) {
         struct closing f = {.s = s, .deadline_ns = deadline_ns};
         if (s->zh != NULL)
