@@ -8,8 +8,6 @@
  * the client is closed is not closed, only let go of: the server counts to its end, as it would if
  * the process had died. */
 #include <errno.h>
-#include <limits.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -19,11 +17,6 @@
 
 #define ANY_MS    10000 /* a session for looking */
 #define STEADY_MS 2000
-
-static void say_nothing(const char *message)
-{
-    (void)message; /* a library does not print */
-}
 
 static int64_t now_ns(const struct zk *zk)
 {
@@ -72,25 +65,6 @@ static void on_session(zhandle_t *zh, int type, int state, const char *path, voi
     note_state(s, zh, state);
     pthread_cond_broadcast(&s->zk->changed);
     pthread_mutex_unlock(&s->zk->mutex);
-}
-
-/* The threads of the library inherit our mask: signals are the program's. */
-static zhandle_t *connect_to(struct session *s)
-{
-    sigset_t all, before;
-
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    zhandle_t *zh =
-        zookeeper_init2(s->zk->hosts, on_session, (int)s->asked_ms, NULL, s, 0, say_nothing);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (zh == NULL)
-        return NULL;
-    /* By default the library asks the name server each time it looks at its socket. */
-    zoo_set_servers_resolution_delay(zh, -1);
-    if (s->zk->credentials != NULL)
-        zoo_add_auth(zh, "digest", s->zk->credentials, (int)strlen(s->zk->credentials), NULL, NULL);
-    return zh;
 }
 
 static void unlink_session(struct session *s)
@@ -183,7 +157,7 @@ static int add(struct zk *zk, int64_t timeout_ms, struct session **ret_session, 
     zk->sessions = s;
     zk->session_count++;
     pthread_mutex_unlock(&zk->mutex);
-    zhandle_t *zh = connect_to(s);
+    zhandle_t *zh = hf__zk_connect(s, on_session);
     int why = errno;
     pthread_mutex_lock(&zk->mutex);
     s->zh = zh;

@@ -25,6 +25,9 @@ struct session {
     struct hf__table watches;
 };
 
+/* connect.c: begins the session; NULL with errno. ENOENT, EINVAL: no server can be looked up. */
+zhandle_t *hf__zk_connect(struct session *s, watcher_fn on_session);
+
 /* A connected session of this length, or as near to it as the server gives; the caller becomes a
  * user of it. HF_UNAVAILABLE, HF_DENIED, HF_FULL, HF_NO_MEMORY. */
 int hf__zk_session(struct zk *zk, int64_t timeout_ms, int64_t deadline_ns,
