@@ -102,7 +102,10 @@ static int watch(struct bidding *b, const struct standing *at, int64_t deadline_
     if (!inside)
         hf__zk_set_predecessors(b, at);
     pthread_mutex_unlock(&b->zk->mutex);
-    return inside ? ZNONODE : hf__zk_watch(b, paths, deadline_ns);
+    if (inside)
+        return ZNONODE;
+    hf__zk_read_directory(b); /* in the same round trip */
+    return hf__zk_watch(b, paths, deadline_ns);
 }
 
 /* What was read may be old news; a write within the last third of the lease is proof enough. */

@@ -32,6 +32,7 @@ struct bidding {
     unsigned connection; /* in which `blockers` was counted */
     int32_t far_number;  /* of the one that is watched as HF__ZK_FAR */
     bool waited;         /* for its turn */
+    bool may_tell;       /* the directory's data is nobody else's (predecessors.c) */
     bool asking;         /* whether others but the nearest are left (predecessors.c) */
     bool near_gone;      /* while it asks */
     struct bidding *next_to_ask;

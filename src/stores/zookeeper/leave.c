@@ -24,7 +24,7 @@ static int delete_node(struct bidding *b, int64_t deadline_ns)
 {
     pthread_mutex_lock(&b->zk->mutex);
     hf__zk_look_away(&b->sights[HF__ZK_OWN]); /* that it goes is no news */
-    bool tells = b->waited && b->inside && b->mode == HF_EXCLUSIVE;
+    bool tells = b->waited && b->inside && b->mode == HF_EXCLUSIVE && b->may_tell;
     pthread_mutex_unlock(&b->zk->mutex);
     if (tells) {
         int rc = hf__zk_delete_and_tell(b, deadline_ns);

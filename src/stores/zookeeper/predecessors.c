@@ -22,7 +22,11 @@
  * which it releases: it was inside, so nobody was before it, and nobody comes there later. If that
  * number is `far` or a later one, `near` is the only one. Only if it is not (readers, other clients,
  * somebody who died while waiting) the children are read and counted, which in a long queue is a
- * long list. */
+ * long list.
+ *
+ * The directory may be somebody else's, with data of its own: programs note the owner there. So the
+ * number is written only where nothing stands, or such a number. A waiter looks when it queues; if a
+ * foreign client was before it, which may have written there since, again when it is let in. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -56,6 +60,14 @@ static void let_in(struct bidding *b)
     hf__zk_call_ticket(zk, &b->ticket, b->generation);
 }
 
+/* Under the mutex: whether the number of a writer may be written there. */
+static void note_directory(struct bidding *b, int rc, const char *value, int len)
+{
+    int32_t left;
+
+    b->may_tell = rc == ZOK && (len <= 0 || hf__zk_parse_left(value, len, &left));
+}
+
 void hf__zk_set_predecessors(struct bidding *b, const struct standing *at)
 {
     b->claimed = false;
@@ -77,9 +89,11 @@ bool hf__zk_watch_told(struct sight *sight, int type)
         b->asking |= asks;
         return asks;
     }
-    if (kind == HF__ZK_NEAR && gone && b->blockers == 1 && sees_itself(b))
+    if (kind == HF__ZK_NEAR && gone && b->blockers == 1 && sees_itself(b)) {
         let_in(b);
-    else if (kind == HF__ZK_NEAR && gone && b->asking)
+        return !b->may_tell;
+    }
+    if (kind == HF__ZK_NEAR && gone && b->asking)
         b->near_gone = true; /* what it asks for is on its way */
     else
         hf__zk_call_ticket(b->zk, &b->ticket, 0);
@@ -163,6 +177,7 @@ static void on_left(int rc, const char *value, int len, const struct Stat *stat,
 
     (void)stat;
     pthread_mutex_lock(&zk->mutex);
+    note_directory(b, rc, value, len);
     if (rc != ZOK || !is_current(b) || b->inside)
         give_up(b);
     else if (hf__zk_parse_left(value, len, &left) && !hf__zk_before(left, b->far_number))
@@ -185,13 +200,41 @@ static int send_left(struct session *s, struct bidding *b)
     return zoo_aget(s->zh, b->directory, 0, on_left, b);
 }
 
-void hf__zk_ask_who_is_left(struct bidding *b)
+/* ZooKeeper's thread. */
+static void on_directory(int rc, const char *value, int len, const struct Stat *stat,
+                         const void *data)
 {
-    if (ask(b, send_left))
-        return;
+    struct bidding *b = (struct bidding *)data;
+
+    (void)stat;
     pthread_mutex_lock(&b->zk->mutex);
-    give_up(b);
+    note_directory(b, rc, value, len);
     pthread_mutex_unlock(&b->zk->mutex);
+    hf__zk_bidding_unref(b);
+}
+
+static int send_directory(struct session *s, struct bidding *b)
+{
+    return zoo_aget(s->zh, b->directory, 0, on_directory, b);
+}
+
+void hf__zk_read_directory(struct bidding *b)
+{
+    ask(b, send_directory);
+}
+
+void hf__zk_ask_after_event(struct bidding *b)
+{
+    pthread_mutex_lock(&b->zk->mutex);
+    bool inside = b->inside;
+    pthread_mutex_unlock(&b->zk->mutex);
+    if (inside) {
+        hf__zk_read_directory(b);
+    } else if (!ask(b, send_left)) {
+        pthread_mutex_lock(&b->zk->mutex);
+        give_up(b);
+        pthread_mutex_unlock(&b->zk->mutex);
+    }
 }
 
 int hf__zk_delete_and_tell(struct bidding *b, int64_t deadline_ns)

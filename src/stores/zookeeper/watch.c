@@ -60,6 +60,7 @@ static struct bidding *drop(struct watch *w, int type)
     hf__table_remove(&w->session->watches, &w->link);
     while ((sight = w->sights) != NULL) {
         hf__zk_look_away(sight);
+        sight->b->may_tell &= !w->foreign;
         if (!hf__zk_watch_told(sight, type))
             continue;
         sight->b->refs++;
@@ -79,7 +80,7 @@ static void drop_and_ask(struct watch *w, int type)
     pthread_mutex_unlock(&zk->mutex);
     while (b != NULL) {
         struct bidding *next = b->next_to_ask;
-        hf__zk_ask_who_is_left(b);
+        hf__zk_ask_after_event(b);
         hf__zk_bidding_unref(b);
         b = next;
     }
@@ -108,7 +109,10 @@ static void on_watched(int rc, const char *value, int len, const struct Stat *st
 
     if (rc == ZOK) {
         pthread_mutex_lock(&w->session->zk->mutex);
+        struct details d;
+        hf__zk_parse(value, len, &d);
         w->armed = true;
+        w->foreign = d.ttl_ms < 0;
         pthread_mutex_unlock(&w->session->zk->mutex);
     } else {
         drop_and_ask(w, rc == ZNONODE ? ZOO_DELETED_EVENT : 0);

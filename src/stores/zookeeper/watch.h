@@ -11,6 +11,7 @@ struct watch {
     struct session *session;
     struct sight *sights; /* who wants to know */
     bool armed;           /* the server has answered */
+    bool foreign;         /* its node is another client's */
     char path[];
 };
 
@@ -44,10 +45,14 @@ struct standing {
 /* Under the mutex: it will watch the last two of these. */
 void hf__zk_set_predecessors(struct bidding *b, const struct standing *at);
 /* A watch has told `sight` that its node has gone, or will not tell. Under the mutex. True: its bid
- * must ask who is left, with hf__zk_ask_who_is_left() and without the mutex. */
+ * has a question, for hf__zk_ask_after_event() without the mutex: who is left, or, if it was let in,
+ * what stands in the directory. */
 bool hf__zk_watch_told(struct sight *sight, int type);
-void hf__zk_ask_who_is_left(struct bidding *b);
-/* Deletes the node of a writer that is inside, and says so to those behind it in the same step. */
+void hf__zk_ask_after_event(struct bidding *b);
+/* Finds out in the background whether b->may_tell. */
+void hf__zk_read_directory(struct bidding *b);
+/* Deletes the node of a writer that is inside, and says so to those behind it in the same step.
+ * Only if b->may_tell. */
 int hf__zk_delete_and_tell(struct bidding *b, int64_t deadline_ns);
 
 #endif
