@@ -66,6 +66,7 @@ command:zsh       zsh                  zsh                   zsh         zsh
 package:zookeeper zookeeper            -                     -           -
 package:libcurator-recipes-java libcurator-recipes-java - - -
 package:python3-kazoo python3-kazoo    -                     -           -
+package:python3-pip python3-pip        -                     -           -
 command:mvn       maven                maven                 maven       maven
 package:openjdk-17-jre-headless openjdk-17-jre-headless - -             -
 package:python3-cassandra python3-cassandra -            -           -

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """The same lock in the hands of holdfast and of another client, both ways, with crash and expiry.
 
-    interop.py HOLDFAST curator|kazoo|recipe
+    interop.py HOLDFAST curator|curator-rw|recipe|kazoo|kazoo-plain|kazoo-rw|tooz
 
 Beside the server of tests/fleet/with-zookeeper. Exit status 77: the other client is not installed."""
 
@@ -13,9 +13,9 @@ import sys
 import time
 
 import peers
-from peers import HOSTS, PATIENCE
+from peers import PATIENCE
 
-URL = "zookeeper://" + HOSTS + "/interop?acl=world" # as the others have it
+URL = peers.url(sys.argv[2])
 
 
 class Holdfast:
@@ -131,11 +131,32 @@ def we_expire(ours, peer):
     other.end()
 
 
+def readers(ours, peer):
+    """Their readers keep our writers out and let our readers in; ours keep their writers out."""
+    other = peer("readers", 4000)
+    other.ask("share", "yes")
+    assert ours.is_busy("readers")
+    ours.take("readers", "-s")
+    ours.wait_held()
+    ours.release()
+    other.ask("release", "done")
+    ours.take("readers", "-s")
+    ours.wait_held()
+    other.ask("try", "no")
+    other.say("take")
+    ours.waits("readers", 1)
+    ours.release()
+    other.hear("yes")
+    other.ask("release", "done")
+    other.end()
+
+
 def main():
     ours = Holdfast(sys.argv[1])
-    folder, peer = {"curator": peers.curator, "kazoo": peers.kazoo, "recipe": peers.recipe}[sys.argv[2]]()
+    start, _, _, shares = peers.KINDS[sys.argv[2]]
+    folder, peer = start()
     try:
-        for test in [we_hold, they_hold, we_crash, they_crash, we_expire]:
+        for test in [we_hold, they_hold, we_crash, they_crash, we_expire] + ([readers] if shares else []):
             began = time.monotonic()
             test(ours, peer)
             print("ok  %s: %s (%.1f s)" % (sys.argv[2], test.__name__, time.monotonic() - began), flush=True)

@@ -68,6 +68,58 @@ static void c5_sequence_is_read_in_every_dialect(void **state)
     assert_true(hf__zk_child("simple").simple);
 }
 
+/* A node of each layout is what it was written as, and says whose ticket it is. */
+static void c1_nodes_of_every_layout_are_read_back(void **state)
+{
+    static const struct {
+        const char *layout, *writer, *reader;
+    } cases[] = {
+        {"curator", "_c_00112233-4455-6677-8899-aabbccddeeff-lock-",
+         "_c_00112233-4455-6677-8899-aabbccddeeff-read-lock-"},
+        {"curator-rw", "_c_00112233-4455-6677-8899-aabbccddeeff-__WRIT__",
+         "_c_00112233-4455-6677-8899-aabbccddeeff-__READ__"},
+        {"kazoo", "00112233445566778899aabbccddeeff__lock__",
+         "00112233445566778899aabbccddeeff_r__lock__"},
+    };
+    struct hf__ticket ticket, of;
+    enum layout layout;
+    char node[64], name[80];
+
+    (void)state;
+    assert_true(hf__ticket_parse("00112233445566778899aabbccddeeff", &ticket));
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        assert_true(hf__zk_layout(cases[i].layout, &layout));
+        for (int mode = HF_EXCLUSIVE; mode <= HF_SHARED; mode++) {
+            hf__zk_node_name(layout, &ticket, (hf_mode)mode, node);
+            assert_string_equal(node, mode == HF_SHARED ? cases[i].reader : cases[i].writer);
+            snprintf(name, sizeof name, "%s0000000009", node);
+            struct child c = hf__zk_child(name);
+            assert_true(c.sequential && c.sequence == 9 && c.mode == (hf_mode)mode);
+            assert_true(hf__zk_ticket_of(name, &of) && hf__ticket_equal(&of, &ticket));
+            assert_null(hf__zk_blind(layout, name));
+        }
+    }
+    assert_false(hf__zk_layout("zookeeper", &layout));
+}
+
+/* Each kind of client sees its own kind only. */
+static void c1_clients_that_do_not_see_ours_are_named(void **state)
+{
+    static const char *const names[] = {
+        [HF__ZK_CURATOR] = "_c_00112233-4455-6677-8899-aabbccddeeff-lock-0000000001",
+        [HF__ZK_CURATOR_RW] = "_c_00112233-4455-6677-8899-aabbccddeeff-__READ__0000000001",
+        [HF__ZK_KAZOO] = "00112233445566778899aabbccddeeff__rlock__0000000001"};
+
+    (void)state;
+    for (size_t ours = 0; ours < COUNT(names); ours++) {
+        for (size_t theirs = 0; theirs < COUNT(names); theirs++)
+            assert_int_equal(hf__zk_blind((enum layout)ours, names[theirs]) == NULL,
+                             ours == theirs);
+        assert_non_null(hf__zk_blind((enum layout)ours, "lock-0000000001"));
+    }
+    assert_null(hf__zk_blind(HF__ZK_CURATOR, "x-72057594037927937-0000000006"));
+}
+
 static void c5_order_survives_the_wrap_of_the_counter(void **state)
 {
     (void)state;
@@ -106,7 +158,7 @@ static void c2_ticket_is_in_the_name_and_in_the_data(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof bid.ticket.bits; i++)
         bid.ticket.bits[i] = (unsigned char)(17 * i);
-    hf__zk_node_name(&bid.ticket, HF_SHARED, node);
+    hf__zk_node_name(HF__ZK_CURATOR, &bid.ticket, HF_SHARED, node);
     assert_string_equal(node, "_c_00112233-4455-6677-8899-aabbccddeeff-read-lock-");
     struct hf__ticket of;
     assert_true(hf__zk_ticket_of(node, &of) && hf__ticket_equal(&of, &bid.ticket));
@@ -167,6 +219,8 @@ int main(void)
         cmocka_unit_test(c1_names_are_escaped_and_come_back),
         cmocka_unit_test(c1_foreign_directories_are_not_taken_for_locks),
         cmocka_unit_test(c5_sequence_is_read_in_every_dialect),
+        cmocka_unit_test(c1_nodes_of_every_layout_are_read_back),
+        cmocka_unit_test(c1_clients_that_do_not_see_ours_are_named),
         cmocka_unit_test(c5_order_survives_the_wrap_of_the_counter),
         cmocka_unit_test(c9_readers_are_kept_out_by_earlier_writers_only),
         cmocka_unit_test(c2_ticket_is_in_the_name_and_in_the_data),

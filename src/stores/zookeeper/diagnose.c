@@ -9,6 +9,8 @@
 #include "stores/zookeeper/doctor.h"
 #include "util/banned.h"
 
+#define LOCKS_MAX 1000 /* that are looked into */
+
 void hf__zk_tell(const struct doctor *d, enum finding level, const char *clause, const char *format,
                  ...)
 {
@@ -166,6 +168,52 @@ static void tell_quota(const struct doctor *d, struct session *s)
         hf__zk_tell(d, HF__ZK_FINE, NULL, "there is no quota on %s", d->zk->prefix);
 }
 
+/* A node of a client that does not see ours; one of ours with another layout heeds us as we do it. */
+static bool is_blind(const struct doctor *d, struct session *s, const char *directory,
+                     const char *name)
+{
+    char path[2 * HF__ZK_PATH_MAX];
+    struct child c = hf__zk_child(name);
+    struct call *node = hf__zk_call_new();
+    struct details details = {0};
+
+    if (node != NULL && c.sequential && hf__zk_blind(d->zk->layout, name) != NULL) {
+        snprintf(path, sizeof path, "%s/%s", directory, name);
+        if (hf__zk_get(s, path, d->deadline_ns, node) == ZOK)
+            hf__zk_parse(node->text, node->text_len, &details);
+    }
+    hf__zk_call_free(node);
+    return details.ttl_ms < 0;
+}
+
+static void tell_blind(const struct doctor *d, struct session *s)
+{
+    char directory[HF__ZK_PATH_MAX + 256];
+    struct call *locks = hf__zk_call_new();
+    unsigned told = 0;
+
+    if (locks == NULL || hf__zk_children(s, d->zk->prefix, true, d->deadline_ns, locks) != ZOK) {
+        hf__zk_call_free(locks);
+        return;
+    }
+    for (int i = 0; i < locks->name_count && i < LOCKS_MAX && told < 5; i++) {
+        struct call *list = hf__zk_call_new();
+        snprintf(directory, sizeof directory, "%s/%s", d->zk->prefix, locks->names[i]);
+        int rc = list != NULL ? hf__zk_children(s, directory, false, d->deadline_ns, list)
+                              : ZSYSTEMERROR;
+        for (int j = 0; rc == ZOK && j < list->name_count; j++) {
+            if (!is_blind(d, s, directory, list->names[j]))
+                continue;
+            hf__zk_tell(d, HF__ZK_WARNING, "C1", "%s is used by %s: it may enter beside us",
+                        directory, hf__zk_blind(d->zk->layout, list->names[j]));
+            told++;
+            break;
+        }
+        hf__zk_call_free(list);
+    }
+    hf__zk_call_free(locks);
+}
+
 int hf__zk_diagnose(struct hf__store *store, hf_finding_callback *found, void *arg,
                     int64_t deadline_ns, hf_error *err)
 {
@@ -181,6 +229,8 @@ int hf__zk_diagnose(struct hf__store *store, hf_finding_callback *found, void *a
     if (tell_latency(&d, s))
         tell_rights(&d, s);
     tell_quota(&d, s);
+    if (d.zk->fair)
+        tell_blind(&d, s);
     hf__zk_unuse(s);
     tell_sessions(&d);
     if (!d.zk->fair)

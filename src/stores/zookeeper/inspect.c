@@ -124,6 +124,9 @@ static int show(const struct view *v, const struct name *name, const struct seen
         return 0;
     struct hf__who who = {
         .host = d.host, .user = d.user, .program = d.program, .note = d.note, .pid = d.pid};
+    const char *blind = d.ttl_ms < 0 ? hf__zk_blind(v->zk->layout, seen->child.name) : NULL;
+    if (blind != NULL)
+        who.note = blind;
     e.who = &who;
     return v->look->found(v->look->ctx, name->bytes, name->len, &e);
 }

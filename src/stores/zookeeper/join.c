@@ -22,7 +22,7 @@ static int make_node(struct bidding *b, int64_t deadline_ns, struct call *made, 
 {
     char node[64], path[HF__ZK_PATH_MAX];
 
-    hf__zk_node_name(&b->ticket, b->mode, node);
+    hf__zk_node_name(b->zk->layout, &b->ticket, b->mode, node);
     if (!hf__zk_child_path(b, node, path))
         return ZBADARGUMENTS;
     int rc = hf__zk_make_and_list(b, path, deadline_ns, made, list, ret_listed);

@@ -7,7 +7,11 @@
  * Other clients name their nodes otherwise; whatever ends in a sequence number takes part in the
  * order, and what is not known to be a reader counts as a writer. The number is a signed 32-bit
  * counter printed with %010d: "-2147483648" has eleven characters and "-000000001" ten, so it is
- * read from behind the dialect's own mark. */
+ * read from behind the dialect's own mark.
+ *
+ * We see all of them; they see names of their own kind only, and no name is of two kinds: Curator's
+ * mutex sorts by what follows the last "lock-", its read-write lock by what follows "__READ__" or
+ * "__WRIT__", kazoo by what follows "__lock__". So the URL says with whom the locks are shared. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -69,12 +73,57 @@ void hf__zk_uuid(const struct hf__ticket *ticket, char buf[37])
     snprintf(buf, 37, "%.8s-%.4s-%.4s-%.4s-%.12s", t, t + 8, t + 12, t + 16, t + 20);
 }
 
-void hf__zk_node_name(const struct hf__ticket *ticket, hf_mode mode, char buf[64])
+bool hf__zk_layout(const char *text, enum layout *ret)
 {
-    char uuid[37];
+    static const char *const names[] = {
+        [HF__ZK_CURATOR] = "curator", [HF__ZK_CURATOR_RW] = "curator-rw", [HF__ZK_KAZOO] = "kazoo"};
+
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (strcmp(text, names[i]) == 0) {
+            *ret = (enum layout)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A reader of ours looks like a writer to kazoo: its plain Lock does not heed its own ReadLocks. */
+void hf__zk_node_name(enum layout layout, const struct hf__ticket *ticket, hf_mode mode,
+                      char buf[64])
+{
+    bool shared = mode == HF_SHARED;
+    char uuid[37], hex[HF_TICKET_SIZE];
 
     hf__zk_uuid(ticket, uuid);
-    snprintf(buf, 64, "_c_%s-%slock-", uuid, mode == HF_SHARED ? "read-" : "");
+    hf__ticket_format(ticket, hex);
+    if (layout == HF__ZK_KAZOO)
+        snprintf(buf, 64, "%s%s__lock__", hex, shared ? "_r" : "");
+    else if (layout == HF__ZK_CURATOR_RW)
+        snprintf(buf, 64, "_c_%s-__%s__", uuid, shared ? "READ" : "WRIT");
+    else
+        snprintf(buf, 64, "_c_%s-%slock-", uuid, shared ? "read-" : "");
+}
+
+static bool begins(const char *name, const char *with)
+{
+    return strncmp(name, with, strlen(with)) == 0;
+}
+
+const char *hf__zk_blind(enum layout layout, const char *name)
+{
+    if (begins(name, "lock-") || begins(name, "read-") || begins(name, "write-"))
+        return "DistributedLock for .NET, which sees no node of another client";
+    if (strstr(name, "__lock__") != NULL || strstr(name, "__rlock__") != NULL)
+        return layout == HF__ZK_KAZOO     ? NULL
+               : layout == HF__ZK_CURATOR ? "kazoo, which sees our nodes only if it has "
+                                            "extra_lock_patterns=[\"-lock-\"], or we layout=kazoo"
+                                          : "kazoo, which sees our nodes only with layout=kazoo";
+    if (strstr(name, "__READ__") != NULL || strstr(name, "__WRIT__") != NULL)
+        return layout == HF__ZK_CURATOR_RW ? NULL
+                                           : "Curator's read-write lock, which sees our nodes only "
+                                             "with layout=curator-rw";
+    return layout == HF__ZK_CURATOR ? NULL
+                                    : "a client that sees our nodes only with layout=curator";
 }
 
 /* All of the text is a number of the server's. */

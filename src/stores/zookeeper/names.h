@@ -17,8 +17,16 @@ bool hf__zk_directory(const struct zk *zk, const char *name, size_t len, char *b
 /* The name behind a child of the prefix. False if it is not one of ours. */
 bool hf__zk_unescape(const char *text, char *buf, size_t *ret_len);
 void hf__zk_uuid(const struct hf__ticket *ticket, char buf[37]);
-/* "_c_<uuid>-lock-" or "_c_<uuid>-read-lock-". */
-void hf__zk_node_name(const struct hf__ticket *ticket, hf_mode mode, char buf[64]);
+
+/* Whose names our nodes have: other clients look for names of their own only. We heed them all. */
+enum layout { HF__ZK_CURATOR, HF__ZK_CURATOR_RW, HF__ZK_KAZOO };
+bool hf__zk_layout(const char *text, enum layout *ret);
+/* What a bid's node is called before its number. */
+void hf__zk_node_name(enum layout layout, const struct hf__ticket *ticket, hf_mode mode,
+                      char buf[64]);
+/* Of another client's node: who does not see nodes of this layout, and what would help, in words; NULL
+ * if it sees them. */
+const char *hf__zk_blind(enum layout layout, const char *name);
 
 /* A child of a lock's directory, of whatever client. */
 struct child {

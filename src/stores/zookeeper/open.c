@@ -19,6 +19,10 @@ static const struct hf__option options[] = {
      .kind = HF__SWITCH,
      .preset = "yes",
      .help = "no: one node that all wait for, without a queue"},
+    {.name = "layout",
+     .kind = HF__TEXT,
+     .preset = "curator",
+     .help = "curator, curator-rw or kazoo: whose clients see our nodes"},
     {.name = "acl",
      .kind = HF__TEXT,
      .preset = "creator",
@@ -133,6 +137,20 @@ static int check_acl(const struct hf__url *url, hf_error *err)
     return 0;
 }
 
+static int check_layout(const struct hf__url *url, hf_error *err)
+{
+    const char *text = hf__url_text(url, options, "layout");
+    enum layout layout;
+
+    if (!hf__zk_layout(text, &layout))
+        return hf__fail(err, HF_INVALID, "layout is curator, curator-rw or kazoo");
+    if (layout != HF__ZK_CURATOR && !hf__url_switch(url, options, "fair"))
+        return hf__fail(err, HF_INVALID,
+                        "layout=%s: with fair=no there is one node, which no other client sees",
+                        text);
+    return 0;
+}
+
 static void free_secret(char *text)
 {
     if (text != NULL)
@@ -216,6 +234,8 @@ static int open_zk(const struct hf__url *url, const struct hf__host *host,
     if (r == 0)
         r = check_security(url, err);
     if (r == 0)
+        r = check_layout(url, err);
+    if (r == 0)
         r = read_credentials(url, &credentials, err);
     if (r == 0)
         r = check_acl(url, err);
@@ -237,6 +257,7 @@ static int open_zk(const struct hf__url *url, const struct hf__host *host,
     zk->last_wake = &zk->first_wake;
     zk->acl = creator ? &ZOO_CREATOR_ALL_ACL : &ZOO_OPEN_ACL_UNSAFE;
     zk->fair = hf__url_switch(url, options, "fair");
+    hf__zk_layout(hf__url_text(url, options, "layout"), &zk->layout);
     if (!zk->fair)
         zk->base.capabilities &= ~(uint32_t)(HF_CAN_QUEUE | HF_CAN_SHARE);
     pthread_mutex_init(&zk->mutex, NULL);

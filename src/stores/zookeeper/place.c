@@ -165,7 +165,7 @@ static bool is_mine(const struct bidding *b, const char *name)
 
     if (!b->zk->fair)
         return strcmp(name, HF__ZK_SIMPLE) == 0;
-    hf__zk_node_name(&b->ticket, b->mode, prefix);
+    hf__zk_node_name(b->zk->layout, &b->ticket, b->mode, prefix);
     return strncmp(name, prefix, strlen(prefix)) == 0;
 }
 

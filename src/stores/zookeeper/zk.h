@@ -56,6 +56,7 @@ struct zk {
     char *credentials;    /* "user:password" or NULL */
     const struct ACL_vector *acl;
     bool fair;
+    enum layout layout;
     pthread_mutex_t mutex;
     pthread_cond_t changed; /* a session's state, a bidding's busy */
     pthread_cond_t due;     /* something for the timer thread, before armed_ns */
