@@ -192,9 +192,9 @@ typedef struct hf_options {
     hf_mode mode;          /* HF_EXCLUSIVE or HF_SHARED */
     uint32_t limit;        /* HF_SHARED: at most so many holders; 0: no limit */
     int64_t ttl_ms;        /* the lease; 0: HF_TTL_DEFAULT_MS; HF_NEVER: until released or broken */
-    int64_t wait_ms;       /* 0: do not wait for others; HF_FOREVER; on CLOCK_BOOTTIME. A store that
-                              does not answer is borne in any case: asked, asked again, and told
-                              to forget it, for an op_timeout each */
+    int64_t wait_ms;       /* 0: do not wait for others; HF_FOREVER; on CLOCK_BOOTTIME. A question
+                              that is under way then may take an op_timeout more, and withdrawing
+                              the bid another one */
     int64_t lock_delay_ms; /* how long it stays closed if we vanish instead of releasing it */
     int64_t max_hold_ms;   /* the keeper stops renewing after so long, the lock is LOST; 0: no cap;
                               needs a lease */
@@ -210,6 +210,9 @@ typedef struct hf_options {
     hf_lock_callback *on_lost;    /* the lock is lost; at most once */
     hf_wait_callback *on_wait;    /* still waiting */
     void *arg;                    /* handed to the callbacks */
+    int64_t patience_ms; /* how long a store that does not answer is asked again, within wait_ms; 0:
+                            for its op_timeout, and with wait_ms 0 not at all if it cannot be
+                            reached; HF_FOREVER */
 } hf_options;
 
 #if defined(__cplusplus) && __cplusplus >= 201103L
@@ -220,7 +223,7 @@ typedef struct hf_options {
 #define HF_OPTIONS_INIT                                                                       \
     {                                                                                         \
         sizeof(hf_options), HF_EXCLUSIVE, 0, HF_TTL_DEFAULT_MS, HF_FOREVER, 0, 0, 0, 0, 0, 0, \
-            HF__NULL, HF__NULL, HF__NULL, HF__NULL, HF__NULL, HF__NULL                        \
+            HF__NULL, HF__NULL, HF__NULL, HF__NULL, HF__NULL, HF__NULL, 0                     \
     }
 
 /* Takes the lock, waiting as long as opt->wait_ms. `opt` NULL means HF_OPTIONS_INIT. A reentrant

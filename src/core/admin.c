@@ -10,9 +10,7 @@ static int break_ticket(hf_client *client, struct hf__bid *bid, bool now, hf_err
         return hf__fail(err, HF_UNSUPPORTED, "%s cannot break a lock", client->store->type->name);
     int r = client->store->type->break_ticket(client->store, bid, now, hf__op_deadline(client),
                                               &answer, err);
-    hf__lock_client(client);
-    hf__after_call(client);
-    hf__unlock_client(client);
+    hf__after_call_unlocked(client);
     if (r == 0 && answer.verdict == HF__STALE)
         r = hf__fail(err, HF_NOT_FOUND, NULL);
     return r;
@@ -77,18 +75,20 @@ int hf_diagnose(hf_client *client, hf_finding_callback *found, void *arg, hf_err
 {
     struct hf__visit visit;
     struct hf__calling calling;
-    int r = hf__enter(client, &visit, err);
+    int r = hf__enter_locked(client, &visit, err);
 
     if (r < 0)
         return r;
     hf__calling_begin(client, &calling);
+    hf__unlock_client(client);
     if (found == NULL)
         r = hf__fail(err, HF_INVALID, "there is nobody to tell");
     else if (client->store->type->diagnose != NULL)
         r = client->store->type->diagnose(client->store, found, arg, hf__op_deadline(client), err);
     if (r == HF_UNKNOWN) /* as for a look: there is no outcome */
         r = hf__wrap(err, HF_UNAVAILABLE, "diagnose");
+    hf__lock_client(client);
     hf__calling_end(client, &calling);
-    hf__leave(client, &visit);
+    hf__leave_unlock(client, &visit);
     return r;
 }

@@ -30,8 +30,10 @@ static int find_terms(hf_lock *lock, hf_error *err)
     struct search search = {.lock = lock};
     struct hf__look look = {
         .name = lock->name, .name_len = lock->bid.name_len, .found = take_terms, .ctx = &search};
-    int r = client->store->type->inspect(client->store, &look, hf__op_deadline(client), err);
 
+    hf__unlock_client(client);
+    int r = client->store->type->inspect(client->store, &look, hf__op_deadline(client), err);
+    hf__lock_client(client);
     if (r == 0 && !search.found)
         r = hf__fail(err, HF_STALE, NULL);
     return r;
@@ -45,14 +47,14 @@ static int learn_grant(hf_lock *lock, hf_error *err)
                                .name_len = lock->bid.name_len,
                                .ticket = lock->bid.ticket,
                                .answer.sent_ns = hf__now_ns(client->env)};
-    int r = client->store->type->renew(client->store, &item, 1, hf__op_deadline(client), err);
 
+    hf__unlock_client(client);
+    int r = client->store->type->renew(client->store, &item, 1, hf__op_deadline(client), err);
+    hf__lock_client(client);
     if (r < 0)
         return r;
-    hf__lock_client(client);
     enum hf__advice advice =
         hf__bidder_answered(&lock->bidder, &item.answer, hf__now_ns(client->env));
-    hf__unlock_client(client);
     return advice == HF__HOLD ? 0 : hf__fail(err, HF_STALE, NULL);
 }
 
@@ -60,7 +62,7 @@ int hf__adopt(hf_lock *lock, const char *ticket, const hf_options *opt, hf_error
 {
     hf_client *client = lock->client;
 
-    if (!(client->store->capabilities & HF_CAN_DETACH))
+    if (!(client->capabilities & HF_CAN_DETACH))
         return hf__fail(err, HF_UNSUPPORTED, "this store's locks end with their client");
     if (!hf__ticket_parse(ticket, &lock->bid.ticket))
         return hf__fail(err, HF_INVALID, "a ticket has 32 hex digits");
@@ -77,13 +79,6 @@ int hf__adopt(hf_lock *lock, const char *ticket, const hf_options *opt, hf_error
         return hf__fail(err, HF_STALE, NULL);
     if (r < 0)
         return r;
-
-    hf__lock_client(client);
-    lock->held_ns = hf__now_ns(client->env);
-    if (opt->max_hold_ms > 0)
-        lock->max_hold_ns = hf__moment_after(lock->held_ns, opt->max_hold_ms);
-    lock->duty = HF__KEEP;
-    hf__keeper_schedule(lock);
-    hf__unlock_client(client);
+    hf__lock_keep(lock, opt);
     return 0;
 }

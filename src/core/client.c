@@ -12,6 +12,8 @@
 #include "core/sized.h"
 #include "util/banned.h"
 
+#define WORKER_STACK (512 * 1024)
+
 static const char *user_name(char buf[24])
 {
     const char *user = geteuid() == 0 ? "root" : secure_getenv("USER");
@@ -45,15 +47,17 @@ static int describe_self(hf_client *client, const hf_client_options *opt)
 
 static void free_client(hf_client *client)
 {
-    hf__heap_clear(&client->timers);
-    hf__table_clear(&client->waiting);
-    hf__table_clear(&client->owned);
+    struct hf__workers *workers[] = {&client->renewer, &client->withdrawer, &client->notifier};
+
+    for (size_t i = 0; i < 3; i++)
+        hf__workers_clear(workers[i]);
+    hf__heap_clear(&client->keeper.timers);
+    hf__table_clear(&client->by_ticket);
+    hf__table_clear(&client->by_owner);
     pthread_cond_destroy(&client->changed);
-    pthread_cond_destroy(&client->has_job);
-    pthread_cond_destroy(&client->has_call);
     pthread_mutex_destroy(&client->mutex);
     free(client->self_text);
-    hf__own_clear(client);
+    hf__fork_guard_clear(client);
     free(client);
 }
 
@@ -64,15 +68,27 @@ static hf_client *new_client(const struct hf_env *env)
     if (client == NULL)
         return NULL;
     client->env = env != NULL ? env : &hf__system_env;
-    hf__own_init(client);
+    hf__fork_guard_init(client);
     client->refs = 1;
-    client->epoll_fd = client->timer_fd = client->kick_fd = -1;
-    client->wake_fd = client->nudge_fd = -1;
-    client->armed_ns = client->pressing_ns = INT64_MAX;
     pthread_mutex_init(&client->mutex, NULL);
     pthread_cond_init(&client->changed, NULL);
-    pthread_cond_init(&client->has_job, NULL);
-    pthread_cond_init(&client->has_call, NULL);
+    hf__keeper_init(&client->keeper);
+    hf__wake_reader_init(&client->wake_reader);
+    client->renewer = (struct hf__workers){.client = client,
+                                           .thread_name = "hf-renewer",
+                                           .stack = WORKER_STACK,
+                                           .most = HF__WORKERS_MAX,
+                                           .work = hf__renewer_work};
+    client->withdrawer = (struct hf__workers){.client = client,
+                                              .thread_name = "hf-withdrawer",
+                                              .stack = WORKER_STACK,
+                                              .most = 1,
+                                              .work = hf__withdrawer_work};
+    client->notifier = (struct hf__workers){
+        .client = client, .thread_name = "hf-notifier", .most = 1, .work = hf__notifier_work};
+    hf__workers_init(&client->renewer);
+    hf__workers_init(&client->withdrawer);
+    hf__workers_init(&client->notifier);
     return client;
 }
 
@@ -129,6 +145,7 @@ int hf__open(const char *url, const hf_client_options *given, const struct hf_en
         return r;
     }
     client->capabilities = client->store->capabilities;
+    client->store_name = client->store->type->name;
     *ret_client = client;
     return 0;
 }
@@ -138,7 +155,7 @@ int hf_open(const char *url, const hf_client_options *opt, hf_client **ret_clien
     return hf__open(url, opt, NULL, ret_client, err);
 }
 
-int hf__enter(hf_client *client, struct hf__visit *visit, hf_error *err)
+int hf__enter_locked(hf_client *client, struct hf__visit *visit, hf_error *err)
 {
     if (client == NULL)
         return hf__fail(err, HF_INVALID, "there is no client");
@@ -146,42 +163,52 @@ int hf__enter(hf_client *client, struct hf__visit *visit, hf_error *err)
         return hf__fail(err, HF_FORKED, NULL);
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &visit->cancel_state);
     hf__lock_client(client);
-    bool closing = client->closing;
-    if (!closing)
+    if (!client->closing) {
         client->users++;
+        return 0;
+    }
     hf__unlock_client(client);
-    if (closing)
-        pthread_setcancelstate(visit->cancel_state, NULL);
-    return closing ? hf__fail(err, HF_CLOSED, NULL) : 0;
+    pthread_setcancelstate(visit->cancel_state, NULL);
+    return hf__fail(err, HF_CLOSED, NULL);
 }
 
-void hf__leave(hf_client *client, const struct hf__visit *visit)
+void hf__leave_unlock(hf_client *client, const struct hf__visit *visit)
 {
-    hf__lock_client(client);
     if (--client->users == 0 && client->closing)
         pthread_cond_broadcast(&client->changed);
     hf__unlock_client(client);
     pthread_setcancelstate(visit->cancel_state, NULL);
 }
 
+int hf__enter(hf_client *client, struct hf__visit *visit, hf_error *err)
+{
+    int r = hf__enter_locked(client, visit, err);
+
+    if (r == 0)
+        hf__unlock_client(client);
+    return r;
+}
+
+void hf__leave(hf_client *client, const struct hf__visit *visit)
+{
+    hf__lock_client(client);
+    hf__leave_unlock(client, visit);
+}
+
 void hf__calling_begin(hf_client *client, struct hf__calling *calling)
 {
     calling->thread = pthread_self();
-    hf__lock_client(client);
     calling->next = client->calling;
     client->calling = calling;
-    hf__unlock_client(client);
 }
 
 void hf__calling_end(hf_client *client, const struct hf__calling *calling)
 {
     struct hf__calling **at = &client->calling;
 
-    hf__lock_client(client);
     while (*at != calling)
         at = &(*at)->next;
     *at = calling->next;
-    hf__unlock_client(client);
 }
 
 /* Mutex held. */
@@ -191,7 +218,7 @@ static bool in_callback(const hf_client *client)
 
     while (calling != NULL && !pthread_equal(calling->thread, pthread_self()))
         calling = calling->next;
-    return calling != NULL || hf__herald_is_me(client);
+    return calling != NULL || hf__workers_include_me(&client->notifier);
 }
 
 void hf__unref_client(hf_client *client)
@@ -208,7 +235,8 @@ int64_t hf__op_deadline(const hf_client *client)
     return hf__now_ns(client->env) + client->op_timeout_ms * HF__NS_PER_MS;
 }
 
-int hf__thread_start(pthread_t *ret_thread, size_t stack, void *(*run)(void *), void *arg)
+int hf__thread_start(pthread_t *ret_thread, const char *name, size_t stack, void *(*run)(void *),
+                     void *arg)
 {
     sigset_t all, before;
     pthread_attr_t attr;
@@ -222,67 +250,61 @@ int hf__thread_start(pthread_t *ret_thread, size_t stack, void *(*run)(void *), 
     int failed = pthread_create(ret_thread, &attr, run, arg);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&attr);
+    if (!failed)
+        pthread_setname_np(*ret_thread, name); /* for people who look; it may fail */
     return failed ? HF_SYSTEM : 0;
-}
-
-/* What the store's new server does not know is lost, and is told so at once. */
-static void verify_all(hf_client *client)
-{
-    for (hf_lock *lock = client->locks; lock != NULL; lock = lock->next) {
-        if (lock->duty == HF__KEEP && lock->bidder.phase == HF__HOLDING)
-            hf__hand_push(lock);
-    }
 }
 
 void hf__after_call(hf_client *client)
 {
-    if (client->store->moved && atomic_exchange(&client->store->moved, false))
-        verify_all(client);
-    if (!client->store->data_lost)
-        return;
-    for (hf_lock *lock = client->locks; lock != NULL; lock = lock->next) {
-        if (lock->duty == HF__KEEP && lock->bidder.phase == HF__HOLDING) {
+    bool moved = client->store->moved && atomic_exchange(&client->store->moved, false);
+    bool lost = client->store->data_lost;
+
+    for (hf_lock *lock = moved || lost ? client->on_duty : NULL; lock != NULL; lock = lock->next) {
+        if (lock->duty != HF__DUTY_KEEP || lock->bidder.phase != HF__HOLDING)
+            continue;
+        if (lost) {
             hf__bidder_lose(&lock->bidder, HF_CAUSE_STORE_LOST);
             hf__lock_tell_lost(lock);
+        } else { /* what the new server does not know is lost, and is told so at once */
+            hf__renewer_push(lock);
         }
     }
 }
 
-/* Gives back what is still held, so that others need not wait for the leases to end. One store that
- * does not answer is enough to stop trying: the leases end by themselves. */
+void hf__after_call_unlocked(hf_client *client)
+{
+    if (!client->store->moved && !client->store->data_lost)
+        return;
+    hf__lock_client(client);
+    hf__after_call(client);
+    hf__unlock_client(client);
+}
+
+/* Gives back what is still held, so that others need not wait for the leases to end, and ends what
+ * the withdrawer has not. Those whose turn has not come are renewed meanwhile. One store that does
+ * not answer is enough to stop trying: the leases end by themselves. Mutex held, released
+ * meanwhile. */
 static void release_all(hf_client *client)
 {
     bool store_answers = true;
+    hf_lock *lock;
 
-    for (hf_lock *lock = client->locks; lock != NULL; lock = lock->next) {
-        bool held = hf__bidder_holds(&lock->bidder, hf__now_ns(client->env));
-        bool undo = lock->duty == HF__UNDO;
-        hf__bidder_lose(&lock->bidder, HF_CAUSE_CLOSED);
-        if (!lock->lost_told) { /* without a callback: whoever closes the client knows */
-            lock->lost_told = true;
-            hf__lock_show_lost(lock);
+    while ((lock = client->on_duty) != NULL) {
+        bool undo = lock->duty == HF__DUTY_UNDO;
+        bool held = !undo && hf__lock_holds(lock, hf__now_ns(client->env));
+
+        hf__lock_ref(lock);
+        hf__duty_end(lock);
+        if (held) /* without a callback: whoever closes the client knows */
+            hf__bidder_lose(&lock->bidder, HF_CAUSE_CLOSED);
+        hf__lock_show_lost(lock);
+        if (store_answers && (held || undo)) {
+            struct hf__answer answer;
+            store_answers = hf__undo_once(lock, held || lock->undo_is_release,
+                                          hf__op_deadline(client), &answer, NULL) == 0;
         }
-        if (!store_answers || !(held || undo))
-            continue;
-        struct hf__answer answer = {0};
-        hf__unlock_client(client);
-        int r = client->store->type->release(client->store, &lock->bid,
-                                             lock->bidder.unanswered ? client->retire_ms : 0,
-                                             hf__op_deadline(client), &answer, NULL);
-        hf__lock_client(client);
-        store_answers = r == 0;
-    }
-}
-
-/* The locks themselves stay until their handles are given back; those without a handle go now. */
-static void forget_undone(hf_client *client)
-{
-    hf_lock *next;
-
-    for (hf_lock *lock = client->locks; lock != NULL; lock = next) {
-        next = lock->next;
-        if (lock->duty == HF__UNDO)
-            hf__lock_unref(lock);
+        hf__lock_unref(lock);
     }
 }
 
@@ -297,28 +319,22 @@ void hf_close(hf_client *client)
         return;
     }
     client->closing = true;
-    for (hf_lock *lock = client->locks; lock != NULL; lock = lock->next) {
-        if (lock->waiter != NULL)
-            hf__wait_tell(lock, HF__NEWS_CLOSED);
-    }
+    for (hf_lock *lock = client->waiting; lock != NULL; lock = lock->next_waiting)
+        hf__wait_tell(lock, HF__NEWS_CLOSED);
     while (client->users > 0)
         pthread_cond_wait(&client->changed, &client->mutex);
-    hf__unlock_client(client);
-
-    hf__hand_stop(client);
-    hf__lock_client(client);
     release_all(client);
     hf__unlock_client(client);
+    /* Nothing is on duty: there is no job left but what is under way, and what is to be told. */
+    hf__workers_stop(&client->renewer);
+    hf__workers_stop(&client->withdrawer);
     hf__keeper_stop(client);
-    hf__ear_close(client);
-    hf__herald_stop(client);
+    hf__workers_stop(&client->notifier);
+    hf__wake_reader_close(client);
 
-    hf__lock_client(client);
-    forget_undone(client);
     client->store->type->close(client->store);
+    hf__lock_client(client);
     client->store = NULL;
-    client->closed = true;
-    pthread_cond_broadcast(&client->changed);
     hf__unref_client(client);
 }
 

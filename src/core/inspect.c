@@ -116,9 +116,7 @@ static int look_at(hf_client *client, const struct hf__look *look, hf_error *err
         hf__fail(err, r, NULL);
     if (r == HF_UNKNOWN) /* nothing was to be changed: there is no outcome to be known */
         r = hf__wrap(err, HF_UNAVAILABLE, "inspect");
-    hf__lock_client(client);
-    hf__after_call(client);
-    hf__unlock_client(client);
+    hf__after_call_unlocked(client);
     return r;
 }
 

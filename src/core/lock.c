@@ -1,4 +1,6 @@
-/* A lock handle: its making and end, and giving it back. */
+/* A lock handle: its making and end, its duties, and giving it back. */
+#include "core/lock.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -20,41 +22,15 @@ int hf__name_len(const char *name, size_t given, size_t *ret_len, hf_error *err)
     return 0;
 }
 
-int hf__lock_new_ticket(hf_lock *lock, hf_error *err)
-{
-    if (hf__draw_ticket(lock->client, &lock->bid.ticket) < 0)
-        return hf__fail(err, HF_SYSTEM, "there is no randomness to be had");
-    hf__ticket_format(&lock->bid.ticket, lock->ticket);
-    hf__bidder_init(&lock->bidder);
-    lock->claim_unanswered = false;
-    return 0;
-}
-
-static int join_client(hf_client *client, hf_lock *lock)
-{
-    hf__lock_client(client);
-    bool room = hf__heap_reserve(&client->timers, client->lock_count + 1);
-    if (room) {
-        lock->next = client->locks;
-        if (lock->next != NULL)
-            lock->next->prev = lock;
-        client->locks = lock;
-        client->lock_count++;
-        client->refs++;
-    }
-    hf__unlock_client(client);
-    return room ? 0 : HF_NO_MEMORY;
-}
-
-int hf__lock_new(hf_client *client, const struct hf__name *name, const hf_options *opt,
-                 hf_lock **ret_lock, hf_error *err)
+/* Making, counting, freeing. ------------------------------------------------------------------- */
+hf_lock *hf__lock_new(hf_client *client, const struct hf__name *name, const hf_options *opt)
 {
     size_t note_len = opt->note != NULL ? strlen(opt->note) : 0;
     size_t size = sizeof(hf_lock) + name->len + 1 + note_len + 1;
     hf_lock *lock = malloc(size); /* glibc's calloc() goes past the thread's cache */
 
     if (lock == NULL)
-        return hf__fail(err, HF_NO_MEMORY, NULL);
+        return NULL;
     memset(lock, 0, size);
     memcpy(lock->name, name->bytes, name->len);
     if (note_len > 0)
@@ -81,15 +57,21 @@ int hf__lock_new(hf_client *client, const struct hf__name *name, const hf_option
                                  .retire_ms = client->retire_ms,
                                  .queue = opt->wait_ms != 0,
                                  .who = &lock->who};
+    return lock;
+}
 
-    int r = hf__lock_new_ticket(lock, err);
-    if (r == 0 && (r = join_client(client, lock)) < 0)
-        hf__fail(err, r, NULL);
-    if (r < 0) {
-        free(lock);
-        return r;
+int hf__lock_join(hf_lock *lock)
+{
+    hf_client *client = lock->client;
+    struct hf__heap *heaps[] = {&client->keeper.timers, &client->renewer.jobs,
+                                &client->withdrawer.jobs, &client->notifier.jobs};
+
+    for (size_t i = 0; i < sizeof heaps / sizeof heaps[0]; i++) {
+        if (!hf__heap_reserve(heaps[i], client->lock_count + 1))
+            return HF_NO_MEMORY;
     }
-    *ret_lock = lock;
+    client->lock_count++;
+    client->refs++;
     return 0;
 }
 
@@ -100,22 +82,133 @@ void hf__lock_ref(hf_lock *lock)
 
 void hf__lock_unref(hf_lock *lock)
 {
-    hf_client *client = lock->client;
-
     if (--lock->refs > 0)
         return;
-    if (lock->prev != NULL)
-        lock->prev->next = lock->next;
-    else
-        client->locks = lock->next;
-    if (lock->next != NULL)
-        lock->next->prev = lock->prev;
-    client->lock_count--;
-    client->refs--; /* never the last: whoever calls this has one of its own */
+    lock->client->lock_count--;
+    lock->client->refs--; /* never the last: whoever calls this has one of its own */
     if (lock->lost_fd >= 0)
         close(lock->lost_fd);
     free(lock->trouble);
     free(lock);
+}
+
+int hf__lock_new_ticket(hf_lock *lock, hf_error *err)
+{
+    if (hf__draw_ticket(lock->client, &lock->bid.ticket) < 0)
+        return hf__fail(err, HF_SYSTEM, "there is no randomness to be had");
+    hf__ticket_format(&lock->bid.ticket, lock->ticket);
+    hf__bidder_init(&lock->bidder);
+    lock->in_store = lock->claim_unanswered = lock->lost_told = false;
+    return 0;
+}
+
+/* Duties. -------------------------------------------------------------------------------------- */
+
+/* Out of every queue, and an answer that is still to come is of no duty any more. */
+static void drop_job(hf_lock *lock)
+{
+    hf_client *client = lock->client;
+    struct hf__workers *workers =
+        lock->duty == HF__DUTY_UNDO ? &client->withdrawer : &client->renewer;
+    bool queued = lock->job == HF__JOB_QUEUED;
+
+    lock->job = HF__JOB_NONE;
+    lock->job_again = false;
+    lock->job_number++;
+    if (queued) {
+        hf__heap_remove(&workers->jobs, &lock->job_turn);
+        lock->refs--; /* not the last: it has a duty */
+    }
+}
+
+static void leave_waiting(hf_lock *lock)
+{
+    hf_client *client = lock->client;
+
+    if (lock->prev_waiting != NULL)
+        lock->prev_waiting->next_waiting = lock->next_waiting;
+    else
+        client->waiting = lock->next_waiting;
+    if (lock->next_waiting != NULL)
+        lock->next_waiting->prev_waiting = lock->prev_waiting;
+    lock->prev_waiting = lock->next_waiting = NULL;
+    hf__waiter_unref(lock->waiter);
+    lock->waiter = NULL;
+}
+
+/* Only a lock that waits or is kept can be called by its store. */
+static bool is_called(enum hf__duty duty)
+{
+    return duty == HF__DUTY_WAIT || duty == HF__DUTY_KEEP;
+}
+
+/* What the duties have to leave behind and to begin with, whatever comes before and after. */
+static void change_duty(hf_lock *lock, enum hf__duty duty)
+{
+    hf_client *client = lock->client;
+
+    drop_job(lock);
+    if (lock->waiter != NULL && duty != HF__DUTY_WAIT)
+        leave_waiting(lock);
+    if (is_called(lock->duty) && !is_called(duty))
+        hf__table_remove(&client->by_ticket, &lock->by_ticket);
+    if (!is_called(lock->duty) && is_called(duty))
+        hf__table_add(&client->by_ticket, &lock->by_ticket,
+                      hf__hash(client->seed, lock->bid.ticket.bits, sizeof lock->bid.ticket.bits));
+    if (lock->duty == HF__DUTY_UNDO)
+        client->undo_count--;
+    if (duty == HF__DUTY_UNDO)
+        client->undo_count++;
+    lock->duty = duty;
+    lock->failures = 0;
+    lock->retry_ns = 0;
+    lock->risk_told = false;
+}
+
+void hf__duty_begin(hf_lock *lock, enum hf__duty duty)
+{
+    hf_client *client = lock->client;
+
+    if (lock->duty == HF__DUTY_NONE) {
+        lock->refs++;
+        lock->next = client->on_duty;
+        if (lock->next != NULL)
+            lock->next->prev = lock;
+        client->on_duty = lock;
+    }
+    change_duty(lock, duty);
+}
+
+void hf__duty_end(hf_lock *lock)
+{
+    hf_client *client = lock->client;
+
+    if (lock->duty == HF__DUTY_NONE)
+        return;
+    change_duty(lock, HF__DUTY_NONE);
+    hf__keeper_schedule(lock);
+    if (lock->prev != NULL)
+        lock->prev->next = lock->next;
+    else
+        client->on_duty = lock->next;
+    if (lock->next != NULL)
+        lock->next->prev = lock->prev;
+    lock->prev = lock->next = NULL;
+    hf__lock_unref(lock);
+}
+
+void hf__lock_keep(hf_lock *lock, const hf_options *opt)
+{
+    if (opt->max_hold_ms > 0)
+        lock->max_hold_ns = hf__moment_after(hf__now_ns(lock->client->env), opt->max_hold_ms);
+    hf__duty_begin(lock, HF__DUTY_KEEP);
+    hf__keeper_schedule(lock);
+}
+
+/* What is known of it. ------------------------------------------------------------------------- */
+void hf__lock_heard(hf_lock *lock, enum hf__verdict verdict)
+{
+    lock->in_store = verdict == HF__GRANTED || verdict == HF__QUEUED;
 }
 
 bool hf__lock_holds(hf_lock *lock, int64_t now_ns)
@@ -137,87 +230,118 @@ void hf__lock_show_lost(hf_lock *lock)
     pthread_setcancelstate(before, NULL);
 }
 
-/* The error has its place only once there is one: a lock is made and freed with every acquire. */
-void hf__lock_note_renewal(hf_lock *lock, const hf_error *err)
+void hf__lock_tell_lost(hf_lock *lock)
 {
-    if (err == NULL) {
-        free(lock->trouble);
-        lock->trouble = NULL;
+    /* Before KEEP nobody has the handle; after it, nobody wants to know. */
+    if (lock->duty != HF__DUTY_KEEP || lock->lost_told || lock->bidder.phase != HF__LOST_IT)
         return;
+    lock->lost_told = true;
+    hf__lock_show_lost(lock);
+    if (lock->on_lost != NULL) {
+        lock->call_lost = true;
+        hf__notifier_push(lock);
     }
+    hf__keeper_schedule(lock);
+}
+
+enum hf__advice hf__lock_renewed(hf_lock *lock, uint64_t generation,
+                                 const struct hf__answer *answer, int64_t now_ns)
+{
+    enum hf__advice advice = hf__bidder_renewed(&lock->bidder, generation, answer, now_ns);
+
+    hf__lock_heard(lock, answer->verdict);
+    free(lock->trouble);
+    lock->trouble = NULL;
+    if (!hf__lock_holds(lock, now_ns))
+        hf__lock_tell_lost(lock);
+    else if (now_ns < hf__lease_at_risk_ns(lock->bidder.sent_ns, lock->bidder.lease_ms))
+        lock->risk_told = false; /* back on firm ground: the next time is told again */
+    return advice;
+}
+
+/* The error has its place only once there is one: a lock is made and freed with every acquire. */
+void hf__lock_not_renewed(hf_lock *lock, uint64_t generation, const hf_error *err)
+{
+    lock->claim_unanswered |= err->code == HF_UNKNOWN && generation != 0;
     if (lock->trouble == NULL)
         lock->trouble = malloc(sizeof *lock->trouble);
     if (lock->trouble != NULL)
         *lock->trouble = *err;
 }
 
-void hf__lock_tell_lost(hf_lock *lock)
-{
-    if (lock->lost_told || lock->bidder.phase != HF__LOST_IT)
-        return;
-    lock->lost_told = true;
-    hf__lock_show_lost(lock);
-    if (lock->on_lost != NULL && lock->duty == HF__KEEP) {
-        lock->call_lost = true;
-        hf__herald_push(lock);
-    }
-    hf__keeper_schedule(lock);
-}
-
-/* Takes a handle that its user gives back out of everybody's care. True: it was still held. */
-static bool take_back(hf_lock *lock)
+int hf__lock_renew_once(hf_lock *lock, hf_error *err)
 {
     hf_client *client = lock->client;
-    bool held = hf__lock_holds(lock, hf__now_ns(client->env));
+    struct hf__renewal item = {.name = lock->name,
+                               .name_len = lock->bid.name_len,
+                               .ticket = lock->bid.ticket,
+                               .generation = lock->bidder.generation,
+                               .answer.sent_ns = hf__now_ns(client->env)};
+    hf_error why = {0};
 
-    hf__reentry_remove(lock);
-    hf__keeper_forget(lock);
-    hf__herald_forget(lock);
-    return held;
+    hf__unlock_client(client);
+    int r = client->store->type->renew(client->store, &item, 1, hf__op_deadline(client), &why);
+    hf__lock_client(client);
+    hf__after_call(client);
+    int64_t now_ns = hf__now_ns(client->env);
+    if (r == 0)
+        hf__lock_renewed(lock, item.generation, &item.answer, now_ns);
+    else
+        hf__lock_not_renewed(lock, item.generation, &why);
+    if (r < 0 && err != NULL)
+        *err = why;
+    if (!hf__lock_holds(lock, now_ns)) {
+        hf__lock_tell_lost(lock);
+        r = hf__fail(err, HF_LOST, "it was lost: %s", hf_cause_text(lock->bidder.cause));
+    }
+    hf__keeper_schedule(lock);
+    return r;
 }
 
-/* The client is closed or closing: it has given everything back, or is about to. */
+/* Giving it back. ------------------------------------------------------------------------------ */
+
+/* Takes a handle that its user gives back out of everybody's care. */
+static void take_back(hf_lock *lock)
+{
+    hf__reentry_remove(lock);
+    hf__duty_end(lock);
+    hf__notifier_forget(lock);
+}
+
+/* The client is closed or closing: it gives everything back by itself. So there is nothing to wait
+ * for, and a callback may do this too. */
 static int free_after_close(hf_lock *lock, hf_error *err)
 {
     hf_client *client = lock->client;
 
     hf__lock_client(client);
-    while (!client->closed)
-        pthread_cond_wait(&client->changed, &client->mutex);
-    if (--lock->count == 0) {
-        client->refs++;
-        hf__lock_unref(lock);
-        hf__unref_client(client);
-    } else {
+    if (lock->in_call && hf__workers_include_me(&client->notifier)) {
         hf__unlock_client(client);
+        return hf__fail(err, HF_DEADLOCK, "a callback must not release the lock it is about");
     }
+    client->refs++;
+    if (--lock->count == 0) {
+        hf__reentry_remove(lock);
+        hf__notifier_forget(lock);
+        hf__lock_unref(lock);
+    }
+    hf__unref_client(client);
     return hf__fail(err, HF_CLOSED, NULL);
-}
-
-/* A callback of this very lock runs on this thread, and would be waited for. Mutex held. */
-static bool in_own_callback(const hf_lock *lock)
-{
-    return lock->in_call && hf__herald_is_me(lock->client);
 }
 
 static int release(hf_lock *lock, hf_error *err)
 {
     hf_client *client = lock->client;
 
-    hf__lock_client(client);
-    if (in_own_callback(lock)) {
-        hf__unlock_client(client);
+    if (lock->in_call && hf__workers_include_me(&client->notifier))
         return hf__fail(err, HF_DEADLOCK, "a callback must not release the lock it is about");
-    }
+    bool held = hf__lock_holds(lock, hf__now_ns(client->env));
     if (lock->count > 1) {
         lock->count--;
-        bool held = hf__lock_holds(lock, hf__now_ns(client->env));
-        hf__unlock_client(client);
         return held ? 0 : hf__fail(err, HF_STALE, NULL);
     }
-    bool held = take_back(lock);
     hf_cause cause = lock->bidder.cause;
-    hf__unlock_client(client);
+    take_back(lock);
 
     /* A holder that outstayed max_hold and now says so itself need not keep others waiting. */
     int r = held || cause == HF_CAUSE_MAX_HOLD ? hf__undo(lock, true, err) : 0;
@@ -227,9 +351,7 @@ static int release(hf_lock *lock, hf_error *err)
     if (r < 0)
         hf__wrap(err, r, "release '%s'",
                  hf__printable(lock->name, lock->bid.name_len, shown, sizeof shown));
-    hf__lock_client(client);
     hf__lock_unref(lock);
-    hf__unlock_client(client);
     return r;
 }
 
@@ -239,46 +361,13 @@ int hf_lock_release(hf_lock *lock, hf_error *err)
         return 0;
     hf_client *client = lock->client;
     struct hf__visit visit;
-    int r = hf__enter(client, &visit, err);
+    int r = hf__enter_locked(client, &visit, err);
     if (r == HF_CLOSED)
         return free_after_close(lock, err);
     if (r < 0)
         return r;
     r = release(lock, err);
-    hf__leave(client, &visit);
-    return r;
-}
-
-/* One renewal by the caller, which also claims. */
-int hf__lock_renew_once(hf_lock *lock, hf_error *err)
-{
-    hf_client *client = lock->client;
-    struct hf__renewal item = {.name = lock->name,
-                               .name_len = lock->bid.name_len,
-                               .ticket = lock->bid.ticket,
-                               .answer.sent_ns = hf__now_ns(client->env)};
-    hf_error why = {0};
-
-    hf__lock_client(client);
-    item.generation = lock->bidder.generation;
-    hf__unlock_client(client);
-    int r = client->store->type->renew(client->store, &item, 1, hf__op_deadline(client), &why);
-    hf__lock_client(client);
-    hf__after_call(client);
-    int64_t now_ns = hf__now_ns(client->env);
-    hf__lock_note_renewal(lock, r == 0 ? NULL : &why);
-    lock->claim_unanswered |= r == HF_UNKNOWN;
-    if (r == 0)
-        hf__bidder_renewed(&lock->bidder, item.generation, &item.answer, now_ns);
-    else if (err != NULL)
-        *err = why;
-    if (!hf__lock_holds(lock, now_ns)) {
-        hf__lock_tell_lost(lock);
-        r = hf__fail(err, HF_LOST, "it was lost: %s", hf_cause_text(lock->bidder.cause));
-    }
-    if (lock->duty == HF__KEEP)
-        hf__keeper_schedule(lock);
-    hf__unlock_client(client);
+    hf__leave_unlock(client, &visit);
     return r;
 }
 
@@ -287,18 +376,36 @@ int hf_lock_renew(hf_lock *lock, hf_error *err)
     if (lock == NULL)
         return hf__fail(err, HF_INVALID, "there is no lock");
     struct hf__visit visit;
-    int r = hf__enter(lock->client, &visit, err);
+    int r = hf__enter_locked(lock->client, &visit, err);
     if (r < 0)
         return r;
-
-    hf__lock_client(lock->client);
-    bool held = hf__lock_holds(lock, hf__now_ns(lock->client->env));
-    hf_cause cause = lock->bidder.cause;
-    hf__unlock_client(lock->client);
-    r = held ? hf__lock_renew_once(lock, err)
-             : hf__fail(err, HF_LOST, "it was lost: %s", hf_cause_text(cause));
-    hf__leave(lock->client, &visit);
+    r = hf__lock_holds(lock, hf__now_ns(lock->client->env))
+            ? hf__lock_renew_once(lock, err)
+            : hf__fail(err, HF_LOST, "it was lost: %s", hf_cause_text(lock->bidder.cause));
+    hf__leave_unlock(lock->client, &visit);
     return r;
+}
+
+static int detach(hf_lock *lock, hf_error *err)
+{
+    hf_client *client = lock->client;
+    int r = 0;
+
+    if (lock->in_call && hf__workers_include_me(&client->notifier))
+        return hf__fail(err, HF_DEADLOCK, "a callback must not detach the lock it is about");
+    if (!(client->capabilities & HF_CAN_DETACH))
+        return hf__fail(err, HF_UNSUPPORTED, "this store's locks end with their client");
+    if (!lock->bidder.claimed)
+        r = hf__lock_renew_once(lock, err); /* somebody else will go on: the store must know */
+    if (r < 0)
+        return r;
+    if (lock->count > 1) /* looked at last: somebody may have entered again meanwhile */
+        return hf__fail(err, HF_INVALID, "it is held %u times; release it to once", lock->count);
+    if (!hf__lock_holds(lock, hf__now_ns(client->env)))
+        return hf__fail(err, HF_LOST, "it was lost: %s", hf_cause_text(lock->bidder.cause));
+    take_back(lock);
+    hf__lock_unref(lock);
+    return 0;
 }
 
 int hf_lock_detach(hf_lock *lock, hf_error *err)
@@ -307,31 +414,10 @@ int hf_lock_detach(hf_lock *lock, hf_error *err)
         return hf__fail(err, HF_INVALID, "there is no lock");
     hf_client *client = lock->client;
     struct hf__visit visit;
-    int r = hf__enter(client, &visit, err);
+    int r = hf__enter_locked(client, &visit, err);
     if (r < 0)
         return r;
-    hf__lock_client(client);
-    unsigned count = lock->count;
-    bool claimed = lock->bidder.claimed, in_callback = in_own_callback(lock);
-    hf__unlock_client(client);
-    if (in_callback)
-        r = hf__fail(err, HF_DEADLOCK, "a callback must not detach the lock it is about");
-    else if (!(client->store->capabilities & HF_CAN_DETACH))
-        r = hf__fail(err, HF_UNSUPPORTED, "this store's locks end with their client");
-    else if (count > 1)
-        r = hf__fail(err, HF_INVALID, "it is held %u times; release it to once", count);
-    else if (!claimed)
-        r = hf__lock_renew_once(lock, err); /* somebody else will go on: the store must know */
-    if (r == 0) {
-        hf__lock_client(client);
-        if (hf__lock_holds(lock, hf__now_ns(client->env))) {
-            take_back(lock);
-            hf__lock_unref(lock);
-        } else {
-            r = hf__fail(err, HF_LOST, "it was lost: %s", hf_cause_text(lock->bidder.cause));
-        }
-        hf__unlock_client(client);
-    }
-    hf__leave(client, &visit);
+    r = detach(lock, err);
+    hf__leave_unlock(client, &visit);
     return r;
 }

@@ -36,7 +36,7 @@ static hf_lock *lock_of(struct hf__link *link)
 
 hf_lock *hf__reentry_find(hf_client *client, const char *name, size_t name_len, uint64_t owner)
 {
-    struct hf__link *link = hf__table_find(&client->owned, hash(client, name, name_len, owner));
+    struct hf__link *link = hf__table_find(&client->by_owner, hash(client, name, name_len, owner));
     hf_lock *lost = NULL;
 
     for (; link != NULL; link = hf__table_next(link)) {
@@ -53,11 +53,11 @@ hf_lock *hf__reentry_find(hf_client *client, const char *name, size_t name_len, 
 
 void hf__reentry_add(hf_lock *lock)
 {
-    hf__table_add(&lock->client->owned, &lock->by_owner,
+    hf__table_add(&lock->client->by_owner, &lock->by_owner,
                   hash(lock->client, lock->name, lock->bid.name_len, lock->owner));
 }
 
 void hf__reentry_remove(hf_lock *lock)
 {
-    hf__table_remove(&lock->client->owned, &lock->by_owner);
+    hf__table_remove(&lock->client->by_owner, &lock->by_owner);
 }

@@ -1,76 +1,68 @@
 /* Ending a bid or a grant whose outcome may be unknown.
  *
  * The request is idempotent by ticket, so it is simply sent again. Two tries belong to the caller;
- * after that the keeper goes on in the background, as long as the store could still hold something
- * for this ticket, and the caller is told HF_UNKNOWN (C6). */
+ * after that the withdrawer goes on in the background until the store has answered, and the caller
+ * is told HF_UNKNOWN (C6). The withdrawer is apart from the renewer: what hangs here keeps no lock
+ * from being renewed. */
 #include "core/client.h"
 #include "util/banned.h"
 
-struct request {
-    bool release;
-    int64_t deadline_ns;
-    struct hf__answer answer;
-};
+/* A store that stays away for long must not fill the memory: beyond so many, those for which it
+ * cannot hold anything any more, by our account, are given up. By its own account it may: servers
+ * restart leases, so up to that number we go on. */
+#define UNDO_MAX 1000
 
-static int send(hf_lock *lock, struct request *q, hf_error *err)
+int hf__undo_once(hf_lock *lock, bool release, int64_t deadline_ns, struct hf__answer *ret_answer,
+                  hf_error *err)
 {
     hf_client *client = lock->client;
     const struct hf__store_type *type = client->store->type;
     int64_t retire_ms = lock->bidder.unanswered ? client->retire_ms : 0;
 
-    q->answer = (struct hf__answer){.sent_ns = hf__now_ns(client->env)};
+    *ret_answer = (struct hf__answer){.sent_ns = hf__now_ns(client->env)};
+    hf__unlock_client(client);
     int r =
-        q->release
-            ? type->release(client->store, &lock->bid, retire_ms, q->deadline_ns, &q->answer, err)
-            : type->withdraw(client->store, &lock->bid, retire_ms, q->deadline_ns, &q->answer, err);
+        release
+            ? type->release(client->store, &lock->bid, retire_ms, deadline_ns, ret_answer, err)
+            : type->withdraw(client->store, &lock->bid, retire_ms, deadline_ns, ret_answer, err);
     hf__lock_client(client);
     hf__after_call(client);
-    hf__unlock_client(client);
     return r;
-}
-
-bool hf__undo_again(hf_lock *lock, int64_t deadline_ns)
-{
-    struct request q = {.release = lock->undo_is_release, .deadline_ns = deadline_ns};
-
-    return send(lock, &q, NULL) == 0;
 }
 
 /* How long the store could go on holding for this ticket if nothing reached it any more: a waiter
  * until its own lease ends, and then what a hand-over would have given it. A renewal that was not
  * answered may have been applied, a moment ago at the latest, and may have been the claim, after
- * which a lock without a lease stays for ever. Under the client's mutex. */
+ * which a lock without a lease stays for ever. What ends by itself is followed by its lock-delay. */
 static int64_t may_hold_ms(const hf_lock *lock, bool release, int64_t now_ns)
 {
+    const struct hf__bidder *b = &lock->bidder;
     int64_t ttl_ms = lock->bid.ttl_ms, lease_ms = hf__provisional_lease_ms(ttl_ms);
+    int64_t delay_ms = lock->bid.lock_delay_ms;
 
-    if (!release && ttl_ms == 0 && (lock->claim_unanswered || lock->bidder.claimed))
+    if (!release && ttl_ms == 0 && (lock->claim_unanswered || b->claimed))
         return HF_NEVER;
     if (!release)
-        return hf__own_lease_ms(ttl_ms) + (ttl_ms > lease_ms ? ttl_ms : lease_ms);
-    if (lock->bidder.deadline_ns == INT64_MAX)
+        return hf__own_lease_ms(ttl_ms) + (ttl_ms > lease_ms ? ttl_ms : lease_ms) + delay_ms;
+    if (b->deadline_ns == INT64_MAX)
         return HF_NEVER;
     if (lock->trouble != NULL)
-        return lock->bidder.lease_ms > ttl_ms ? lock->bidder.lease_ms : ttl_ms;
-    int64_t left_ns = lock->bidder.sent_ns + lock->bidder.lease_ms * HF__NS_PER_MS - now_ns;
-    return left_ns < 0 ? 0 : left_ns / HF__NS_PER_MS + 1;
+        return (b->lease_ms > ttl_ms ? b->lease_ms : ttl_ms) + delay_ms;
+    int64_t left_ns = b->sent_ns + b->lease_ms * HF__NS_PER_MS - now_ns;
+    return (left_ns < 0 ? 0 : left_ns / HF__NS_PER_MS + 1) + delay_ms;
 }
 
 static int go_on_in_background(hf_lock *lock, bool release, hf_error *err)
 {
     hf_client *client = lock->client;
     int64_t now_ns = hf__now_ns(client->env);
-
-    hf__lock_client(client);
     int64_t hold_ms = may_hold_ms(lock, release, now_ns);
-    hf__lock_ref(lock);
-    lock->duty = HF__UNDO;
+
+    hf__duty_begin(lock, HF__DUTY_UNDO);
     lock->undo_is_release = release;
-    lock->failures = 0;
+    lock->undo_until_ns = hold_ms == HF_NEVER ? INT64_MAX : hf__moment_after(now_ns, hold_ms);
     lock->retry_ns = now_ns + hf__backoff_ns(client->env, 0, HF__PAUSE_MAX_MS);
-    lock->undo_until_ns = hold_ms == HF_NEVER ? INT64_MAX : now_ns + hold_ms * HF__NS_PER_MS;
     hf__keeper_schedule(lock);
-    hf__unlock_client(client);
 
     if (err != NULL) {
         err->code = HF_UNKNOWN;
@@ -85,17 +77,59 @@ int hf__undo(hf_lock *lock, bool release, hf_error *err)
     hf_client *client = lock->client;
     int64_t deadline_ns = hf__op_deadline(client);
     int64_t half_ns = client->op_timeout_ms * HF__NS_PER_MS / 2; /* leaves time to ask again */
-    struct request q = {.release = release, .deadline_ns = deadline_ns - half_ns};
-    int r = send(lock, &q, err);
+    struct hf__answer answer;
+    int r = hf__undo_once(lock, release, deadline_ns - half_ns, &answer, err);
     bool retried = r < 0;
 
-    q.deadline_ns = deadline_ns;
     if (retried && hf__now_ns(client->env) < deadline_ns)
-        r = send(lock, &q, err);
+        r = hf__undo_once(lock, release, deadline_ns, &answer, err);
     if (r < 0)
         return go_on_in_background(lock, release, err);
     /* "Stale" to the retry of a release that was sent in time: the first one arrived (C2). */
-    if (release && q.answer.verdict == HF__STALE && !retried)
+    if (release && answer.verdict == HF__STALE && !retried)
         return hf__fail(err, HF_STALE, NULL);
     return 0;
+}
+
+/* The withdrawer. ------------------------------------------------------------------------------ */
+static void put_off(hf_lock *lock)
+{
+    int64_t pause_ns = hf__backoff_ns(lock->client->env, lock->failures++, HF__PAUSE_MAX_MS);
+
+    lock->retry_ns = hf__now_ns(lock->client->env) + pause_ns;
+}
+
+void hf__withdrawer_push(hf_lock *lock)
+{
+    if (lock->job != HF__JOB_NONE)
+        return;
+    if (!hf__workers_add(&lock->client->withdrawer, &lock->job_turn, lock->retry_ns)) {
+        put_off(lock);
+        return;
+    }
+    lock->job = HF__JOB_QUEUED;
+    hf__lock_ref(lock);
+}
+
+void hf__withdrawer_work(hf_client *client)
+{
+    struct hf__timer *turn = hf__heap_first(&client->withdrawer.jobs);
+    hf_lock *lock = (hf_lock *)((char *)turn - offsetof(hf_lock, job_turn));
+    unsigned number = lock->job_number;
+    struct hf__answer answer;
+
+    hf__heap_remove(&client->withdrawer.jobs, turn);
+    lock->job = HF__JOB_UNDER_WAY;
+    bool answered =
+        hf__undo_once(lock, lock->undo_is_release, hf__op_deadline(client), &answer, NULL) == 0;
+    if (lock->job_number == number) { /* else the client is being closed, and does it itself */
+        bool over = hf__now_ns(client->env) >= lock->undo_until_ns && client->undo_count > UNDO_MAX;
+        lock->job = HF__JOB_NONE;
+        put_off(lock);
+        if (answered || over)
+            hf__duty_end(lock);
+        else
+            hf__keeper_schedule(lock);
+    }
+    hf__lock_unref(lock);
 }

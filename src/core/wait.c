@@ -1,26 +1,28 @@
 /* How a caller sleeps until there is news.
  *
- * One of them listens to the store (ear.c), the others sleep on a condition of their own; none has
- * a time of its own. The keeper wakes it when it is worth asking again, when its time is up or when
- * it is cancelled; whoever listens, when the store calls. So there is one clock to own in a test,
- * and a suspended machine wakes everybody at the right moment. */
+ * One of them reads what the store calls (wake_reader.h), the others sleep on a condition of their
+ * own; none has a time of its own. The keeper wakes it when it is worth asking again, when its time
+ * is up or when it is cancelled; whoever reads, when the store calls. So there is one clock to own
+ * in a test, and a suspended machine wakes everybody at the right moment. */
 #include <stdlib.h>
 
 #include "core/client.h"
 #include "util/banned.h"
 
-static void unref(struct hf__waiter *w)
+void hf__waiter_unref(struct hf__waiter *waiter)
 {
-    if (--w->refs > 0)
+    if (--waiter->refs > 0)
         return;
-    pthread_cond_destroy(&w->woken);
-    free(w);
+    pthread_cond_destroy(&waiter->woken);
+    free(waiter);
 }
 
 int hf__wait_begin(hf_lock *lock, int64_t until_ns, hf_cancel *cancel, hf_error *err)
 {
     hf_client *client = lock->client;
 
+    if (lock->duty == HF__DUTY_WAIT)
+        return 0;
     if (cancel != NULL && hf__keeper_watch(client, cancel) < 0)
         return hf__fail_errno(err, HF_SYSTEM, "the cancel object cannot be watched");
     struct hf__waiter *waiter = malloc(sizeof *waiter);
@@ -33,24 +35,16 @@ int hf__wait_begin(hf_lock *lock, int64_t until_ns, hf_cancel *cancel, hf_error 
                                   .cancel = cancel};
     pthread_cond_init(&waiter->woken, NULL);
     lock->waiter = waiter;
-    lock->duty = HF__HELP_WAITING;
-    hf__table_add(&client->waiting, &lock->by_ticket,
-                  hf__hash(client->seed, lock->bid.ticket.bits, sizeof lock->bid.ticket.bits));
-    if (waiter->cancel != NULL && hf__cancel_fired(waiter->cancel))
+    lock->next_waiting = client->waiting;
+    if (lock->next_waiting != NULL)
+        lock->next_waiting->prev_waiting = lock;
+    client->waiting = lock;
+    hf__duty_begin(lock, HF__DUTY_WAIT);
+    if (cancel != NULL && hf__cancel_fired(cancel))
         waiter->news |= HF__NEWS_CANCEL;
     if (client->closing)
         waiter->news |= HF__NEWS_CLOSED;
     return 0;
-}
-
-void hf__wait_end(hf_lock *lock)
-{
-    if (lock->waiter == NULL)
-        return;
-    hf__table_remove(&lock->client->waiting, &lock->by_ticket);
-    hf__keeper_forget(lock);
-    unref(lock->waiter);
-    lock->waiter = NULL;
 }
 
 unsigned hf__wait_for_news(hf_lock *lock)
@@ -59,7 +53,7 @@ unsigned hf__wait_for_news(hf_lock *lock)
 
     hf__keeper_schedule(lock);
     if (w->news == 0)
-        hf__ear_borrow(lock->client, w);
+        hf__wake_reader_borrow(lock->client, w);
     while (w->news == 0)
         pthread_cond_wait(&w->woken, &lock->client->mutex);
 
@@ -85,17 +79,19 @@ void hf__wait_wake(hf_client *client, struct hf__waiter *noted)
         return;
     pthread_cond_signal(&noted->woken);
     hf__lock_client(client);
-    unref(noted);
+    hf__waiter_unref(noted);
     hf__unlock_client(client);
 }
 
 void hf__wait_tell(hf_lock *lock, enum hf__news news)
 {
+    hf_client *client = lock->client;
+
     if (lock->waiter == NULL)
         return;
     lock->waiter->news |= news;
-    if (lock->client->ear == lock->waiter)
-        hf__ear_nudge(lock->client);
+    if (client->wake_reader.caller == lock->waiter)
+        hf__wake_reader_nudge(client);
     else
         pthread_cond_signal(&lock->waiter->woken);
 }

@@ -151,9 +151,10 @@ static void c12_stale_wake_up_is_not_believed(struct ctx *ctx)
 
 static void c12_wake_up_after_the_turn_has_passed_is_not_believed(struct ctx *ctx)
 {
-    /* What it asks is under way for longer than its turn lasts, and the call comes after that. */
+    /* What it asks is under way for longer than its turn lasts, its signs of life do not arrive, and
+     * the call comes after that. */
     hf_client *waiting =
-        open_fault(ctx, "delay=renew:1:3500ms,attempt:4:3s&late_wakes=1:2500ms&op_timeout=10s");
+        open_fault(ctx, "fail=renew:*&delay=attempt:4:3s&late_wakes=1:2500ms&op_timeout=10s");
     hf_client *client = open_client(ctx);
     const char *name = name_of(ctx, "a");
     hf_lock *lock = TAKE(ctx, client, name, options(HOUR_MS, 0));

@@ -173,7 +173,7 @@ static void await_all_given_back(hf_client *client)
     while (!stop) {
         usleep(1000);
         hf__lock_client(client);
-        stop = client->stop;
+        stop = client->notifier.stop;
         hf__unlock_client(client);
     }
 }

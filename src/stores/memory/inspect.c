@@ -1,5 +1,6 @@
-/* Showing what is in a space: the matching rooms sorted by name, each as it would be after a
- * sweep. */
+/* Showing what is in a space: the rooms that are asked for, sorted by name, each as it would be after
+ * a sweep. With 100,000 names that takes a while, in which others want to renew: the space is locked
+ * only to copy the names, and then some rooms at a time. Nobody is called meanwhile. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,87 +10,174 @@
 
 #include "util/banned.h"
 
-struct selection {
+#define ROOMS_AT_ONCE 64
+
+struct name {
+    size_t len;
+    char bytes[];
+};
+
+struct names {
     const struct hf__look *look;
-    struct room **rooms;
+    struct name **all;
+    size_t count, capacity;
+    bool no_memory;
+};
+
+/* One entry, copied, with a reference to its client. */
+struct seen {
+    struct hf__entry entry;
+    struct client *client;
+    const struct name *name;
+    char note[HF_NOTE_MAX + 1];
+};
+
+struct page {
+    struct seen *seen;
     size_t count, capacity;
 };
 
-static void select_room(struct hf__link *link, void *ctx)
+static void add_name(struct names *names, const char *bytes, size_t len)
 {
-    struct selection *s = ctx;
-    struct room *room = (struct room *)link;
+    struct name *name = malloc(sizeof *name + len);
 
-    if (hf__look_wants(s->look, room->name, room->name_len) && s->count < s->capacity)
-        s->rooms[s->count++] = room;
+    if (name != NULL && names->count == names->capacity) {
+        size_t capacity = names->capacity < 64 ? 64 : 2 * names->capacity;
+        struct name **all = realloc(names->all, capacity * sizeof *all);
+        if (all != NULL) {
+            names->all = all;
+            names->capacity = capacity;
+        }
+    }
+    if (name == NULL || names->count == names->capacity) {
+        free(name);
+        names->no_memory = true;
+        return;
+    }
+    name->len = len;
+    memcpy(name->bytes, bytes, len);
+    names->all[names->count++] = name;
+}
+
+static void add_room(struct hf__link *link, void *ctx)
+{
+    struct names *names = ctx;
+    const struct room *room = (const struct room *)link;
+    bool empty = room->present.first == NULL && room->queue.first == NULL;
+
+    if (!empty && hf__look_wants(names->look, room->name, room->name_len))
+        add_name(names, room->name, room->name_len);
 }
 
 static int by_name(const void *a, const void *b)
 {
-    const struct room *x = *(struct room *const *)a, *y = *(struct room *const *)b;
+    const struct name *x = *(struct name *const *)a, *y = *(struct name *const *)b;
 
-    return hf__bytes_order(x->name, x->name_len, y->name, y->name_len);
+    return hf__bytes_order(x->bytes, x->len, y->bytes, y->len);
 }
 
-/* As a span from now. */
-static int show(const struct room *room, const struct hf__entry *e, const struct hf__look *look,
-                int64_t now_ms)
+static bool add_member(struct page *page, const struct name *name, const struct member *m,
+                       int64_t now_ms)
 {
-    const struct caller *caller = e->who;
-    struct hf__entry copy = *e;
+    struct hf__entry e = m->entry;
 
-    if (!hf__look_settle(&copy, now_ms))
-        return 0;
-    copy.since_ms = now_ms - e->since_ms;
-    if (!hf__look_is_old_enough(look, &copy))
-        return 0;
-    struct hf__who who = caller->client->self;
-    who.note = caller->note;
-    copy.who = &who;
-    if (copy.until_ms != HF__NEVER)
-        copy.until_ms -= now_ms;
-    return look->found(look->ctx, room->name, room->name_len, &copy);
+    if (!hf__look_settle(&e, now_ms))
+        return true;
+    if (page->count == page->capacity) {
+        size_t capacity = page->capacity < 64 ? 64 : 2 * page->capacity;
+        struct seen *seen = realloc(page->seen, capacity * sizeof *seen);
+        if (seen == NULL)
+            return false;
+        page->seen = seen;
+        page->capacity = capacity;
+    }
+    struct seen *s = &page->seen[page->count++];
+    e.since_ms = now_ms - e.since_ms; /* as spans from now */
+    if (e.until_ms != HF__NEVER)
+        e.until_ms -= now_ms;
+    *s = (struct seen){.entry = e, .client = m->client, .name = name};
+    memcpy(s->note, m->note, strlen(m->note) + 1);
+    m->client->refs++;
+    return true;
 }
 
-static int show_room(const struct room *room, const struct hf__look *look, int64_t now_ms)
+static int read_page(struct memory *m, struct name *const *names, size_t count, struct page *page)
+{
+    bool room_for_all = true;
+
+    pthread_mutex_lock(&m->space->mutex);
+    int64_t now_ms = hf__now_ns(m->base.host->env) / HF__NS_PER_MS;
+    for (size_t i = 0; i < count; i++) {
+        struct room *room = hf__space_find(m->space, names[i]->bytes, names[i]->len);
+        for (struct member *x = room != NULL ? room->present.first : NULL; x != NULL; x = x->next)
+            room_for_all = room_for_all && add_member(page, names[i], x, now_ms);
+        for (struct member *x = room != NULL ? room->queue.first : NULL; x != NULL; x = x->next)
+            room_for_all = room_for_all && add_member(page, names[i], x, now_ms);
+    }
+    pthread_mutex_unlock(&m->space->mutex);
+    return room_for_all ? 0 : HF_NO_MEMORY;
+}
+
+static int show_page(const struct page *page, const struct hf__look *look)
 {
     int r = 0;
 
-    for (int waiting = 0; waiting < 2; waiting++) { /* those inside first */
-        for (size_t i = 0; r == 0 && i < room->record.count; i++) {
-            const struct hf__entry *e = &room->record.entries[i];
-            if ((e->place == HF__WAITING) == (waiting == 1))
-                r = show(room, e, look, now_ms);
-        }
+    for (size_t i = 0; r == 0 && i < page->count; i++) {
+        struct seen *s = &page->seen[i];
+        struct hf__who who = s->client->self;
+
+        if (!hf__look_is_old_enough(look, &s->entry))
+            continue;
+        who.note = s->note;
+        s->entry.who = &who;
+        r = look->found(look->ctx, s->name->bytes, s->name->len, &s->entry);
     }
     return r;
+}
+
+static void clear_page(struct memory *m, struct page *page)
+{
+    pthread_mutex_lock(&m->space->mutex);
+    for (size_t i = 0; i < page->count; i++)
+        hf__client_unref(page->seen[i].client);
+    pthread_mutex_unlock(&m->space->mutex);
+    page->count = 0;
+}
+
+static void find_names(struct memory *m, struct names *names)
+{
+    const struct hf__look *look = names->look;
+
+    pthread_mutex_lock(&m->space->mutex);
+    if (look->name != NULL)
+        add_name(names, look->name, look->name_len);
+    else
+        hf__table_each(&m->space->rooms, add_room, names);
+    pthread_mutex_unlock(&m->space->mutex);
+    if (names->count > 1)
+        qsort(names->all, names->count, sizeof(*names->all), by_name);
 }
 
 int hf__memory_inspect(struct hf__store *store, const struct hf__look *look, int64_t deadline_ns,
                        hf_error *err)
 {
     struct memory *m = (struct memory *)store;
-    struct selection s = {.look = look};
-    int r = 0;
+    struct names names = {.look = look};
+    struct page page = {0};
 
     (void)deadline_ns;
-    pthread_mutex_lock(&m->space->mutex);
-    s.capacity = look->name != NULL ? 1 : m->space->rooms.count;
-    s.rooms = malloc((s.capacity + 1) * sizeof *s.rooms);
-    if (s.rooms == NULL) {
-        r = hf__fail(err, HF_NO_MEMORY, NULL);
-    } else if (look->name != NULL) {
-        struct room *room = hf__space_find(m->space, look->name, look->name_len);
-        if (room != NULL)
-            select_room(&room->link, &s);
-    } else {
-        hf__table_each(&m->space->rooms, select_room, &s);
-        qsort(s.rooms, s.count, sizeof *s.rooms, by_name);
+    find_names(m, &names);
+    int r = names.no_memory ? HF_NO_MEMORY : 0;
+    for (size_t i = 0; r == 0 && i < names.count; i += ROOMS_AT_ONCE) {
+        size_t left = names.count - i;
+        r = read_page(m, names.all + i, left < ROOMS_AT_ONCE ? left : ROOMS_AT_ONCE, &page);
+        if (r == 0)
+            r = show_page(&page, look);
+        clear_page(m, &page);
     }
-    int64_t now_ms = hf__now_ns(store->host->env) / HF__NS_PER_MS;
-    for (size_t i = 0; r == 0 && i < s.count; i++)
-        r = show_room(s.rooms[i], look, now_ms);
-    pthread_mutex_unlock(&m->space->mutex);
-    free(s.rooms);
-    return r;
+    for (size_t i = 0; i < names.count; i++)
+        free(names.all[i]);
+    free(names.all);
+    free(page.seen);
+    return r == HF_NO_MEMORY ? hf__fail(err, r, NULL) : r;
 }

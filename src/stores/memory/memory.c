@@ -1,9 +1,9 @@
 /* memory://name - locks between the threads of one process, and the reference for every other
  * store.
  *
- * A record per name, the doorman applied to it under a mutex: that is the atomic step. Wake-ups go
- * straight into the box of the client that waits. Clients that open the same name share the same
- * locks; they end with the process. */
+ * A room per name, the doorman applied to the part of it that matters (window.h) under a mutex: that
+ * is the atomic step. Wake-ups go straight into the box of the client that waits. Clients that open
+ * the same name share the same locks; they end with the process. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -11,7 +11,11 @@
 
 #include "stores/builtin.h"
 #include "stores/memory/memory.h"
+#include "stores/memory/window.h"
 #include "util/banned.h"
+
+#define FIRST_WAITERS 4
+#define PURGE_AT_ONCE 2
 
 static struct memory *memory_of(struct hf__store *store)
 {
@@ -45,6 +49,7 @@ static int open_memory(const struct hf__url *url, const struct hf__host *host,
         free(m);
         return no_memory(err);
     }
+    m->retain_ms = hf__url_number(url, hf__common_options, "retain");
     m->base = (struct hf__store){.type = &hf__memory_store_type,
                                  .host = host,
                                  .capabilities = hf__memory_store_type.capabilities};
@@ -68,138 +73,193 @@ static void close_memory(struct hf__store *store)
     }
     client->last = &client->first;
     hf__client_unref(client);
+    hf__space_leave(m->space);
     pthread_mutex_unlock(&m->space->mutex);
     free(m);
 }
 
-/* True if the doorman took `caller` into the record, be it only to let it go again. */
-static bool is_kept(const struct hf__record *record, const struct caller *caller)
+/* One operation on the room of a name: what each of them is in the doorman's words. */
+struct operation {
+    enum { ATTEMPT, WITHDRAW, RELEASE, RENEW, BREAK, BREAK_NOW, SWEEP } kind;
+    const struct hf__bid *bid; /* ATTEMPT, WITHDRAW, RELEASE, BREAK */
+    int64_t retire_ms;         /* WITHDRAW, RELEASE */
+    struct hf__renewal *item;  /* RENEW */
+};
+
+static struct hf__answer decide(struct hf__record *record, const struct operation *op,
+                                struct hf__moment at)
 {
-    for (size_t i = record->count; i > 0; i--) {
-        if (record->entries[i - 1].who == caller)
-            return true;
+    switch (op->kind) {
+    case ATTEMPT:
+        return hf__doorman_attempt(record, op->bid, NULL, at);
+    case WITHDRAW:
+        return hf__doorman_withdraw(record, &op->bid->ticket, op->retire_ms, at);
+    case RELEASE:
+        return hf__doorman_release(record, &op->bid->ticket, op->retire_ms, at);
+    case RENEW:
+        return hf__doorman_renew(record, &op->item->ticket, op->item->generation, at);
+    case SWEEP:
+        return hf__doorman_sweep(record, at);
+    default:
+        return hf__doorman_break(record, &op->bid->ticket, op->kind == BREAK_NOW, at);
     }
-    return false;
+}
+
+/* Loads, decides and saves, with a larger window as long as the doorman wants one. Space locked.
+ * HF_NO_MEMORY: nothing was changed. */
+static int apply(struct memory *m, struct room *room, const struct operation *op,
+                 struct hf__answer *ret_answer)
+{
+    struct window w = {.space = m->space, .room = room, .waiters = FIRST_WAITERS};
+    struct hf__moment at = moment(m);
+    bool adds = op->kind == ATTEMPT || op->retire_ms > 0;
+
+    w.now_ms = at.now_ms;
+    w.ticket = op->kind == SWEEP ? NULL : op->item != NULL ? &op->item->ticket : &op->bid->ticket;
+    w.newcomer =
+        adds ? hf__member_new(m->client, op->kind == ATTEMPT ? op->bid->who->note : "") : NULL;
+    if (adds && w.newcomer == NULL)
+        return HF_NO_MEMORY;
+    do {
+        if (!hf__window_load(&w)) {
+            hf__member_free(w.newcomer);
+            return HF_NO_MEMORY;
+        }
+        *ret_answer = decide(&w.record, op, at);
+        w.waiters *= 8;
+    } while (ret_answer->verdict == HF__MORE);
+
+    bool taken = hf__window_save(&w, op->kind == ATTEMPT);
+    if (!taken)
+        hf__member_free(w.newcomer);
+    if (op->kind == ATTEMPT && ret_answer->verdict == HF__QUEUED && !taken)
+        ret_answer->position = hf__window_position(&w);
+    hf__space_touch(m->space, room, at.now_ms);
+    return 0;
+}
+
+/* Gives a room up that nobody is in any more. Whoever is left is swept first, and if somebody stays
+ * the room counts as touched. True: it is gone. */
+static bool purge_room(struct memory *m, struct room *room)
+{
+    struct hf__answer answer;
+
+    if (room->present.first != NULL || room->queue.first != NULL)
+        apply(m, room, &(struct operation){.kind = SWEEP}, &answer);
+    if (room->present.first != NULL || room->queue.first != NULL)
+        return false;
+    hf__space_remove(m->space, room);
+    return true;
+}
+
+/* What nobody has used for long goes by itself, a little with every new name. */
+static void purge_some(struct memory *m)
+{
+    int64_t since_ms = moment(m).now_ms - m->retain_ms;
+    struct room *room;
+
+    for (int i = 0; i < PURGE_AT_ONCE; i++) {
+        if ((room = hf__space_untouched(m->space, since_ms)) == NULL)
+            return;
+        purge_room(m, room);
+    }
+}
+
+static int operate(struct hf__store *store, const struct operation *op,
+                   struct hf__answer *ret_answer, hf_error *err)
+{
+    struct memory *m = memory_of(store);
+    const struct hf__bid *bid = op->bid;
+    struct hf__answer answer = {.verdict = HF__STALE};
+    int r = 0;
+
+    pthread_mutex_lock(&m->space->mutex);
+    struct room *room = hf__space_find(m->space, bid->name, bid->name_len);
+    if (room == NULL && (op->kind == ATTEMPT || op->retire_ms > 0)) {
+        purge_some(m);
+        room = hf__space_get(m->space, bid->name, bid->name_len);
+        r = room == NULL ? HF_NO_MEMORY : 0;
+    }
+    if (room != NULL)
+        r = apply(m, room, op, &answer);
+    pthread_mutex_unlock(&m->space->mutex);
+    if (r < 0)
+        return hf__fail(err, r, NULL);
+    answer.sent_ns = ret_answer->sent_ns;
+    *ret_answer = answer;
+    return 0;
 }
 
 static int attempt(struct hf__store *store, const struct hf__bid *bid, int64_t deadline_ns,
                    struct hf__answer *ret_answer, hf_error *err)
 {
-    struct memory *m = memory_of(store);
-    int64_t sent_ns = ret_answer->sent_ns;
-
     (void)deadline_ns;
-    pthread_mutex_lock(&m->space->mutex);
-    struct room *room = hf__space_get(m->space, bid->name, bid->name_len);
-    struct caller *caller = hf__caller_new(m->client, bid->who->note);
-    if (room == NULL || caller == NULL || !hf__room_reserve(room)) {
-        hf__caller_free(caller);
-        pthread_mutex_unlock(&m->space->mutex);
-        return no_memory(err);
-    }
-    struct hf__moment at = moment(m);
-    *ret_answer = hf__doorman_attempt(&room->record, bid, caller, at);
-    ret_answer->sent_ns = sent_ns;
-    room->touched_ms = at.now_ms;
-    if (!is_kept(&room->record, caller))
-        hf__caller_free(caller);
-    hf__room_settle(room, &bid->ticket);
-    pthread_mutex_unlock(&m->space->mutex);
-    return 0;
-}
-
-enum operation { RELEASE, WITHDRAW, BREAK, BREAK_NOW };
-
-static struct hf__answer apply(struct hf__record *record, const struct hf__ticket *ticket,
-                               enum operation operation, int64_t retire_ms, struct hf__moment at)
-{
-    if (operation == RELEASE)
-        return hf__doorman_release(record, ticket, retire_ms, at);
-    if (operation == WITHDRAW)
-        return hf__doorman_withdraw(record, ticket, retire_ms, at);
-    return hf__doorman_break(record, ticket, operation == BREAK_NOW, at);
-}
-
-static int change(struct hf__store *store, const struct hf__bid *bid, enum operation operation,
-                  int64_t retire_ms, struct hf__answer *ret_answer, hf_error *err)
-{
-    struct memory *m = memory_of(store);
-    int64_t sent_ns = ret_answer->sent_ns;
-    int r = 0;
-
-    pthread_mutex_lock(&m->space->mutex);
-    struct room *room = retire_ms > 0 ? hf__space_get(m->space, bid->name, bid->name_len)
-                                      : hf__space_find(m->space, bid->name, bid->name_len);
-    if (room == NULL && retire_ms == 0) {
-        *ret_answer = (struct hf__answer){.verdict = HF__STALE};
-    } else if (room == NULL || !hf__room_reserve(room)) {
-        r = no_memory(err);
-    } else {
-        struct hf__moment at = moment(m);
-        *ret_answer = apply(&room->record, &bid->ticket, operation, retire_ms, at);
-        room->touched_ms = at.now_ms;
-        hf__room_settle(room, NULL);
-    }
-    ret_answer->sent_ns = sent_ns;
-    pthread_mutex_unlock(&m->space->mutex);
-    return r;
+    return operate(store, &(struct operation){.kind = ATTEMPT, .bid = bid}, ret_answer, err);
 }
 
 static int release(struct hf__store *store, const struct hf__bid *bid, int64_t retire_ms,
                    int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
 {
+    struct operation op = {.kind = RELEASE, .bid = bid, .retire_ms = retire_ms};
+
     (void)deadline_ns;
-    return change(store, bid, RELEASE, retire_ms, ret_answer, err);
+    return operate(store, &op, ret_answer, err);
 }
 
 static int withdraw(struct hf__store *store, const struct hf__bid *bid, int64_t retire_ms,
                     int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
 {
+    struct operation op = {.kind = WITHDRAW, .bid = bid, .retire_ms = retire_ms};
+
     (void)deadline_ns;
-    return change(store, bid, WITHDRAW, retire_ms, ret_answer, err);
+    return operate(store, &op, ret_answer, err);
 }
 
 static int break_ticket(struct hf__store *store, const struct hf__bid *bid, bool now,
                         int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
 {
+    struct operation op = {.kind = now ? BREAK_NOW : BREAK, .bid = bid};
+
     (void)deadline_ns;
-    return change(store, bid, now ? BREAK_NOW : BREAK, 0, ret_answer, err);
+    return operate(store, &op, ret_answer, err);
 }
 
 static int renew(struct hf__store *store, struct hf__renewal *items, size_t count,
                  int64_t deadline_ns, hf_error *err)
 {
     struct memory *m = memory_of(store);
+    int r = 0;
 
-    (void)deadline_ns, (void)err;
+    (void)deadline_ns;
     pthread_mutex_lock(&m->space->mutex);
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; r == 0 && i < count; i++) {
         struct room *room = hf__space_find(m->space, items[i].name, items[i].name_len);
         struct hf__answer answer = {.verdict = HF__GONE_LOST};
-        if (room != NULL) {
-            struct hf__moment at = moment(m);
-            answer = hf__doorman_renew(&room->record, &items[i].ticket, items[i].generation, at);
-            room->touched_ms = at.now_ms;
-            hf__room_settle(room, NULL);
-        }
+        if (room != NULL)
+            r = apply(m, room, &(struct operation){.kind = RENEW, .item = &items[i]}, &answer);
         answer.sent_ns = items[i].answer.sent_ns;
         items[i].answer = answer;
     }
     pthread_mutex_unlock(&m->space->mutex);
-    return 0;
+    return r < 0 ? hf__fail(err, r, NULL) : 0;
 }
 
 static int upkeep(struct hf__store *store, enum hf__upkeep what, int64_t retain_ms,
                   int64_t deadline_ns, uint64_t *ret_count, hf_error *err)
 {
     struct memory *m = memory_of(store);
+    struct room *newer;
 
     (void)deadline_ns, (void)err;
     if (what != HF__PURGE)
         return 0;
     pthread_mutex_lock(&m->space->mutex);
-    struct hf__moment at = moment(m);
-    *ret_count = hf__space_purge(m->space, at.now_ms - retain_ms, at);
+    int64_t since_ms = moment(m).now_ms - retain_ms;
+    for (struct room *room = m->space->oldest; room != NULL && room->touched_ms <= since_ms;
+         room = newer) {
+        newer = room->newer;
+        *ret_count += purge_room(m, room);
+    }
     pthread_mutex_unlock(&m->space->mutex);
     return 0;
 }

@@ -8,6 +8,7 @@ struct memory {
     struct hf__store base;
     struct space *space;
     struct client *client;
+    int64_t retain_ms;
 };
 
 int hf__memory_inspect(struct hf__store *store, const struct hf__look *look, int64_t deadline_ns,

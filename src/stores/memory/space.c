@@ -51,12 +51,29 @@ struct space *hf__space_join(const char *name, const struct hf_env *env)
         space = space->next;
     if (space == NULL)
         space = new_space(name, env);
-    if (space != NULL)
+    if (space != NULL) {
+        pthread_mutex_lock(&space->mutex);
         space->clients++;
+        pthread_mutex_unlock(&space->mutex);
+    }
     pthread_mutex_unlock(&spaces.mutex);
     return space;
 }
 
+void hf__space_leave(struct space *space)
+{
+    struct room *newer;
+
+    if (--space->clients > 0)
+        return;
+    for (struct room *room = space->oldest; room != NULL; room = newer) {
+        newer = room->newer;
+        if (room->present.first == NULL && room->queue.first == NULL)
+            hf__space_remove(space, room);
+    }
+}
+
+/* Rooms. --------------------------------------------------------------------------------------- */
 struct room *hf__space_find(const struct space *space, const char *name, size_t len)
 {
     struct hf__link *link = hf__table_find(&space->rooms, hf__hash(space->seed, name, len));
@@ -67,6 +84,20 @@ struct room *hf__space_find(const struct space *space, const char *name, size_t 
             return room;
     }
     return NULL;
+}
+
+static void forget_age(struct space *space, struct room *room)
+{
+    *(room->older != NULL ? &room->older->newer : &space->oldest) = room->newer;
+    *(room->newer != NULL ? &room->newer->older : &space->newest) = room->older;
+}
+
+static void be_newest(struct space *space, struct room *room)
+{
+    room->older = space->newest;
+    room->newer = NULL;
+    *(space->newest != NULL ? &space->newest->newer : &space->oldest) = room;
+    space->newest = room;
 }
 
 struct room *hf__space_get(struct space *space, const char *name, size_t len)
@@ -80,95 +111,37 @@ struct room *hf__space_get(struct space *space, const char *name, size_t len)
         return NULL;
     memcpy(room->name, name, len);
     room->name_len = len;
+    room->generation = space->generation;
     hf__table_add(&space->rooms, &room->link, hf__hash(space->seed, name, len));
+    be_newest(space, room);
     return room;
 }
 
-bool hf__room_reserve(struct room *room)
+void hf__space_touch(struct space *space, struct room *room, int64_t now_ms)
 {
-    struct hf__record *record = &room->record;
-
-    if (record->count < record->capacity)
-        return true;
-    size_t capacity = record->capacity == 0 ? 1 : 2 * record->capacity;
-    struct hf__entry *entries = realloc(record->entries, capacity * sizeof *entries);
-    if (entries == NULL)
-        return false;
-    record->entries = entries;
-    record->capacity = capacity;
-    return true;
-}
-
-static void call(const struct caller *caller, const struct hf__entry *e)
-{
-    struct client *client = caller->client;
-    struct wake *wake = client->fd >= 0 ? malloc(sizeof *wake) : NULL;
-
-    if (wake == NULL)
-        return; /* a lost wake-up costs time only */
-    *wake = (struct wake){.ticket = e->ticket, .generation = e->generation};
-    *client->last = wake;
-    client->last = &wake->next;
-    eventfd_write(client->fd, 1);
-}
-
-void hf__room_settle(struct room *room, const struct hf__ticket *asker)
-{
-    struct hf__record *record = &room->record;
-
-    for (size_t i = 0; i < record->count; i++) {
-        struct hf__entry *e = &record->entries[i];
-        bool is_asker = asker != NULL && hf__ticket_equal(&e->ticket, asker);
-        if ((e->marks & HF__LET_IN) && !is_asker)
-            call(e->who, e);
-        if (e->place == HF__GONE)
-            hf__caller_free(e->who);
-    }
-    hf__record_settle(record);
-}
-
-struct idle {
-    int64_t untouched_since_ms;
-    struct room *found;
-};
-
-static void find_idle(struct hf__link *link, void *ctx)
-{
-    struct idle *idle = ctx;
-    struct room *room = (struct room *)link;
-
-    if (room->record.count > 0 || room->touched_ms > idle->untouched_since_ms)
+    room->touched_ms = now_ms;
+    if (space->newest == room)
         return;
-    room->next_idle = idle->found;
-    idle->found = room;
+    forget_age(space, room);
+    be_newest(space, room);
 }
 
-static void sweep_room(struct hf__link *link, void *ctx)
+struct room *hf__space_untouched(const struct space *space, int64_t since_ms)
 {
-    struct room *room = (struct room *)link;
-
-    hf__doorman_sweep(&room->record, *(struct hf__moment *)ctx);
-    hf__room_settle(room, NULL);
+    return space->oldest != NULL && space->oldest->touched_ms <= since_ms ? space->oldest : NULL;
 }
 
-uint64_t hf__space_purge(struct space *space, int64_t untouched_since_ms, struct hf__moment at)
+void hf__space_remove(struct space *space, struct room *room)
 {
-    struct idle idle = {.untouched_since_ms = untouched_since_ms};
-    struct room *next;
-    uint64_t count = 0;
-
-    hf__table_each(&space->rooms, sweep_room, &at);
-    hf__table_each(&space->rooms, find_idle, &idle);
-    for (struct room *room = idle.found; room != NULL; room = next) {
-        next = room->next_idle;
-        hf__table_remove(&space->rooms, &room->link);
-        free(room->record.entries);
-        free(room);
-        count++;
-    }
-    return count;
+    if (room->generation > space->generation)
+        space->generation = room->generation;
+    hf__table_remove(&space->rooms, &room->link);
+    forget_age(space, room);
+    hf__heap_clear(&room->due);
+    free(room);
 }
 
+/* Clients and members. ------------------------------------------------------------------------- */
 static char *copy(char **at, const char *text)
 {
     size_t size = strlen(text) + 1;
@@ -203,23 +176,35 @@ void hf__client_unref(struct client *client)
         free(client);
 }
 
-struct caller *hf__caller_new(struct client *client, const char *note)
+void hf__client_call(struct client *client, const struct hf__ticket *ticket, uint64_t generation)
 {
-    size_t len = strlen(note);
-    struct caller *caller = malloc(sizeof *caller + len + 1);
+    struct wake *wake = client->fd >= 0 ? malloc(sizeof *wake) : NULL;
 
-    if (caller == NULL)
-        return NULL;
-    memcpy(caller->note, note, len + 1);
-    caller->client = client;
-    client->refs++;
-    return caller;
+    if (wake == NULL)
+        return;
+    *wake = (struct wake){.ticket = *ticket, .generation = generation};
+    *client->last = wake;
+    client->last = &wake->next;
+    eventfd_write(client->fd, 1);
 }
 
-void hf__caller_free(struct caller *caller)
+struct member *hf__member_new(struct client *client, const char *note)
 {
-    if (caller == NULL)
+    size_t len = strlen(note);
+    struct member *member = malloc(sizeof *member + len + 1);
+
+    if (member == NULL)
+        return NULL;
+    *member = (struct member){.client = client};
+    memcpy(member->note, note, len + 1);
+    client->refs++;
+    return member;
+}
+
+void hf__member_free(struct member *member)
+{
+    if (member == NULL)
         return;
-    hf__client_unref(caller->client);
-    free(caller);
+    hf__client_unref(member->client);
+    free(member);
 }

@@ -1,4 +1,5 @@
 /* hf_acquire() and hf_adopt(): the checks before a bid, and who may bid at all (C11). */
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/acquire.h"
@@ -36,6 +37,8 @@ static int check_options(const hf_options *opt, hf_error *err)
                         HF_TTL_MIN_MS);
     if (opt->wait_ms < HF_FOREVER)
         return hf__fail(err, HF_INVALID, "the wait is negative");
+    if (opt->patience_ms < HF_FOREVER)
+        return hf__fail(err, HF_INVALID, "the patience is negative");
     if (opt->lock_delay_ms < 0 || opt->lock_delay_ms > HF_DELAY_MAX_MS)
         return hf__fail(err, HF_INVALID, "the lock-delay must be from 0 to 1 hour");
     if (opt->max_hold_ms < 0)
@@ -63,23 +66,28 @@ static int check_capabilities(const hf_client *client, const hf_options *opt, hf
     };
 
     for (size_t i = 0; i < sizeof wants / sizeof wants[0]; i++) {
-        if (wants[i].asked && !(client->store->capabilities & wants[i].needs))
-            return hf__fail(err, HF_UNSUPPORTED, "%s has no %s", client->store->type->name,
-                            wants[i].what);
+        if (wants[i].asked && !(client->capabilities & wants[i].needs))
+            return hf__fail(err, HF_UNSUPPORTED, "%s has no %s", client->store_name, wants[i].what);
     }
     return 0;
 }
 
-/* This owner has, or waits for, this very lock. Mutex held. */
+/* Whether its user has it, and it is over. Mutex held, here and below. */
+static bool is_lost(hf_lock *lock)
+{
+    return lock->duty == HF__DUTY_KEEP && !hf__lock_holds(lock, hf__now_ns(lock->client->env));
+}
+
+/* This owner has, or waits for, this very lock. */
 static int reenter(hf_lock *lock, const struct request *q, hf_error *err)
 {
     const hf_options *opt = &q->opt;
 
-    if (!hf__lock_holds(lock, hf__now_ns(lock->client->env)) && lock->held_ns != 0)
+    if (is_lost(lock))
         return hf__fail(err, HF_LOST, "it was lost: %s", hf_cause_text(lock->bidder.cause));
     if (!opt->reentrant || !lock->reentrant || q->ticket != NULL)
         return hf__fail(err, HF_DEADLOCK, NULL);
-    if (lock->held_ns == 0)
+    if (lock->duty != HF__DUTY_KEEP)
         return hf__fail(err, HF_DEADLOCK, "this owner is waiting for it already");
     if (opt->mode == HF_EXCLUSIVE && lock->bid.mode == HF_SHARED)
         return hf__fail(err, HF_DEADLOCK,
@@ -88,41 +96,21 @@ static int reenter(hf_lock *lock, const struct request *q, hf_error *err)
     return 0;
 }
 
-static bool is_lost(hf_lock *lock)
-{
-    return lock->held_ns != 0 && !hf__lock_holds(lock, hf__now_ns(lock->client->env));
-}
-
 /* Puts a new handle under its owner's name, or finds the one that is there already: then 1. */
 static int claim_name(hf_lock *lock, const struct request *q, hf_lock **ret_found, hf_error *err)
 {
     hf_client *client = lock->client;
-    int r = 0;
-
-    hf__lock_client(client);
     hf_lock *found = hf__reentry_find(client, lock->name, lock->bid.name_len, lock->owner);
+
     if (found != NULL && (q->opt.reentrant || !is_lost(found))) {
-        r = reenter(found, q, err);
+        int r = reenter(found, q, err);
         *ret_found = found;
-        r = r == 0 ? 1 : r;
-    } else {
-        r = hf__keeper_start(client, err);
-        if (r == 0)
-            hf__reentry_add(lock);
+        return r < 0 ? r : 1;
     }
-    hf__unlock_client(client);
+    int r = hf__keeper_start(client, err);
+    if (r == 0)
+        hf__reentry_add(lock);
     return r;
-}
-
-static void drop(hf_lock *lock, bool named)
-{
-    hf_client *client = lock->client;
-
-    hf__lock_client(client);
-    if (named)
-        hf__reentry_remove(lock);
-    hf__lock_unref(lock);
-    hf__unlock_client(client);
 }
 
 static int prepare(hf_client *client, const hf_options *given, struct request *q, hf_error *err)
@@ -138,41 +126,56 @@ static int prepare(hf_client *client, const hf_options *given, struct request *q
     return r;
 }
 
-static int acquire(hf_client *client, const struct request *q, hf_lock **ret_lock, hf_error *err)
+/* A handle that the client counts. On failure it is still the caller's to drop. */
+static int acquire(hf_lock *lock, const struct request *q, hf_lock **ret_lock, hf_error *err)
 {
-    hf_lock *lock, *found = NULL;
-    int r = hf__lock_new(client, &q->name, &q->opt, &lock, err);
+    hf_lock *found = lock;
+    int r = hf__lock_new_ticket(lock, err);
 
-    if (r < 0)
-        return r;
-    r = claim_name(lock, q, &found, err);
-    if (r != 0) {
-        drop(lock, false);
-        if (r == 1)
-            *ret_lock = found;
-        return r == 1 ? 0 : r;
+    if (r == 0)
+        r = claim_name(lock, q, &found, err);
+    if (r == 0) {
+        r = q->ticket != NULL ? hf__adopt(lock, q->ticket, &q->opt, err)
+                              : hf__bid(lock, &q->opt, err);
+        if (r < 0)
+            hf__reentry_remove(lock);
     }
-    r = q->ticket != NULL ? hf__adopt(lock, q->ticket, &q->opt, err) : hf__bid(lock, &q->opt, err);
-    if (r < 0)
-        drop(lock, true);
-    else
-        *ret_lock = lock;
-    return r;
+    if (r >= 0)
+        *ret_lock = found;
+    if (r != 0)
+        hf__lock_unref(lock);
+    return r < 0 ? r : 0;
 }
 
+/* The mutex is taken twice on the way to a lock that is free: before the store is asked, and
+ * after. */
 static int enter_and_acquire(hf_client *client, struct request *q, const hf_options *given,
                              hf_lock **ret_lock, hf_error *err)
 {
     struct hf__visit visit;
-    int r = ret_lock == NULL ? hf__fail(err, HF_INVALID, "there is no place for the lock")
-                             : hf__enter(client, &visit, err);
+    int r = ret_lock == NULL        ? hf__fail(err, HF_INVALID, "there is no place for the lock")
+            : client == NULL        ? hf__fail(err, HF_INVALID, "there is no client")
+            : hf__is_forked(client) ? hf__fail(err, HF_FORKED, NULL)
+                                    : prepare(client, given, q, err);
 
     if (r < 0)
         return r;
-    r = prepare(client, given, q, err);
-    if (r == 0)
-        r = acquire(client, q, ret_lock, err);
-    hf__leave(client, &visit);
+    hf_lock *lock = hf__lock_new(client, &q->name, &q->opt);
+    if (lock == NULL)
+        return hf__fail(err, HF_NO_MEMORY, NULL);
+    r = hf__enter_locked(client, &visit, err);
+    if (r < 0) {
+        free(lock);
+        return r;
+    }
+    r = hf__lock_join(lock);
+    if (r < 0) {
+        free(lock);
+        hf__fail(err, r, NULL);
+    } else {
+        r = acquire(lock, q, ret_lock, err);
+    }
+    hf__leave_unlock(client, &visit);
     return r;
 }
 

@@ -24,7 +24,7 @@ static int is_settled(void *arg)
     hf_client *client = crowd->stage->client;
 
     hf__lock_client(client);
-    bool heeds = client->ear != NULL;
+    bool heeds = client->wake_reader.caller != NULL;
     hf__unlock_client(client);
     return heeds == crowd->heeds && in_store(crowd->stage) == crowd->count;
 }
@@ -113,7 +113,7 @@ static void c12_when_it_is_gone_the_keeper_hears_and_then_the_next(void **state)
     assert_int_equal(first.r, HF_TIMEOUT);
     settle(s, 4, false);
     let_in(s, &second, &held[1]);
-    assert_true(was_heard_by(s, s->client->keeper));
+    assert_true(was_heard_by(s, s->client->keeper.thread));
 
     wait_for(s, &third, "z", HF_FOREVER);
     settle(s, 4, true);
