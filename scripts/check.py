@@ -5,6 +5,7 @@ A leg is one build with its tests, or one group of checks. Legs run two at a tim
 leases to end much more than they compute; the leg with the servers runs alone, after the others. Everything a leg says goes to build-check/LEG.log."""
 
 import argparse
+import json
 import os
 import re
 import signal
@@ -159,6 +160,15 @@ def leg_deep(leg):
     leg.test("etcd", "mysql", "postgres", "redis", "zookeeper", slower=5, at_once=CPUS + 1, **suppressed)
 
 
+def leg_servers(leg):
+    """Servers of other versions than the installed ones, fetched once: too long for every day, so only if it is named."""
+    leg.use("gcc")
+    leg.build(**GCC)
+    listed = subprocess.run(["meson", "introspect", "--tests", leg.dir], stdout=subprocess.PIPE, check=True).stdout
+    names = {suite.split(":")[-1] for test in json.loads(listed) for suite in test["suite"]}
+    leg.test(*sorted(name for name in names if name.startswith("servers-")), slower=2)
+
+
 def leg_install(leg):
     """What `meson install` gives, used from outside the tree."""
     leg.build("--buildtype=release", "-Dtests=false", "--prefix=/usr", **GCC)
@@ -227,12 +237,12 @@ def main():
     for name in chosen.legs:
         if name not in LEGS:
             parser.error(f"there is no leg '{name}'; there are: {' '.join(LEGS)}")
-    names = ["gcc"] if chosen.quick else chosen.legs or [name for name in LEGS if name != "deep"]
+    names = ["gcc"] if chosen.quick else chosen.legs or [name for name in LEGS if name not in ("deep", "servers")]
 
     os.makedirs(OUT, exist_ok=True)
     signal.signal(signal.SIGINT, interrupted)
     signal.signal(signal.SIGTERM, interrupted)
-    alone = ("stores", "deep")
+    alone = ("stores", "deep", "servers")
     with ThreadPoolExecutor(max_workers=2) as pool:
         legs = list(pool.map(run_leg, [name for name in names if name not in alone]))
     return sum_up(legs + [run_leg(name) for name in names if name in alone])

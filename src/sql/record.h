@@ -28,6 +28,7 @@ struct hf__sql_operation {
     struct hf__renewal **items; /* RENEW: in the order of their names */
     size_t count;
     const char *wake; /* ATTEMPT: where its client can be called; NULL: nowhere */
+    bool silent; /* the server cannot call anybody now: those who are let in ask by themselves */
 };
 
 /* Answers ------------------------------------------------------------------ */

@@ -100,8 +100,10 @@ static int apply_renewals(struct hf__store *store, void *conn, const struct hf__
         struct hf__renewal *item = op->items[i];
         struct hf__bid bid = {
             .name = item->name, .name_len = item->name_len, .ticket = item->ticket};
-        struct hf__sql_operation one = {
-            .kind = HF__SQL_RENEW, .bid = &bid, .generation = item->generation};
+        struct hf__sql_operation one = {.kind = HF__SQL_RENEW,
+                                        .bid = &bid,
+                                        .generation = item->generation,
+                                        .silent = op->silent};
         r = sql->type->apply(store, conn, &one, deadline_ns, &item->answer, err);
         bool met_another = r != 0 && sql->type->met_another != NULL && sql->type->met_another(conn);
         if (r == HF_UNAVAILABLE && i > 0 && !met_another) /* those before it were applied */
@@ -120,7 +122,7 @@ static int operate_by(struct hf__store *store, void *conn, const struct hf__sql_
 
     if (r != 0)
         return r;
-    if (atomic_load(&sql->way) == HF__SQL_ROUTINES)
+    if (atomic_load(&sql->way) == HF__SQL_ROUTINES && !op->silent)
         return sql->type->call(store, conn, op, deadline_ns, ret_answer, err);
     return op->kind == HF__SQL_RENEW
                ? apply_renewals(store, conn, op, deadline_ns, err)
@@ -151,7 +153,7 @@ static bool has_time(const struct hf__sql *sql, int64_t pause_ms, int64_t deadli
     return hf__now_ns(sql->pool.env) + needs_ms * HF__NS_PER_MS < deadline_ns;
 }
 
-static int operate(struct hf__store *store, const struct hf__sql_operation *op, int64_t deadline_ns,
+static int operate(struct hf__store *store, struct hf__sql_operation *op, int64_t deadline_ns,
                    struct hf__answer *ret_answer, hf_error *err)
 {
     struct hf__sql *sql = sql_of(store);
@@ -162,6 +164,12 @@ static int operate(struct hf__store *store, const struct hf__sql_operation *op, 
     for (unsigned done = 0;; done++) {
         int64_t pause_ms = sql->type->retry_ms << (done < 5 ? done : 5);
         r = operate_once(store, op, deadline_ns, ret_answer, &tries, &why);
+        if (r != 0 && !op->silent && sql->type->could_not_call != NULL &&
+            sql->type->could_not_call(&why)) {
+            op->silent = true;
+            why = (hf_error){0};
+            continue;
+        }
         if (done >= tries || !has_time(sql, pause_ms, deadline_ns))
             break;
         hf__pool_sleep(&sql->pool, pause_ms);

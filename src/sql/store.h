@@ -48,6 +48,11 @@ struct hf__sql_type {
      * was to be had), and forget what was learnt (hf__sql_forget_way). */
     unsigned (*tries)(void *store, void *conn, const hf_error *why);
 
+    /* Whether this was refused because the server could not call those who were let in. Then it is done once more, by
+     * plain statements and silently: nobody waits for a lock to run out that could have been released. NULL: calls
+     * are no part of an operation. */
+    bool (*could_not_call)(const hf_error *why);
+
     /* Whether somebody else was in the way of the last statement, so that a renewal by plain
      * statements is tried again although some were renewed. NULL: it is not. */
     bool (*met_another)(const void *conn);

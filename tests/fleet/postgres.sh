@@ -11,8 +11,29 @@ fleet_as_postgres() {
     fi
 }
 
-# The newest of the installed versions.
+# The newest of the installed versions, or the one that HOLDFAST_TEST_POSTGRES_VERSION names, as Maven does: zonky's
+# binaries, 17.11.0. pg_tools are the installed ones in either case: psql, pg_isready, pg_basebackup.
 fleet_find_postgres() {
+    fleet_find_installed_postgres
+    pg_tools=$pg_bin
+    [ -n "${HOLDFAST_TEST_POSTGRES_VERSION-}" ] || return 0
+    # shellcheck source=tests/fleet/fetch.sh
+    . "$here/../fleet/fetch.sh"
+    fleet_once "postgres-$HOLDFAST_TEST_POSTGRES_VERSION" fetch_postgres "$HOLDFAST_TEST_POSTGRES_VERSION"
+    pg_bin=$fetched/bin
+}
+
+fetch_postgres() {
+    case $(uname -m) in
+    x86_64) machine=amd64 ;;
+    aarch64) machine=arm64v8 ;;
+    *) machine=$(uname -m) ;;
+    esac
+    fetch_maven "io.zonky.test.postgres:embedded-postgres-binaries-linux-$machine:$1" "$2" &&
+        tar -xJf "$2"/postgres-*.txz -C "$2" && rm "$2"/postgres-*.txz
+}
+
+fleet_find_installed_postgres() {
     for dir in $(ls -d /usr/lib/postgresql/*/bin 2>/dev/null | sort -t/ -k5 -rn); do
         [ -x "$dir/postgres" ] && pg_bin=$dir && return 0
     done
@@ -46,11 +67,11 @@ fleet_start_postgres() {
     ) </dev/null >>"$pg_dir/log" 2>&1 &
     pg_pid=$!
     fleet_pids="$fleet_pids $pg_pid"
-    fleet_until "$pg_bin/pg_isready" -q -h "$pg_dir" -p "$pg_port" -U postgres || { cat "$pg_dir/log" >&2; exit 69; }
+    fleet_until "$pg_tools/pg_isready" -q -h "$pg_dir" -p "$pg_port" -U postgres || { cat "$pg_dir/log" >&2; exit 69; }
 }
 
 fleet_psql() {
-    "$pg_bin/psql" -X -q -h "$pg_dir" -p "$pg_port" -U postgres -v ON_ERROR_STOP=1 "$@"
+    "$pg_tools/psql" -X -q -h "$pg_dir" -p "$pg_port" -U postgres -v ON_ERROR_STOP=1 "$@"
 }
 
 # fleet_pgbouncer MODE: a pooler before the cluster; sets bouncer_port.
@@ -67,5 +88,5 @@ fleet_pgbouncer() {
         exec pgbouncer "$pg_dir/bouncer.ini"
     ) </dev/null >"$pg_dir.bouncer" 2>&1 &
     fleet_pids="$! $fleet_pids"
-    fleet_until "$pg_bin/pg_isready" -q -h 127.0.0.1 -p "$bouncer_port" || { cat "$pg_dir.bouncer" >&2; exit 69; }
+    fleet_until "$pg_tools/pg_isready" -q -h 127.0.0.1 -p "$bouncer_port" || { cat "$pg_dir.bouncer" >&2; exit 69; }
 }

@@ -41,8 +41,7 @@ static void write_call(const struct walk *w, const struct walk_request *q, char 
     hf__ticket_format(&b->ticket, ticket);
     if (b->limit > 0)
         snprintf(room, sizeof room, "%u", b->limit);
-    snprintf(clock, sizeof clock, "SET holdfast.now = '%" PRId64 " microseconds'; SELECT * FROM",
-             w->now_us);
+    snprintf(clock, sizeof clock, "SET holdfast.now = '%" PRId64 "'; SELECT * FROM", w->now_us);
     if (q->kind == WALK_ATTEMPT)
         snprintf(sql, ROOM,
                  "%s holdfast_attempt('lock-%u', '\\x%s', %s, %s, %" PRId64 ", %" PRId64
@@ -129,7 +128,8 @@ static void compare_rows(struct walk *walk)
         " FROM holdfast_holder WHERE name = 'lock-%u'"
         " UNION ALL SELECT ticket, 1, since, until FROM holdfast_waiter WHERE name = 'lock-%u'"
         " UNION ALL SELECT ticket, 4, until, until FROM holdfast_retired WHERE name = 'lock-%u'"
-        " AND until > timestamptz 'epoch' + current_setting('holdfast.now')::interval) AS entries";
+        " AND until > timestamptz 'epoch' + current_setting('holdfast.now')::float8 * interval '1 "
+        "microsecond') AS entries";
     char sql[ROOM], hex[HF_TICKET_SIZE + 2] = "\\x";
     size_t shown = 0;
 

@@ -2,6 +2,8 @@
 #ifndef TESTS_SQL_REFUSALS_H
 #define TESTS_SQL_REFUSALS_H
 
+#include <pthread.h>
+
 #include "holdfast.h"
 #include "sql/server.h"
 
@@ -29,14 +31,26 @@ extern const char *const plain_waiters; /* SQL: how many of its bids wait for "p
 extern const char *const plain_account, *const allow_routines;
 extern const char *const admin_account; /* may create tables */
 
-/* One more case, of this server only. */
+/* More cases, of this server only. */
 struct refusals {
     struct server *admin; /* in the database of the locks */
     hf_client *client;
     hf_error err;
 };
-extern const char *const own_case_name;
-void own_case(void **state);
+extern const struct own_case {
+    const char *name; /* NULL ends the list */
+    void (*run)(void **state);
+} own_cases[];
+
+/* Waits for the lock in a thread of its own. */
+struct refusals_waiter {
+    hf_client *client;
+    const char *name;
+    pthread_t thread;
+    int code;
+    hf_lock *lock;
+};
+void refusals_wait(struct refusals_waiter *w);
 
 hf_client *refusals_open(struct refusals *f, const char *account, const char *rest);
 int refusals_take(struct refusals *f, hf_client *client, const char *name, hf_lock **ret_lock);

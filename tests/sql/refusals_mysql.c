@@ -68,8 +68,7 @@ const char *const plain_account = "plain:secret", *const allow_routines = NULL,
                   *const admin_account = "root";
 
 /* Numbers of connections begin anew with the server: whoever has ours now must be left alone. */
-const char *const own_case_name = "c12_a_strangers_statement_is_not_ended";
-void own_case(void **state)
+static void c12_a_strangers_statement_is_not_ended(void **state)
 {
     struct refusals *f = *state;
     MYSQL *stranger = mysql_init(NULL);
@@ -87,3 +86,8 @@ void own_case(void **state)
     mysql_free_result(result);
     mysql_close(stranger);
 }
+
+const struct own_case own_cases[] = {
+    {"c12_a_strangers_statement_is_not_ended", c12_a_strangers_statement_is_not_ended},
+    {0},
+};

@@ -26,7 +26,8 @@ void refuse(struct server *s, const char *what, int times)
     snprintf(
         sql, sizeof sql,
         "CREATE SEQUENCE refusals; CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$"
-        " BEGIN IF nextval('refusals') <= %d THEN RAISE EXCEPTION 'refused' USING ERRCODE = '%s';"
+        " BEGIN IF nextval('public.refusals') <= %d THEN RAISE EXCEPTION 'refused' USING ERRCODE = "
+        "'%s';"
         " END IF; RETURN NEW; END $$; CREATE TRIGGER refuse BEFORE INSERT ON holdfast_holder"
         " FOR EACH ROW EXECUTE FUNCTION refuse()",
         times, what);
@@ -68,8 +69,7 @@ const char *const plain_account = "app",
                   *const allow_routines = "GRANT EXECUTE ON FUNCTION holdfast_attempt TO public",
                   *const admin_account = "postgres";
 
-const char *const own_case_name = "c1_another_default_isolation_does_no_harm";
-void own_case(void **state)
+static void c1_another_default_isolation_does_no_harm(void **state)
 {
     struct refusals *f = *state;
     hf_lock *lock;
@@ -86,3 +86,36 @@ void own_case(void **state)
     }
     hf_close(client);
 }
+
+/* What a full queue of notifications says to whoever calls. The lock is released all the same, and who waits finds out by
+ * itself. */
+static void c6_lock_is_released_although_nobody_can_be_called(void **state)
+{
+    struct refusals *f = *state;
+    struct refusals_waiter w = {.client = f->client, .name = "mute"};
+    hf_lock *lock;
+
+    refusals_check(f, refusals_take(f, f->client, "mute", &lock), 0);
+    refusals_wait(&w);
+    server_await(f->admin, "SELECT count(*) FROM holdfast_waiter WHERE name = 'mute'", 1);
+    server_run(
+        f->admin,
+        "CREATE FUNCTION full_queue() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN IF"
+        " current_query() LIKE '%holdfast_release%' THEN RAISE EXCEPTION 'too many notifications'"
+        " USING ERRCODE = '54000'; END IF; RETURN NULL; END $$; CREATE TRIGGER"
+        " full_queue AFTER INSERT ON holdfast_holder FOR EACH ROW EXECUTE"
+        " FUNCTION full_queue()");
+    int code = hf_lock_release(lock, &f->err);
+    server_run(f->admin, "DROP TRIGGER full_queue ON holdfast_holder; DROP FUNCTION full_queue");
+    refusals_check(f, code, 0);
+    pthread_join(w.thread, NULL);
+    check_number("waiter", w.code, 0);
+    refusals_check(f, hf_lock_release(w.lock, &f->err), 0);
+}
+
+const struct own_case own_cases[] = {
+    {"c1_another_default_isolation_does_no_harm", c1_another_default_isolation_does_no_harm},
+    {"c6_lock_is_released_although_nobody_can_be_called",
+     c6_lock_is_released_although_nobody_can_be_called},
+    {0},
+};

@@ -11,8 +11,8 @@ const unsigned rules_by_routines = 1000;
 void rules_write_clock(int64_t now_us, char *sql, size_t size)
 {
     snprintf(sql, size,
-             "UPDATE holdfast_test_clock SET at = timestamptz 'epoch' + interval '%" PRId64
-             " microseconds'",
+             "UPDATE holdfast_test_clock SET at = timestamptz 'epoch' + %" PRId64
+             "::float8 * interval '1 microsecond'",
              now_us);
 }
 

@@ -73,7 +73,8 @@ static int call_attempt(struct hf__pg *s, struct hf__pg_conn *c, const struct hf
                         int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
 {
     struct hf__pg_query q = {
-        .sql = "SELECT public.holdfast_attempt($1,$2,$3,$4,$5,$6,$7,$8,$9,$10,$11,$12,$13,$14)"};
+        .sql = "SELECT public.holdfast_attempt($1,$2,$3,$4,$5,$6,$7,$8,$9,$10,$11,$12,$13,$14)",
+        .bare = true};
     const struct hf__bid *bid = op->bid;
     struct hf__who_text who;
     PGresult *result = NULL;
@@ -107,7 +108,8 @@ static int call_end(struct hf__pg *s, struct hf__pg_conn *c, const struct hf__sq
     struct hf__pg_query q = {
         .sql = op->kind == HF__SQL_RELEASE    ? "SELECT public.holdfast_release($1,$2,$3)"
                : op->kind == HF__SQL_WITHDRAW ? "SELECT public.holdfast_withdraw($1,$2,$3)"
-                                              : "SELECT public.holdfast_break($1,$2,$3)"};
+                                              : "SELECT public.holdfast_break($1,$2,$3)",
+        .bare = true};
     PGresult *result = NULL;
 
     hf__pg_bytes(&q, op->bid->name, op->bid->name_len);
@@ -187,7 +189,7 @@ static int read_renewals(const PGresult *result, const struct hf__sql_operation 
 static int call_renew(struct hf__pg *s, struct hf__pg_conn *c, const struct hf__sql_operation *op,
                       int64_t deadline_ns, hf_error *err)
 {
-    struct hf__pg_query q = {.sql = "SELECT * FROM public.holdfast_renew($1,$2,$3)"};
+    struct hf__pg_query q = {.sql = "SELECT * FROM public.holdfast_renew($1,$2,$3)", .bare = true};
     struct arrays a = {0};
     PGresult *result = NULL;
     int r = make_arrays(&a, op->items, op->count, err);

@@ -78,7 +78,8 @@ static void look_at_server(const struct report *r)
 static bool look_at_routines(const struct report *r)
 {
     return hf__sql_say_way(&r->to, &r->s->base, r->c, "functions",
-                           "the functions are missing or may not be executed: plain statements, "
+                           "the functions are missing, of an older holdfast, or may not be "
+                           "executed: plain statements, "
                            "six round trips and more an operation; `holdfast setup` creates them",
                            r->deadline_ns);
 }

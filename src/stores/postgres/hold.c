@@ -84,7 +84,7 @@ static int fd(const struct hf__held *held)
 /* The end ------------------------------------------------------------------ */
 
 /* Our session's process: a later one of the same number began later, and is left alone. */
-#define OURS "pid = $1 AND backend_start <= $2::timestamptz"
+#define OURS "pid = $1 AND (extract(epoch FROM backend_start) * 1000000.0)::bigint <= $2"
 
 static struct hf__pg_query about_session(const struct hf__held *held, const char *sql)
 {
@@ -92,7 +92,7 @@ static struct hf__pg_query about_session(const struct hf__held *held, const char
     struct hf__pg_query q = {.sql = sql, .reads = true};
 
     hf__pg_number(&q, h->session.pid);
-    hf__pg_text(&q, h->session.seen);
+    hf__pg_number(&q, h->session.seen_us);
     return q;
 }
 
@@ -149,7 +149,7 @@ static void drop(struct hf__held *held)
 /* Once per connection. */
 static int make_ready(struct hf__pg *s, struct hf__pg_conn *c, int64_t deadline_ns, hf_error *err)
 {
-    struct hf__pg_query q = {.reads = true};
+    struct hf__pg_query q = {.reads = true, .bare = true};
     PGresult *result = NULL;
     hf_error why = {0};
 
@@ -162,7 +162,7 @@ static int make_ready(struct hf__pg *s, struct hf__pg_conn *c, int64_t deadline_
     int r = hf__pg_ask(s, c, &q, deadline_ns, &result, &why);
     if (r == 0) {
         c->session.pid = hf__pg_cell(result, 0, 0, 0);
-        snprintf(c->session.seen, sizeof c->session.seen, "%s", PQgetvalue(result, 0, 1));
+        c->session.seen_us = hf__pg_cell(result, 0, 1, 0);
     } else if (why.store_code == strtol("22012", NULL, 36)) {
         r = hf__fail(err, HF_DENIED,
                      "postgres: a pooler stands between, and hold=session and hold=advisory need "
@@ -203,7 +203,8 @@ static int register_name(struct hf__pg *s, struct held *h, const struct hf__bid 
 {
     struct hf__pg_query q = {
         .sql = "INSERT INTO public.holdfast_name (name, key) VALUES ($1, " HF__PG_KEY(
-            "$1") ") ON CONFLICT DO NOTHING"};
+            "$1") ") ON CONFLICT DO NOTHING",
+        .bare = true};
     uint64_t name = hash(bid);
     PGresult *result = NULL;
 

@@ -11,7 +11,8 @@
 /* key # 1 is session's door, key # 2 its mark; see hold_text.c. `inside` sorts first, then who came
  * first. */
 #define LOOK(where)                                                                          \
-    "SELECT n.name, bool_or(l.granted AND l.kind <> 1), min(a.query), min((extract(epoch"    \
+    "SELECT encode(n.name, 'hex'), bool_or(l.granted AND l.kind <> 1), min(a.query), "       \
+    "min((extract(epoch"                                                                     \
     " FROM clock_timestamp() - CASE WHEN a.state = 'active' THEN a.query_start ELSE"         \
     " a.state_change END) * 1000.0)::bigint), min(g.generation) FROM (SELECT pid, granted,"  \
     " waitstart, kind, ((classid::bigint << 32) | objid::bigint) # kind AS key FROM"         \
@@ -53,13 +54,11 @@ static int show_all(const PGresult *result, const struct hf__look *look, hf_erro
     int r = 0;
 
     for (int row = 0; r == 0 && row < PQntuples(result); row++) {
-        size_t len = 0;
-        unsigned char *name =
-            PQunescapeBytea((const unsigned char *)PQgetvalue(result, row, 0), &len);
-        if (name == NULL)
-            return hf__fail(err, HF_NO_MEMORY, NULL);
-        r = show(result, row, look, (const char *)name, len);
-        PQfreemem(name);
+        char name[HF_NAME_MAX];
+        int len = hf__pg_cell_bytes(result, row, 0, name, sizeof name);
+        if (len < 0)
+            return hf__fail(err, HF_CORRUPT, "postgres: a name is none");
+        r = show(result, row, look, name, (size_t)len);
     }
     return r;
 }

@@ -58,11 +58,12 @@ static const char session[] = DOOR("wait", "pg_advisory_lock", "IS NOT NULL")
 
 /* A pooler gives out a process id of its own making: then the first statement divides by zero, and
  * nothing is left in a session that is not ours. */
-#define OWN "SELECT 1 / (pg_backend_pid() = %d)::int;"
+#define OWN HF__PG_SAFE_PATH "; SELECT 1 / (pg_backend_pid() = %d)::int;"
 /* What a DBA allows other sessions is not meant for one that waits or keeps a lock; the last of
  * these limits is known from PostgreSQL 17 on. */
 #define SETTINGS                                                                                  \
-    "SET client_connection_check_interval = '1s'; SET statement_timeout = 0; SET lock_timeout = " \
+    "SET search_path = pg_catalog, pg_temp; SET client_connection_check_interval = '1s'; SET "    \
+    "statement_timeout = 0; SET lock_timeout = "                                                  \
     "0; SET idle_in_transaction_session_timeout = 0; SET idle_session_timeout = 0; SELECT "       \
     "set_config('transaction_timeout', '0', false) WHERE current_setting('transaction_timeout', " \
     "true) IS NOT NULL; SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 3; SET "      \
@@ -86,13 +87,16 @@ char *hf__pg_session_sql(const struct hf__pg *s, int pid)
 {
     char *sql = NULL;
 
-    return asprintf(&sql, OWN SETTINGS LIFT "%s SELECT pg_backend_pid(), clock_timestamp()", pid,
-                    s->set.hold == HF__PG_ADVISORY ? advisory : session) < 0
+    return asprintf(&sql,
+                    OWN SETTINGS LIFT "%s SELECT pg_backend_pid(), (extract(epoch FROM "
+                                      "clock_timestamp()) * 1000000.0)::bigint",
+                    pid, s->set.hold == HF__PG_ADVISORY ? advisory : session) < 0
                ? NULL
                : sql;
 }
 
-/* Literals are written with standard_conforming_strings, the server's default and ours. */
+/* What a backslash in a literal means is a matter of settings: there is none. */
+#define NAME "decode('%s', 'hex')"
 char *hf__pg_hold_sql(const struct hf__pg *s, const struct hf__bid *bid)
 {
     char hex[2 * HF_NAME_MAX + 1], about[HF__ABOUT_MAX], *sql = NULL;
@@ -103,12 +107,13 @@ char *hf__pg_hold_sql(const struct hf__pg *s, const struct hf__bid *bid)
     *hf__pg_put_hex(hex, bid->name, bid->name_len) = '\0';
     hf__about_format(bid, bid->who != NULL ? bid->who : s->base.host->self, about);
     if (s->set.hold == HF__PG_ADVISORY)
-        len = asprintf(&sql, "%s EXECUTE holdfast_%s_%c('\\x%s')", about, how, mode, hex);
+        len = asprintf(&sql, "%s EXECUTE holdfast_%s_%c(" NAME ")", about, how, mode, hex);
     else
-        len = asprintf(&sql,
-                       "%s BEGIN ISOLATION LEVEL READ COMMITTED; EXECUTE holdfast_door_%s('\\x%s');"
-                       " EXECUTE holdfast_row_%s_%c('\\x%s'); EXECUTE holdfast_inside('\\x%s')",
-                       about, how, hex, how, mode, hex, hex);
+        len =
+            asprintf(&sql,
+                     "%s BEGIN ISOLATION LEVEL READ COMMITTED; EXECUTE holdfast_door_%s(" NAME ");"
+                     " EXECUTE holdfast_row_%s_%c(" NAME "); EXECUTE holdfast_inside(" NAME ")",
+                     about, how, hex, how, mode, hex, hex);
     return len < 0 ? NULL : sql;
 }
 

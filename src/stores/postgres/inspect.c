@@ -8,12 +8,12 @@
 
 #include "util/banned.h"
 
-#define WHO ", name, host, username, program, pid, note"
+#define WHO ", encode(name, 'hex'), host, username, program, pid, note"
 #define LOOK(where)                                                                            \
     "SELECT *, floor(extract(epoch FROM " HF__PG_CLOCK ") * 1000.0)::bigint FROM "             \
     "(SELECT " HF__PG_HOLDER_COLUMNS WHO " FROM public.holdfast_holder WHERE " where           \
     " UNION ALL SELECT " HF__PG_WAITER_COLUMNS WHO " FROM public.holdfast_waiter WHERE " where \
-    ") AS e ORDER BY name, seq"
+    ") AS e ORDER BY 15, 1"
 
 enum { NAME = HF__SQL_ENTRY_CELLS, HOST, USER, PROGRAM, PID, NOTE, NOW };
 
@@ -26,18 +26,13 @@ static int show(const PGresult *q, int row, const struct hf__look *look, hf_erro
                           .pid = hf__pg_cell(q, row, PID, 0)};
     const char *cells[HF__SQL_ENTRY_CELLS];
     struct hf__sql_row entry;
-    size_t len = 0;
+    char name[HF_NAME_MAX];
+    int len = hf__pg_cell_bytes(q, row, NAME, name, sizeof name);
 
     hf__pg_cells(q, row, cells);
-    if (!hf__sql_read_row(cells, &entry))
-        return hf__fail(err, HF_CORRUPT, "postgres: a ticket is not 16 bytes long");
-    unsigned char *name = PQunescapeBytea((const unsigned char *)PQgetvalue(q, row, NAME), &len);
-    if (name == NULL)
-        return hf__fail(err, HF_NO_MEMORY, NULL);
-    int r =
-        hf__sql_show(look, &entry.was, hf__pg_cell(q, row, NOW, 0), (const char *)name, len, &who);
-    PQfreemem(name);
-    return r;
+    if (len < 0 || !hf__sql_read_row(cells, &entry))
+        return hf__fail(err, HF_CORRUPT, "postgres: a ticket is not 16 bytes long, or a name none");
+    return hf__sql_show(look, &entry.was, hf__pg_cell(q, row, NOW, 0), name, (size_t)len, &who);
 }
 
 static void make_query(const struct hf__look *look, struct hf__pg_query *q, char *next)

@@ -6,7 +6,8 @@
 --   ask_again   queued: after so many milliseconds, NULL: never
 --   place       queued: from 1; 0: not counted
 --
--- Each takes the short way where nobody is in anybody's way (see public.holdfast_enter), and comes to the same.
+-- Each takes the short way where nobody is in anybody's way (see public.holdfast_enter), and comes to the same. Each has
+-- a search_path of its own, for all that it calls: whatever the caller's schemas hold, this finds the system's.
 
 -- The tombstones, or the queue, have no room for another bid.
 CREATE OR REPLACE FUNCTION public.holdfast_is_full(a_name bytea, now timestamptz) RETURNS boolean LANGUAGE plpgsql AS $$
@@ -23,7 +24,8 @@ CREATE OR REPLACE FUNCTION public.holdfast_attempt(
     a_name bytea, a_ticket bytea, a_shared boolean, a_room bigint, a_ttl bigint, a_delay bigint,
     a_retire bigint, a_queue boolean, a_wake text, a_host text, a_user text, a_program text, a_pid bigint,
     a_note text, OUT verdict text, OUT generation bigint, OUT lease bigint, OUT claimed boolean,
-    OUT ask_again bigint, OUT place bigint) LANGUAGE plpgsql AS $$
+    OUT ask_again bigint, OUT place bigint) LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     l public.holdfast_lock := public.holdfast_enter(a_name, 1, 2);
     now timestamptz := date_trunc('milliseconds', l.touched);
@@ -138,7 +140,8 @@ BEGIN
 END $$;
 
 CREATE OR REPLACE FUNCTION public.holdfast_release(a_name bytea, a_ticket bytea, a_retire bigint, OUT verdict text)
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     l public.holdfast_lock := public.holdfast_enter(a_name, 2, 1);
     now timestamptz := date_trunc('milliseconds', l.touched);
@@ -160,7 +163,8 @@ BEGIN
 END $$;
 
 CREATE OR REPLACE FUNCTION public.holdfast_withdraw(a_name bytea, a_ticket bytea, a_retire bigint, OUT verdict text)
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     l public.holdfast_lock := public.holdfast_enter(a_name, 0, 0);
     now timestamptz := date_trunc('milliseconds', l.touched);
@@ -226,7 +230,8 @@ END $$;
 -- Many at once, in the order of their names, so that two such calls cannot wait for each other.
 CREATE OR REPLACE FUNCTION public.holdfast_renew(names bytea[], tickets bytea[], generations bigint[])
 RETURNS TABLE (item bigint, verdict text, generation bigint, lease bigint, claimed boolean, ask_again bigint)
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     i bigint;
 BEGIN
@@ -237,7 +242,8 @@ END $$;
 
 -- Takes the lock away from a ticket. A holder keeps the door closed as long as it may believe that it holds.
 CREATE OR REPLACE FUNCTION public.holdfast_break(a_name bytea, a_ticket bytea, at_once boolean, OUT verdict text)
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     l public.holdfast_lock := public.holdfast_enter(a_name, 0, 0);
     now timestamptz := date_trunc('milliseconds', l.touched);

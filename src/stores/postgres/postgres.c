@@ -34,14 +34,16 @@ static int check_version(struct hf__pg *s, struct hf__pg_conn *c, int64_t deadli
     return hf__sql_check_version(&s->sql, version, err);
 }
 
+/* Functions without a search_path of their own are older ones, which the caller's could mislead: they are not
+ * used. */
 int hf__pg_learn(void *store, void *conn, int64_t deadline_ns, hf_error *err)
 {
     struct hf__pg *s = store;
     struct hf__pg_query q = {
         .sql = "SELECT to_regclass('public.holdfast_schema') IS NOT NULL, coalesce((SELECT"
-               " bool_and(has_function_privilege(oid, 'execute')) AND count(*) >= 20 FROM pg_proc"
-               " WHERE proname::text LIKE 'holdfast\\_%' AND pronamespace = (SELECT oid FROM"
-               " pg_namespace WHERE nspname = $1)), false),"
+               " bool_and(has_function_privilege(oid, 'execute')) AND count(*) >= 20 AND"
+               " count(proconfig) >= 5 FROM pg_proc WHERE starts_with(proname::text, 'holdfast_')"
+               " AND pronamespace = (SELECT oid FROM pg_namespace WHERE nspname = $1)), false),"
                " current_setting('transaction_isolation') <> 'read committed'",
         .reads = true};
     PGresult *result = NULL;
@@ -81,6 +83,13 @@ static unsigned tries(void *store, void *conn, const hf_error *why)
                : 0;
 }
 
+/* The queue of notifications is full: somebody listens and does not take them. That is seen at the commit, so nothing
+ * was applied. */
+static bool could_not_call(const hf_error *why)
+{
+    return why->store_code == state_number("54000");
+}
+
 const struct hf__sql_type hf__pg_sql_type = {
     .name = "postgres",
     .pool = &hf__pg_pool_type,
@@ -94,6 +103,7 @@ const struct hf__sql_type hf__pg_sql_type = {
     .setup = hf__pg_setup,
     .purge = hf__pg_purge,
     .tries = tries,
+    .could_not_call = could_not_call,
 };
 
 HF__IS_SQL(struct hf__pg);

@@ -33,7 +33,7 @@ struct hf__pg_settings {
 /* What the server calls a connection. Numbers come again, but in sessions that began later. */
 struct hf__pg_session {
     int64_t pid;
-    char seen[48]; /* by the server's clock, when it had this number */
+    int64_t seen_us; /* by the server's clock, when it had this number */
 };
 
 struct hf__pg_conn {
@@ -88,7 +88,12 @@ struct hf__pg_query {
     int lengths[HF__PG_VALUES], formats[HF__PG_VALUES];
     char numbers[HF__PG_VALUES][24];
     bool reads; /* changes nothing: a lost reply is HF_UNAVAILABLE, not HF_UNKNOWN */
+    bool bare;  /* nothing in it is looked for by a search_path, or the session has ours */
 };
+
+/* For the transaction: whatever schemas a role looks into first, it finds the system's functions, operators and
+ * types. */
+#define HF__PG_SAFE_PATH "SELECT pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true)"
 
 /* The values are borrowed until the question is asked. */
 void hf__pg_bytes(struct hf__pg_query *q, const void *bytes, size_t len);
@@ -104,11 +109,12 @@ char *hf__pg_put_hex(char *at, const void *bytes, size_t len);
 /* Asks, and reads everything up to "ready": only then the server has committed. If the reply is
  * lost the connection is broken (PQstatus): hang it up before anything else. HF_UNKNOWN: it may
  * have been applied; every other code: it was not. Tables and functions are named
- * public.holdfast_...: schema.c. */
+ * public.holdfast_...: schema.c. Outside of a transaction HF__PG_SAFE_PATH goes before it, in the
+ * same round trip and transaction, unless it is bare. */
 int hf__pg_ask(struct hf__pg *s, struct hf__pg_conn *c, const struct hf__pg_query *q,
                int64_t deadline_ns, PGresult **ret_result, hf_error *err);
 
-/* The same for several statements without parameters, or one whose answer does not matter. */
+/* The same for several statements without parameters, or one whose answer does not matter; bare. */
 int hf__pg_run(struct hf__pg *s, struct hf__pg_conn *c, const char *sql, int64_t deadline_ns,
                hf_error *err);
 
@@ -117,7 +123,8 @@ int hf__pg_fail(const PGresult *result, hf_error *err);
 int hf__pg_fail_connect(PGconn *pg, hf_error *err);
 bool hf__pg_state_is(const PGresult *result, const char *state);
 
-/* Cells of an answer. */
+/* Cells of an answer. `hf__pg_cell_bytes` reads hex; -1: it is none, or longer than that. */
+int hf__pg_cell_bytes(const PGresult *result, int row, int column, char *buf, size_t size);
 int64_t hf__pg_cell(const PGresult *result, int row, int column, int64_t null);
 bool hf__pg_cell_flag(const PGresult *result, int row, int column);
 
@@ -172,13 +179,16 @@ int hf__pg_load(void *ctx);
 int hf__pg_finish(void *ctx, int code);
 extern const struct hf__sql_writer hf__pg_writer;
 
-/* The cells of an entry, as SQL for a holder and for a waiter; and how they are read. */
-#define HF__PG_HOLDER_COLUMNS                                                             \
-    "seq, ticket, CASE WHEN lingering THEN 3 ELSE 2 END, shared, room, generation, ttl, " \
-    "delay, retire, (extract(epoch FROM since) * 1000.0)::bigint, CASE WHEN until < "     \
+/* The cells of an entry, as SQL for a holder and for a waiter; and how they are read. No text
+ * depends on a setting: bytes are written in hex, instants as numbers. */
+#define HF__PG_HOLDER_COLUMNS                                                           \
+    "seq, encode(ticket, 'hex'), CASE WHEN lingering THEN 3 ELSE 2 END, shared, room, " \
+    "generation, ttl, "                                                                 \
+    "delay, retire, (extract(epoch FROM since) * 1000.0)::bigint, CASE WHEN until < "   \
     "'infinity' THEN (extract(epoch FROM until) * 1000.0)::bigint END, lease, claimed, wake"
-#define HF__PG_WAITER_COLUMNS                                                          \
-    "seq, ticket, 1, shared, room, 0, ttl, delay, retire, (extract(epoch FROM since) " \
+#define HF__PG_WAITER_COLUMNS                                                                  \
+    "seq, encode(ticket, 'hex'), 1, shared, room, 0, ttl, delay, retire, (extract(epoch FROM " \
+    "since) "                                                                                  \
     "* 1000.0)::bigint, (extract(epoch FROM until) * 1000.0)::bigint, lease, false, wake"
 void hf__pg_cells(const PGresult *result, int row, const char *cells[HF__SQL_ENTRY_CELLS]);
 

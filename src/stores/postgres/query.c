@@ -3,7 +3,10 @@
  * PQsendQueryParams with an unnamed statement: nothing stays in the session, so that a pooler may
  * give the next question to another server process. The rows come before the commit ("ready" comes
  * after it), so an answer counts only when everything was read; an error that follows the rows is
- * the truth. */
+ * the truth.
+ *
+ * The search_path is set for the one transaction, in a pipeline, since a session behind a pooler is
+ * shared with strangers, whom ours would surprise. */
 #include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
@@ -59,9 +62,10 @@ void hf__pg_array(struct hf__pg_query *q, Oid type, const char *literal)
     add(q, type, literal, 0, 0);
 }
 
+static const char digits[] = "0123456789abcdef";
+
 char *hf__pg_put_hex(char *at, const void *bytes, size_t len)
 {
-    static const char digits[] = "0123456789abcdef";
     const unsigned char *from = bytes;
 
     for (size_t i = 0; i < len; i++) {
@@ -146,15 +150,19 @@ int hf__pg_fail(const PGresult *result, hf_error *err)
                       text != NULL ? text : PQresultErrorMessage(result), err);
 }
 
-/* "... FATAL:  28P01: password authentication failed": libpq has no other way to tell the state. */
+/* "... FATAL:  28P01: password authentication failed": libpq has no other way to tell the state, and the first word is
+ * in the server's language. */
 int hf__pg_fail_connect(PGconn *pg, hf_error *err)
 {
-    const char *text = PQerrorMessage(pg), *at = strstr(text, "FATAL:  ");
+    const char *text = PQerrorMessage(pg);
     char state[6] = "";
 
-    if (at != NULL && strlen(at) > 15 && at[13] == ':') {
-        memcpy(state, at + 8, 5);
-        text = at + 15;
+    for (const char *at = text; state[0] == '\0' && (at = strstr(at, ":  ")) != NULL; at += 3) {
+        if (strspn(at + 3, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ") == 5 && at[8] == ':' &&
+            at[9] == ' ') {
+            memcpy(state, at + 3, 5);
+            text = at + 10;
+        }
     }
     return fail_state(state[0] != '\0' ? state : NULL, text, err);
 }
@@ -216,32 +224,48 @@ static int judge(struct hf__pg_conn *c, PGresult *result, const struct hf__pg_qu
     return r;
 }
 
+/* The last part is the answer, unless one before it is an error. In a pipeline NULL only ends one statement, and
+ * what follows an error was skipped. */
 static int collect(struct hf__pg *s, struct hf__pg_conn *c, const struct hf__pg_query *q,
                    int64_t deadline_ns, PGresult **ret_result, hf_error *err)
 {
+    bool pipeline = PQpipelineStatus(c->pg) != PQ_PIPELINE_OFF, over = false;
     PGresult *part = NULL, *kept = NULL;
 
-    for (;;) {
+    while (!over) {
         if (!next_part(s, c, deadline_ns, &part)) {
             PQclear(kept);
             return lost(c, q->reads, true, err);
         }
-        if (part == NULL)
-            return judge(c, kept, q, ret_result, err);
-        if (kept != NULL && PQresultStatus(kept) == PGRES_FATAL_ERROR) {
+        if (part == NULL) {
+            over = !pipeline || PQstatus(c->pg) != CONNECTION_OK;
+            continue;
+        }
+        over = PQresultStatus(part) == PGRES_PIPELINE_SYNC;
+        if (over || (kept != NULL && PQresultStatus(kept) == PGRES_FATAL_ERROR)) {
             PQclear(part);
             continue;
         }
         PQclear(kept);
         kept = part;
     }
+    if (pipeline)
+        PQexitPipelineMode(c->pg);
+    return judge(c, kept, q, ret_result, err);
 }
 
 static bool put(struct hf__pg_conn *c, const struct hf__pg_query *q, const char *sql)
 {
-    return q->count == 0 ? PQsendQuery(c->pg, sql)
-                         : PQsendQueryParams(c->pg, sql, q->count, q->types, q->values, q->lengths,
-                                             q->formats, 0);
+    bool guarded = !q->bare && PQtransactionStatus(c->pg) == PQTRANS_IDLE;
+
+    if (!guarded && q->count == 0)
+        return PQsendQuery(c->pg, sql);
+    if (guarded && !(PQenterPipelineMode(c->pg) &&
+                     PQsendQueryParams(c->pg, HF__PG_SAFE_PATH, 0, NULL, NULL, NULL, NULL, 0)))
+        return false;
+    return PQsendQueryParams(c->pg, sql, q->count, q->types, q->values, q->lengths, q->formats,
+                             0) &&
+           (!guarded || PQpipelineSync(c->pg));
 }
 
 int hf__pg_ask(struct hf__pg *s, struct hf__pg_conn *c, const struct hf__pg_query *q,
@@ -264,7 +288,7 @@ int hf__pg_ask(struct hf__pg *s, struct hf__pg_conn *c, const struct hf__pg_quer
 int hf__pg_run(struct hf__pg *s, struct hf__pg_conn *c, const char *sql, int64_t deadline_ns,
                hf_error *err)
 {
-    struct hf__pg_query q = {.sql = sql};
+    struct hf__pg_query q = {.sql = sql, .bare = true};
     PGresult *result = NULL;
     int r = hf__pg_ask(s, c, &q, deadline_ns, &result, err);
 
@@ -277,6 +301,20 @@ int64_t hf__pg_cell(const PGresult *result, int row, int column, int64_t null)
     if (PQgetisnull(result, row, column))
         return null;
     return strtoll(PQgetvalue(result, row, column), NULL, 10);
+}
+
+int hf__pg_cell_bytes(const PGresult *result, int row, int column, char *buf, size_t size)
+{
+    const char *hex = PQgetvalue(result, row, column);
+    size_t len = strlen(hex) / 2;
+
+    for (size_t i = 0; i < len && len <= size; i++) {
+        const char *high = strchr(digits, hex[2 * i]), *low = strchr(digits, hex[2 * i + 1]);
+        if (high == NULL || low == NULL)
+            return -1;
+        buf[i] = (char)((high - digits) << 4 | (low - digits));
+    }
+    return len <= size ? (int)len : -1;
 }
 
 bool hf__pg_cell_flag(const PGresult *result, int row, int column)

@@ -1,7 +1,7 @@
 /* The doorman's record by plain statements, for a role that may not use the functions. One
  * operation is
  *
- *      BEGIN ISOLATION LEVEL READ COMMITTED
+ *      BEGIN ISOLATION LEVEL READ COMMITTED; the search_path
  *      INSERT INTO holdfast_lock ... ON CONFLICT ... RETURNING ...  -- our turn, the clock
  *      SELECT ...                                                   -- the whole record
  *      <the doorman decides>
@@ -28,7 +28,7 @@
 #define RECORD                                                                                \
     "SELECT " HF__PG_HOLDER_COLUMNS " FROM public.holdfast_holder WHERE name = $1 UNION ALL"  \
     " SELECT " HF__PG_WAITER_COLUMNS " FROM public.holdfast_waiter WHERE name = $1 UNION ALL" \
-    " SELECT 0, ticket, 4, false, NULL, 0, 0, 0, 0, 0,"                                       \
+    " SELECT 0, encode(ticket, 'hex'), 4, false, NULL, 0, 0, 0, 0, 0,"                        \
     " (extract(epoch FROM until) * 1000.0)::bigint, lease, false, NULL"                       \
     " FROM public.holdfast_retired WHERE name = $1 ORDER BY 1"
 
@@ -82,8 +82,8 @@ int hf__pg_load(void *ctx)
 {
     struct hf__pg_record *r = ctx;
     PGresult *result = NULL;
-    int code =
-        hf__pg_run(r->s, r->c, "BEGIN ISOLATION LEVEL READ COMMITTED", r->deadline_ns, r->err);
+    int code = hf__pg_run(r->s, r->c, "BEGIN ISOLATION LEVEL READ COMMITTED; " HF__PG_SAFE_PATH,
+                          r->deadline_ns, r->err);
 
     if (code == 0)
         code = lock_row(r);

@@ -4,9 +4,9 @@
 -- same name wait until the commit; the clock is read after that. In READ COMMITTED each later statement
 -- sees what the one before us has committed.
 --
--- All names have their schema, and all values the types that the system's own operators and functions take (1000.0,
--- float8, regclass): where one has to be converted, somebody else's in a schema of the caller's search_path could fit
--- better, and would run with the caller's rights.
+-- These are called by the functions of operations.sql, whose search_path has the system's schema alone. What is
+-- not the system's has its schema, and values have the types that the system's own operators and functions take
+-- (1000.0, float8, regclass).
 
 CREATE OR REPLACE FUNCTION public.holdfast_own_lease(ttl bigint) RETURNS bigint LANGUAGE sql IMMUTABLE AS $$
     SELECT CASE WHEN ttl = 0 THEN 5000 ELSE least(greatest(ttl, 1000), 10000) END

@@ -146,8 +146,11 @@ static int set_entry(void *ctx, const struct hf__entry *e)
 static int call(void *ctx, const char *channel, const struct hf__entry *e, uint64_t generation)
 {
     struct hf__pg_query q = {.sql = "SELECT pg_notify($1, $2)"};
+    struct hf__pg_record *r = ctx;
     char payload[64], ticket[HF_TICKET_SIZE];
 
+    if (r->op->silent)
+        return 0;
     hf__ticket_format(&e->ticket, ticket);
     snprintf(payload, sizeof payload, "%s %" PRIu64, ticket, generation);
     hf__pg_text(&q, channel);

@@ -1,6 +1,5 @@
 /* Which schema has the tables. Every statement names it, so neither a role's search_path nor
- * PGOPTIONS leads anybody to other tables (C1); a search_path of our own would be lost behind a
- * pooler, and cost time in each function.
+ * PGOPTIONS leads anybody to other tables (C1).
  *
  * All texts are written for `public`, and can be run as they stand; a schema that the URL names
  * takes its place. */

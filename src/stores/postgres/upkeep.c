@@ -2,6 +2,7 @@
  *
  * A lock's row is kept for its generation. Without it the next one is taken from the wall clock
  * alone, which is above it as long as the clock was not put back by more than `retain`. */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "stores/postgres/postgres.h"
@@ -52,6 +53,19 @@ int hf__pg_purge(void *store, void *conn, int64_t retain_ms, int64_t deadline_ns
     return r;
 }
 
+/* In one transaction, with the search_path that all that is created here was written for. */
+static int run_text(struct hf__pg *s, struct hf__pg_conn *c, const char *sql, int64_t deadline_ns,
+                    hf_error *err)
+{
+    char *text = NULL;
+
+    if (asprintf(&text, HF__PG_SAFE_PATH "; %s", sql) < 0)
+        return hf__fail(err, HF_NO_MEMORY, NULL);
+    int r = hf__pg_run(s, c, text, deadline_ns, err);
+    free(text);
+    return r;
+}
+
 /* The tables are needed; the functions only make it faster. Where all is there already the right to
  * create it is not needed. */
 int hf__pg_setup(void *store, void *conn, int64_t deadline_ns, hf_error *err)
@@ -62,11 +76,11 @@ int hf__pg_setup(void *store, void *conn, int64_t deadline_ns, hf_error *err)
     int r = hf__pg_make_room(s, conn, deadline_ns, err);
 
     if (r == 0)
-        r = hf__pg_run(s, conn, hf__pg_schema_sql, deadline_ns, err);
+        r = run_text(s, conn, hf__pg_schema_sql, deadline_ns, err);
     if (r == HF_DENIED && there)
         return 0;
     if (r == 0) {
-        r = hf__pg_run(store, conn, hf__pg_routines_sql, deadline_ns, &why);
+        r = run_text(s, conn, hf__pg_routines_sql, deadline_ns, &why);
         if (r == HF_DENIED)
             r = 0; /* `holdfast doctor` says that they are missing */
         else if (r != 0 && err != NULL)
