@@ -1,6 +1,6 @@
 /* What is in the file of the SQLite store: what is refused and kept, and what it means when the file
  * goes away or changes. */
-#include "unit/sqlite_fixture.h"
+#include "sqlite/fixture.h"
 
 static void another_programs_database_is_refused_and_kept(void **state)
 {

@@ -1,7 +1,7 @@
 /* The SQLite store against the doorman on a plain record in memory: the same random operations
  * through both must be answered alike and leave the same line behind, however much of it the store
  * has loaded. */
-#include "unit/sqlite_fixture.h"
+#include "sqlite/fixture.h"
 
 #define NAMES      2
 #define PEOPLE     140 /* per name */

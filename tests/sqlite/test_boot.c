@@ -1,5 +1,5 @@
 /* What survives a boot, a power cut and a restored copy. */
-#include "unit/sqlite_fixture.h"
+#include "sqlite/fixture.h"
 
 /* As if the machine had been started anew: another boot wrote what is there, the clock begins
  * again. */

@@ -1,5 +1,5 @@
-/* See sqlite_disk.h. */
-#include "unit/sqlite_disk.h"
+/* See disk.h. */
+#include "sqlite/disk.h"
 
 #include "lib/check.h"
 

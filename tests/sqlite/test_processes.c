@@ -5,7 +5,7 @@
 #include <sys/mount.h>
 #include <sys/wait.h>
 
-#include "unit/sqlite_fixture.h"
+#include "sqlite/fixture.h"
 
 #define PROCESSES 3
 #define ROUNDS    400

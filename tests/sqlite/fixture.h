@@ -1,7 +1,7 @@
 /* A SQLite store of its own per test, opened through its table of functions, on a clock the test
  * owns. */
-#ifndef TESTS_UNIT_SQLITE_FIXTURE_H
-#define TESTS_UNIT_SQLITE_FIXTURE_H
+#ifndef TESTS_SQLITE_FIXTURE_H
+#define TESTS_SQLITE_FIXTURE_H
 
 #include <fcntl.h>
 #include <ftw.h>

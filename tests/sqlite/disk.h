@@ -1,6 +1,6 @@
 /* A disk that the test owns: a shim around SQLite's own VFS counts syncs and fails writes. */
-#ifndef TESTS_UNIT_SQLITE_DISK_H
-#define TESTS_UNIT_SQLITE_DISK_H
+#ifndef TESTS_SQLITE_DISK_H
+#define TESTS_SQLITE_DISK_H
 
 #include <sqlite3.h>
 #include <stdint.h>

@@ -4,7 +4,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#include "unit/sqlite_fixture.h"
+#include "sqlite/fixture.h"
 
 struct calls {
     size_t count;

@@ -1,5 +1,5 @@
 /* Looking into the database, odd names, and what the doctor says. */
-#include "unit/sqlite_fixture.h"
+#include "sqlite/fixture.h"
 
 struct seen {
     size_t count;

@@ -1,6 +1,6 @@
 /* What the disk and other users of the database can do to an operation, and when it is synced. */
-#include "unit/sqlite_disk.h"
-#include "unit/sqlite_fixture.h"
+#include "sqlite/disk.h"
+#include "sqlite/fixture.h"
 
 static int attempt_code(struct fixture *f, const struct hf__bid *bid)
 {

@@ -3,8 +3,8 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
+#include "sqlite/fixture.h"
 #include "stores/sqlite/sqlite.h"
-#include "unit/sqlite_fixture.h"
 
 static int mode_of(const char *path)
 {
