@@ -103,6 +103,7 @@ int hf__sqlite_fail(struct hf__sqlite *s, int result, const char *doing, hf_erro
     int extended = s->db != NULL ? sqlite3_extended_errcode(s->db) : result;
     struct meaning m = meaning_of(result, system_errno);
 
+    s->was_busy = (result & 0xff) == SQLITE_BUSY;
     hf__fail(err, m.code, "sqlite: %s: %s", doing, m.text);
     hf__set_store_code(err, extended != SQLITE_OK ? extended : result);
     return m.code;
@@ -161,7 +162,7 @@ int hf__sqlite_ask(struct hf__sqlite *s, const char *sql, int64_t *ret_value, hf
     return code;
 }
 
-/* Taking turns ------------------------------------------------------------- */
+/* Waiting inside SQLite ---------------------------------------------------- */
 
 /* Waiting is counted by what was slept, not by the host's clock alone, which a test may have
  * stopped. */
@@ -178,64 +179,26 @@ bool hf__sqlite_pause(struct hf__sqlite *s, int tries)
     return true;
 }
 
-void hf__sqlite_turn_init(struct hf__sqlite *s)
-{
-    pthread_mutex_init(&s->turn.mutex, NULL);
-    hf__cond_init(&s->turn.over);
-}
-
-void hf__sqlite_turn_clear(struct hf__sqlite *s)
-{
-    pthread_cond_destroy(&s->turn.over);
-    pthread_mutex_destroy(&s->turn.mutex);
-}
-
-/* A mutex with a deadline that is not on the wall clock, in a form that ThreadSanitizer knows. */
-static bool take_turn(struct hf__sqlite *s, int64_t deadline_ns)
-{
-    const struct hf_env *env = s->base.host->env;
-
-    pthread_mutex_lock(&s->turn.mutex);
-    while (s->turn.taken && hf__cond_wait(&s->turn.over, &s->turn.mutex, env, deadline_ns))
-        continue;
-    bool mine = !s->turn.taken;
-    s->turn.taken = true;
-    pthread_mutex_unlock(&s->turn.mutex);
-    return mine;
-}
-
-int hf__sqlite_enter(struct hf__sqlite *s, int64_t deadline_ns, hf_error *err)
-{
-    int64_t patience_ns = deadline_ns - hf__now_ns(s->base.host->env);
-
-    if (patience_ns <= 0)
-        return hf__fail(err, HF_UNAVAILABLE, "sqlite: the time for this operation is over");
-    if (!take_turn(s, deadline_ns))
-        return hf__fail(err, HF_UNAVAILABLE,
-                        "sqlite: other threads kept the database busy; try again");
-    s->deadline_ns = deadline_ns;
-    s->patience_ns = deadline_ns - hf__now_ns(s->base.host->env);
-    hf__sqlite_process_enter();
-    return 0;
-}
-
-void hf__sqlite_leave(struct hf__sqlite *s)
-{
-    hf__sqlite_process_leave();
-    pthread_mutex_lock(&s->turn.mutex);
-    s->turn.taken = false;
-    pthread_cond_signal(&s->turn.over);
-    pthread_mutex_unlock(&s->turn.mutex);
-}
-
 /* Transactions ------------------------------------------------------------- */
 
+/* Whoever finds the database busy waits outside SQLite, in line with the other processes. */
 static int take_write_lock(struct hf__sqlite *s, sqlite3_stmt *begin, hf_error *err)
 {
-    s->beginning = true;
-    int code = hf__sqlite_run(s, begin, "begin", err);
-    s->beginning = false;
-    return code;
+    bool may_try = s->rank == HF__SQLITE_KEEPS || !hf__writers_busy(&s->writers);
+    int code, busy_tries = s->busy_tries;
+
+    for (;; may_try = true) {
+        s->was_busy = true;
+        s->busy_tries = 0;
+        code = may_try ? hf__sqlite_run(s, begin, "begin", err) : HF_UNAVAILABLE;
+        s->busy_tries = busy_tries;
+        if (code == 0 || !s->was_busy)
+            return code;
+        if (!hf__sqlite_wait(s)) {
+            hf__writers_next(&s->writers);
+            return may_try ? code : hf__sqlite_fail(s, SQLITE_BUSY, "begin", err);
+        }
+    }
 }
 
 int hf__sqlite_begin(struct hf__sqlite *s, hf_error *err)
@@ -246,8 +209,6 @@ int hf__sqlite_begin(struct hf__sqlite *s, hf_error *err)
     if (code == 0)
         code = hf__sqlite_statement(s, HF__SQL_BEGIN, &begin, err);
     if (code == 0)
-        code = take_write_lock(s, begin, err);
-    while (code == HF_UNAVAILABLE && hf__sqlite_step_aside())
         code = take_write_lock(s, begin, err);
     if (code != 0)
         return code;
@@ -265,11 +226,14 @@ int hf__sqlite_rollback(struct hf__sqlite *s, hf_error *err)
     int code = 0;
 
     s->call_count = 0;
+    if (sqlite3_get_autocommit(s->db))
+        return 0;
     for (int tries = 0; tries < 2 && !sqlite3_get_autocommit(s->db); tries++) {
         code = hf__sqlite_statement(s, HF__SQL_ROLLBACK, &rollback, err);
         if (code == 0)
             code = hf__sqlite_run(s, rollback, "roll back", err);
     }
+    hf__writers_next(&s->writers);
     return sqlite3_get_autocommit(s->db) ? 0 : code;
 }
 
@@ -316,6 +280,7 @@ int hf__sqlite_commit(struct hf__sqlite *s, hf_error *err)
         code = fail_commit(s, sqlite3_extended_errcode(s->db), err);
         goto undo;
     }
+    hf__writers_next(&s->writers);
     hf__sqlite_tell(s);
     count_commit(s);
     result = s->durable ? sync_wal(s) : SQLITE_OK;

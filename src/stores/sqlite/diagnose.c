@@ -145,6 +145,13 @@ static void look_at_clock_and_push(const struct report *r)
     else if (r->s->wake.asked && r->s->wake.in < 0)
         hf__say(&r->to, HF__WARNING, "C12",
                 "no socket could be made beside the database: waiters ask by themselves");
+    int writers = hf__writers_count(&r->s->writers);
+    if (writers < 0)
+        hf__say(&r->to, HF__WARNING, "C5",
+                "no file for the line of writers beside the database: with hundreds of processes "
+                "some would not get their turn in time");
+    else
+        hf__say(&r->to, HF__FINE, "C5", "in line to write: %d", writers);
     hf__say(&r->to, HF__FINE, NULL, "C1 to C13 hold for the processes of this machine");
 }
 
@@ -153,7 +160,7 @@ int hf__sqlite_diagnose(struct hf__store *store, hf_finding_callback *found, voi
 {
     struct report r = {.s = (struct hf__sqlite *)store,
                        .to = {.found = found, .arg = arg, .env = store->host->env}};
-    int code = hf__sqlite_enter(r.s, deadline_ns, err);
+    int code = hf__sqlite_enter(r.s, HF__SQLITE_ASKS, deadline_ns, err);
 
     if (code != 0)
         return code;

@@ -180,7 +180,7 @@ static int check_or_make(const char *path, bool make, hf_error *err)
  * first. */
 static int check_siblings(const char *path, bool shared, hf_error *err)
 {
-    static const char *const suffixes[] = {"-wal", "-shm", "-journal"};
+    static const char *const suffixes[] = {"-wal", "-shm", "-journal", HF__WRITERS_SUFFIX};
     int code = 0;
 
     for (size_t i = 0; i < sizeof suffixes / sizeof suffixes[0] && code == 0; i++) {

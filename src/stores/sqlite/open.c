@@ -7,6 +7,7 @@
  * is never changed. */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -32,7 +33,7 @@ static int on_busy(void *ctx, int tries)
 {
     struct hf__sqlite *s = ctx;
 
-    return !(s->beginning && hf__sqlite_fork_waits()) && hf__sqlite_pause(s, tries);
+    return tries < s->busy_tries && hf__sqlite_pause(s, tries);
 }
 
 static int configure(struct hf__sqlite *s, hf_error *err)
@@ -174,17 +175,11 @@ static int check_kind(struct hf__sqlite *s, bool *ret_empty, hf_error *err)
         (long long)kind.version, HF__SQLITE_VERSION);
 }
 
-/* The change to WAL needs the file for itself for a moment; SQLite does not always wait for
- * that. */
 static int switch_to_wal(struct hf__sqlite *s, hf_error *err)
 {
-    for (int tries = 0;; tries++) {
-        int result = sqlite3_exec(s->db, "PRAGMA journal_mode = WAL", NULL, NULL, NULL);
-        if (result == SQLITE_OK)
-            return 0;
-        if ((result & 0xff) != SQLITE_BUSY || !hf__sqlite_pause(s, tries))
-            return hf__sqlite_fail(s, result, "switch to WAL", err);
-    }
+    int result = sqlite3_exec(s->db, "PRAGMA journal_mode = WAL", NULL, NULL, NULL);
+
+    return result == SQLITE_OK ? 0 : hf__sqlite_fail(s, result, "switch to WAL", err);
 }
 
 static int identify(struct hf__sqlite *s, hf_error *err)
@@ -260,12 +255,31 @@ static int fill_in(struct hf__sqlite *s, const struct hf__url *url, hf_error *er
     return code;
 }
 
+static void open_line(struct hf__sqlite *s)
+{
+    char path[4200];
+
+    snprintf(path, sizeof path, "%s" HF__WRITERS_SUFFIX, s->path);
+    hf__writers_open(&s->writers, path, 0600, s->dice);
+}
+
+/* Making the file, the change to WAL and the reading of a WAL that somebody left each need the
+ * file for themselves for a moment. SQLite waits a little for that; then all is begun anew, in line
+ * with the others. */
 static int connect_as_this_process(struct hf__sqlite *s, hf_error *err)
 {
     hf__sqlite_process_enter();
     int code = hf__sqlite_disinherit(err);
-    if (code == 0)
+    if (code == 0) {
+        s->busy_tries = 10;
         code = connect_database(s, err);
+        while (code == HF_UNAVAILABLE && s->was_busy && hf__sqlite_wait(s)) {
+            hf__sqlite_disconnect(s);
+            code = connect_database(s, err);
+        }
+        s->busy_tries = INT_MAX;
+        hf__writers_next(&s->writers);
+    }
     if (code == 0)
         hf__sqlite_enlist(s);
     hf__sqlite_process_leave();
@@ -283,6 +297,7 @@ int hf__sqlite_open(const struct hf__url *url, const struct hf__host *host,
     s->base.type = &hf__sqlite_store_type;
     s->base.host = host;
     s->base.capabilities = s->base.type->capabilities;
+    s->rank = HF__SQLITE_ASKS;
     hf__sqlite_turn_init(s);
     hf__sqlite_wake_init(s);
     hf__sqlite_boot_read(s);
@@ -291,6 +306,8 @@ int hf__sqlite_open(const struct hf__url *url, const struct hf__host *host,
     code = fill_in(s, url, err);
     if (code == 0)
         code = hf__sqlite_secure(s, err);
+    if (code == 0)
+        open_line(s);
     if (code == 0)
         code = connect_as_this_process(s, err);
     if (code == 0 && hf__sqlite_wake_barred(s))
@@ -307,7 +324,9 @@ void hf__sqlite_disconnect(struct hf__sqlite *s)
 {
     for (size_t i = 0; i < HF__SQL_COUNT; i++)
         sqlite3_finalize(s->statements[i]);
+    memset(s->statements, 0, sizeof s->statements);
     sqlite3_close(s->db);
+    s->db = NULL;
 }
 
 void hf__sqlite_close(struct hf__store *store)
@@ -317,6 +336,7 @@ void hf__sqlite_close(struct hf__store *store)
     hf__sqlite_process_enter();
     hf__sqlite_delist(s);
     hf__sqlite_disconnect(s);
+    hf__writers_close(&s->writers);
     hf__sqlite_process_leave();
     hf__sqlite_wake_clear(s);
     hf__sqlite_turn_clear(s);

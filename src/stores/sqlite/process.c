@@ -4,14 +4,12 @@
  * a copy: taken by threads that it does not have, with file locks that its parent owns. Therefore
  *
  *  - no thread of ours is inside SQLite when the process forks. fork() waits for the operations
- *    under way, and one that waits for another process steps aside;
+ *    under way; whoever waits for another process does so outside (turn.c);
  *  - a child that opens a database closes first what it has inherited. No transaction is open in
  *    it, so nothing is written, and locks on files are not inherited, so none is lost: the child
  *    only forgets what is not its own.
  *
  * This must be known where there is no client at hand, so it is global, as what it guards is. */
-#include <stdatomic.h>
-
 #include "stores/sqlite/sqlite.h"
 #include "util/patience.h"
 
@@ -24,7 +22,7 @@ static struct {
     pthread_mutex_t mutex;
     pthread_cond_t changed;
     unsigned inside; /* threads */
-    atomic_bool forking;
+    bool forking;
     struct hf__sqlite *open, *inherited;
     bool spoilt; /* the parent was inside when it forked: what is inherited cannot be closed */
 } process = {.once = PTHREAD_ONCE_INIT, .mutex = PTHREAD_MUTEX_INITIALIZER};
@@ -86,26 +84,14 @@ void hf__sqlite_process_leave(void)
     pthread_mutex_unlock(&process.mutex);
 }
 
-bool hf__sqlite_fork_waits(void)
-{
-    return atomic_load_explicit(&process.forking, memory_order_relaxed);
-}
-
-bool hf__sqlite_step_aside(void)
-{
-    if (!hf__sqlite_fork_waits())
-        return false;
-    hf__sqlite_process_leave();
-    hf__sqlite_process_enter();
-    return true;
-}
-
 int hf__sqlite_disinherit(hf_error *err)
 {
     pthread_mutex_lock(&process.mutex); /* all the while: nobody opens anything before it is done */
     bool spoilt = process.spoilt;
-    for (; !spoilt && process.inherited != NULL; process.inherited = process.inherited->next)
+    for (; !spoilt && process.inherited != NULL; process.inherited = process.inherited->next) {
         hf__sqlite_disconnect(process.inherited);
+        hf__writers_close(&process.inherited->writers);
+    }
     pthread_mutex_unlock(&process.mutex);
     return !spoilt ? 0
                    : hf__fail(err, HF_FORKED,

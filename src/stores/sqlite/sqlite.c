@@ -160,7 +160,8 @@ static int operate(struct hf__store *store, const struct operation *op, int64_t 
                    struct hf__answer *ret_answer, hf_error *err)
 {
     struct hf__sqlite *s = (struct hf__sqlite *)store;
-    int code = hf__sqlite_enter(s, deadline_ns, err);
+    enum hf__sqlite_rank rank = op->kind == ATTEMPT ? HF__SQLITE_ASKS : HF__SQLITE_KEEPS;
+    int code = hf__sqlite_enter(s, rank, deadline_ns, err);
 
     if (code != 0)
         return code;
@@ -226,6 +227,16 @@ static int renew_batch(struct hf__sqlite *s, struct hf__renewal *items, size_t c
     return hf__sqlite_commit(s, err);
 }
 
+/* A waiter's sign of life has the time of its lease, as a bid has. */
+static enum hf__sqlite_rank rank_of(const struct hf__renewal *items, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (items[i].generation != 0)
+            return HF__SQLITE_KEEPS;
+    }
+    return HF__SQLITE_ASKS;
+}
+
 static int renew(struct hf__store *store, struct hf__renewal *items, size_t count,
                  int64_t deadline_ns, hf_error *err)
 {
@@ -234,7 +245,7 @@ static int renew(struct hf__store *store, struct hf__renewal *items, size_t coun
 
     for (size_t done = 0; done < count && code == 0; done += RENEW_BATCH) {
         size_t n = count - done < RENEW_BATCH ? count - done : RENEW_BATCH;
-        code = hf__sqlite_enter(s, deadline_ns, err);
+        code = hf__sqlite_enter(s, rank_of(items + done, n), deadline_ns, err);
         if (code != 0)
             break;
         code = renew_batch(s, items + done, n, err);

@@ -1,7 +1,7 @@
 /* The SQLite store's inside: one connection, the statements it keeps, and the record it works on.
  *
  * Everything but the sockets' descriptors is guarded by `turn`: one thread of the process at a time
- * asks SQLite, so that SQLite's own busy loop is only for other processes. */
+ * asks SQLite. Among processes those who want to write get in line (writers.h). */
 #ifndef HF_STORES_SQLITE_SQLITE_H
 #define HF_STORES_SQLITE_SQLITE_H
 
@@ -9,6 +9,7 @@
 #include <sqlite3.h>
 #include <sys/stat.h>
 
+#include "stores/sqlite/writers.h"
 #include "stores/store.h"
 
 #define HF__SQLITE_APPLICATION 0x686f6c64
@@ -93,14 +94,21 @@ struct hf__sqlite_lock {
     uint64_t generation;
 };
 
+/* What keeps or ends a grant goes before what asks for one: else a crowd of bids could cost a
+ * holder its lease. */
+enum hf__sqlite_rank { HF__SQLITE_KEEPS, HF__SQLITE_ASKS, HF__SQLITE_RANKS };
+
+struct hf__sqlite_waiter; /* a thread that waits for its turn */
+
 struct hf__sqlite {
     struct hf__store base;
     struct hf__sqlite *next; /* see process.c */
     struct {
         pthread_mutex_t mutex;
-        pthread_cond_t over;
         bool taken;
+        struct hf__sqlite_waiter *next[HF__SQLITE_RANKS], **last[HF__SQLITE_RANKS];
     } turn;
+    struct hf__writers writers;
     char *path, *wal_path; /* absolute */
     bool allow_network;
     int64_t retain_ms;
@@ -113,7 +121,9 @@ struct hf__sqlite {
     sqlite3 *db;
     sqlite3_stmt *statements[HF__SQL_COUNT];
     int64_t deadline_ns, patience_ns; /* of the running operation: see the busy handler */
-    bool beginning;                   /* nothing is locked yet: it may step aside for a fork */
+    enum hf__sqlite_rank rank;        /* of the running operation */
+    int busy_tries;                   /* how often SQLite may try by itself when it is busy */
+    bool was_busy;                    /* why the last failure: another process is in the way */
     uint64_t dice;                    /* for jitter only */
     unsigned commits;                 /* until it is known to be there to stay */
 
@@ -154,19 +164,12 @@ int hf__sqlite_ask(struct hf__sqlite *s, const char *sql, int64_t *ret_value, hf
 /* What an SQLite result means; the text is "sqlite: <doing>: <what>; <what to do>". */
 int hf__sqlite_fail(struct hf__sqlite *s, int result, const char *doing, hf_error *err);
 
-void hf__sqlite_turn_init(struct hf__sqlite *s);
-void hf__sqlite_turn_clear(struct hf__sqlite *s);
-
-/* The turn of this thread, by the deadline. HF_UNAVAILABLE. */
-int hf__sqlite_enter(struct hf__sqlite *s, int64_t deadline_ns, hf_error *err);
-void hf__sqlite_leave(struct hf__sqlite *s);
-
 /* One write transaction. `commit` makes it durable if s->durable is set, and tells s->calls. */
 int hf__sqlite_begin(struct hf__sqlite *s, hf_error *err);
 int hf__sqlite_commit(struct hf__sqlite *s, hf_error *err);
 int hf__sqlite_rollback(struct hf__sqlite *s, hf_error *err); /* 0: no transaction is open */
 
-/* How the busy handler waits; also for other retries. False when the time is over. */
+/* How SQLite's busy handler waits. False when the time is over. */
 bool hf__sqlite_pause(struct hf__sqlite *s, int tries);
 
 /* A number below `below`, for jitter. */
@@ -174,6 +177,20 @@ uint64_t hf__sqlite_dice(struct hf__sqlite *s, uint64_t below);
 
 /* The present in the store's time; `ret_ns` (may be NULL) is the client's clock at that moment. */
 struct hf__moment hf__sqlite_moment(struct hf__sqlite *s, int64_t *ret_ns);
+
+/* turn.c: one thread at a time, one process at a time ----------------------- */
+void hf__sqlite_turn_init(struct hf__sqlite *s);
+void hf__sqlite_turn_clear(struct hf__sqlite *s);
+
+/* The turn of this thread among those of the process, first come, first served within a rank, by
+ * the deadline. HF_UNAVAILABLE. */
+int hf__sqlite_enter(struct hf__sqlite *s, enum hf__sqlite_rank rank, int64_t deadline_ns,
+                     hf_error *err);
+void hf__sqlite_leave(struct hf__sqlite *s);
+
+/* Outside SQLite, when it was busy: sleeps until it is worth trying again (writers.h). A fork can
+ * happen meanwhile. False when the time is over. */
+bool hf__sqlite_wait(struct hf__sqlite *s);
 
 /* open.c: making and checking the database --------------------------------- */
 int hf__sqlite_open(const struct hf__url *url, const struct hf__host *host,
@@ -187,11 +204,6 @@ void hf__sqlite_disconnect(struct hf__sqlite *s); /* from the file; nothing else
 /* Around everything that calls SQLite; a fork waits in between. */
 void hf__sqlite_process_enter(void);
 void hf__sqlite_process_leave(void);
-
-/* Whether somebody wants to fork; and if so, leaves and enters again, with nothing open or
- * locked. */
-bool hf__sqlite_fork_waits(void);
-bool hf__sqlite_step_aside(void);
 
 /* The stores that are open in this process. */
 void hf__sqlite_enlist(struct hf__sqlite *s);

@@ -88,7 +88,7 @@ static int purge_some(struct hf__sqlite *s, struct purge *p, hf_error *err)
 
 static int purge_batch(struct hf__sqlite *s, struct purge *p, int64_t deadline_ns, hf_error *err)
 {
-    int code = hf__sqlite_enter(s, deadline_ns, err);
+    int code = hf__sqlite_enter(s, HF__SQLITE_ASKS, deadline_ns, err);
 
     p->seen = 0;
     if (code != 0)
@@ -116,7 +116,7 @@ static int purge(struct hf__sqlite *s, int64_t retain_ms, int64_t deadline_ns, u
         code = purge_batch(s, &p, deadline_ns, err);
     while (code == 0 && p.seen == PURGE_BATCH);
     if (code == 0)
-        code = hf__sqlite_enter(s, deadline_ns, err);
+        code = hf__sqlite_enter(s, HF__SQLITE_ASKS, deadline_ns, err);
     if (code != 0)
         return code;
     hf__sqlite_stale_sockets(s, true);
@@ -128,7 +128,7 @@ static int purge(struct hf__sqlite *s, int64_t retain_ms, int64_t deadline_ns, u
 
 static int setup(struct hf__sqlite *s, int64_t deadline_ns, hf_error *err)
 {
-    int code = hf__sqlite_enter(s, deadline_ns, err);
+    int code = hf__sqlite_enter(s, HF__SQLITE_ASKS, deadline_ns, err);
 
     if (code != 0)
         return code;

@@ -106,7 +106,8 @@ int hf__sqlite_wake_fd(struct hf__store *store)
     const struct hf__host *host = s->base.host;
     int fd;
 
-    if (hf__sqlite_enter(s, hf__now_ns(host->env) + host->op_timeout_ms * HF__NS_PER_MS, NULL) != 0)
+    int64_t deadline_ns = hf__now_ns(host->env) + host->op_timeout_ms * HF__NS_PER_MS;
+    if (hf__sqlite_enter(s, HF__SQLITE_ASKS, deadline_ns, NULL) != 0)
         return -1;
     if (!s->wake.asked && open_directory(s, true))
         s->wake.in = bind_socket(s);
