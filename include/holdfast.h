@@ -231,8 +231,8 @@ typedef struct hf_options {
  * Errors: HF_BUSY (no wait asked, somebody is inside or waits), HF_TIMEOUT, HF_CANCELLED,
  * HF_CLOSED, HF_DEADLOCK (this owner has it already, or asks for a stronger mode), HF_LOST
  * (re-entering a lock that was lost), HF_UNSUPPORTED, HF_INVALID, HF_FULL (also: 10,000
- * wait already), HF_UNAVAILABLE (surely not obtained), HF_UNKNOWN (err->may_hold_ms; the keeper
- * goes on withdrawing), HF_DENIED, HF_CORRUPT, HF_FORKED, HF_NO_MEMORY, HF_SYSTEM. */
+ * wait already), HF_UNAVAILABLE (surely not obtained), HF_UNKNOWN (err->may_hold_ms; the client
+ * goes on withdrawing in the background), HF_DENIED, HF_CORRUPT, HF_FORKED, HF_NO_MEMORY, HF_SYSTEM. */
 int hf_acquire(hf_client *client, const char *name, size_t name_len, const hf_options *opt,
                hf_lock **ret_lock, hf_error *err);
 
@@ -240,8 +240,8 @@ int hf_acquire(hf_client *client, const char *name, size_t name_len, const hf_op
  * reentrant one only counts down until the last. NULL is fine and returns HF_OK.
  * Errors: HF_STALE (it was no longer ours: lost, broken or expired; nothing was changed, except
  * that a lock lost by max_hold alone opens now instead of at the end of its lease), HF_DEADLOCK
- * (see hf_lock_callback: not freed), HF_UNKNOWN (the keeper goes on trying until the lease ends; a
- * lock that never expires may stay behind), HF_FORKED, HF_CLOSED (the client is closed: freed
+ * (see hf_lock_callback: not freed), HF_UNKNOWN (the client goes on in the background until the
+ * store answers; if it is closed before, the lease has to end, and a lock that never expires stays), HF_FORKED, HF_CLOSED (the client is closed: freed
  * only), HF_UNAVAILABLE, HF_DENIED, HF_CORRUPT. */
 int hf_lock_release(hf_lock *lock, hf_error *err);
 

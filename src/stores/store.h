@@ -6,7 +6,7 @@
  * tests to add with a store are listed in CONTRIBUTING.md.
  *
  * Threads: every function but close may run on several threads at once, but for `wake`, which runs
- * on one at a time (core/ear.c) and must not block. No function may block past its deadline.
+ * on one at a time (core/wake_reader.h) and must not block. No function may block past its deadline.
  *
  * Deadlines are moments of the host's clock (hf__now_ns). Results are 0, or an error code with a
  * text:
