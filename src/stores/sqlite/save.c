@@ -253,6 +253,11 @@ static bool needs_wake(const struct hf__sqlite *s, const struct hf__entry *e)
     return e->place == HF__WAITING && row != NULL && !row->can_wake && s->wake.in >= 0;
 }
 
+static bool ran_out(const struct hf__entry *e, bool own)
+{
+    return !own && !(e->marks & HF__NEW) && (e->place == HF__GONE || e->place == HF__RETIRED);
+}
+
 static bool lock_differs(const struct hf__sqlite_lock *a, const struct hf__sqlite_lock *b)
 {
     return a->id != b->id || a->generation != b->generation || a->last_seq != b->last_seq ||
@@ -275,6 +280,8 @@ int hf__sqlite_save(struct hf__sqlite *s, const struct hf__bid *bid, struct hf__
         /* An attempt learns of it from its answer, a renewal does not. */
         if ((e->marks & HF__LET_IN) && (!own || bid->who == NULL))
             hf__sqlite_call(s, e, e->generation);
+        if (ran_out(e, own))
+            hf__sqlite_call(s, e, 0); /* to ask, if it lives; else its socket goes */
         if (code == 0 && own && bid->who != NULL && needs_wake(s, e))
             code = set_wake(s, e->who, err);
     }

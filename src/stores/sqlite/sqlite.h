@@ -141,6 +141,7 @@ struct hf__sqlite {
     struct {
         int dir, in, out; /* the directory, our socket, the one we send from; -1: not there */
         bool asked;
+        unsigned backlog, unread; /* what our socket holds; read since it was last seen empty */
         unsigned char name[HF__SQLITE_WAKE_SIZE];
     } wake;
 };
@@ -168,6 +169,11 @@ int hf__sqlite_fail(struct hf__sqlite *s, int result, const char *doing, hf_erro
 int hf__sqlite_begin(struct hf__sqlite *s, hf_error *err);
 int hf__sqlite_commit(struct hf__sqlite *s, hf_error *err);
 int hf__sqlite_rollback(struct hf__sqlite *s, hf_error *err); /* 0: no transaction is open */
+
+/* After HF_FULL: on a full disk the WAL cannot grow, but what is in it can often be moved into the
+ * database, and then it is written from its beginning again. True: try once more, so that a lock can
+ * at least be kept and released. */
+bool hf__sqlite_make_room(struct hf__sqlite *s);
 
 /* How SQLite's busy handler waits. False when the time is over. */
 bool hf__sqlite_pause(struct hf__sqlite *s, int tries);

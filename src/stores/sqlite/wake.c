@@ -3,6 +3,10 @@
  * generation after the commit. Nothing here can fail an operation: a call that does not arrive
  * costs time only.
  *
+ * A socket holds few datagrams (net.unix.max_dgram_qlen and one, by default eleven), whatever their
+ * size. So all calls of one commit to one client share a datagram; and whoever finds so many unread
+ * that another may have been turned away has everybody ask.
+ *
  * A socket's address holds 107 bytes. Longer paths go through /proc/self/fd/<directory>/<name>. */
 #include <dirent.h>
 #include <errno.h>
@@ -17,8 +21,10 @@
 
 #include "util/banned.h"
 
-#define MESSAGE_SIZE 24 /* ticket, generation (little-endian) */
-#define NAME_SIZE    (2 * HF__SQLITE_WAKE_SIZE + 1)
+#define CALL_SIZE 24 /* ticket, generation (little-endian) */
+#define CALLS_MAX 160
+#define BACKLOG   10 /* the kernel's default */
+#define NAME_SIZE (2 * HF__SQLITE_WAKE_SIZE + 1)
 
 void hf__sqlite_wake_init(struct hf__sqlite *s)
 {
@@ -100,6 +106,19 @@ static int bind_socket(struct hf__sqlite *s)
     return -1;
 }
 
+static unsigned read_backlog(void)
+{
+    char text[16] = "";
+    int fd = open("/proc/sys/net/unix/max_dgram_qlen", O_RDONLY | O_CLOEXEC);
+
+    if (fd >= 0 && read(fd, text, sizeof text - 1) < 0)
+        text[0] = '\0';
+    if (fd >= 0)
+        close(fd);
+    unsigned long backlog = strtoul(text, NULL, 10);
+    return backlog > 0 && backlog < 1000000 ? (unsigned)backlog : BACKLOG;
+}
+
 int hf__sqlite_wake_fd(struct hf__store *store)
 {
     struct hf__sqlite *s = (struct hf__sqlite *)store;
@@ -109,8 +128,10 @@ int hf__sqlite_wake_fd(struct hf__store *store)
     int64_t deadline_ns = hf__now_ns(host->env) + host->op_timeout_ms * HF__NS_PER_MS;
     if (hf__sqlite_enter(s, HF__SQLITE_ASKS, deadline_ns, NULL) != 0)
         return -1;
-    if (!s->wake.asked && open_directory(s, true))
+    if (!s->wake.asked && open_directory(s, true)) {
+        s->wake.backlog = read_backlog();
         s->wake.in = bind_socket(s);
+    }
     s->wake.asked = true;
     fd = s->wake.in;
     hf__sqlite_leave(s);
@@ -135,23 +156,36 @@ void hf__sqlite_wake_clear(struct hf__sqlite *s)
 
 /* Receiving ---------------------------------------------------------------- */
 
-void hf__sqlite_wake(struct hf__store *store, hf__wake_sink *sink, void *ctx)
+static void pass_on(const unsigned char *message, size_t size, hf__wake_sink *sink, void *ctx)
 {
-    struct hf__sqlite *s = (struct hf__sqlite *)store;
-    unsigned char message[MESSAGE_SIZE + 1];
-
-    for (int i = 0; i < 256; i++) { /* whoever listens has other things to do as well */
-        ssize_t n = recv(s->wake.in, message, sizeof message, MSG_DONTWAIT);
+    for (; size >= CALL_SIZE; message += CALL_SIZE, size -= CALL_SIZE) {
         struct hf__ticket ticket;
         uint64_t generation = 0;
-        if (n < 0 && errno != EINTR)
-            return;
-        if (n != MESSAGE_SIZE)
-            continue;
         memcpy(ticket.bits, message, sizeof ticket.bits);
         for (int k = 7; k >= 0; k--)
             generation = generation << 8 | message[16 + k];
         sink(ctx, &ticket, generation);
+    }
+}
+
+void hf__sqlite_wake(struct hf__store *store, hf__wake_sink *sink, void *ctx)
+{
+    struct hf__sqlite *s = (struct hf__sqlite *)store;
+    unsigned char message[CALL_SIZE * CALLS_MAX + 1];
+
+    for (int i = 0; i < 256; i++) { /* whoever listens has other things to do as well */
+        ssize_t n = recv(s->wake.in, message, sizeof message, MSG_DONTWAIT);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0) {
+            if (s->wake.unread > s->wake.backlog)
+                sink(ctx, NULL, 0);
+            s->wake.unread = 0;
+            return;
+        }
+        s->wake.unread++;
+        if (n % CALL_SIZE == 0)
+            pass_on(message, (size_t)n, sink, ctx);
     }
 }
 
@@ -164,24 +198,6 @@ static bool is_socket(const struct hf__sqlite *s, const char *name)
     return fstatat(s->wake.dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISSOCK(st.st_mode);
 }
 
-static void send_call(struct hf__sqlite *s, const struct hf__sqlite_call *call)
-{
-    struct sockaddr_un address = {0};
-    unsigned char message[MESSAGE_SIZE];
-    char name[NAME_SIZE];
-
-    memcpy(message, call->ticket.bits, sizeof call->ticket.bits);
-    for (int k = 0; k < 8; k++)
-        message[16 + k] = (unsigned char)(call->generation >> (8 * k));
-    format_name(call->wake, name);
-    socklen_t len = make_address(s, name, &address);
-    ssize_t n = sendto(s->wake.out, message, sizeof message, MSG_DONTWAIT | MSG_NOSIGNAL,
-                       (struct sockaddr *)&address, len);
-    /* Names are never used twice: a socket that nobody listens to belongs to a client that died. */
-    if (n < 0 && errno == ECONNREFUSED && is_socket(s, name))
-        unlinkat(s->wake.dir, name, 0);
-}
-
 static bool open_sender(struct hf__sqlite *s)
 {
     if (s->wake.out < 0)
@@ -189,11 +205,57 @@ static bool open_sender(struct hf__sqlite *s)
     return s->wake.out >= 0;
 }
 
+/* One datagram to one client. */
+static void send_calls(struct hf__sqlite *s, const struct hf__sqlite_call *calls, size_t count)
+{
+    struct sockaddr_un address = {0};
+    unsigned char message[CALL_SIZE * CALLS_MAX];
+    char name[NAME_SIZE];
+    ssize_t n = -1;
+
+    for (size_t i = 0; i < count; i++) {
+        unsigned char *at = message + i * CALL_SIZE;
+        memcpy(at, calls[i].ticket.bits, sizeof calls[i].ticket.bits);
+        for (int k = 0; k < 8; k++)
+            at[16 + k] = (unsigned char)(calls[i].generation >> (8 * k));
+    }
+    format_name(calls[0].wake, name);
+    socklen_t len = make_address(s, name, &address);
+    errno = 0;
+    for (int tries = 0; tries < 2 && n < 0 && open_sender(s); tries++) {
+        n = sendto(s->wake.out, message, count * CALL_SIZE, MSG_DONTWAIT | MSG_NOSIGNAL,
+                   (struct sockaddr *)&address, len);
+        if (n >= 0 || errno != EAGAIN)
+            break;
+        /* It is full, or ours is: with what others have not read yet. So from a new one. */
+        close(s->wake.out);
+        s->wake.out = -1;
+    }
+    /* Names are never used twice: a socket that nobody listens to belongs to a client that died. */
+    if (n < 0 && errno == ECONNREFUSED && is_socket(s, name))
+        unlinkat(s->wake.dir, name, 0);
+}
+
+static int compare_calls(const void *a, const void *b)
+{
+    const struct hf__sqlite_call *x = a, *y = b;
+
+    return memcmp(x->wake, y->wake, sizeof x->wake);
+}
+
 void hf__sqlite_tell(struct hf__sqlite *s)
 {
-    if (s->call_count > 0 && open_directory(s, false) && open_sender(s)) {
-        for (size_t i = 0; i < s->call_count; i++)
-            send_call(s, &s->calls[i]);
+    if (s->call_count == 0)
+        return;
+    if (open_directory(s, false)) {
+        qsort(s->calls, s->call_count, sizeof *s->calls, compare_calls);
+        for (size_t i = 0, n; i < s->call_count; i += n) {
+            for (n = 1; n < CALLS_MAX && i + n < s->call_count; n++) {
+                if (compare_calls(&s->calls[i], &s->calls[i + n]) != 0)
+                    break;
+            }
+            send_calls(s, &s->calls[i], n);
+        }
     }
     s->call_count = 0;
 }
