@@ -110,6 +110,20 @@ static void a_wal_that_cannot_grow_is_written_again(void **state)
     disk.wal_room = 0;
 }
 
+static void c3_on_a_full_disk_a_lease_is_renewed(void **state)
+{
+    struct fixture *f = *state;
+    struct hf__bid holder = make_bid(f, "x");
+
+    struct hf__answer granted = attempt(f, &holder);
+    disk.wal_room = 40 * 1024;
+    for (int i = 0; i < 100; i++) {
+        pass_time(f, 1 * SECOND);
+        assert_int_equal(renew(f, &holder, granted.generation).verdict, HF__GRANTED);
+    }
+    disk.wal_room = 0;
+}
+
 static void a_database_kept_busy_is_unavailable_at_the_deadline(void **state)
 {
     struct fixture *f = *state;
@@ -195,6 +209,7 @@ int main(void)
         OPEN(c6_an_io_error_at_commit_is_unknown),
         OPEN(a_full_disk_is_told_and_nothing_was_applied),
         OPEN(a_wal_that_cannot_grow_is_written_again),
+        OPEN(c3_on_a_full_disk_a_lease_is_renewed),
         OPEN(a_database_kept_busy_is_unavailable_at_the_deadline),
         OPEN(a_deadline_that_has_passed_asks_nobody),
         OPEN(many_renewals_are_answered_each),

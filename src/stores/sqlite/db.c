@@ -289,3 +289,9 @@ undo:
     hf__sqlite_rollback(s, NULL);
     return code;
 }
+
+bool hf__sqlite_make_room(struct hf__sqlite *s)
+{
+    return sqlite3_wal_checkpoint_v2(s->db, NULL, SQLITE_CHECKPOINT_RESTART, NULL, NULL) ==
+           SQLITE_OK;
+}

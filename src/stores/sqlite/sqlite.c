@@ -154,8 +154,6 @@ static int operate_once(struct hf__sqlite *s, const struct operation *op,
     return code;
 }
 
-/* On a full disk the WAL cannot grow, but what is in it can often be moved into the database: then
- * it is written from its beginning again, and a lock can at least be released. */
 static int operate(struct hf__store *store, const struct operation *op, int64_t deadline_ns,
                    struct hf__answer *ret_answer, hf_error *err)
 {
@@ -166,8 +164,7 @@ static int operate(struct hf__store *store, const struct operation *op, int64_t 
     if (code != 0)
         return code;
     code = operate_once(s, op, ret_answer, err);
-    if (code == HF_FULL &&
-        sqlite3_wal_checkpoint_v2(s->db, NULL, SQLITE_CHECKPOINT_RESTART, NULL, NULL) == SQLITE_OK)
+    if (code == HF_FULL && hf__sqlite_make_room(s))
         code = operate_once(s, op, ret_answer, err);
     hf__sqlite_leave(s);
     return code;
@@ -249,6 +246,8 @@ static int renew(struct hf__store *store, struct hf__renewal *items, size_t coun
         if (code != 0)
             break;
         code = renew_batch(s, items + done, n, err);
+        if (code == HF_FULL && hf__sqlite_make_room(s))
+            code = renew_batch(s, items + done, n, err);
         hf__sqlite_leave(s);
         /* The batches before this one were applied. */
         if (code == HF_UNAVAILABLE && done > 0 && err != NULL)
