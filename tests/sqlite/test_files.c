@@ -149,43 +149,72 @@ static void modes_that_let_others_in_are_refused(void **state)
     check_refused(f, "file", HF_DENIED, "chmod 600");
 }
 
-static void a_sticky_directory_is_safe_with_a_file_of_ours(void **state)
+/* Sticky or not: a hot journal put beside the database between our look and SQLite's would be played
+ * back into it. */
+static void a_directory_where_others_can_create_files_is_refused(void **state)
 {
     struct fixture *f = *state;
-    char wal[200];
-
-    assert_int_equal(chmod(f->dir, 01777), 0);
-    open_store(f);
-    close_store(f);
-    snprintf(wal, sizeof wal, "%s-wal", f->path);
-    assert_int_equal(chmod(wal, 0666), 0);
-    check_refused(f, "wal", HF_DENIED, "chmod 600");
-}
-
-static void in_a_sticky_directory_nobody_can_put_a_wal_first(void **state)
-{
-    struct fixture *f = *state;
-    struct hf__sqlite unopened = {.path = f->path};
-    char wal[200];
-
-    assert_int_equal(chmod(f->dir, 01777), 0);
-    check_ok(f, "secure", hf__sqlite_secure(&unopened, &f->err));
-    snprintf(wal, sizeof wal, "%s-wal", f->path);
-    check_number("wal", mode_of(wal), 0600);
-    open_store(f);
-}
-
-static void what_somebody_put_first_is_refused_and_nothing_is_made(void **state)
-{
-    struct fixture *f = *state;
-    char journal[200];
     struct stat st;
 
     assert_int_equal(chmod(f->dir, 01777), 0);
-    snprintf(journal, sizeof journal, "%s-journal", f->path);
-    assert_int_equal(mkdir(journal, 0700), 0);
-    check_refused(f, "journal", HF_DENIED, "is not a regular file");
+    check_refused(f, "all", HF_DENIED, "a directory of your own");
+    assert_int_equal(chmod(f->dir, 01770), 0);
+    check_refused(f, "group", HF_DENIED, "a directory of your own");
     assert_int_equal(lstat(f->path, &st), -1);
+    snprintf(f->url, sizeof f->url, "sqlite:%.120s/own/locks.db", f->dir);
+    open_store(f);
+}
+
+static void what_lies_beside_it_is_looked_at(void **state)
+{
+    static const char *const suffixes[] = {"-wal", "-shm", "-journal", "-writers"};
+    struct fixture *f = *state;
+    char path[200];
+
+    for (size_t i = 0; i < COUNT(suffixes); i++) {
+        snprintf(path, sizeof path, "%s%s", f->path, suffixes[i]);
+        assert_int_equal(mkdir(path, 0700), 0);
+        check_refused(f, suffixes[i], HF_DENIED, "is not a regular file");
+        assert_int_equal(rmdir(path), 0);
+        int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+        assert_int_equal(fchmod(fd, 0606), 0);
+        close(fd);
+        check_refused(f, suffixes[i], HF_DENIED, "chmod 600");
+        unlink(path);
+    }
+}
+
+static void what_is_above_it_must_not_be_exchanged(void **state)
+{
+    struct fixture *f = *state;
+    char above[200], own[220], link[200];
+
+    snprintf(above, sizeof above, "%.120s/above", f->dir);
+    snprintf(own, sizeof own, "%s/own", above);
+    assert_int_equal(mkdir(above, 0755), 0);
+    assert_int_equal(mkdir(own, 0700), 0);
+    snprintf(f->url, sizeof f->url, "sqlite:%.170s/locks.db", own);
+    assert_int_equal(chmod(above, 0777), 0);
+    check_refused(f, "writable", HF_DENIED, "can be written by others");
+    assert_int_equal(chmod(above, 01777), 0); /* ours cannot be renamed there */
+    open_store(f);
+    close_store(f);
+    assert_int_equal(chmod(above, 0755), 0);
+    if (geteuid() != 0)
+        return; /* only root can give a file away */
+    assert_int_equal(chown(above, 12345, (gid_t)-1), 0);
+    check_refused(f, "owner", HF_DENIED, "belongs to another user");
+    assert_int_equal(chown(above, 0, 12345), 0);
+    assert_int_equal(chmod(above, 0775), 0);
+    check_refused(f, "group", HF_DENIED, "can be written by others");
+    assert_int_equal(chmod(above, 0755), 0);
+    snprintf(link, sizeof link, "%.120s/link", f->dir);
+    assert_int_equal(symlink(above, link), 0);
+    snprintf(f->url, sizeof f->url, "sqlite:%.160s/own/locks.db", link);
+    open_store(f);
+    close_store(f);
+    assert_int_equal(lchown(link, 12345, (gid_t)-1), 0);
+    check_refused(f, "link", HF_DENIED, "belongs to another user");
 }
 
 static void a_foreign_owner_is_refused(void **state)
@@ -267,9 +296,9 @@ int main(void)
         FRESH(a_hard_link_is_refused),
         FRESH(what_is_not_a_regular_file_is_refused),
         FRESH(modes_that_let_others_in_are_refused),
-        FRESH(a_sticky_directory_is_safe_with_a_file_of_ours),
-        FRESH(in_a_sticky_directory_nobody_can_put_a_wal_first),
-        FRESH(what_somebody_put_first_is_refused_and_nothing_is_made),
+        FRESH(a_directory_where_others_can_create_files_is_refused),
+        FRESH(what_lies_beside_it_is_looked_at),
+        FRESH(what_is_above_it_must_not_be_exchanged),
         FRESH(a_foreign_owner_is_refused),
         FRESH(rights_that_are_missing_are_told),
         FRESH(descriptors_that_are_missing_are_told),

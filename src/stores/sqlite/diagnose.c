@@ -32,6 +32,11 @@ static void look_at_files(const struct report *r)
 
     if (hf__sqlite_secure(r->s, &err) != 0)
         say_error(r, "C1", &err);
+    else if (r->s->rights.by_group)
+        hf__say(&r->to, HF__FINE, "C1",
+                "the file is shared with the group '%s' (0660), in a directory where nobody else "
+                "can replace it",
+                r->s->rights.group);
     else
         hf__say(&r->to, HF__FINE, "C1",
                 "the file is ours alone (0600), in a directory where nobody else can replace it");
@@ -139,9 +144,10 @@ static void look_at_clock_and_push(const struct report *r)
                 "%zu sockets of clients that died; `holdfast gc` removes them", stale);
     if (hf__sqlite_wake_barred(r->s))
         hf__say(&r->to, HF__WARNING, "C12",
-                "'%s.wake' is not a directory of ours alone (0700), where waiters are called: they "
+                "'%s.wake' is not a directory of ours alone (%04o), where waiters are called: they "
                 "ask by themselves, and wait longer; remove it",
-                hf__printable(r->s->path, strlen(r->s->path), shown, sizeof shown));
+                hf__printable(r->s->path, strlen(r->s->path), shown, sizeof shown),
+                (unsigned)r->s->rights.directory);
     else if (r->s->wake.asked && r->s->wake.in < 0)
         hf__say(&r->to, HF__WARNING, "C12",
                 "no socket could be made beside the database: waiters ask by themselves");

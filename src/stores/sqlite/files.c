@@ -1,9 +1,9 @@
 /* Which files may be used, and whether they are still the same.
  *
- * A lock file that a stranger can replace is no lock, so the file has to be ours alone (0600) in a
- * directory where nobody else can rename or remove it: ours or root's, and not writable by others
- * unless it is sticky. That is also what makes "look, then open" safe: between the two only we and
- * root could change what the path means.
+ * A lock file that a stranger can replace is no lock, so the file has to be ours alone in a directory
+ * where nobody else can create, rename or remove anything (rights.h). That is also what makes "look,
+ * then open" safe: between the two only those who share the locks, and root, could change what the
+ * path means.
  *
  * The database file is never opened here: closing any descriptor of it would drop the POSIX locks
  * that SQLite holds in this process. It is looked at by path, and created with mknod(). */
@@ -86,15 +86,64 @@ static int fail_call(hf_error *err, const char *path, const char *doing)
     return hf__fail_errno(err, code, "sqlite: cannot %s '%s'", doing, shown);
 }
 
-/* Only the last one: a mistyped path should not grow a tree. */
-static int make_directory(const char *path, hf_error *err)
+/* What was just made gets its group and its mode, whatever the umask took. */
+static int give_rights(const struct hf__rights *r, const char *path, mode_t mode, hf_error *err)
 {
-    if (mkdir(path, 0700) == 0 || errno == EEXIST)
-        return 0;
-    return fail_call(err, path, "create the directory");
+    if ((r->by_group && chown(path, (uid_t)-1, r->gid) != 0) || chmod(path, mode) != 0)
+        return fail_call(err, path, "set the rights of");
+    return 0;
 }
 
-static int check_directory(const char *path, bool *ret_shared, hf_error *err)
+/* Only the last one: a mistyped path should not grow a tree. */
+static int make_directory(const struct hf__rights *r, const char *path, hf_error *err)
+{
+    if (mkdir(path, 0700) == 0)
+        return give_rights(r, path, r->directory, err);
+    return errno == EEXIST ? 0 : fail_call(err, path, "create the directory");
+}
+
+/* All that is above it, from the root on. `path` is as before afterwards. */
+static int check_above(const struct hf__rights *r, char *path, uid_t owner, hf_error *err)
+{
+    int code = 0;
+
+    for (char *slash = path; slash != NULL && code == 0; slash = strchr(slash + 1, '/')) {
+        char kept = slash[slash == path]; /* the root is its slash */
+        struct stat st;
+        slash[slash == path] = '\0';
+        const char *wrong = NULL;
+        if (lstat(path, &st) != 0)
+            code = fail_call(err, path, "look at");
+        else
+            wrong = hf__rights_above(r, &st, owner);
+        if (wrong != NULL)
+            code = fail_path(err, HF_DENIED, path, wrong);
+        slash[slash == path] = kept;
+    }
+    return code;
+}
+
+/* The way that the path names, with its symbolic links, and the one that they lead to, which is
+ * given back: SQLite refuses a path with links in it. */
+static int check_way(const struct hf__rights *r, char *directory, uid_t owner, char **ret_real,
+                     hf_error *err)
+{
+    int code = check_above(r, directory, owner, err);
+
+    if (code != 0)
+        return code;
+    char *real = realpath(directory, NULL);
+    if (real == NULL)
+        return fail_call(err, directory, "look at");
+    code = check_above(r, real, owner, err);
+    if (code == 0)
+        *ret_real = real;
+    else
+        free(real);
+    return code;
+}
+
+static int check_directory(const struct hf__rights *r, char *path, char **ret_real, hf_error *err)
 {
     struct stat st;
 
@@ -105,15 +154,10 @@ static int check_directory(const char *path, bool *ret_shared, hf_error *err)
                          "is a symbolic link; name the directory it points to");
     if (!S_ISDIR(st.st_mode))
         return fail_path(err, HF_DENIED, path, "is not a directory; name another path");
-    if (st.st_uid != geteuid() && st.st_uid != 0)
-        return fail_path(err, HF_DENIED, path,
-                         "belongs to another user, who could replace the database; use a directory "
-                         "of your own");
-    if ((st.st_mode & 022) != 0 && (st.st_mode & S_ISVTX) == 0)
-        return fail_path(err, HF_DENIED, path,
-                         "can be written by others, who could replace the database; chmod 700 it");
-    *ret_shared = (st.st_mode & 022) != 0;
-    return 0;
+    const char *wrong = hf__rights_of_directory(r, &st);
+    if (wrong != NULL)
+        return fail_path(err, HF_DENIED, path, wrong);
+    return check_way(r, path, st.st_uid, ret_real, err);
 }
 
 static int check_file_system(const struct hf__sqlite *s, const char *directory, hf_error *err)
@@ -137,7 +181,7 @@ static int check_file_system(const struct hf__sqlite *s, const char *directory, 
 }
 
 /* The database or one of the files SQLite keeps beside it. HF_NOT_FOUND if it is not there. */
-static int check_file(const char *path, hf_error *err)
+static int check_file(const struct hf__rights *r, const char *path, hf_error *err)
 {
     struct stat st;
 
@@ -147,73 +191,99 @@ static int check_file(const char *path, hf_error *err)
         return fail_path(err, HF_DENIED, path, "is a symbolic link; name the file it points to");
     if (!S_ISREG(st.st_mode))
         return fail_path(err, HF_DENIED, path, "is not a regular file; name another path");
-    if (st.st_uid != geteuid())
-        return fail_path(err, HF_DENIED, path, "belongs to another user; use a file of your own");
     if (st.st_nlink > 1)
         return fail_path(err, HF_DENIED, path,
                          "has more than one name, under which SQLite would not see the same locks; "
                          "remove the other hard links");
-    if ((st.st_mode & 077) != 0)
-        return fail_path(err, HF_DENIED, path,
-                         "can be read or written by others; name another path, or chmod 600 it if "
-                         "it is a database of holdfast");
-    return 0;
+    const char *wrong = hf__rights_of_file(r, &st);
+    return wrong != NULL ? fail_path(err, HF_DENIED, path, wrong) : 0;
 }
 
-static int check_or_make(const char *path, bool make, hf_error *err)
+/* Another member of the group may just be making it, which takes two steps. */
+static int check_file_patiently(const struct hf__rights *r, const char *path, hf_error *err)
 {
-    int code = check_file(path, err);
+    int code = check_file(r, path, err);
+    struct stat st;
+
+    for (int i = 0; r->by_group && code == HF_DENIED && i < 20; i++) {
+        if (lstat(path, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size > 0 ||
+            (st.st_mode & 077 & ~r->file) != 0)
+            break;
+        usleep(5000);
+        code = check_file(r, path, err);
+    }
+    return code;
+}
+
+static int check_or_make(const struct hf__rights *r, const char *path, bool make, hf_error *err)
+{
+    int code = check_file_patiently(r, path, err);
 
     if (code != HF_NOT_FOUND)
         return code;
     if (!make)
         return 0;
-    if (mknod(path, S_IFREG | 0600, 0) != 0 ? errno != EEXIST
-                                            : chmod(path, 0600) != 0) /* whatever the umask took */
-        return fail_call(err, path, "create");
-    code = check_file(path, err);
+    if (mknod(path, S_IFREG | 0600, 0) == 0)
+        code = give_rights(r, path, r->file, err);
+    else
+        code = errno == EEXIST ? 0 : fail_call(err, path, "create");
+    if (code == 0)
+        code = check_file_patiently(r, path, err);
     return code == HF_NOT_FOUND ? fail_path(err, HF_UNAVAILABLE, path, "vanished; try again")
                                 : code;
 }
 
-/* In a directory such as /tmp a stranger could put a WAL of his own beside our file: be there
- * first. */
-static int check_siblings(const char *path, bool shared, hf_error *err)
+/* SQLite makes the first two with the mode of the database, but in two steps: with a group we make
+ * them, so that nobody finds them before the group may use them. A super-journal is named in a
+ * journal only, which nobody but us can write. */
+static int check_siblings(const struct hf__rights *r, const char *path, hf_error *err)
 {
-    static const char *const suffixes[] = {"-wal", "-shm", "-journal", HF__WRITERS_SUFFIX};
+    static const char *const suffixes[] = {"-wal", "-shm", HF__WRITERS_SUFFIX, "-journal"};
     int code = 0;
 
     for (size_t i = 0; i < sizeof suffixes / sizeof suffixes[0] && code == 0; i++) {
         char *sibling = NULL;
         if (asprintf(&sibling, "%s%s", path, suffixes[i]) < 0)
             return hf__fail(err, HF_NO_MEMORY, NULL);
-        code = check_or_make(sibling, shared && i < 2, err);
+        code = check_or_make(r, sibling, r->by_group && i < 3, err);
         free(sibling);
     }
     return code;
 }
 
+static int set_path(struct hf__sqlite *s, const char *directory, hf_error *err)
+{
+    const char *slash = strrchr(s->path, '/');
+    char *path = NULL;
+
+    if (asprintf(&path, "%s%s", directory[1] != '\0' ? directory : "", slash) < 0)
+        return hf__fail(err, HF_NO_MEMORY, NULL);
+    free(s->path);
+    s->path = path;
+    return 0;
+}
+
 int hf__sqlite_secure(struct hf__sqlite *s, hf_error *err)
 {
-    char *directory = strdup(s->path), *slash;
-    bool shared = false;
+    char *directory = strdup(s->path), *real = NULL, *slash;
     int code;
 
     if (directory == NULL)
         return hf__fail(err, HF_NO_MEMORY, NULL);
     slash = strrchr(directory, '/');
     slash[slash == directory] = '\0';
-    code = make_directory(directory, err);
+    code = make_directory(&s->rights, directory, err);
     if (code == 0)
-        code = check_directory(directory, &shared, err);
+        code = check_directory(&s->rights, directory, &real, err);
     if (code == 0)
         code = check_file_system(s, directory, err);
-    free(directory);
-    if (code == 0 && shared) /* what is refused below leaves no file of ours behind */
-        code = check_siblings(s->path, false, err);
     if (code == 0)
-        code = check_or_make(s->path, true, err);
-    return code != 0 ? code : check_siblings(s->path, shared, err);
+        code = set_path(s, real, err);
+    free(real);
+    free(directory);
+    if (code == 0)
+        code = check_or_make(&s->rights, s->path, true, err);
+    return code != 0 ? code : check_siblings(&s->rights, s->path, err);
 }
 
 static int lost(struct hf__sqlite *s, hf_error *err)

@@ -26,6 +26,10 @@ const struct hf__option hf__sqlite_options[] = {
     {"force", HF__TEXT, NULL, 0, 0,
      "'network': use the file although it is on a network file system; no other machine may use "
      "it"},
+    {"group", HF__TEXT, NULL, 0, 0,
+     "share the file with the members of this group (directory 2770, file 0660) instead of having "
+     "it "
+     "for one user"},
     {NULL, HF__TEXT, NULL, 0, 0, NULL},
 };
 
@@ -247,11 +251,9 @@ static int fill_in(struct hf__sqlite *s, const struct hf__url *url, hf_error *er
     if (env->random(env->ctx, &s->dice, sizeof s->dice) != 0)
         return hf__fail_errno(err, HF_SYSTEM, "sqlite: no random bits");
     s->dice |= 1;
-    int code = hf__sqlite_absolute(url->path, &s->path, err);
-    if (code == 0 && asprintf(&s->wal_path, "%s-wal", s->path) < 0) {
-        s->wal_path = NULL;
-        code = hf__fail(err, HF_NO_MEMORY, NULL);
-    }
+    int code = hf__rights_init(&s->rights, hf__url_text(url, hf__sqlite_options, "group"), err);
+    if (code == 0)
+        code = hf__sqlite_absolute(url->path, &s->path, err);
     return code;
 }
 
@@ -260,7 +262,7 @@ static void open_line(struct hf__sqlite *s)
     char path[4200];
 
     snprintf(path, sizeof path, "%s" HF__WRITERS_SUFFIX, s->path);
-    hf__writers_open(&s->writers, path, 0600, s->dice);
+    hf__writers_open(&s->writers, path, s->rights.file, s->dice);
 }
 
 /* Making the file, the change to WAL and the reading of a WAL that somebody left each need the
@@ -306,6 +308,10 @@ int hf__sqlite_open(const struct hf__url *url, const struct hf__host *host,
     code = fill_in(s, url, err);
     if (code == 0)
         code = hf__sqlite_secure(s, err);
+    if (code == 0 && asprintf(&s->wal_path, "%s-wal", s->path) < 0) {
+        s->wal_path = NULL;
+        code = hf__fail(err, HF_NO_MEMORY, NULL);
+    }
     if (code == 0)
         open_line(s);
     if (code == 0)

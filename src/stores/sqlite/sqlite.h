@@ -9,6 +9,7 @@
 #include <sqlite3.h>
 #include <sys/stat.h>
 
+#include "stores/sqlite/rights.h"
 #include "stores/sqlite/writers.h"
 #include "stores/store.h"
 
@@ -110,6 +111,7 @@ struct hf__sqlite {
     } turn;
     struct hf__writers writers;
     char *path, *wal_path; /* absolute */
+    struct hf__rights rights;
     bool allow_network;
     int64_t retain_ms;
     struct {
@@ -223,7 +225,8 @@ int hf__sqlite_disinherit(hf_error *err);
 /* An absolute path without a trailing slash, for the caller to free. */
 int hf__sqlite_absolute(const char *path, char **ret_path, hf_error *err);
 
-/* Creates the directories and an empty file if they are missing, and refuses what is unsafe. */
+/* Creates the directory and an empty file if they are missing, and refuses what is unsafe. Then the
+ * path is one without symbolic links. */
 int hf__sqlite_secure(struct hf__sqlite *s, hf_error *err);
 
 /* The name of a file system that is not safe for SQLite's locks, or NULL. */

@@ -1,5 +1,5 @@
 /* Push: one unix datagram socket per client, named by 128 random bits in <database>.wake/, a
- * directory of mode 0700. A waiter's row carries the name; whoever lets it in sends ticket and
+ * directory of mode 0700 (2770 with a group). A waiter's row carries the name; whoever lets it in sends ticket and
  * generation after the commit. Nothing here can fail an operation: a call that does not arrive
  * costs time only.
  *
@@ -40,9 +40,10 @@ static void format_name(const unsigned char *wake, char name[NAME_SIZE])
 }
 
 /* Only a directory that nobody else can look into is good enough. */
-static bool is_ours_alone(const struct stat *st)
+static bool is_ours_alone(const struct hf__sqlite *s, const struct stat *st)
 {
-    return S_ISDIR(st->st_mode) && st->st_uid == geteuid() && (st->st_mode & 077) == 0;
+    return S_ISDIR(st->st_mode) && hf__rights_of_directory(&s->rights, st) == NULL &&
+           (s->rights.by_group || (st->st_uid == geteuid() && (st->st_mode & 077) == 0));
 }
 
 bool hf__sqlite_wake_barred(const struct hf__sqlite *s)
@@ -51,7 +52,7 @@ bool hf__sqlite_wake_barred(const struct hf__sqlite *s)
     char path[4200];
 
     snprintf(path, sizeof path, "%s.wake", s->path);
-    return lstat(path, &st) == 0 && !is_ours_alone(&st);
+    return lstat(path, &st) == 0 && !is_ours_alone(s, &st);
 }
 
 static bool open_directory(struct hf__sqlite *s, bool create)
@@ -62,12 +63,16 @@ static bool open_directory(struct hf__sqlite *s, bool create)
     if (s->wake.dir >= 0)
         return true;
     snprintf(path, sizeof path, "%s.wake", s->path);
-    if (create && mkdir(path, 0700) != 0 && errno != EEXIST)
+    bool made = create && mkdir(path, 0700) == 0;
+    if (made && s->rights.by_group && /* the group comes from the directory above */
+        chmod(path, s->rights.directory) != 0)
+        return false;
+    if (create && !made && errno != EEXIST)
         return false;
     int fd = open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
         return false;
-    if (fstat(fd, &st) != 0 || !is_ours_alone(&st)) {
+    if (fstat(fd, &st) != 0 || !is_ours_alone(s, &st)) {
         close(fd);
         return false;
     }
@@ -99,7 +104,8 @@ static int bind_socket(struct hf__sqlite *s)
     if (env->random(env->ctx, s->wake.name, sizeof s->wake.name) == 0) {
         format_name(s->wake.name, name);
         socklen_t len = make_address(s, name, &address);
-        if (bind(fd, (struct sockaddr *)&address, len) == 0)
+        if (bind(fd, (struct sockaddr *)&address, len) == 0 &&
+            (!s->rights.by_group || fchmodat(s->wake.dir, name, s->rights.file, 0) == 0))
             return fd;
     }
     close(fd);
