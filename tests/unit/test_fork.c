@@ -9,7 +9,7 @@
 #include "lib/check.h"
 #include "lib/scratch.h"
 
-enum { CHILDREN = 20, THREADS = 2, LOCKS = 3 };
+enum { CHILDREN = 20, FORKERS = 3, THREADS = 2, LOCKS = 3 };
 
 struct busy {
     hf_client *client;
@@ -49,22 +49,44 @@ static int in_child(const char *url)
     return -r;
 }
 
-static void check_children(const char *url)
+/* A thread that forks; asserts belong to the main thread. */
+struct forker {
+    const char *url;
+    pthread_t thread;
+    int failed;
+};
+
+static void *fork_children(void *arg)
+{
+    struct forker *f = arg;
+
+    for (int i = 0; i < CHILDREN; i++) {
+        int status = -1;
+        pid_t pid = fork();
+        if (pid == 0)
+            _exit(in_child(f->url));
+        f->failed += pid < 0 || waitpid(pid, &status, 0) != pid || status != 0;
+    }
+    return NULL;
+}
+
+static void check_children(const char *url, size_t forkers)
 {
     struct busy busy[THREADS] = {{0}};
+    struct forker fork_threads[FORKERS] = {{0}};
 
     for (size_t i = 0; i < THREADS; i++) {
         assert_int_equal(hf_open(url, NULL, &busy[i].client, NULL), HF_OK);
         assert_int_equal(pthread_create(&busy[i].thread, NULL, be_busy, &busy[i]), 0);
     }
-    for (int i = 0; i < CHILDREN; i++) {
-        int status = -1;
-        pid_t pid = fork();
-        assert_true(pid >= 0);
-        if (pid == 0)
-            _exit(in_child(url));
-        assert_int_equal(waitpid(pid, &status, 0), pid);
-        assert_int_equal(status, 0);
+    for (size_t i = 0; i < forkers; i++) {
+        fork_threads[i].url = url;
+        assert_int_equal(
+            pthread_create(&fork_threads[i].thread, NULL, fork_children, &fork_threads[i]), 0);
+    }
+    for (size_t i = 0; i < forkers; i++) {
+        pthread_join(fork_threads[i].thread, NULL);
+        assert_int_equal(fork_threads[i].failed, 0);
     }
     for (size_t i = 0; i < THREADS; i++) {
         atomic_store(&busy[i].stop, true);
@@ -76,7 +98,7 @@ static void check_children(const char *url)
 static void c13_children_of_a_busy_parent_can_lock_in_memory(void **state)
 {
     (void)state;
-    check_children("memory://fork");
+    check_children("memory://fork", 1);
 }
 
 static void c13_children_of_a_busy_parent_can_lock_in_sqlite(void **state)
@@ -84,7 +106,15 @@ static void c13_children_of_a_busy_parent_can_lock_in_sqlite(void **state)
     char url[300];
 
     snprintf(url, sizeof url, "sqlite:%s/locks.db", (const char *)*state);
-    check_children(url);
+    check_children(url, 1);
+}
+
+static void c13_and_so_can_children_that_are_forked_at_the_same_time(void **state)
+{
+    char url[300];
+
+    snprintf(url, sizeof url, "sqlite:%s/locks2.db", (const char *)*state);
+    check_children(url, FORKERS);
 }
 
 int main(void)
@@ -92,6 +122,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(c13_children_of_a_busy_parent_can_lock_in_memory),
         cmocka_unit_test(c13_children_of_a_busy_parent_can_lock_in_sqlite),
+        cmocka_unit_test(c13_and_so_can_children_that_are_forked_at_the_same_time),
     };
 
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);

@@ -21,8 +21,8 @@ static struct {
     pthread_once_t once;
     pthread_mutex_t mutex;
     pthread_cond_t changed;
-    unsigned inside; /* threads */
-    bool forking;
+    unsigned inside;  /* threads */
+    unsigned forking; /* threads that fork, or wait to: nobody enters before the last has */
     struct hf__sqlite *open, *inherited;
     bool spoilt; /* the parent was inside when it forked: what is inherited cannot be closed */
 } process = {.once = PTHREAD_ONCE_INIT, .mutex = PTHREAD_MUTEX_INITIALIZER};
@@ -32,7 +32,7 @@ static void before_fork(void)
     int64_t until_ns = hf__now_ns(&hf__system_env) + FORK_PATIENCE_MS * HF__NS_PER_MS;
 
     pthread_mutex_lock(&process.mutex);
-    process.forking = true;
+    process.forking++;
     while (process.inside > 0 &&
            hf__cond_wait(&process.changed, &process.mutex, &hf__system_env, until_ns))
         continue;
@@ -40,7 +40,7 @@ static void before_fork(void)
 
 static void after_fork_in_parent(void)
 {
-    process.forking = false;
+    process.forking--;
     pthread_cond_broadcast(&process.changed);
     pthread_mutex_unlock(&process.mutex);
 }
@@ -55,7 +55,7 @@ static void after_fork_in_child(void)
     process.open = NULL;
     process.spoilt |= process.inside > 0;
     process.inside = 0;
-    process.forking = false;
+    process.forking = 0;
     hf__cond_init(&process.changed); /* nobody waits here */
     pthread_mutex_unlock(&process.mutex);
 }
@@ -70,7 +70,7 @@ void hf__sqlite_process_enter(void)
 {
     pthread_once(&process.once, prepare);
     pthread_mutex_lock(&process.mutex);
-    while (process.forking)
+    while (process.forking > 0)
         pthread_cond_wait(&process.changed, &process.mutex);
     process.inside++;
     pthread_mutex_unlock(&process.mutex);
@@ -79,7 +79,7 @@ void hf__sqlite_process_enter(void)
 void hf__sqlite_process_leave(void)
 {
     pthread_mutex_lock(&process.mutex);
-    if (--process.inside == 0 && process.forking)
+    if (--process.inside == 0 && process.forking > 0)
         pthread_cond_broadcast(&process.changed);
     pthread_mutex_unlock(&process.mutex);
 }
