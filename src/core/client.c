@@ -12,7 +12,9 @@
 #include "core/sized.h"
 #include "util/banned.h"
 
-#define WORKER_STACK (512 * 1024)
+#define WORKER_STACK     (512 * 1024)
+#define CLOSERS_MAX      7
+#define LOCKS_PER_CLOSER 16
 
 static const char *user_name(char buf[24])
 {
@@ -281,13 +283,18 @@ void hf__after_call_unlocked(hf_client *client)
     hf__unlock_client(client);
 }
 
+/* Closing. ------------------------------------------------------------------------------------- */
+struct closing {
+    hf_client *client;
+    bool store_answers; /* once it does not, nobody tries any more: the leases end by themselves */
+};
+
 /* Gives back what is still held, so that others need not wait for the leases to end, and ends what
- * the withdrawer has not. Those whose turn has not come are renewed meanwhile. One store that does
- * not answer is enough to stop trying: the leases end by themselves. Mutex held, released
- * meanwhile. */
-static void release_all(hf_client *client)
+ * the withdrawer has not. Those whose turn has not come are renewed meanwhile. Mutex held, released
+ * meanwhile; several threads may do this at once. */
+static void release_all(struct closing *closing)
 {
-    bool store_answers = true;
+    hf_client *client = closing->client;
     hf_lock *lock;
 
     while ((lock = client->on_duty) != NULL) {
@@ -299,13 +306,43 @@ static void release_all(hf_client *client)
         if (held) /* without a callback: whoever closes the client knows */
             hf__bidder_lose(&lock->bidder, HF_CAUSE_CLOSED);
         hf__lock_show_lost(lock);
-        if (store_answers && (held || undo)) {
+        if (closing->store_answers && (held || undo)) {
             struct hf__answer answer;
-            store_answers = hf__undo_once(lock, held || lock->undo_is_release,
-                                          hf__op_deadline(client), &answer, NULL) == 0;
+            int r = hf__undo_once(lock, held || lock->undo_is_release, hf__op_deadline(client),
+                                  &answer, NULL);
+            closing->store_answers &= r == 0;
         }
         hf__lock_unref(lock);
     }
+}
+
+static void *run_release_all(void *arg)
+{
+    struct closing *closing = arg;
+
+    hf__lock_client(closing->client);
+    release_all(closing);
+    hf__unlock_client(closing->client);
+    return NULL;
+}
+
+/* With some helpers if there are many locks, since each is a round trip. Mutex held, released
+ * meanwhile. */
+static void release_with_helpers(hf_client *client)
+{
+    struct closing closing = {.client = client, .store_answers = true};
+    pthread_t helpers[CLOSERS_MAX];
+    size_t wanted = client->lock_count / LOCKS_PER_CLOSER, started = 0;
+
+    while (started < wanted && started < CLOSERS_MAX &&
+           hf__thread_start(&helpers[started], "hf-closer", WORKER_STACK, run_release_all,
+                            &closing) == 0)
+        started++;
+    release_all(&closing);
+    hf__unlock_client(client);
+    for (size_t i = 0; i < started; i++)
+        pthread_join(helpers[i], NULL);
+    hf__lock_client(client);
 }
 
 void hf_close(hf_client *client)
@@ -323,7 +360,7 @@ void hf_close(hf_client *client)
         hf__wait_tell(lock, HF__NEWS_CLOSED);
     while (client->users > 0)
         pthread_cond_wait(&client->changed, &client->mutex);
-    release_all(client);
+    release_with_helpers(client);
     hf__unlock_client(client);
     /* Nothing is on duty: there is no job left but what is under way, and what is to be told. */
     hf__workers_stop(&client->renewer);
