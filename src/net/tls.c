@@ -109,6 +109,19 @@ static int load_files(SSL_CTX *context, const struct hf__tls_options *o, hf_erro
     return 0;
 }
 
+/* A list of one: its length, and itself. */
+static bool offer_protocol(SSL_CTX *context, const char *protocol)
+{
+    unsigned char list[32];
+    size_t len = strlen(protocol);
+
+    if (len >= sizeof list)
+        return false;
+    list[0] = (unsigned char)len;
+    memcpy(list + 1, protocol, len);
+    return SSL_CTX_set_alpn_protos(context, list, (unsigned)len + 1) == 0;
+}
+
 int hf__tls_new(const struct hf__tls_options *options, struct hf__tls **ret_tls, hf_error *err)
 {
     struct hf__tls *tls = calloc(1, sizeof *tls);
@@ -119,7 +132,8 @@ int hf__tls_new(const struct hf__tls_options *options, struct hf__tls **ret_tls,
     tls->insecure = options->insecure;
     tls->method = new_method();
     tls->context = SSL_CTX_new(TLS_client_method());
-    if (tls->method == NULL || tls->context == NULL) {
+    if (tls->method == NULL || tls->context == NULL ||
+        (options->protocol != NULL && !offer_protocol(tls->context, options->protocol))) {
         r = hf__fail(err, HF_NO_MEMORY, NULL);
     } else {
         SSL_CTX_set_min_proto_version(tls->context, TLS1_2_VERSION);

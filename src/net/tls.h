@@ -10,6 +10,7 @@ struct hf__tls_options {
     const char *ca_file;   /* PEM; NULL: the system's */
     const char *cert_file; /* our own, with its chain; NULL: none */
     const char *key_file;  /* NULL: in cert_file */
+    const char *protocol;  /* told to the server in the handshake (ALPN), as "h2"; NULL: none */
 };
 
 /* What all streams to one server share. */
