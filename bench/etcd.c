@@ -1,10 +1,11 @@
-/* The etcd store against the bare calls of its recipe, in turns.
+/* The etcd store against the bare calls of its recipe, and against etcd's own client, in turns.
  *
- *     etcd HOST:PORT ROUNDS PAIRS HANDOVERS HOLDFAST LABEL
+ *     etcd HOST:PORT ROUNDS PAIRS HANDOVERS HOLDFAST LABEL [MUTEX]
  *
- * pair: acquire and release, against lease/grant, a transaction that creates a key, one that deletes
- * it, and lease/revoke, which is what the recipe needs of anybody; and against the server's own
- * lock/lock and lock/unlock between the same two lease calls.
+ * pair: acquire and release, against LeaseGrant, a transaction that creates a key, one that deletes
+ * it, and LeaseRevoke, which is what the recipe needs of anybody; against the server's own Lock and
+ * Unlock between the same two lease calls; and against Lock and Unlock of the Mutex of etcd's Go client,
+ * whose session has its lease for all of them, as ours has: MUTEX is tests/etcd/go, built.
  * hand-over: from just before a release to the return of the acquire that waited, with 2 and
  * with 500 waiting, against a delete and the arrival of its event at a watch; and against the same
  * with the transaction after it, in which the published recipe makes sure that its own key is still
@@ -21,9 +22,47 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "grpc/conn.h"
+
 const char *etcd_host, *etcd_label;
 
-static void measure_pairs(hf_client *client, CURL *curl, int pairs)
+/* The Go client, a process that is told how many and says how long each took. */
+static FILE *mutex_in, *mutex_out;
+
+static void start_mutex(const char *program)
+{
+    int in[2], out[2];
+    BENCH_MUST(pipe(in) == 0 && pipe(out) == 0, "no pipe");
+    pid_t pid = fork();
+
+    BENCH_MUST(pid >= 0, "no process");
+    if (pid == 0) {
+        dup2(in[0], 0);
+        dup2(out[1], 1);
+        close(in[1]);
+        close(out[0]);
+        execl(program, program, etcd_host, "pairs", "bench/mutex", "30", (char *)NULL);
+        _exit(127);
+    }
+    close(in[0]);
+    close(out[1]);
+    mutex_in = fdopen(in[1], "w");
+    mutex_out = fdopen(out[0], "r");
+}
+
+static void measure_mutex(int pairs)
+{
+    double us;
+
+    if (mutex_in == NULL)
+        return;
+    fprintf(mutex_in, "%d\n", pairs);
+    fflush(mutex_in);
+    BENCH_MUST(fscanf(mutex_out, "%lf", &us) == 1, "the Go client has ended");
+    etcd_print("pair, Go's Mutex", us);
+}
+
+static void measure_pairs(hf_client *client, struct hf__grpc_conn *conn, int pairs)
 {
     hf_options opt = HF_OPTIONS_INIT;
     hf_lock *lock;
@@ -37,12 +76,13 @@ static void measure_pairs(hf_client *client, CURL *curl, int pairs)
     etcd_print("pair, ours", (double)(bench_now_ns() - start) / pairs / 1e3);
     start = bench_now_ns();
     for (int i = 0; i < pairs; i++)
-        etcd_bare_pair(curl);
+        etcd_bare_pair(conn);
     etcd_print("pair, bare", (double)(bench_now_ns() - start) / pairs / 1e3);
     start = bench_now_ns();
     for (int i = 0; i < pairs; i++)
-        etcd_v3lock_pair(curl);
+        etcd_v3lock_pair(conn);
     etcd_print("pair, v3lock", (double)(bench_now_ns() - start) / pairs / 1e3);
+    measure_mutex(pairs);
 }
 
 /* Hand-over. --------------------------------------------------------------------------------------
@@ -155,21 +195,23 @@ int main(int argc, char **argv)
     hf_error err;
     char url[200];
 
-    BENCH_MUST(argc == 7, "usage: etcd HOST:PORT ROUNDS PAIRS HANDOVERS HOLDFAST LABEL");
+    BENCH_MUST(argc == 7 || argc == 8,
+               "usage: etcd HOST:PORT ROUNDS PAIRS HANDOVERS HOLDFAST LABEL [MUTEX]");
     etcd_host = argv[1];
     etcd_label = argv[6];
     etcd_start_somebody();
-    curl_global_init(CURL_GLOBAL_DEFAULT);
-    CURL *curl = curl_easy_init();
+    if (argc == 8)
+        start_mutex(argv[7]);
+    struct hf__grpc_conn *conn = etcd_dial();
     snprintf(url, sizeof url, "etcd://%s/bench", etcd_host);
     BENCH_MUST(hf_open(url, NULL, &one, &err) == HF_OK, "%s", err.text);
     for (int i = 0; i < 2; i++)
         BENCH_MUST(hf_open(url, NULL, &others[i], &err) == HF_OK, "%s", err.text);
     for (long i = 0; i < strtol(argv[2], NULL, 10); i++) {
-        measure_pairs(one, curl, (int)strtol(argv[3], NULL, 10));
+        measure_pairs(one, conn, (int)strtol(argv[3], NULL, 10));
         int handovers = (int)strtol(argv[4], NULL, 10);
-        etcd_bare_handover(curl, handovers, false);
-        etcd_bare_handover(curl, handovers / 10, true);
+        etcd_bare_handover(conn, handovers, false);
+        etcd_bare_handover(conn, handovers / 10, true);
         measure_handover(one, others, handovers / 10, 2);
         measure_handover(one, others, handovers, 500);
         measure_commands(argv[5], url);
@@ -177,6 +219,6 @@ int main(int argc, char **argv)
     hf_close(one);
     hf_close(others[0]);
     hf_close(others[1]);
-    curl_easy_cleanup(curl);
+    hf__grpc_unref(conn);
     return 0;
 }

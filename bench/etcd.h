@@ -2,7 +2,6 @@
 #ifndef BENCH_ETCD_H
 #define BENCH_ETCD_H
 
-#include <curl/curl.h>
 #include <stdbool.h>
 
 #include "bench.h"
@@ -11,12 +10,16 @@ extern const char *etcd_host, *etcd_label; /* of the server, and in the names of
 
 void etcd_print(const char *figure, double us);
 
+/* A connection of the bare side. */
+struct hf__grpc_conn;
+struct hf__grpc_conn *etcd_dial(void);
+
 /* One acquire and release, as etcd.c says: by the recipe, and by the server's own lock. */
-void etcd_bare_pair(CURL *curl);
-void etcd_v3lock_pair(CURL *curl);
+void etcd_bare_pair(struct hf__grpc_conn *conn);
+void etcd_v3lock_pair(struct hf__grpc_conn *conn);
 
 /* Two deletions in turn, like ours with two waiting; with `rests`, after a pause. */
-void etcd_bare_handover(CURL *curl, int handovers, bool rests);
+void etcd_bare_handover(struct hf__grpc_conn *conn, int handovers, bool rests);
 
 /* Whoever waits does so for a while. A server that has slept answers late, so somebody else asks it
  * something before each measurement: a process of its own, or the code of the bare side would be in

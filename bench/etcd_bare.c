@@ -1,18 +1,25 @@
-/* See etcd.h: what the store is measured against, and what both sides need. */
+/* See etcd.h: what the store is measured against, and what both sides need. The calls are the same as
+ * the store's, by the same client of gRPC. */
 #include "etcd.h"
 
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "grpc/conn.h"
+#include "stores/etcd/message.h"
 #include "two.h"
 
-#define KEY   "YmVuY2gva2V5"     /* bench/key */
-#define OTHER "YmVuY2gva2V6"     /* bench/kez */
-#define END   "YmVuY2gva2Yw"     /* bench/kf0: after both */
-#define WARM  "YmVuY2gvd2FybV9f" /* bench/warm__: nobody watches it */
+static const struct hf__etcd_key KEY = {.len = 9, .bytes = "bench/key"};
+static const struct hf__etcd_key OTHER = {.len = 9, .bytes = "bench/kez"};
+static const struct hf__etcd_key END = {.len = 9, .bytes = "bench/kf0"}; /* after both */
+static const struct hf__etcd_key OWN = {.len = 9, .bytes = "bench/own"};
+static const struct hf__etcd_key WARM = {.len = 10, .bytes = "bench/warm"}; /* nobody watches it */
 
 void etcd_print(const char *figure, double us)
 {
@@ -22,90 +29,140 @@ void etcd_print(const char *figure, double us)
     bench_print(name, us, "us");
 }
 
-static size_t take(char *from, size_t size, size_t count, void *ctx)
+static int64_t deadline(void)
 {
-    char *into = ctx;
-    size_t have = strlen(into), len = size * count;
+    return hf__now_ns(&hf__system_env) + 10000 * HF__NS_PER_MS;
+}
 
-    if (have + len < 4000) {
-        memcpy(into + have, from, len);
-        into[have + len] = '\0';
+struct hf__grpc_conn *etcd_dial(void)
+{
+    struct hf__grpc_route route = {.env = &hf__system_env};
+    struct hf__grpc_conn *conn = NULL;
+    hf_error err;
+    char host[100];
+
+    snprintf(host, sizeof host, "%.*s", (int)strcspn(etcd_host, ":"), etcd_host);
+    route.address.host = host;
+    route.address.port = etcd_host + strlen(host) + 1;
+    BENCH_MUST(hf__grpc_dial(&route, deadline(), &conn, &err) == 0, "%s", err.text);
+    return conn;
+}
+
+/* The answer is to be cleared. */
+static struct hf__buffer call(struct hf__grpc_conn *conn, const char *path, struct hf__buffer body)
+{
+    struct hf__grpc_request request = {.path = path, .body = &body, .timeout_ms = 10000};
+    hf_error err = {0};
+    struct hf__grpc_call *call = hf__grpc_begin(conn, &request, &err);
+
+    BENCH_MUST(call != NULL, "%s: %s", path, err.text);
+    BENCH_MUST(hf__grpc_finish(conn, call, deadline(), &err) == HF__GRPC_ANSWERED &&
+                   call->status == HF__GRPC_OK,
+               "%s: %s %s", path, err.text, call->message);
+    struct hf__buffer answer = call->in;
+    call->in = (struct hf__buffer){0};
+    hf__grpc_release(conn, call);
+    return answer;
+}
+
+static void commit(struct hf__grpc_conn *conn, struct hf__etcd_txn *t)
+{
+    struct hf__buffer answer = call(conn, "/etcdserverpb.KV/Txn", hf__etcd_written(t));
+
+    hf__buffer_clear(&answer);
+}
+
+static int64_t grant(struct hf__grpc_conn *conn)
+{
+    struct hf__buffer answer =
+        call(conn, "/etcdserverpb.Lease/LeaseGrant", hf__etcd_grant_request(0, 30));
+    struct hf__slice rest = {answer.data, answer.len}, message;
+    struct hf__etcd_lease lease;
+
+    BENCH_MUST(hf__grpc_take(&rest, &message) == 1 && hf__etcd_lease_read(message, &lease),
+               "no lease");
+    hf__buffer_clear(&answer);
+    return lease.id;
+}
+
+static void end_lease(struct hf__grpc_conn *conn, int64_t lease)
+{
+    struct hf__buffer body = {0};
+
+    hf__etcd_lease_request(&body, lease);
+    struct hf__buffer answer = call(conn, "/etcdserverpb.Lease/LeaseRevoke", body);
+    hf__buffer_clear(&answer);
+}
+
+void etcd_bare_pair(struct hf__grpc_conn *conn)
+{
+    struct hf__etcd_txn enter = {0}, leave = {0};
+    int64_t lease = grant(conn);
+
+    hf__etcd_compare(&enter, &KEY, 0);
+    hf__etcd_put(&enter, &KEY, "", lease);
+    hf__etcd_otherwise(&enter);
+    hf__etcd_get(&enter, &KEY);
+    commit(conn, &enter);
+    hf__etcd_compare_above(&leave, &KEY, NULL, 0);
+    hf__etcd_delete(&leave, &KEY);
+    commit(conn, &leave);
+    end_lease(conn, lease);
+}
+
+/* LockRequest and UnlockRequest of the v3lock service. */
+void etcd_v3lock_pair(struct hf__grpc_conn *conn)
+{
+    int64_t lease = grant(conn);
+    struct hf__buffer lock = {0}, unlock = {0};
+    struct hf__slice message;
+    struct hf__proto_field f;
+
+    size_t place = hf__grpc_begin_message(&lock);
+    hf__proto_bytes(&lock, 1, KEY.bytes, KEY.len);
+    hf__proto_number(&lock, 2, (uint64_t)lease);
+    hf__grpc_end_message(&lock, place);
+    struct hf__buffer answer = call(conn, "/v3lockpb.Lock/Lock", lock);
+    struct hf__slice rest = {answer.data, answer.len};
+    BENCH_MUST(hf__grpc_take(&rest, &message) == 1, "no answer");
+    place = hf__grpc_begin_message(&unlock);
+    for (struct hf__proto_reader r = hf__proto_reader_of(message); hf__proto_next(&r, &f);) {
+        if (f.number == 2)
+            hf__proto_bytes(&unlock, 1, f.bytes.data, f.bytes.len);
     }
-    return len;
+    hf__grpc_end_message(&unlock, place);
+    hf__buffer_clear(&answer);
+    answer = call(conn, "/v3lockpb.Lock/Unlock", unlock);
+    hf__buffer_clear(&answer);
+    end_lease(conn, lease);
 }
 
-static void call(CURL *curl, const char *path, const char *body, char answer[4096])
+static void put(struct hf__grpc_conn *conn, const struct hf__etcd_key *key)
 {
-    char url[200];
+    struct hf__etcd_txn t = {0};
 
-    answer[0] = '\0';
-    snprintf(url, sizeof url, "http://%s/v3/%s", etcd_host, path);
-    curl_easy_setopt(curl, CURLOPT_URL, url);
-    curl_easy_setopt(curl, CURLOPT_PROXY, "");
-    curl_easy_setopt(curl, CURLOPT_POSTFIELDS, body);
-    curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take);
-    curl_easy_setopt(curl, CURLOPT_WRITEDATA, answer);
-    BENCH_MUST(curl_easy_perform(curl) == CURLE_OK, "%s failed", path);
-    BENCH_MUST(strstr(answer, "\"error\"") == NULL, "%s: %s", path, answer);
+    hf__etcd_put(&t, key, "", 0);
+    commit(conn, &t);
 }
 
-static long long lease_of(const char *answer)
+static void delete (struct hf__grpc_conn *conn, const struct hf__etcd_key *key)
 {
-    const char *id = strstr(answer, "\"ID\":\"");
+    struct hf__etcd_txn t = {0};
 
-    BENCH_MUST(id != NULL, "no lease: %s", answer);
-    return strtoll(id + 6, NULL, 10);
-}
-
-void etcd_bare_pair(CURL *curl)
-{
-    char answer[4096], body[600];
-
-    call(curl, "lease/grant", "{\"TTL\":\"30\"}", answer);
-    long long lease = lease_of(answer);
-    snprintf(body, sizeof body,
-             "{\"compare\":[{\"target\":\"CREATE\",\"key\":\"" KEY "\",\"create_revision\":\"0\"}],"
-             "\"success\":[{\"request_put\":{\"key\":\"" KEY "\",\"lease\":\"%lld\"}}],"
-             "\"failure\":[{\"request_range\":{\"key\":\"" KEY "\"}}]}",
-             lease);
-    call(curl, "kv/txn", body, answer);
-    call(curl, "kv/txn",
-         "{\"compare\":[{\"target\":\"CREATE\",\"result\":\"GREATER\",\"key\":\"" KEY
-         "\",\"create_revision\":\"0\"}],\"success\":[{\"request_delete_range\":{\"key\":\"" KEY
-         "\"}}]}",
-         answer);
-    snprintf(body, sizeof body, "{\"ID\":\"%lld\"}", lease);
-    call(curl, "lease/revoke", body, answer);
-}
-
-void etcd_v3lock_pair(CURL *curl)
-{
-    char answer[4096], body[600], key[200] = "";
-
-    call(curl, "lease/grant", "{\"TTL\":\"30\"}", answer);
-    long long lease = lease_of(answer);
-    snprintf(body, sizeof body, "{\"name\":\"" KEY "\",\"lease\":\"%lld\"}", lease);
-    call(curl, "lock/lock", body, answer);
-    const char *from = strstr(answer, "\"key\":\"");
-    BENCH_MUST(from != NULL && sscanf(from, "\"key\":\"%190[^\"]", key) == 1, "%s", answer);
-    snprintf(body, sizeof body, "{\"key\":\"%s\"}", key);
-    call(curl, "lock/unlock", body, answer);
-    snprintf(body, sizeof body, "{\"ID\":\"%lld\"}", lease);
-    call(curl, "lease/revoke", body, answer);
+    hf__etcd_delete(&t, key);
+    commit(conn, &t);
 }
 
 static int somebody;
 
 static void be_somebody(int peer)
 {
-    CURL *curl = curl_easy_init();
-    char answer[4096];
-
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    struct hf__grpc_conn *conn = etcd_dial();
     for (;;) {
         be_told(peer);
         for (int i = 0; i < 20; i++)
-            call(curl, "kv/put", "{\"key\":\"" WARM "\"}", answer);
+            put(conn, &WARM);
         tell(peer);
     }
 }
@@ -133,62 +190,75 @@ void etcd_rest(void)
 struct bare_watch {
     int64_t event_ns, checked_ns;
     sem_t told;
-    CURL *check;
+    struct hf__grpc_conn *conn;
     atomic_bool created, stop;
     pthread_t thread;
 };
 
 /* What holds while it is so: nobody was before. */
-static void check_own_key(CURL *curl)
+static void check_own_key(struct hf__grpc_conn *conn)
 {
-    char answer[4096];
+    struct hf__etcd_txn t = {0};
 
-    call(curl, "kv/txn",
-         "{\"compare\":[{\"target\":\"CREATE\",\"key\":\"" KEY "\",\"create_revision\":\"0\"}],"
-         "\"success\":[{\"request_put\":{\"key\":\"YmVuY2gvb3duCg==\"}}]}",
-         answer);
+    hf__etcd_compare(&t, &KEY, 0);
+    hf__etcd_put(&t, &OWN, "", 0);
+    commit(conn, &t);
 }
 
-static size_t on_event(char *from, size_t size, size_t count, void *ctx)
+static void hear(struct bare_watch *w, struct hf__slice message)
 {
-    struct bare_watch *w = ctx;
-    char text[2048] = "";
-    size_t len = size * count;
+    struct hf__etcd_notice notice;
+    struct hf__etcd_kv kv;
 
-    memcpy(text, from, len < sizeof text - 1 ? len : sizeof text - 1);
-    if (strstr(text, "\"DELETE\"") != NULL) {
+    BENCH_MUST(hf__etcd_notice_read(message, &notice), "no notice");
+    if (notice.created)
+        w->created = true;
+    while (hf__etcd_next_event(&notice, &kv)) {
         w->event_ns = bench_now_ns();
-        check_own_key(w->check);
+        check_own_key(w->conn);
         w->checked_ns = bench_now_ns();
         sem_post(&w->told);
     }
-    if (strstr(text, "created") != NULL)
-        w->created = true;
-    return w->stop ? 0 : len;
 }
 
+/* Sleeps until there is something, and takes it, as who waits for a lock does. */
 static void *watch(void *arg)
 {
     struct bare_watch *w = arg;
-    CURL *curl = curl_easy_init();
-    char url[200];
+    struct hf__buffer body = {0}, in = {.cap = 1 << 20};
+    struct hf__grpc_request request = {
+        .path = "/etcdserverpb.Watch/Watch", .body = &body, .open = true};
+    int epoll_fd = epoll_create1(EPOLL_CLOEXEC), bell_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    struct epoll_event event = {.events = EPOLLIN, .data.fd = bell_fd};
 
-    snprintf(url, sizeof url, "http://%s/v3/watch", etcd_host);
-    curl_easy_setopt(curl, CURLOPT_URL, url);
-    curl_easy_setopt(curl, CURLOPT_PROXY, "");
-    curl_easy_setopt(curl, CURLOPT_POSTFIELDS,
-                     "{\"create_request\":{\"key\":\"" KEY "\",\"range_end\":\"" END "\"}}");
-    curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_event);
-    curl_easy_setopt(curl, CURLOPT_WRITEDATA, w);
-    curl_easy_perform(curl);
-    curl_easy_cleanup(curl);
+    epoll_ctl(epoll_fd, EPOLL_CTL_ADD, bell_fd, &event);
+    hf__etcd_write_watch(&body, &(struct hf__etcd_watch_request){.key = hf__etcd_slice(&KEY),
+                                                                 .end = hf__etcd_slice(&END),
+                                                                 .id = 1,
+                                                                 .unwanted = HF__ETCD_NO_PUTS});
+    struct hf__grpc_conn *conn = etcd_dial();
+    struct hf__grpc_call *call = hf__grpc_begin(conn, &request, NULL);
+    BENCH_MUST(call != NULL, "no watch");
+    hf__grpc_listen(conn, epoll_fd, bell_fd);
+    while (!w->stop) {
+        BENCH_MUST(epoll_wait(epoll_fd, &event, 1, -1) >= 0, "no wait");
+        BENCH_MUST(hf__grpc_hear(conn, call, &in), "the watch ended");
+        struct hf__slice rest = {in.data, in.len}, message;
+        while (hf__grpc_take(&rest, &message) == 1)
+            hear(w, message);
+        hf__buffer_drop(&in, in.len - rest.len);
+    }
+    hf__grpc_release(conn, call);
+    hf__grpc_unref(conn);
+    hf__buffer_clear(&in);
+    close(epoll_fd);
+    close(bell_fd);
     return NULL;
 }
 
-void etcd_bare_handover(CURL *curl, int handovers, bool rests)
+void etcd_bare_handover(struct hf__grpc_conn *conn, int handovers, bool rests)
 {
-    struct bare_watch w = {.check = curl_easy_init()};
-    char answer[4096];
+    struct bare_watch w = {.conn = etcd_dial()};
     int64_t *took_ns = calloc((size_t)handovers, sizeof *took_ns);
     int64_t *checked_ns = calloc((size_t)handovers, sizeof *checked_ns);
 
@@ -199,24 +269,23 @@ void etcd_bare_handover(CURL *curl, int handovers, bool rests)
     for (int i = 0; i < handovers; i++) {
         bool first = i % 2 == 0;
         if (first) {
-            call(curl, "kv/put", "{\"key\":\"" KEY "\"}", answer);
-            call(curl, "kv/put", "{\"key\":\"" OTHER "\"}", answer);
+            put(conn, &KEY);
+            put(conn, &OTHER);
         }
         if (first && rests)
             etcd_rest();
         int64_t start = bench_now_ns();
-        call(curl, "kv/deleterange", first ? "{\"key\":\"" KEY "\"}" : "{\"key\":\"" OTHER "\"}",
-             answer);
+        delete (conn, first ? &KEY : &OTHER);
         sem_wait(&w.told); /* asleep, as a waiter is */
         took_ns[i] = w.event_ns - start;
         checked_ns[i] = w.checked_ns - start;
     }
     w.stop = true;
-    call(curl, "kv/put", "{\"key\":\"" KEY "\"}", answer);
-    call(curl, "kv/deleterange", "{\"key\":\"" KEY "\"}", answer);
+    put(conn, &KEY);
+    delete (conn, &KEY);
     pthread_join(w.thread, NULL);
     sem_destroy(&w.told);
-    curl_easy_cleanup(w.check);
+    hf__grpc_unref(w.conn);
     etcd_print(rests ? "hand-over, bare" : "hand-over, bare, without rest",
                bench_p50_us(took_ns, (size_t)handovers));
     etcd_print(rests ? "hand-over, bare, own key checked"

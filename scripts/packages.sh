@@ -22,8 +22,7 @@ library:sqlite3   libsqlite3-dev       sqlite-devel          sqlite      sqlite-
 # shellcheck disable=SC2034
 store_needs='
 library:libmariadb libmariadb-dev      mariadb-connector-c-devel mariadb-libs mariadb-connector-c-dev
-library:libcurl   libcurl4-openssl-dev libcurl-devel         curl        curl-dev
-library:jansson   libjansson-dev       jansson-devel         jansson     jansson-dev
+library:libnghttp2 libnghttp2-dev      libnghttp2-devel      libnghttp2  nghttp2-dev
 library:hiredis   libhiredis-dev       hiredis-devel         hiredis     hiredis-dev
 library:openssl   libssl-dev           openssl-devel         openssl     openssl-dev
 library:libpq     libpq-dev            libpq-devel           postgresql-libs libpq-dev

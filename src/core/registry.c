@@ -34,7 +34,7 @@ static const struct module {
     {"zookeeper", "zookeeper", "libzookeeper-mt2", false},
     {"trace", "trace", NULL, true},
     {"fault", "fault", NULL, true},
-    {"etcd", "etcd", "libcurl4 and libjansson4", false},
+    {"etcd", "etcd", "libnghttp2-14 and libssl3", false},
     {"postgres", "postgres", "libpq5", false},
     {"postgresql", "postgres", "libpq5", false},
     {"redis", "redis", "libhiredis0.14 and libssl3", false},

@@ -1,7 +1,6 @@
 /* See live.h. */
 #include "etcd/live.h"
 
-#include <curl/curl.h>
 #include <stdlib.h>
 
 #include "stores/etcd/etcd.h"
@@ -40,49 +39,83 @@ hf_client *open_live(const char *options)
     return open_url(url_of(0, options));
 }
 
-struct page {
-    char *text;
-    size_t len;
-};
-
-static size_t take(char *from, size_t size, size_t n, void *ctx)
+static void split(const char *server, char host[64], const char **ret_port)
 {
-    struct page *page = ctx;
-    char *text = realloc(page->text, page->len + size * n + 1);
-
-    assert_non_null(text);
-    memcpy(text + page->len, from, size * n);
-    page->text = text;
-    page->len += size * n;
-    text[page->len] = '\0';
-    return size * n;
+    snprintf(host, 64, "%.*s", (int)strcspn(server, ":"), server);
+    *ret_port = server + strlen(host) + 1;
 }
 
-/* One bare request; free what it gives. */
-static char *fetch(const char *server, const char *path, const char *body)
+/* What it shows for others to count, over plain HTTP; free it. */
+static char *fetch_metrics(const char *server)
 {
-    CURL *curl = curl_easy_init();
-    struct page page = {0};
-    char url[200];
+    static const char request[] = "GET /metrics HTTP/1.0\r\n\r\n";
+    struct hf__address to = {0};
+    struct hf__buffer page = {.cap = 64 << 20};
+    struct hf__stream stream;
+    char host[64], chunk[16384];
+    size_t count;
+    int64_t deadline_ns = hf__now_ns(&hf__system_env) + 10000 * HF__NS_PER_MS;
 
-    assert_non_null(curl);
-    snprintf(url, sizeof url, "http://%s/%s", server, path);
-    curl_easy_setopt(curl, CURLOPT_URL, url);
-    curl_easy_setopt(curl, CURLOPT_PROXY, "");
-    curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take);
-    curl_easy_setopt(curl, CURLOPT_WRITEDATA, &page);
-    curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, 10000L);
-    if (body != NULL)
-        curl_easy_setopt(curl, CURLOPT_POSTFIELDS, body);
-    assert_int_equal(curl_easy_perform(curl), CURLE_OK);
-    curl_easy_cleanup(curl);
-    assert_non_null(page.text);
-    return page.text;
+    split(server, host, &to.port);
+    to.host = host;
+    assert_int_equal(hf__stream_connect(&stream, &to, &hf__system_env, deadline_ns, NULL), 0);
+    assert_int_equal(
+        hf__stream_write(&stream, request, sizeof request - 1, deadline_ns, NULL, NULL), 0);
+    while (hf__stream_read(&stream, chunk, sizeof chunk, deadline_ns, &count, NULL) == 0)
+        hf__buffer_add(&page, chunk, count);
+    hf__stream_close(&stream);
+    hf__buffer_add(&page, "", 1);
+    assert_false(page.failed);
+    return page.data;
+}
+
+/* One call of a stranger, on a connection of its own: its status; the answer is to be cleared. */
+static int call_server(const char *path, struct hf__buffer body, struct hf__buffer *ret_answer)
+{
+    struct hf__grpc_route route = {.env = &hf__system_env};
+    struct hf__grpc_request request = {.path = path, .body = &body};
+    struct hf__grpc_conn *conn = NULL;
+    int64_t deadline_ns = hf__now_ns(&hf__system_env) + 10000 * HF__NS_PER_MS;
+    char host[64];
+    hf_error err;
+
+    split(server_address(), host, &route.address.port);
+    route.address.host = host;
+    assert_int_equal(hf__grpc_dial(&route, deadline_ns, &conn, &err), 0);
+    struct hf__grpc_call *call = hf__grpc_begin(conn, &request, &err);
+    assert_non_null(call);
+    assert_int_equal(hf__grpc_finish(conn, call, deadline_ns, &err), HF__GRPC_ANSWERED);
+    int status = call->status;
+    *ret_answer = call->in;
+    call->in = (struct hf__buffer){0};
+    hf__grpc_release(conn, call);
+    hf__grpc_unref(conn);
+    return status;
+}
+
+static struct hf__buffer ask(const char *path, struct hf__buffer body)
+{
+    struct hf__buffer answer;
+
+    assert_int_equal(call_server(path, body, &answer), HF__GRPC_OK);
+    return answer;
+}
+
+static struct hf__etcd_answer commit(struct hf__etcd_txn *t)
+{
+    struct hf__etcd_answer answer;
+    struct hf__buffer bytes = ask("/etcdserverpb.KV/Txn", hf__etcd_written(t));
+    struct hf__slice rest = {bytes.data, bytes.len}, message;
+
+    assert_int_equal(hf__grpc_take(&rest, &message), 1);
+    assert_int_equal(hf__etcd_answer_read(message, &answer), 0);
+    answer.bytes = bytes;
+    return answer;
 }
 
 static double metric_of(const char *server, const char *prefix)
 {
-    char *text = fetch(server, "metrics", NULL), *rest = text, *line;
+    char *text = fetch_metrics(server), *rest = text, *line;
     double sum = 0;
 
     while ((line = strsep(&rest, "\n")) != NULL) {
@@ -143,66 +176,117 @@ void await_streams(int count)
     await("the streams", has_streams, &(int){count});
 }
 
-/* One page of keys is enough, in the order of their creation. */
-static json_t *fetch_keys(void)
+/* In the order of their creation. */
+static struct hf__etcd_answer fetch_keys(void)
 {
-    char *all = fetch(server_address(), "v3/kv/range",
-                      "{\"key\":\"AA==\",\"range_end\":\"AA==\",\"keys_only\":true,"
-                      "\"sort_target\":\"CREATE\",\"sort_order\":\"ASCEND\"}");
-    json_t *answer = json_loads(all, 0, NULL);
+    struct hf__etcd_txn t = {0};
+    struct hf__etcd_key all = {.len = 1};
 
-    free(all);
-    assert_non_null(answer);
-    return answer;
+    hf__etcd_range(&t, &(struct hf__etcd_range){.from = &all, .to = &all});
+    return commit(&t);
 }
 
-static bool is_below(const json_t *kv, const char *root)
+static bool is_below(const struct hf__etcd_kv *kv, const char *root)
 {
-    struct hf__etcd_key key;
-
-    return hf__etcd_unb64(json_object_get(kv, "key"), &key) && key.len > strlen(root) &&
-           memcmp(key.bytes, root, strlen(root)) == 0;
+    return kv->key.len > strlen(root) && memcmp(kv->key.data, root, strlen(root)) == 0;
 }
 
 size_t count_keys(const char *root)
 {
-    json_t *answer = fetch_keys(), *kv;
-    size_t i, found = 0;
+    struct hf__etcd_answer answer = fetch_keys();
+    struct hf__etcd_result range = hf__etcd_nth(&answer, 0);
+    size_t found = 0;
 
-    json_array_foreach(json_object_get(answer, "kvs"), i, kv) found += is_below(kv, root);
-    json_decref(answer);
+    for (size_t i = 0; i < range.count; i++)
+        found += is_below(&range.kvs[i], root);
+    hf__etcd_answer_clear(&answer);
     return found;
 }
 
 void delete_place(const char *name, size_t nth)
 {
-    json_t *answer = fetch_keys(), *kv, *found = NULL;
+    struct hf__etcd_answer answer = fetch_keys(), done;
+    struct hf__etcd_result range = hf__etcd_nth(&answer, 0);
+    struct hf__etcd_txn t = {0};
+    struct hf__etcd_key key = {0};
     char root[100];
-    size_t i;
 
     snprintf(root, sizeof root, "test/%s/", name);
-    json_array_foreach(json_object_get(answer, "kvs"), i, kv)
-    {
-        if (is_below(kv, root) && nth-- == 0)
-            found = json_object_get(kv, "key");
+    for (size_t i = 0; i < range.count; i++) {
+        if (is_below(&range.kvs[i], root) && nth-- == 0) {
+            key.len = range.kvs[i].key.len;
+            memcpy(key.bytes, range.kvs[i].key.data, key.len);
+        }
     }
-    assert_non_null(found);
-    json_t *request = json_pack("{s:O}", "key", found);
-    char *body = json_dumps(request, 0);
-    free(fetch(server_address(), "v3/kv/deleterange", body));
-    free(body);
-    json_decref(request);
-    json_decref(answer);
+    assert_true(key.len > 0);
+    hf__etcd_answer_clear(&answer);
+    hf__etcd_delete(&t, &key);
+    done = commit(&t);
+    hf__etcd_answer_clear(&done);
 }
 
 void compact(void)
 {
-    char *now = fetch(server_address(), "v3/kv/range", "{\"key\":\"AA==\"}"), body[100];
-    const char *revision = strstr(now, "\"revision\":\"");
+    struct hf__etcd_answer now = fetch_keys();
+    struct hf__buffer body = {0};
+    size_t place = hf__grpc_begin_message(&body);
 
-    assert_non_null(revision);
-    snprintf(body, sizeof body, "{\"revision\":\"%lld\",\"physical\":true}",
-             strtoll(revision + strlen("\"revision\":\""), NULL, 10));
-    free(now);
-    free(fetch(server_address(), "v3/kv/compaction", body));
+    hf__proto_number(&body, 1, now.revision);
+    hf__proto_number(&body, 2, true); /* physical */
+    hf__grpc_end_message(&body, place);
+    hf__etcd_answer_clear(&now);
+    struct hf__buffer done = ask("/etcdserverpb.KV/Compact", body);
+    hf__buffer_clear(&done);
+}
+
+/* Quotas are looked at before a put is agreed on, and again when it is applied. */
+void fill_up(void)
+{
+    struct hf__etcd_key key = {.len = 4, .bytes = "fill"};
+    char value[60001];
+    int status = HF__GRPC_OK;
+
+    memset(value, 'x', sizeof value - 1);
+    value[sizeof value - 1] = '\0';
+    while (status == HF__GRPC_OK) {
+        struct hf__etcd_txn t = {0};
+        struct hf__buffer answer;
+        hf__etcd_put(&t, &key, value, 0);
+        status = call_server("/etcdserverpb.KV/Txn", hf__etcd_written(&t), &answer);
+        hf__buffer_clear(&answer);
+    }
+    assert_int_equal(status, HF__GRPC_EXHAUSTED);
+}
+
+/* The alarm of one member: the first that is raised. */
+static struct hf__buffer disarm_request(void)
+{
+    struct hf__buffer request = {0};
+    struct hf__buffer raised = ask("/etcdserverpb.Maintenance/Alarm", hf__etcd_empty_request());
+    struct hf__slice rest = {raised.data, raised.len}, message;
+    struct hf__proto_field f;
+
+    assert_int_equal(hf__grpc_take(&rest, &message), 1);
+    size_t place = hf__grpc_begin_message(&request);
+    hf__proto_number(&request, 1, 2); /* deactivate */
+    for (struct hf__proto_reader r = hf__proto_reader_of(message); hf__proto_next(&r, &f);) {
+        struct hf__proto_reader alarm = hf__proto_reader_of(f.bytes);
+        if (f.number != 2)
+            continue;
+        while (hf__proto_next(&alarm, &f)) /* whose it is, and which */
+            hf__proto_number(&request, f.number + 1, f.value);
+        break;
+    }
+    hf__grpc_end_message(&request, place);
+    hf__buffer_clear(&raised);
+    return request;
+}
+
+void make_room(void)
+{
+    compact();
+    struct hf__buffer done = ask("/etcdserverpb.Maintenance/Defragment", hf__etcd_empty_request());
+    hf__buffer_clear(&done);
+    done = ask("/etcdserverpb.Maintenance/Alarm", disarm_request());
+    hf__buffer_clear(&done);
 }

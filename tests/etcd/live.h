@@ -28,4 +28,8 @@ size_t count_keys(const char *root);             /* all that begin so, in the wh
 void delete_place(const char *name, size_t nth); /* as an operator would */
 void compact(void);                              /* all revisions but the present one */
 
+/* A server with a quota: puts until it refuses; and makes room again. */
+void fill_up(void);
+void make_room(void);
+
 #endif

@@ -14,9 +14,9 @@ certificates() {
     done
 }
 
-# The server hangs up without a word, so that it may have heard us.
+# The server hangs up without a word, before anything was asked.
 not_obtained() {
-    [ "$status" -eq 69 ] || [ "$status" -eq 75 ] || fail "$last: exit status $status"
+    status_is 69
     err_has "$1"
 }
 
@@ -106,6 +106,62 @@ test_certificate_of_our_own() {
     status_is 0
     HOLDFAST_URL="etcd://$address/?tls=verify&tls_ca=$PWD/ca.pem&op_timeout=1s" hf run a -- true
     not_obtained 'tls_cert=FILE'
+}
+
+# The user is the one whom the certificate names; nobody has a password.
+test_certificate_is_the_user() {
+    certificates
+    start_server https --cert-file server.pem --key-file server.key --client-cert-auth \
+        --trusted-ca-file ca.pem
+    plain="etcdctl --endpoints https://$address --cacert ca.pem --cert client.pem --key client.key"
+    $plain user add root --new-user-password=rootword >/dev/null
+    $plain user grant-role root root >/dev/null 2>&1 || { $plain role add root && $plain user grant-role root root; } >/dev/null
+    $plain role add locks >/dev/null
+    $plain role grant-permission locks --prefix=true readwrite team/ >/dev/null
+    $plain user add client --new-user-password=never-used >/dev/null
+    $plain user grant-role client locks >/dev/null
+    $plain auth enable >/dev/null
+    own="tls_ca=$PWD/ca.pem&tls_cert=$PWD/client.pem&tls_key=$PWD/client.key"
+    HOLDFAST_URL="etcd://$address/elsewhere?$own" hf run a -- true
+    status_is 69
+    err_has 'permission denied'
+    HOLDFAST_URL="etcd://$address/team?$own"
+    export HOLDFAST_URL
+    hf doctor
+    out_has 'may read and write'
+    hold a
+    "$HOLDFAST" run a -- touch second & # what it watches is allowed, too
+    second=$!
+    eventually waits_for a
+    let_go
+    wait "$second"
+    exists second
+}
+
+# Locks need no gateway: it can be off.
+test_server_without_a_gateway() {
+    start_server http --enable-grpc-gateway=false
+    HOLDFAST_URL=etcd://$address/test
+    export HOLDFAST_URL
+    hold a
+    "$HOLDFAST" run a -- touch second &
+    second=$!
+    eventually waits_for a
+    let_go
+    wait "$second"
+    exists second
+}
+
+# What answers is no etcd, or nothing that we could ask.
+test_what_is_no_etcd_is_told() {
+    port=$(free_port)
+    python3 -m http.server --bind 127.0.0.1 "$port" >/dev/null 2>&1 &
+    web=$!
+    eventually nc_listens "$port"
+    HOLDFAST_URL="etcd://127.0.0.1:$port/test?op_timeout=2s" hf run a -- true
+    kill "$web"
+    status_is 69
+    err_has 'does not speak HTTP/2|closed the connection'
 }
 
 waits_for() {

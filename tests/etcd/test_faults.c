@@ -205,6 +205,69 @@ static void c12_watch_survives_a_broken_stream_and_a_compaction(void **state)
     assert_int_equal(hf_lock_release(w.lock, NULL), HF_OK);
 }
 
+/* The connection ends while nobody has anything to ask: as when its server stops, or without a word,
+ * as when it is frozen or the network is cut. The watch is made anew, before anybody misses a call. */
+static void watch_is_made_anew(enum proxy_mode mode, const char *name)
+{
+    struct waiter w = {0};
+
+    client = open_behind("");
+    hf_lock *lock = take_free(plain, name, 60000);
+    wait_in_thread(&w, client, name);
+    await_waiting(plain, name, 1);
+    await_watchers(1);
+    double begun = metric(WATCHES_BEGUN);
+    proxy_set(proxy, mode, 0);
+    await_more(WATCHES_BEGUN, begun);
+    await_watchers(1);
+    assert_int_equal(hf_lock_release(lock, NULL), HF_OK);
+    assert_int_equal(join_waiter(&w), HF_OK);
+    assert_int_equal(hf_lock_release(w.lock, NULL), HF_OK);
+}
+
+static void c12_watch_is_made_anew_when_its_server_stops(void **state)
+{
+    (void)state;
+    watch_is_made_anew(PROXY_END, "stops");
+}
+
+static void c12_watch_is_made_anew_when_its_server_is_silent(void **state)
+{
+    (void)state;
+    watch_is_made_anew(PROXY_S2C_HOLE, "silent");
+}
+
+/* The same for one who holds, and would renew after twenty seconds: it is called when it is broken. */
+static void holder_listens_again(enum proxy_mode mode, const char *name)
+{
+    client = open_behind("");
+    hf_lock *lock = take_free(client, name, 60000);
+    char ticket[HF_TICKET_SIZE];
+
+    snprintf(ticket, sizeof ticket, "%s", hf_lock_ticket(lock));
+    await_streams(1);
+    double begun = metric(WATCHES_BEGUN);
+    proxy_set(proxy, mode, 0);
+    await_more(WATCHES_BEGUN, begun);
+    int64_t broken_ms = now_ms();
+    assert_int_equal(hf_break(plain, name, HF_NTS, ticket, 1, NULL), HF_OK);
+    await_lost(lock);
+    assert_true(now_ms() - broken_ms < 10000);
+    hf_lock_release(lock, NULL);
+}
+
+static void c7_holder_listens_again_when_its_server_stops(void **state)
+{
+    (void)state;
+    holder_listens_again(PROXY_END, "held, stops");
+}
+
+static void c7_holder_listens_again_when_its_server_is_silent(void **state)
+{
+    (void)state;
+    holder_listens_again(PROXY_S2C_HOLE, "held, silent");
+}
+
 /* Renewals are twenty seconds apart. The client listens since it has renewed something. */
 static void c7_holder_of_a_broken_lock_is_called(void **state)
 {
@@ -302,6 +365,10 @@ int main(void)
         TEST(c5_requests_that_arrive_late_hold_nothing),
         TEST(c5_late_attempt_does_not_hold_by_a_lease_that_goes_on),
         TEST(c12_watch_survives_a_broken_stream_and_a_compaction),
+        TEST(c12_watch_is_made_anew_when_its_server_stops),
+        TEST(c12_watch_is_made_anew_when_its_server_is_silent),
+        TEST(c7_holder_listens_again_when_its_server_stops),
+        TEST(c7_holder_listens_again_when_its_server_is_silent),
         TEST(c7_holder_of_a_broken_lock_is_called),
         TEST(c12_no_watch_is_lost_on_a_slow_way),
         TEST(c12_two_hundred_waiters_are_no_herd),

@@ -24,7 +24,7 @@ static void c1_key_gives_its_name_back(void **state)
         for (int mode = HF_EXCLUSIVE; mode <= HF_SHARED; mode++) {
             size_t len = strlen(names[i]);
             hf__etcd_place_key(&store, name_of(names[i], len), (hf_mode)mode, 0x1234, &key);
-            assert_true(hf__etcd_parse_place(&store, &key, &parts));
+            assert_true(hf__etcd_parse_place(&store, hf__etcd_slice(&key), &parts));
             assert_int_equal(parts.name_len, len);
             assert_memory_equal(parts.name, names[i], len);
             assert_int_equal(parts.mode, mode);
@@ -43,7 +43,7 @@ static void c1_every_byte_and_the_longest_name_fit(void **state)
     for (int byte = 0; byte < 256; byte++) {
         memset(longest, byte, sizeof longest);
         hf__etcd_place_key(&store, name_of(longest, sizeof longest), HF_EXCLUSIVE, INT64_MAX, &key);
-        assert_true(hf__etcd_parse_place(&store, &key, &parts));
+        assert_true(hf__etcd_parse_place(&store, hf__etcd_slice(&key), &parts));
         assert_int_equal(parts.name_len, sizeof longest);
         assert_memory_equal(parts.name, longest, sizeof longest);
     }
@@ -107,7 +107,7 @@ static void c1_what_is_no_place_is_not_taken_for_one(void **state)
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
         key.len = strlen(keys[i]);
         memcpy(key.bytes, keys[i], key.len);
-        assert_false(hf__etcd_parse_place(&store, &key, &parts));
+        assert_false(hf__etcd_parse_place(&store, hf__etcd_slice(&key), &parts));
     }
 }
 

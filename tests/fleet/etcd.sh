@@ -1,7 +1,16 @@
 # shellcheck shell=sh
 # etcd servers for tests; sourced after fleet.sh. The data is thrown away, so nothing is synced, unless
 # HOLDFAST_TEST_FSYNC is "on".
-# ETCD=path runs another server than the one installed.
+# ETCD=path runs another server than the one installed, and HOLDFAST_TEST_ETCD_VERSION=3.7.3 one that is built once, from
+# its Go modules.
+if [ -n "${HOLDFAST_TEST_ETCD_VERSION-}" ]; then
+    # shellcheck source=tests/fleet/fetch.sh
+    # shellcheck disable=SC2154 # set by who sources this
+    . "$here/fetch.sh"
+    fleet_once "etcd-$HOLDFAST_TEST_ETCD_VERSION" fetch_go go.etcd.io/etcd/server/v3 "$HOLDFAST_TEST_ETCD_VERSION" etcd
+    ETCD=$fetched/etcd
+    export ETCD
+fi
 etcd_program=${ETCD:-etcd}
 
 # etcd_answers HOST:PORT

@@ -54,6 +54,18 @@ END
     rm -r "$3/apt"
 }
 
+# fetch_go PACKAGE VERSION PROGRAM DIRECTORY: a program of a Go module, built. Its module may replace others by its
+# neighbours, which only counts where it is the main one: so a module of our own needs it.
+fetch_go() {
+    command -v go || { echo "error: Go is not installed (golang-go)"; return 1; }
+    (
+        cd "$4" || exit 1
+        export GOFLAGS=-buildvcs=false
+        rm -f go.mod go.sum
+        go mod init holdfast/tests/fleet && go get "$1@v$2" && go build -o "$3" "$1"
+    )
+}
+
 # fleet_loader ROOT: how a program of such a directory is run, by the loader and the libraries that are in it.
 fleet_loader() {
     lib=$(basename "$(dirname "$(ls "$1"/usr/lib/*/libc.so.6)")")

@@ -173,8 +173,8 @@ static void obey(struct proxy *p)
         p->links[i]->deaf |= p->mode == PROXY_S2C_HOLE;
         p->links[i]->mute = p->mode == PROXY_C2S_HOLE;
         p->links[i]->left = p->number;
-        if (p->mode == PROXY_RST)
-            drop(p, i, true);
+        if (p->mode == PROXY_RST || p->mode == PROXY_END)
+            drop(p, i, p->mode == PROXY_RST);
     }
     p->in_force = p->wanted;
     pthread_cond_broadcast(&p->taken);

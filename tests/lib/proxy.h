@@ -13,6 +13,7 @@ enum proxy_mode {
     PROXY_S2C_HOLE, /* of the connections there are, what the server sends is lost; new ones pass */
     PROXY_HOLE,     /* both are lost */
     PROXY_RST,      /* connections are reset, new ones too */
+    PROXY_END,      /* the connections there are end, as when a server stops; new ones pass */
     PROXY_REFUSE,   /* new connections are closed at once; old ones go on */
     PROXY_SPLIT,    /* byte by byte */
     PROXY_CUT,      /* the connection ends after `number` more bytes of the server */

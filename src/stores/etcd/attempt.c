@@ -1,4 +1,4 @@
-/* Bidding: a lease, a place in the queue, and coming inside. The transactions are in asking.c.
+/* Bidding: a lease, a place in the queue, and coming inside. The transactions are in questions.c.
  *
  *      lease --> free? --yes--> inside                (two requests)
  *                  | no           ^
@@ -96,13 +96,20 @@ static int busy(struct hf__etcd_attempt *a, struct hf__answer *ret)
     return 0;
 }
 
-/* It was refused for good, and will not be asked again: its lease must not stay, which may be long. */
-static void refused(struct hf__etcd_attempt *a)
+/* It was refused for good, and will not be asked again: its lease must not stay, which may be long. A
+ * server that is full may have let it in all the same, and looked at its quota afterwards: as long as
+ * the lease is not known to be revoked, nobody knows. */
+static int refused(struct hf__etcd_attempt *a, int code)
 {
-    if (a->known.joined != 0 || !a->known.lease_given)
-        return;
-    hf__etcd_bid_retire(a->e, a->bid, 0);
-    hf__etcd_lease_keep(a->e, &a->known);
+    if (code == HF_FULL) {
+        if (hf__etcd_lease_revoke(a->e, a->lease, a->deadline_ns, NULL) < 0)
+            return hf__etcd_full(code, a->err);
+        hf__etcd_bid_retire(a->e, a->bid, a->bid->retire_ms);
+    } else if (a->known.joined == 0 && a->known.lease_given) {
+        hf__etcd_bid_retire(a->e, a->bid, 0);
+        hf__etcd_lease_keep(a->e, &a->known);
+    }
+    return code;
 }
 
 static int queued(struct hf__etcd_attempt *a, const struct hf__etcd_seen *s, struct hf__answer *ret)
@@ -219,7 +226,7 @@ int hf__etcd_attempt(struct hf__store *store, const struct hf__bid *bid, int64_t
         if (r == HF_NOT_FOUND) /* the lease is over, and with it the ticket */
             r = withdrawn(a, ret_answer);
         else if (r == HF_DENIED || r == HF_FULL || r == HF_CORRUPT)
-            refused(a);
+            r = refused(a, r);
     }
     free(a);
     return r;

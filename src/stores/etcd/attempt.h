@@ -1,4 +1,4 @@
-/* One attempt of a bid, as attempt.c runs it and asking.c asks it. */
+/* One attempt of a bid, as attempt.c runs it and questions.c asks it. */
 #ifndef HF_STORES_ETCD_ATTEMPT_H
 #define HF_STORES_ETCD_ATTEMPT_H
 

@@ -1,6 +1,4 @@
-/* What this client knows of its own tickets, so that most operations need not look first.
- *
- * A ticket's lease is asked for until it is given, and never after: when it is gone, so is every
+/* See bids.h. A ticket's lease is asked for until it is given, and never after: when it is gone, so is every
  * chance to be let in. That is the tombstone for requests which the network still carries; the
  * table is the one for those which this process still carries. */
 #include <stdlib.h>
@@ -80,6 +78,7 @@ static struct hf__etcd_bid *note(struct hf__etcd *e, const struct hf__bid *bid, 
     if (bids)
         hf__etcd_lease_take(e, b);
     hf__table_add(&e->bids, &b->link, hash_of(e, &b->ticket));
+    hf__etcd_watches_time(e);
     return b;
 }
 
@@ -164,8 +163,7 @@ static void match_lease(struct hf__link *link, void *ctx)
 }
 
 /* All are looked through: locks are rarely broken. */
-bool hf__etcd_bid_of_mark(struct hf__etcd *e, const struct hf__etcd_key *key,
-                          struct hf__ticket *ret_ticket)
+bool hf__etcd_bid_of_mark(struct hf__etcd *e, struct hf__slice key, struct hf__ticket *ret_ticket)
 {
     struct search search = {.lease = hf__etcd_named(key)};
 

@@ -1,4 +1,4 @@
-/* Breaking a lock by its ticket: see end.c for what a broken lock is.
+/* Breaking a lock by its ticket: see leave.c for what a broken lock is.
  *
  *   waits                          its place is deleted and its lease revoked: it bids anew
  *   inside, with a lease           put broken: nobody renews it any more, it opens when it is over;
@@ -11,7 +11,6 @@
  *
  * Whatever it is, a mark is put: the client that is concerned watches for marks, and asks. Whoever
  * watches its slot is called by its deletion. */
-#include <inttypes.h>
 #include <stdlib.h>
 
 #include "stores/etcd/etcd.h"
@@ -42,28 +41,19 @@ static struct hf__etcd_txn begin(const struct breach *b)
 
 static int apply(struct breach *b, struct hf__etcd_txn *t, bool *ret_done)
 {
-    json_t *answer = NULL;
-    struct hf__etcd_request q = {
-        .path = "kv/txn", .body = hf__etcd_written(t), .deadline_ns = b->deadline_ns};
-    int r = hf__etcd_call(b->e, q, &answer, b->err);
+    struct hf__etcd_answer answer;
+    int r = hf__etcd_commit(b->e, t, b->deadline_ns, &answer, b->err);
 
-    *ret_done = r == 0 && json_is_true(json_object_get(answer, "succeeded"));
-    json_decref(answer);
+    *ret_done = r == 0 && answer.succeeded;
+    hf__etcd_answer_clear(&answer);
     return r;
 }
 
 static int new_lease(struct breach *b, int64_t seconds, int64_t *ret_lease)
 {
-    json_t *answer = NULL;
-    struct hf__etcd_request q = {.path = "lease/grant",
-                                 .body = hf__etcd_format("{\"TTL\":\"%" PRId64 "\"}", seconds),
-                                 .deadline_ns = b->deadline_ns};
-    int r = hf__etcd_call(b->e, q, &answer, b->err);
+    int64_t given_s;
 
-    if (r == 0)
-        *ret_lease = hf__etcd_int(answer, "ID");
-    json_decref(answer);
-    return r;
+    return hf__etcd_lease_new(b->e, seconds, b->deadline_ns, ret_lease, &given_s, b->err);
 }
 
 /* The mark is put for its client, which watches for it, and goes with the lease; where there is
@@ -168,5 +158,5 @@ int hf__etcd_break(struct hf__store *store, const struct hf__bid *bid, bool now,
         hf__etcd_lease_revoke(b->e, b->found.lease, deadline_ns, NULL);
     ret_answer->verdict = done ? HF__DONE : HF__STALE;
     free(b);
-    return r;
+    return hf__etcd_full(r, err);
 }

@@ -2,7 +2,6 @@
  * each; it changes nothing. */
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "stores/etcd/etcd.h"
 #include "stores/report.h"
@@ -11,14 +10,17 @@
 
 #define LATENCY_ROUNDS 8
 
+enum { NOSPACE = 1, CORRUPT = 2 }; /* AlarmType */
+
 struct report {
     struct hf__etcd *e;
     struct hf__report to;
     int64_t deadline_ns; /* of the present question */
     size_t up;
-    int down;                  /* why the last server that cannot be asked cannot */
-    uint64_t leader;           /* by the first server that answered */
-    struct hf__etcd_key probe; /* one that is ours and never there */
+    int down;                   /* why the last server that cannot be asked cannot */
+    uint64_t leader;            /* by the first server that answered */
+    struct hf__grpc_conn *conn; /* to the server that is looked at */
+    struct hf__etcd_key probe;  /* one that is ours and never there */
 };
 
 struct version {
@@ -57,7 +59,7 @@ static void look_at_version(const struct report *r, const char *where, const cha
 {
     struct version v = {0};
 
-    if (text == NULL || sscanf(text, "%d.%d.%d", &v.major, &v.minor, &v.patch) != 3) {
+    if (sscanf(text, "%d.%d.%d", &v.major, &v.minor, &v.patch) != 3) {
         hf__say(&r->to, HF__WARNING, NULL, "%s does not say its version", where);
         return;
     }
@@ -75,18 +77,26 @@ static int64_t latency_us(const struct report *r, size_t endpoint)
     int64_t best_ns = INT64_MAX;
 
     for (int i = 0; i < LATENCY_ROUNDS; i++) {
-        json_t *answer = NULL;
+        struct hf__etcd_txn t = {0};
+        struct hf__buffer answer = {0};
         int64_t before_ns = hf__now_ns(r->e->base.host->env);
-        struct hf__etcd_request q = {.path = "kv/range",
-                                     .body = hf__etcd_key_request(&r->probe),
+        hf__etcd_get(&t, &r->probe);
+        struct hf__etcd_request q = {.path = "/etcdserverpb.KV/Txn",
+                                     .body = hf__etcd_written(&t),
                                      .deadline_ns = r->deadline_ns};
-        int code = hf__etcd_call_at(r->e, endpoint, q, &answer, NULL);
+        int code = hf__etcd_call_on(r->e, r->conn, endpoint, q, &answer, NULL);
         int64_t took_ns = hf__now_ns(r->e->base.host->env) - before_ns;
-        json_decref(answer);
+        hf__buffer_clear(&answer);
         if (code == 0 && took_ns < best_ns)
             best_ns = took_ns;
     }
     return best_ns == INT64_MAX ? -1 : best_ns / 1000;
+}
+
+static void cannot_be_asked(struct report *r, const hf_error *err)
+{
+    r->down = err->code;
+    hf__say(&r->to, err->code == HF_DENIED ? HF__PROBLEM : HF__WARNING, "C6", "%s", err->text);
 }
 
 /* Since 3.6 only root may ask for the status; what locks need may be allowed all the same. */
@@ -95,71 +105,132 @@ static void look_at_refusal(struct report *r, size_t endpoint, const hf_error *e
     int64_t us = err->code == HF_DENIED ? latency_us(r, endpoint) : -1;
 
     if (us < 0) {
-        r->down = err->code;
-        hf__say(&r->to, err->code == HF_DENIED ? HF__PROBLEM : HF__WARNING, "C6", "%s", err->text);
+        cannot_be_asked(r, err);
         return;
     }
     r->up++;
     hf__say(&r->to, HF__NOTE, NULL,
             "%s: this user may not ask for its version and its leader; a read takes %" PRId64 " us",
-            r->e->set.endpoints[endpoint], us);
+            r->e->set.endpoints[endpoint].url, us);
+}
+
+struct status {
+    char version[40];
+    uint64_t size, leader;
+};
+
+static struct status read_status(const struct hf__buffer *answer)
+{
+    struct status status = {.version = ""};
+    struct hf__proto_field f;
+    struct hf__slice message = {"", 0};
+
+    hf__etcd_message(answer, &message, NULL);
+    struct hf__proto_reader r = hf__proto_reader_of(message);
+    while (hf__proto_next(&r, &f)) {
+        if (f.number == 2)
+            hf__printable(f.bytes.data, f.bytes.len, status.version, sizeof status.version);
+        else if (f.number == 3)
+            status.size = f.value;
+        else if (f.number == 4)
+            status.leader = f.value;
+    }
+    return status;
+}
+
+static void look_at_status(struct report *r, size_t endpoint, const struct status *s)
+{
+    const char *where = r->e->set.endpoints[endpoint].url;
+
+    r->up++;
+    look_at_version(r, where, s->version);
+    if (s->leader == 0)
+        hf__say(&r->to, HF__PROBLEM, "C1", "%s has no leader: it can neither give nor renew",
+                where);
+    else if (r->leader != 0 && s->leader != r->leader)
+        hf__say(&r->to, HF__WARNING, "C1", "%s follows another leader than the others, for now",
+                where);
+    if (r->leader == 0)
+        r->leader = s->leader;
+    int64_t us = latency_us(r, endpoint);
+    hf__say(&r->to, HF__FINE, NULL, "%s: etcd %s, %.1f MB, a read takes %" PRId64 " us", where,
+            s->version[0] != '\0' ? s->version : "?", (double)s->size / 1048576, us);
 }
 
 static void look_at_server(struct report *r, size_t endpoint)
 {
-    const char *where = r->e->set.endpoints[endpoint];
-    json_t *answer = NULL;
+    struct hf__buffer answer = {0};
     hf_error err;
-    struct hf__etcd_request q = {
-        .path = "maintenance/status", .body = hf__etcd_format("{}"), .deadline_ns = r->deadline_ns};
+    struct hf__etcd_request q = {.path = "/etcdserverpb.Maintenance/Status",
+                                 .body = hf__etcd_empty_request(),
+                                 .deadline_ns = r->deadline_ns};
 
-    if (hf__etcd_call_at(r->e, endpoint, q, &answer, &err) < 0) {
-        look_at_refusal(r, endpoint, &err);
+    if (hf__etcd_dial(r->e, endpoint, r->deadline_ns, &r->conn, &err) < 0) {
+        hf__buffer_clear(&q.body);
+        cannot_be_asked(r, &err);
         return;
     }
-    const char *version = json_string_value(json_object_get(answer, "version"));
-    uint64_t leader = strtoull(json_string_value(json_object_get(answer, "leader")) != NULL
-                                   ? json_string_value(json_object_get(answer, "leader"))
-                                   : "0",
-                               NULL, 10);
-    r->up++;
-    look_at_version(r, where, version);
-    if (leader == 0)
-        hf__say(&r->to, HF__PROBLEM, "C1", "%s has no leader: it can neither give nor renew",
-                where);
-    else if (r->leader != 0 && leader != r->leader)
-        hf__say(&r->to, HF__WARNING, "C1", "%s follows another leader than the others, for now",
-                where);
-    if (r->leader == 0)
-        r->leader = leader;
-    int64_t us = latency_us(r, endpoint);
-    hf__say(&r->to, HF__FINE, NULL, "%s: etcd %s, %.1f MB, a read takes %" PRId64 " us", where,
-            version != NULL ? version : "?", (double)hf__etcd_int(answer, "dbSize") / 1048576, us);
-    json_decref(answer);
+    if (hf__etcd_call_on(r->e, r->conn, endpoint, q, &answer, &err) < 0) {
+        look_at_refusal(r, endpoint, &err);
+    } else {
+        struct status status = read_status(&answer);
+        look_at_status(r, endpoint, &status);
+    }
+    hf__buffer_clear(&answer);
+    hf__grpc_unref(r->conn);
+    r->conn = NULL;
+}
+
+struct member {
+    uint64_t id;
+    struct hf__slice name;
+    bool learns;
+};
+
+static struct member read_member(struct hf__slice message)
+{
+    struct member m = {.name = {"?", 1}};
+    struct hf__proto_reader r = hf__proto_reader_of(message);
+    struct hf__proto_field f;
+
+    while (hf__proto_next(&r, &f)) {
+        if (f.number == 1)
+            m.id = f.value;
+        else if (f.number == 2)
+            m.name = f.bytes;
+        else if (f.number == 5)
+            m.learns = f.value != 0;
+    }
+    return m;
 }
 
 static int look_at_members(struct report *r, hf_error *err)
 {
-    json_t *answer = NULL;
-    const json_t *member;
-    size_t i, learners = 0;
-    struct hf__etcd_request q = {.path = "cluster/member/list",
-                                 .body = hf__etcd_format("{}"),
+    struct hf__buffer answer = {0};
+    struct hf__slice message = {"", 0};
+    struct hf__proto_field f;
+    size_t voters = 0;
+    char shown[100];
+    struct hf__etcd_request q = {.path = "/etcdserverpb.Cluster/MemberList",
+                                 .body = hf__etcd_empty_request(),
                                  .deadline_ns = r->deadline_ns};
     int code = hf__etcd_call(r->e, q, &answer, err);
 
+    if (code == 0)
+        code = hf__etcd_message(&answer, &message, err);
+    struct hf__proto_reader list = hf__proto_reader_of(message);
+    while (code == 0 && hf__proto_next(&list, &f)) {
+        if (f.number != 2 || !f.is_bytes)
+            continue;
+        struct member m = read_member(f.bytes);
+        voters += !m.learns;
+        if (m.id == r->leader)
+            hf__say(&r->to, HF__FINE, "C1", "the leader is %s",
+                    hf__printable(m.name.data, m.name.len, shown, sizeof shown));
+    }
+    hf__buffer_clear(&answer);
     if (code < 0)
         return code;
-    const json_t *members = json_object_get(answer, "members");
-    json_array_foreach(members, i, member)
-    {
-        const char *name = json_string_value(json_object_get(member, "name"));
-        const char *id = json_string_value(json_object_get(member, "ID"));
-        learners += json_is_true(json_object_get(member, "isLearner"));
-        if (id != NULL && strtoull(id, NULL, 10) == r->leader)
-            hf__say(&r->to, HF__FINE, "C1", "the leader is %s", name != NULL ? name : id);
-    }
-    size_t voters = json_array_size(members) - learners;
     hf__say(&r->to, voters >= 3 ? HF__FINE : HF__NOTE, "C1",
             "%zu voting member%s, %zu of the URL's %zu answer%s", voters, voters == 1 ? "" : "s",
             r->up, r->e->set.endpoint_count,
@@ -167,77 +238,90 @@ static int look_at_members(struct report *r, hf_error *err)
     if (voters % 2 == 0)
         hf__say(&r->to, HF__NOTE, "C1",
                 "an even number of members stands no more failures than one less");
-    json_decref(answer);
     return 0;
+}
+
+static void tell_alarm(const struct report *r, struct hf__slice message)
+{
+    struct hf__proto_reader fields = hf__proto_reader_of(message);
+    struct hf__proto_field f;
+    uint64_t kind = 0;
+
+    while (hf__proto_next(&fields, &f)) {
+        if (f.number == 2)
+            kind = f.value;
+    }
+    hf__say(&r->to, HF__PROBLEM, "C1", "alarm %s: %s",
+            kind == NOSPACE   ? "NOSPACE"
+            : kind == CORRUPT ? "CORRUPT"
+                              : "?",
+            kind == NOSPACE
+                ? "the quota is used up, no lock can be taken; compact, defragment and disarm"
+                : "see etcdctl alarm list");
 }
 
 static void look_at_alarms(const struct report *r)
 {
-    json_t *answer = NULL;
-    const json_t *alarm;
+    struct hf__buffer answer = {0};
+    struct hf__slice message = {"", 0};
+    struct hf__proto_field f;
     hf_error err;
-    size_t i;
-    struct hf__etcd_request q = {.path = "maintenance/alarm",
-                                 .body = hf__etcd_format("{\"action\":\"GET\"}"),
+    size_t count = 0;
+    struct hf__etcd_request q = {.path = "/etcdserverpb.Maintenance/Alarm",
+                                 .body = hf__etcd_empty_request(), /* to get them */
                                  .deadline_ns = r->deadline_ns};
 
-    if (hf__etcd_call(r->e, q, &answer, &err) < 0) {
+    if (hf__etcd_call(r->e, q, &answer, &err) < 0 ||
+        hf__etcd_message(&answer, &message, &err) < 0) {
         hf__say(&r->to, HF__NOTE, NULL, "alarms cannot be read: %s", err.text);
+        hf__buffer_clear(&answer);
         return;
     }
-    json_array_foreach(json_object_get(answer, "alarms"), i, alarm)
-    {
-        const char *kind = json_string_value(json_object_get(alarm, "alarm"));
-        hf__say(&r->to, HF__PROBLEM, "C1", "alarm %s: %s", kind != NULL ? kind : "?",
-                kind != NULL && strcmp(kind, "NOSPACE") == 0
-                    ? "the quota is used up, no lock can be taken; compact, defragment and disarm"
-                    : "see etcdctl alarm list");
+    struct hf__proto_reader list = hf__proto_reader_of(message);
+    while (hf__proto_next(&list, &f)) {
+        if (f.number == 2 && f.is_bytes) {
+            tell_alarm(r, f.bytes);
+            count++;
+        }
     }
-    if (json_array_size(json_object_get(answer, "alarms")) == 0)
+    if (count == 0)
         hf__say(&r->to, HF__FINE, NULL, "no alarm is raised");
-    json_decref(answer);
+    hf__buffer_clear(&answer);
 }
 
 /* The shortest lease follows from the election timeout; the server raises what is below it. */
 static void look_at_leases(const struct report *r)
 {
-    json_t *answer = NULL;
+    int64_t lease = 0, least_s = 0;
     hf_error err;
-    struct hf__etcd_request q = {.path = "lease/grant",
-                                 .body = hf__etcd_format("{\"TTL\":\"1\"}"),
-                                 .deadline_ns = r->deadline_ns};
 
-    if (hf__etcd_call(r->e, q, &answer, &err) < 0) {
+    if (hf__etcd_lease_new(r->e, 1, r->deadline_ns, &lease, &least_s, &err) < 0) {
         hf__say(&r->to, HF__PROBLEM, "C3", "no lease can be had: %s", err.text);
         return;
     }
-    int64_t least_s = hf__etcd_int(answer, "TTL");
-    hf__etcd_lease_revoke(r->e, hf__etcd_int(answer, "ID"), r->deadline_ns, NULL);
+    hf__etcd_lease_revoke(r->e, lease, r->deadline_ns, NULL);
     hf__say(&r->to, HF__FINE, "C3",
             "the shortest lease is %" PRId64
             " s: a shorter ttl ends in time for its holder, and opens "
             "for others after %" PRId64 " s; after a change of the leader every lease starts anew",
             least_s, least_s);
-    json_decref(answer);
 }
 
 /* A transaction that writes under a condition that is never true: rights are looked at before. */
 static void look_at_rights(const struct report *r)
 {
     struct hf__etcd_txn t = {0};
-    json_t *answer = NULL;
+    struct hf__etcd_answer answer;
     hf_error err;
 
     hf__etcd_compare_above(&t, &r->probe, NULL, INT64_MAX);
     hf__etcd_put(&t, &r->probe, "", 0);
-    struct hf__etcd_request q = {
-        .path = "kv/txn", .body = hf__etcd_written(&t), .deadline_ns = r->deadline_ns};
-    if (hf__etcd_call(r->e, q, &answer, &err) == 0)
+    if (hf__etcd_commit(r->e, &t, r->deadline_ns, &answer, &err) == 0)
         hf__say(&r->to, HF__FINE, NULL, "this user may read and write below the prefix");
     else
         hf__say(&r->to, HF__PROBLEM, "C1", "this user may not write below the prefix: %s",
                 err.text);
-    json_decref(answer);
+    hf__etcd_answer_clear(&answer);
 }
 
 static void look_at_security(const struct report *r)
@@ -246,7 +330,7 @@ static void look_at_security(const struct report *r)
 
     if (set->tls_insecure)
         hf__say(&r->to, HF__WARNING, NULL, "tls=insecure: anybody may pose as the servers");
-    if (set->user == NULL && set->tls_cert == NULL)
+    if (set->user == NULL && !set->has_certificate)
         hf__say(
             &r->to, HF__NOTE, NULL,
             "no user and no certificate: unless the cluster asks for one, whoever reaches it may "

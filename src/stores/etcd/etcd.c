@@ -1,12 +1,14 @@
 /* etcd://h1,h2,h3/prefix - locks in an etcd cluster, by its own leases and revisions.
  *
- * This store does not run the doorman: see etcd.h for the keys and attempt.c for the rules. Every
+ * This store does not run the doorman: see keys.h for the keys and attempt.c for the rules. Every
  * step that decides is one transaction, which the cluster's majority agrees on. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "stores/etcd/etcd.h"
+#include "util/patience.h"
 
 #include "util/banned.h"
 
@@ -19,14 +21,23 @@ static void close_etcd(struct hf__store *store)
 {
     struct hf__etcd *e = (struct hf__etcd *)store;
 
-    hf__etcd_stream_clear(e);
+    const struct hf__host *host = store->host;
+    int64_t deadline_ns = hf__now_ns(host->env) + host->op_timeout_ms * HF__NS_PER_MS;
+    int *fds[] = {&e->watching.epoll_fd, &e->watching.bell_fd, &e->watching.timer_fd};
+
+    hf__etcd_leases_clear(e, deadline_ns);
+    hf__etcd_hang_up(e, deadline_ns);
+    hf__etcd_watches_clear(e);
+    hf__buffer_clear(&e->watching.in);
+    for (size_t i = 0; i < sizeof fds / sizeof fds[0]; i++) {
+        if (*fds[i] >= 0)
+            close(*fds[i]);
+    }
     hf__etcd_bids_clear(e);
-    hf__etcd_leases_clear(e);
-    hf__etcd_http_clear(e);
     hf__etcd_settings_clear(&e->set);
+    pthread_cond_destroy(&e->cluster.dialled);
     pthread_mutex_destroy(&e->mutex);
     free(e);
-    curl_global_cleanup();
 }
 
 /* A server that cannot be reached is no error yet: it may come. */
@@ -35,19 +46,17 @@ static int open_etcd(const struct hf__url *url, const struct hf__host *host,
 {
     struct hf__etcd *e = calloc(1, sizeof *e);
 
-    if (e == NULL || curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
-        free(e);
+    if (e == NULL)
         return hf__fail(err, HF_NO_MEMORY, NULL);
-    }
     e->base = (struct hf__store){
         .type = &hf_store_type_v1,
         .host = host,
         .capabilities = hf_store_type_v1.capabilities,
         .calls_holders = true,
     };
-    e->stream.epoll_fd = e->stream.bell_fd = e->stream.timer_fd = e->stream.pause_fd = -1;
-    e->stream.retry_ns = e->stream.confirm_ns = INT64_MAX;
+    e->watching.epoll_fd = e->watching.bell_fd = e->watching.timer_fd = -1;
     pthread_mutex_init(&e->mutex, NULL);
+    hf__cond_init(&e->cluster.dialled);
     uint64_t inbox = 0;
     int r = host->env->random(host->env->ctx, &e->seed, sizeof e->seed);
     if (r == 0)
@@ -72,15 +81,15 @@ static int upkeep(struct hf__store *store, enum hf__upkeep what, int64_t retain_
 {
     struct hf__etcd *e = (struct hf__etcd *)store;
     struct hf__etcd_key probe;
-    json_t *answer = NULL;
+    struct hf__etcd_txn t = {0};
+    struct hf__etcd_answer answer;
 
     (void)what, (void)retain_ms;
     *ret_count = 0;
     hf__etcd_mark_key(e, HF__ETCD_INSIDE, (struct hf__etcd_name){"", 0}, 0, &probe);
-    struct hf__etcd_request q = {
-        .path = "kv/range", .body = hf__etcd_key_request(&probe), .deadline_ns = deadline_ns};
-    int r = hf__etcd_call(e, q, &answer, err);
-    json_decref(answer);
+    hf__etcd_get(&t, &probe);
+    int r = hf__etcd_commit(e, &t, deadline_ns, &answer, err);
+    hf__etcd_answer_clear(&answer);
     return r;
 }
 
@@ -88,7 +97,7 @@ EXPORT const struct hf__store_type hf_store_type_v1 = {
     .abi = HF__STORE_ABI,
     .name = "etcd",
     .schemes = schemes,
-    .summary = "an etcd cluster (3.4 or later), over its JSON gateway",
+    .summary = "an etcd cluster (3.4 or later), by gRPC",
     .capabilities = HF_CAN_SHARE | HF_CAN_LEASE | HF_CAN_NEVER | HF_CAN_DELAY | HF_CAN_QUEUE |
                     HF_CAN_PUSH | HF_CAN_TOKEN | HF_CAN_CHECK | HF_CAN_BREAK | HF_CAN_DETACH |
                     HF_CAN_PROCESS | HF_CAN_PERSIST,

@@ -19,26 +19,30 @@ void hf__etcd_stranger(int64_t lease, uint64_t joined, struct hf__ticket *ret_ti
     ret_ticket->bits[8] = STRANGER;
 }
 
-static void take(struct hf__etcd_found *f, const json_t *kv, hf_mode mode)
+static bool take(struct hf__etcd_found *f, const struct hf__etcd_kv *kv, hf_mode mode)
 {
-    f->there = hf__etcd_unb64(json_object_get(kv, "key"), &f->place);
+    if (kv->key.len > sizeof f->place.bytes)
+        return false;
+    f->there = true;
+    f->place.len = kv->key.len;
+    memcpy(f->place.bytes, kv->key.data, kv->key.len);
     f->mode = mode;
-    f->lease = hf__etcd_int(kv, "lease");
-    f->named = hf__etcd_named(&f->place);
-    f->joined = (uint64_t)hf__etcd_int(kv, "create_revision");
+    f->lease = kv->lease;
+    f->named = hf__etcd_named(kv->key);
+    f->joined = kv->created;
+    return true;
 }
 
 /* Whether it is the one, and made by holdfast. */
-static bool take_ours(struct hf__etcd_found *f, const struct hf__etcd *e, const json_t *kv,
-                      const struct hf__ticket *ticket)
+static bool take_ours(struct hf__etcd_found *f, const struct hf__etcd *e,
+                      const struct hf__etcd_kv *kv, const struct hf__ticket *ticket)
 {
     struct hf__etcd_parts *parts = malloc(sizeof *parts);
     struct hf__etcd_details d;
-    bool ours = hf__etcd_details_read(kv, &d) && hf__ticket_equal(&d.ticket, ticket);
+    bool ours = hf__etcd_details_read(kv->value, &d) && hf__ticket_equal(&d.ticket, ticket);
 
-    if (ours && parts != NULL) {
-        take(f, kv, HF_EXCLUSIVE);
-        if (hf__etcd_parse_place(e, &f->place, parts))
+    if (ours && parts != NULL && take(f, kv, HF_EXCLUSIVE)) {
+        if (hf__etcd_parse_place(e, kv->key, parts))
             f->mode = parts->mode;
         f->ours = true;
         f->ttl_ms = d.ttl_ms;
@@ -49,57 +53,48 @@ static bool take_ours(struct hf__etcd_found *f, const struct hf__etcd *e, const 
     return ours;
 }
 
-static bool is_stranger(const json_t *kv, const struct hf__ticket *ticket)
+static bool is_stranger(const struct hf__etcd_kv *kv, const struct hf__ticket *ticket)
 {
     struct hf__ticket shown;
 
-    hf__etcd_stranger(hf__etcd_int(kv, "lease"), (uint64_t)hf__etcd_int(kv, "create_revision"),
-                      &shown);
+    hf__etcd_stranger(kv->lease, kv->created, &shown);
     return hf__ticket_equal(&shown, ticket);
 }
 
 /* The revision of the mark in this range that has the same lease in its name; 0: there is none. */
-static uint64_t marked(const json_t *range, int64_t named)
+static uint64_t marked(struct hf__etcd_result range, int64_t named)
 {
-    struct hf__etcd_key *key = malloc(sizeof *key);
-    uint64_t revision = 0;
-    const json_t *kv;
-    size_t i;
-
-    json_array_foreach(json_object_get(range, "kvs"), i, kv)
-    {
-        if (key != NULL && hf__etcd_unb64(json_object_get(kv, "key"), key) &&
-            hf__etcd_named(key) == named)
-            revision = (uint64_t)hf__etcd_int(kv, "create_revision");
+    for (size_t i = 0; i < range.count; i++) {
+        if (hf__etcd_named(range.kvs[i].key) == named)
+            return range.kvs[i].created;
     }
-    free(key);
-    return revision;
+    return 0;
 }
 
 /* The first of all below the name is inside, if it is a stranger. */
-static void read_answer(struct hf__etcd_found *f, const struct hf__etcd *e, const json_t *answer,
-                        const struct hf__ticket *ticket)
+static void read_answer(struct hf__etcd_found *f, const struct hf__etcd *e,
+                        const struct hf__etcd_answer *answer, const struct hf__ticket *ticket)
 {
-    const json_t *kv;
-    size_t i;
+    struct hf__etcd_result places = hf__etcd_nth(answer, 0);
 
-    json_array_foreach(json_object_get(hf__etcd_nth(answer, 0, "response_range"), "kvs"), i, kv)
-    {
+    for (size_t i = 0; i < places.count; i++) {
+        const struct hf__etcd_kv *kv = &places.kvs[i];
         if (take_ours(f, e, kv, ticket)) {
-            f->generation = marked(hf__etcd_nth(answer, 1, "response_range"), f->named);
-            f->broken = marked(hf__etcd_nth(answer, 2, "response_range"), f->named) != 0;
-        } else if (is_stranger(kv, ticket)) {
-            take(f, kv, HF_EXCLUSIVE);
+            f->generation = marked(hf__etcd_nth(answer, 1), f->named);
+            f->broken = marked(hf__etcd_nth(answer, 2), f->named) != 0;
+        } else if (is_stranger(kv, ticket) && take(f, kv, HF_EXCLUSIVE)) {
             f->generation = i == 0 ? f->joined : 0;
         }
     }
 }
 
 /* All below the name, in order, and the marks. */
-static char *request(const struct hf__etcd *e, struct hf__etcd_name name)
+int hf__etcd_find(struct hf__etcd *e, struct hf__etcd_name name, const struct hf__ticket *ticket,
+                  int64_t deadline_ns, struct hf__etcd_found *ret_found, hf_error *err)
 {
     struct hf__etcd_key *from = calloc(2, sizeof *from), *to = from + 1;
     struct hf__etcd_txn t = {.spoilt = from == NULL};
+    struct hf__etcd_answer answer;
 
     for (int kind = HF__ETCD_PLACE; from != NULL && kind <= HF__ETCD_BROKEN; kind++) {
         hf__etcd_root(e, (enum hf__etcd_kind)kind, name, true, from);
@@ -107,22 +102,10 @@ static char *request(const struct hf__etcd *e, struct hf__etcd_name name)
         hf__etcd_range(&t, &(struct hf__etcd_range){.from = from, .to = to});
     }
     free(from);
-    return hf__etcd_written(&t);
-}
-
-int hf__etcd_find(struct hf__etcd *e, struct hf__etcd_name name, const struct hf__ticket *ticket,
-                  int64_t deadline_ns, struct hf__etcd_found *ret_found, hf_error *err)
-{
-    json_t *answer = NULL;
-    struct hf__etcd_request q = {
-        .path = "kv/txn", .body = request(e, name), .deadline_ns = deadline_ns};
-    int r = hf__etcd_call(e, q, &answer, err);
-
+    int r = hf__etcd_commit(e, &t, deadline_ns, &answer, err);
     memset(ret_found, 0, sizeof *ret_found);
-    if (r == 0) {
-        read_answer(ret_found, e, answer, ticket);
-        ret_found->revision = hf__etcd_revision(answer);
-    }
-    json_decref(answer);
+    if (r == 0)
+        read_answer(ret_found, e, &answer, ticket);
+    hf__etcd_answer_clear(&answer);
     return r;
 }

@@ -12,7 +12,7 @@
  *   then    delete place, inside; put the next one's inside                  DONE, and GRANTED
  *
  * Whoever releases was inside alone, so the next one is first as soon as that place is gone, and its
- * own place is looked at in the same step, as in asking.c. It watches its own mark: one event tells
+ * own place is looked at in the same step, as in questions.c. It watches its own mark: one event tells
  * it, with the revision that is its generation. It watches the slot as well, which a hand-over leaves
  * alone: a release that knows of nobody deletes it, and whatever else ends a place ends the lease on
  * which the slot hangs. That is a hint to ask, as with any other watch.
@@ -35,38 +35,17 @@
 
 #include "util/banned.h"
 
-static json_t *from_value(const json_t *kv)
+static bool names(const struct hf__etcd_record *r, const char *field, struct hf__ticket *ret_ticket)
 {
-    struct hf__etcd_key *value = malloc(sizeof *value);
-    json_t *object = NULL;
-
-    if (value != NULL && hf__etcd_unb64(json_object_get(kv, "value"), value))
-        object = json_loadb(value->bytes, value->len, 0, NULL);
-    free(value);
-    return object;
-}
-
-static bool names(const json_t *object, const char *field, struct hf__ticket *ret_ticket)
-{
-    const char *text = json_string_value(json_object_get(object, field));
+    const char *text = hf__etcd_record_text(r, field);
 
     return text != NULL && hf__ticket_parse(text, ret_ticket);
 }
 
-void hf__etcd_mark_value(const struct hf__etcd *e, char ret_value[HF__ETCD_MARK_VALUE])
+bool hf__etcd_is_handed(const struct hf__etcd_kv *mark, uint64_t joined)
 {
-    const struct hf_env *env = e->base.host->env;
-
-    snprintf(ret_value, HF__ETCD_MARK_VALUE, "{\"since_ms\":%" PRIu64 "}",
-             (uint64_t)(env->wall_us(env->ctx) / 1000));
-}
-
-bool hf__etcd_is_handed(const json_t *mark, uint64_t joined)
-{
-    uint64_t put = (uint64_t)hf__etcd_int(mark, "create_revision");
-
-    return put > joined && put == (uint64_t)hf__etcd_int(mark, "mod_revision") &&
-           json_string_length(json_object_get(mark, "value")) == 0;
+    return mark != NULL && mark->created > joined && mark->created == mark->put &&
+           mark->value.len == 0;
 }
 
 /* Standing behind somebody. -------------------------------------------------------------------- */
@@ -89,8 +68,8 @@ static bool find_slot(const struct hf__etcd_attempt *a, const struct hf__etcd_se
     return found;
 }
 
-static char *announce_request(const struct hf__etcd_attempt *a, const struct hf__etcd_seen *s,
-                              const struct hf__etcd_key *slot)
+static int announce(struct hf__etcd_attempt *a, const struct hf__etcd_seen *s,
+                    const struct hf__etcd_key *slot, struct hf__etcd_answer *ret_answer)
 {
     struct hf__etcd_key *inbox = malloc(sizeof *inbox);
     struct hf__etcd_txn t = {.spoilt = inbox == NULL};
@@ -109,13 +88,13 @@ static char *announce_request(const struct hf__etcd_attempt *a, const struct hf_
         hf__etcd_put(&t, inbox, value, s->before_lease);
     }
     free(inbox);
-    return hf__etcd_written(&t);
+    return hf__etcd_commit(a->e, &t, a->deadline_ns, ret_answer, a->err);
 }
 
 int hf__etcd_stand_behind(struct hf__etcd_attempt *a, const struct hf__etcd_seen *s)
 {
     struct hf__etcd_key *slot = malloc(sizeof *slot);
-    json_t *answer = NULL;
+    struct hf__etcd_answer answer = {0};
     int r = 0;
 
     if (slot == NULL)
@@ -124,33 +103,33 @@ int hf__etcd_stand_behind(struct hf__etcd_attempt *a, const struct hf__etcd_seen
         hf__etcd_watch(a->e, &a->bid->ticket,
                        &(struct hf__etcd_wanted){.before = &s->before, .from = s->revision + 1});
     } else if (!hf__etcd_watches(a->e, &a->bid->ticket, slot)) {
-        struct hf__etcd_request q = {
-            .path = "kv/txn", .body = announce_request(a, s, slot), .deadline_ns = a->deadline_ns};
-        r = hf__etcd_call(a->e, q, &answer, a->err);
-        if (r == 0 && json_is_true(json_object_get(answer, "succeeded")))
+        r = announce(a, s, slot, &answer);
+        if (r == 0 && answer.succeeded)
             hf__etcd_watch(a->e, &a->bid->ticket,
-                           &(struct hf__etcd_wanted){.before = slot,
-                                                     .mark = &a->inside,
-                                                     .from = hf__etcd_revision(answer) + 1});
+                           &(struct hf__etcd_wanted){
+                               .before = slot, .mark = &a->inside, .from = answer.revision + 1});
         else if (r == 0 || r == HF_NOT_FOUND) /* one of the two places is gone */
             r = 1;
     }
-    json_decref(answer);
+    hf__etcd_answer_clear(&answer);
     free(slot);
     return r;
 }
 
 /* Standing before somebody. -------------------------------------------------------------------- */
-void hf__etcd_hear_next(struct hf__etcd *e, const json_t *kv)
+void hf__etcd_hear_next(struct hf__etcd *e, const struct hf__etcd_kv *kv)
 {
-    json_t *said = from_value(kv);
-    struct hf__etcd_next next = {.lease = hf__etcd_int(said, "lease"),
-                                 .joined = (uint64_t)hf__etcd_int(said, "joined")};
+    struct hf__etcd_record said;
+    struct hf__etcd_next next;
     struct hf__ticket to;
 
-    if (names(said, "to", &to) && names(said, "next", &next.ticket))
+    if (hf__etcd_record_read(kv->value, &said) && names(&said, "to", &to) &&
+        names(&said, "next", &next.ticket)) {
+        next.lease = hf__etcd_record_number(&said, "lease");
+        next.joined = (uint64_t)hf__etcd_record_number(&said, "joined");
         hf__etcd_bid_set_next(e, &to, &next);
-    json_decref(said);
+    }
+    hf__etcd_record_clear(&said);
 }
 
 bool hf__etcd_can_hand_over(const struct hf__etcd_bid *b)

@@ -1,23 +1,12 @@
-/* What the server says on the stream, and whom that concerns. In wake().
+/* What the server says about what is watched, and whom that concerns. In wake().
  *
- * A message is about one watch: it is confirmed, it is over, or things have happened. The server is
- * told that it need not watch any longer when the bid is, not while somebody waits to be called. */
+ * A message is about one watch: it is there, it is over, or things have happened. The server is told
+ * that it need not watch any longer when the bid is over, not while somebody waits to be called. */
 #include <stdlib.h>
 
-#include "stores/etcd/watch.h"
+#include "stores/etcd/etcd.h"
 
 #include "util/banned.h"
-
-static void confirm(struct hf__etcd *e, int64_t id)
-{
-    pthread_mutex_lock(&e->mutex);
-    struct hf__etcd_watch *w = hf__etcd_watch_by_id(e, id);
-    if (w != NULL && !w->confirmed[id % 2]) {
-        w->confirmed[id % 2] = true;
-        e->stream.confirmed++;
-    }
-    pthread_mutex_unlock(&e->mutex);
-}
 
 /* Calls the bid of this watch, once. `generation` 0: it is to ask. */
 static void tell(struct hf__etcd *e, int64_t id, uint64_t revision, uint64_t generation)
@@ -39,101 +28,90 @@ static void tell(struct hf__etcd *e, int64_t id, uint64_t revision, uint64_t gen
                                                      .generation = generation,
                                                      .marked = generation,
                                                      .handed = true});
-    e->stream.sink(e->stream.sink_ctx, &ticket, generation);
+    e->watching.sink(e->watching.sink_ctx, &ticket, generation);
 }
 
-static void tell_broken(struct hf__etcd *e, const json_t *kv)
+static bool is_of_client(int64_t id)
 {
-    struct hf__etcd_key *key = malloc(sizeof *key);
-    struct hf__ticket ticket;
+    return id == HF__ETCD_BROKEN_ID || id == HF__ETCD_INBOX_ID;
+}
 
-    if (key != NULL && hf__etcd_unb64(json_object_get(kv, "key"), key) &&
-        hf__etcd_bid_of_mark(e, key, &ticket))
-        e->stream.sink(e->stream.sink_ctx, &ticket, 0);
-    free(key);
+/* So a call that begins anew misses nothing. */
+static void note_seen(struct hf__etcd *e, int64_t id, uint64_t revision)
+{
+    pthread_mutex_lock(&e->mutex);
+    if (revision > e->watching.seen[id])
+        e->watching.seen[id] = revision;
+    pthread_mutex_unlock(&e->mutex);
 }
 
 /* The revisions it was to begin from may be gone: whoever waits asks, and watches anew. One that is
  * refused from the start is not asked for again: its bid asks when it is time. */
-static void hear_cancel(struct hf__etcd *e, const json_t *result, int64_t id)
+static void hear_cancel(struct hf__etcd *e, const struct hf__etcd_notice *n)
 {
-    bool refused = json_is_true(json_object_get(result, "created"));
-
-    if (!refused || hf__etcd_int(result, "compact_revision") > 0)
-        tell(e, id, UINT64_MAX, 0);
+    if (n->created && n->compacted == 0) {
+        pthread_mutex_lock(&e->mutex);
+        hf__etcd_watches_refused(e);
+        pthread_mutex_unlock(&e->mutex);
+    } else if (is_of_client(n->id)) {
+        pthread_mutex_lock(&e->mutex);
+        e->watching.seen[n->id] = 0; /* from the present on, and what is held is looked at */
+        hf__etcd_watches_lose(e);
+        hf__etcd_watches_begin(e);
+        pthread_mutex_unlock(&e->mutex);
+    } else {
+        tell(e, n->id, UINT64_MAX, 0);
+    }
 }
 
 /* Deletions are all that is heard of what is before a bid, and puts of its own mark: by itself as
  * well, which says nothing new. */
-static void hear_event(struct hf__etcd *e, int64_t id, const json_t *kv)
+static void hear_event(struct hf__etcd *e, int64_t id, const struct hf__etcd_kv *kv)
 {
-    uint64_t revision = (uint64_t)hf__etcd_int(kv, "mod_revision");
+    struct hf__ticket ticket;
 
-    if (id == HF__ETCD_BROKEN_ID)
-        tell_broken(e, kv);
-    else if (id == HF__ETCD_INBOX_ID)
+    if (is_of_client(id))
+        note_seen(e, id, kv->put);
+    if (id == HF__ETCD_BROKEN_ID) {
+        if (hf__etcd_bid_of_mark(e, kv->key, &ticket))
+            e->watching.sink(e->watching.sink_ctx, &ticket, 0);
+    } else if (id == HF__ETCD_INBOX_ID) {
         hf__etcd_hear_next(e, kv);
-    else if (id % 2 == HF__ETCD_BEFORE)
-        tell(e, id, revision, 0);
-    else if (hf__etcd_is_handed(kv, 0))
-        tell(e, id, revision, revision);
+    } else if (id % 2 == HF__ETCD_BEFORE) {
+        tell(e, id, kv->put, 0);
+    } else if (hf__etcd_is_handed(kv, 0)) {
+        tell(e, id, kv->put, kv->put);
+    }
 }
 
-static bool hear_message(struct hf__etcd *e, const json_t *message)
+static bool hear_message(struct hf__etcd *e, struct hf__slice message)
 {
-    const json_t *result = json_object_get(message, "result"), *event;
-    int64_t id = hf__etcd_int(result, "watch_id");
-    size_t i;
+    struct hf__etcd_notice notice;
+    struct hf__etcd_kv kv;
 
-    if (result == NULL)
+    if (!hf__etcd_notice_read(message, &notice))
         return false;
-    if (json_is_true(json_object_get(result, "created")))
-        confirm(e, id);
-    if (json_is_true(json_object_get(result, "canceled")))
-        hear_cancel(e, result, id);
-    json_array_foreach(json_object_get(result, "events"), i, event)
-        hear_event(e, id, json_object_get(event, "kv"));
+    if (notice.created && !notice.canceled && is_of_client(notice.id))
+        note_seen(e, notice.id, notice.revision);
+    while (hf__etcd_next_event(&notice, &kv))
+        hear_event(e, notice.id, &kv);
+    if (notice.canceled)
+        hear_cancel(e, &notice);
     return true;
 }
 
-/* What follows the first of these words; NULL: it is not there. */
-static const char *after(const char *line, size_t len, const char *word)
+bool hf__etcd_hear(struct hf__etcd *e)
 {
-    const char *at = memmem(line, len, word, strlen(word));
+    struct hf__buffer *in = &e->watching.in;
+    struct hf__slice rest = {in->data, in->len}, message;
+    int r;
 
-    return at != NULL ? at + strlen(word) : NULL;
-}
-
-static int64_t number_after(const char *line, size_t len, const char *word)
-{
-    const char *at = after(line, len, word);
-
-    return at != NULL ? strtoll(at, NULL, 10) : 0;
-}
-
-/* The one message that somebody waits for, one hand-over, is not taken apart first: no value in it
- * could be mistaken for a field, since all are numbers and base64. Anything else is not for here. */
-static bool hear_grant(struct hf__etcd *e, const char *line, size_t len)
-{
-    int64_t id = number_after(line, len, "\"watch_id\":\"");
-    int64_t created = number_after(line, len, "\"create_revision\":\"");
-    const char *event = after(line, len, "\"kv\":{");
-
-    if (id < 2 * HF__ETCD_FIRST_BID || id % 2 != HF__ETCD_OWN_MARK || event == NULL ||
-        after(event, len - (size_t)(event - line), "\"kv\":{") != NULL || created == 0 ||
-        created != number_after(line, len, "\"mod_revision\":\"") ||
-        after(line, len, "\"value\":") != NULL || after(line, len, "\"canceled\":") != NULL)
+    if (in->failed)
         return false;
-    tell(e, id, (uint64_t)created, (uint64_t)created);
-    return true;
-}
-
-bool hf__etcd_watches_hear(struct hf__etcd *e, const char *line, size_t len)
-{
-    if (hear_grant(e, line, len))
-        return true;
-    json_t *message = json_loadb(line, len, 0, NULL);
-    bool heard = hear_message(e, message);
-    json_decref(message);
-    return heard;
+    while ((r = hf__grpc_take(&rest, &message)) > 0) {
+        if (!hear_message(e, message))
+            return false;
+    }
+    hf__buffer_drop(in, in->len - rest.len);
+    return r == 0;
 }

@@ -28,7 +28,7 @@ struct view {
     hf_error *err;
 };
 
-static char *request(const struct view *v)
+static int ask(const struct view *v, struct hf__etcd_answer *ret_answer)
 {
     const struct hf__look *look = v->look;
     struct hf__etcd_name name = {look->name, look->name_len};
@@ -45,32 +45,29 @@ static char *request(const struct view *v)
         hf__etcd_range(&t, &(struct hf__etcd_range){.from = from, .to = to});
     }
     free(from);
-    return hf__etcd_written(&t);
+    return hf__etcd_commit(v->e, &t, v->deadline_ns, ret_answer, v->err);
 }
 
 /* A stranger's key counts if it is on a lease and named as the Go client does. */
-static bool read_place(struct view *v, const json_t *kv, struct entry *e)
+static bool read_place(struct view *v, const struct hf__etcd_kv *kv, struct entry *e)
 {
-    struct hf__etcd_key *key = malloc(sizeof *key), *as_mutex = malloc(sizeof *key);
+    struct hf__etcd_key *as_mutex = malloc(sizeof *as_mutex);
     bool is_one = false;
 
     memset(e, 0, sizeof *e);
-    if (key != NULL && as_mutex != NULL && hf__etcd_unb64(json_object_get(kv, "key"), key) &&
-        hf__etcd_parse_place(v->e, key, &e->parts)) {
-        e->lease = hf__etcd_int(kv, "lease");
-        e->joined = (uint64_t)hf__etcd_int(kv, "create_revision");
-        e->ours = hf__etcd_details_read(kv, &e->details);
+    if (as_mutex != NULL && hf__etcd_parse_place(v->e, kv->key, &e->parts)) {
+        e->lease = kv->lease;
+        e->joined = kv->created;
+        e->ours = hf__etcd_details_read(kv->value, &e->details);
         hf__etcd_mark_key(v->e, HF__ETCD_PLACE,
                           (struct hf__etcd_name){e->parts.name, e->parts.name_len}, e->lease,
                           as_mutex);
-        e->named = hf__etcd_named(key);
-        is_one = e->ours || v->look->name != NULL ||
-                 (as_mutex->len == key->len && memcmp(as_mutex->bytes, key->bytes, key->len) == 0);
+        e->named = hf__etcd_named(kv->key);
+        is_one = e->ours || v->look->name != NULL || hf__etcd_is_key(kv->key, as_mutex);
         if (!e->ours)
             hf__etcd_stranger(e->lease, e->joined, &e->details.ticket);
         e->since_ms = e->details.since_ms;
     }
-    free(key);
     free(as_mutex);
     if (!is_one)
         hf__etcd_details_clear(&e->details);
@@ -79,44 +76,40 @@ static bool read_place(struct view *v, const json_t *kv, struct entry *e)
 
 /* "<root><name>/<lease>" again, to find the entry a mark belongs to. */
 static bool is_mark_of(const struct view *v, const struct entry *e, enum hf__etcd_kind kind,
-                       const json_t *kv)
+                       const struct hf__etcd_kv *kv)
 {
-    struct hf__etcd_key *keys = calloc(2, sizeof *keys);
+    struct hf__etcd_key *key = malloc(sizeof *key);
     bool same = false;
 
-    if (keys != NULL && e->ours && hf__etcd_unb64(json_object_get(kv, "key"), &keys[0])) {
+    if (key != NULL && e->ours && e->named == hf__etcd_named(kv->key)) {
         hf__etcd_mark_key(v->e, kind, (struct hf__etcd_name){e->parts.name, e->parts.name_len},
-                          e->named, &keys[1]);
-        same = keys[0].len == keys[1].len && memcmp(keys[0].bytes, keys[1].bytes, keys[0].len) == 0;
+                          e->named, key);
+        same = hf__etcd_is_key(kv->key, key);
     }
-    free(keys);
+    free(key);
     return same;
 }
 
-static void read_mark(struct view *v, const json_t *kv, enum hf__etcd_kind kind)
+static void read_mark(struct view *v, const struct hf__etcd_kv *kv, enum hf__etcd_kind kind)
 {
-    struct hf__etcd_key *value = malloc(sizeof *value);
-
-    for (size_t i = 0; value != NULL && i < v->count; i++) {
+    for (size_t i = 0; i < v->count; i++) {
         struct entry *e = &v->entries[i];
+        struct hf__etcd_record record = {0};
         if (!is_mark_of(v, e, kind, kv))
             continue;
         if (kind == HF__ETCD_BROKEN) {
             e->broken = true;
-        } else {
-            e->generation = (uint64_t)hf__etcd_int(kv, "create_revision");
-            e->handed = hf__etcd_is_handed(kv, e->joined);
-            if (e->handed) {
-                e->since_ms = 0; /* just now: it is claimed soon */
-            } else if (hf__etcd_unb64(json_object_get(kv, "value"), value)) {
-                json_t *d = json_loadb(value->bytes, value->len, 0, NULL);
-                e->since_ms = hf__etcd_int(d, "since_ms");
-                json_decref(d);
-            }
+            break;
         }
+        e->generation = kv->created;
+        e->handed = hf__etcd_is_handed(kv, e->joined);
+        if (e->handed)
+            e->since_ms = 0; /* just now: it is claimed soon */
+        else if (kv->value.len > 0 && hf__etcd_record_read(kv->value, &record))
+            e->since_ms = hf__etcd_record_number(&record, "since_ms");
+        hf__etcd_record_clear(&record);
         break;
     }
-    free(value);
 }
 
 static int by_name(const struct entry *x, const struct entry *y)
@@ -149,27 +142,23 @@ static void place_strangers(struct view *v)
 
 static int read_all(struct view *v)
 {
-    json_t *answer = NULL;
-    const json_t *kv;
-    size_t i;
-    struct hf__etcd_request q = {
-        .path = "kv/txn", .body = request(v), .deadline_ns = v->deadline_ns};
-    int r = hf__etcd_call(v->e, q, &answer, v->err);
+    struct hf__etcd_answer answer;
+    int r = ask(v, &answer);
 
     if (r < 0)
         return r;
-    const json_t *places = json_object_get(hf__etcd_nth(answer, 0, "response_range"), "kvs");
-    v->entries = calloc(json_array_size(places) + 1, sizeof *v->entries);
+    struct hf__etcd_result places = hf__etcd_nth(&answer, 0);
+    v->entries = calloc(places.count + 1, sizeof *v->entries);
     if (v->entries == NULL)
         r = hf__fail(v->err, HF_NO_MEMORY, NULL);
-    json_array_foreach(r == 0 ? places : NULL, i, kv) v->count +=
-        read_place(v, kv, &v->entries[v->count]);
+    for (size_t i = 0; r == 0 && i < places.count; i++)
+        v->count += read_place(v, &places.kvs[i], &v->entries[v->count]);
     for (int kind = HF__ETCD_INSIDE; kind <= HF__ETCD_BROKEN; kind++) {
-        const json_t *marks =
-            json_object_get(hf__etcd_nth(answer, (size_t)kind, "response_range"), "kvs");
-        json_array_foreach(marks, i, kv) read_mark(v, kv, (enum hf__etcd_kind)kind);
+        struct hf__etcd_result marks = hf__etcd_nth(&answer, (size_t)kind);
+        for (size_t i = 0; i < marks.count; i++)
+            read_mark(v, &marks.kvs[i], (enum hf__etcd_kind)kind);
     }
-    json_decref(answer);
+    hf__etcd_answer_clear(&answer);
     place_strangers(v);
     if (v->count > 1)
         qsort(v->entries, v->count, sizeof *v->entries, by_name_and_place);
@@ -246,28 +235,20 @@ static struct hf__entry describe(const struct view *v, const struct entry *e,
     return shown;
 }
 
-static int show(struct view *v, const struct entry *e, int code, const json_t *life_json)
+/* `life` NULL: it was not asked for. */
+static int show(struct view *v, const struct entry *e, const struct hf__etcd_life *life)
 {
-    struct hf__etcd_life life = {
+    struct hf__etcd_life surely = {
         .left_s = hf__own_lease_ms(e->details.ttl_ms) / 1000 - 1,
         .given_s = hf__etcd_lease_seconds(e->details.ttl_ms, e->details.delay_ms)};
+    bool unclaimed = e->generation == 0 || e->handed;
 
-    if (code == HF_NOT_FOUND)
+    if (life != NULL && e->ours && unclaimed && hf__etcd_is_dead(life, e->details.ttl_ms))
         return 0;
-    if (life_json != NULL) {
-        life.left_s = hf__etcd_int(life_json, "TTL");
-        life.given_s = hf__etcd_int(life_json, "grantedTTL");
-        if (life.left_s < 0)
-            return 0; /* it ended meanwhile */
-        bool unclaimed = e->generation == 0 || e->handed;
-        if (e->ours && unclaimed && hf__etcd_is_dead(&life, e->details.ttl_ms))
-            return 0;
-        if (e->generation == 0)
-            note_alive(v, e, &life);
-    }
-    struct hf__entry shown = describe(v, e, &life);
+    if (life != NULL && e->generation == 0)
+        note_alive(v, e, life);
+    struct hf__entry shown = describe(v, e, life != NULL ? life : &surely);
     struct hf__who who = e->details.who;
-    who.note = e->details.note; /* sorting has moved it */
     shown.who = &who;
     if (!hf__look_is_old_enough(v->look, &shown))
         return 0;
@@ -276,33 +257,33 @@ static int show(struct view *v, const struct entry *e, int code, const json_t *l
 
 static int show_all(struct view *v)
 {
-    struct hf__etcd_many *lives = calloc(v->count + 1, sizeof *lives);
+    int64_t *leases = calloc(v->count + 1, sizeof *leases);
+    struct hf__etcd_life *lives = calloc(v->count + 1, sizeof *lives);
+    int *codes = calloc(v->count + 1, sizeof *codes);
     size_t *at = calloc(v->count + 1, sizeof *at), count = 0;
-    int r = lives == NULL || at == NULL ? hf__fail(v->err, HF_NO_MEMORY, NULL) : 0;
+    int r = 0;
 
+    if (leases == NULL || lives == NULL || codes == NULL || at == NULL)
+        r = hf__fail(v->err, HF_NO_MEMORY, NULL);
     for (size_t i = 0; r == 0 && i < v->count; i++) {
         at[i] = SIZE_MAX;
         if (!wants_life(&v->entries[i]) || surely_alive(v, &v->entries[i]))
             continue;
         at[i] = count;
-        lives[count++].request =
-            (struct hf__etcd_request){.path = "lease/timetolive",
-                                      .body = hf__etcd_lease_request(v->entries[i].lease),
-                                      .deadline_ns = v->deadline_ns};
+        leases[count++] = v->entries[i].lease;
     }
     v->sent_ns = hf__now_ns(v->e->base.host->env);
-    if (count > 0)
-        hf__etcd_call_many(v->e, lives, count, v->err);
-    for (size_t i = 0; i < count && r == 0; i++)
-        r = lives[i].code < 0 && lives[i].code != HF_NOT_FOUND ? lives[i].code : 0;
+    if (r == 0 && count > 0)
+        r = hf__etcd_lease_lives(v->e, leases, count, v->deadline_ns, lives, codes, v->err);
     for (size_t i = 0; r == 0 && i < v->count; i++) {
-        bool asked = at[i] != SIZE_MAX;
-        r = show(v, &v->entries[i], asked ? lives[at[i]].code : 0,
-                 asked ? lives[at[i]].answer : NULL);
+        if (at[i] == SIZE_MAX)
+            r = show(v, &v->entries[i], NULL);
+        else if (codes[at[i]] == 0) /* else it ended meanwhile */
+            r = show(v, &v->entries[i], &lives[at[i]]);
     }
-    for (size_t i = 0; i < count; i++)
-        json_decref(lives[i].answer);
+    free(leases);
     free(lives);
+    free(codes);
     free(at);
     return r;
 }

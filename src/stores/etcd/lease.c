@@ -1,13 +1,13 @@
 /* Leases. A bid has one of its own, as long as its ttl and its lock-delay together, in whole
  * seconds, each rounded up: so a client ends its ttl by its own clock before the server does, and
  * the seconds that are left tell which of the two runs. */
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "stores/etcd/etcd.h"
 
 #include "util/banned.h"
+
+#define TIME_TO_LIVE "/etcdserverpb.Lease/LeaseTimeToLive"
 
 static int64_t seconds_up(int64_t ms)
 {
@@ -22,62 +22,78 @@ int64_t hf__etcd_lease_seconds(int64_t ttl_ms, int64_t delay_ms)
     return seconds_up(ttl_ms) + seconds_up(delay_ms);
 }
 
+/* One call about one lease. */
+static int ask(struct hf__etcd *e, const char *path, struct hf__buffer body, int64_t deadline_ns,
+               struct hf__etcd_lease *ret_lease, hf_error *err)
+{
+    struct hf__etcd_request q = {.path = path, .body = body, .deadline_ns = deadline_ns};
+    struct hf__buffer answer = {0};
+    struct hf__slice message;
+    int r = hf__etcd_call(e, q, &answer, err);
+
+    if (r == 0)
+        r = hf__etcd_message(&answer, &message, err);
+    if (r == 0 && !hf__etcd_lease_read(message, ret_lease))
+        r = hf__fail(err, HF_CORRUPT, "etcd: an answer that is not about a lease");
+    hf__buffer_clear(&answer);
+    return r;
+}
+
+static struct hf__buffer about(int64_t lease)
+{
+    struct hf__buffer body = {0};
+
+    hf__etcd_lease_request(&body, lease);
+    return body;
+}
+
 int hf__etcd_lease_grant(struct hf__etcd *e, int64_t lease, int64_t seconds, int64_t deadline_ns,
                          hf_error *err)
 {
-    json_t *answer = NULL;
-    struct hf__etcd_request q = {
-        .path = "lease/grant",
-        .body = hf__etcd_format("{\"TTL\":\"%" PRId64 "\",\"ID\":\"%" PRId64 "\"}", seconds, lease),
-        .deadline_ns = deadline_ns};
-    int r = hf__etcd_call(e, q, &answer, err);
+    struct hf__etcd_lease given;
+    int r = ask(e, "/etcdserverpb.Lease/LeaseGrant", hf__etcd_grant_request(lease, seconds),
+                deadline_ns, &given, err);
 
-    json_decref(answer);
     return r == HF_BUSY ? 0 : r; /* the answer to an earlier request was lost */
 }
 
-char *hf__etcd_lease_request(int64_t lease)
+int hf__etcd_lease_new(struct hf__etcd *e, int64_t seconds, int64_t deadline_ns, int64_t *ret_lease,
+                       int64_t *ret_seconds, hf_error *err)
 {
-    return hf__etcd_format("{\"ID\":\"%" PRId64 "\"}", lease);
-}
+    struct hf__etcd_lease given;
+    int r = ask(e, "/etcdserverpb.Lease/LeaseGrant", hf__etcd_grant_request(0, seconds),
+                deadline_ns, &given, err);
 
-/* One message a line. */
-static char *renew_request(const int64_t *leases, size_t count)
-{
-    struct hf__etcd_bytes text = {0};
-    bool fits = true;
-
-    for (size_t i = 0; i < count; i++) {
-        char line[40];
-        int len = snprintf(line, sizeof line, "{\"ID\":\"%" PRId64 "\"}\n", leases[i]);
-        fits &= hf__etcd_bytes_add(&text, line, (size_t)len);
+    if (r == 0) {
+        *ret_lease = given.id;
+        *ret_seconds = given.ttl_s;
     }
-    if (fits && hf__etcd_bytes_add(&text, "", 1))
-        return text.at;
-    free(text.at);
-    return NULL;
+    return r;
 }
 
-/* The endpoint is a stream: a request may carry many messages, and each is answered in turn. */
+/* The call is a stream: it carries many messages, and each is answered in turn. */
 int hf__etcd_lease_renew_all(struct hf__etcd *e, const int64_t *leases, size_t count,
                              int64_t deadline_ns, bool *ret_alive, hf_error *err)
 {
-    json_t *answers = NULL;
-    struct hf__etcd_request q = {.path = "lease/keepalive",
-                                 .body = renew_request(leases, count),
-                                 .deadline_ns = deadline_ns,
-                                 .stream = true};
-    int r = hf__etcd_call(e, q, &answers, err);
-    if (r == 0 && json_array_size(answers) != count)
-        r = hf__fail(err, HF_UNKNOWN, "etcd: %zu of %zu leases were answered",
-                     json_array_size(answers), count);
+    struct hf__etcd_request q = {.path = "/etcdserverpb.Lease/LeaseKeepAlive",
+                                 .deadline_ns = deadline_ns};
+    struct hf__buffer answer = {0};
+    struct hf__etcd_lease lease;
+    struct hf__slice message;
+
+    for (size_t i = 0; i < count; i++)
+        hf__etcd_lease_request(&q.body, leases[i]);
+    int r = hf__etcd_call(e, q, &answer, err);
+    struct hf__slice rest = {answer.data, answer.len};
     for (size_t i = 0; r == 0 && i < count; i++) {
-        const json_t *result = json_object_get(json_array_get(answers, i), "result");
-        ret_alive[i] = hf__etcd_int(result, "TTL") > 0;
-        if (hf__etcd_int(result, "ID") != leases[i])
+        if (hf__grpc_take(&rest, &message) != 1)
+            r = hf__fail(err, HF_UNKNOWN, "etcd: %zu of %zu leases were answered", i, count);
+        else if (!hf__etcd_lease_read(message, &lease) || lease.id != leases[i])
             r = hf__fail(err, HF_CORRUPT, "etcd: another lease was answered than was asked");
+        else
+            ret_alive[i] = lease.ttl_s > 0;
     }
-    json_decref(answers);
+    hf__buffer_clear(&answer);
     return r;
 }
 
@@ -91,31 +107,54 @@ int hf__etcd_lease_renew(struct hf__etcd *e, int64_t lease, int64_t deadline_ns,
 
 int hf__etcd_lease_revoke(struct hf__etcd *e, int64_t lease, int64_t deadline_ns, hf_error *err)
 {
-    json_t *answer = NULL;
-    struct hf__etcd_request q = {
-        .path = "lease/revoke", .body = hf__etcd_lease_request(lease), .deadline_ns = deadline_ns};
-    int r = hf__etcd_call(e, q, &answer, err);
+    struct hf__etcd_lease none;
+    int r = ask(e, "/etcdserverpb.Lease/LeaseRevoke", about(lease), deadline_ns, &none, err);
 
-    json_decref(answer);
     return r == HF_NOT_FOUND ? 0 : r;
+}
+
+/* The server gives -1 for one that is not there. */
+static int read_life(const struct hf__etcd_lease *lease, struct hf__etcd_life *ret_life)
+{
+    *ret_life = (struct hf__etcd_life){.left_s = lease->ttl_s, .given_s = lease->granted_s};
+    return lease->ttl_s < 0 ? HF_NOT_FOUND : 0;
 }
 
 int hf__etcd_lease_life(struct hf__etcd *e, int64_t lease, int64_t deadline_ns,
                         struct hf__etcd_life *ret_life, hf_error *err)
 {
-    json_t *answer = NULL;
-    struct hf__etcd_request q = {.path = "lease/timetolive",
-                                 .body = hf__etcd_lease_request(lease),
-                                 .deadline_ns = deadline_ns};
-    int r = hf__etcd_call(e, q, &answer, err);
+    struct hf__etcd_lease found;
+    int r = ask(e, TIME_TO_LIVE, about(lease), deadline_ns, &found, err);
 
-    if (r == 0 && hf__etcd_int(answer, "TTL") < 0)
-        r = HF_NOT_FOUND;
-    if (r == 0) {
-        ret_life->left_s = hf__etcd_int(answer, "TTL");
-        ret_life->given_s = hf__etcd_int(answer, "grantedTTL");
+    return r == 0 ? read_life(&found, ret_life) : r;
+}
+
+int hf__etcd_lease_lives(struct hf__etcd *e, const int64_t *leases, size_t count,
+                         int64_t deadline_ns, struct hf__etcd_life *ret_lives, int *ret_codes,
+                         hf_error *err)
+{
+    struct hf__etcd_many *all = calloc(count + 1, sizeof *all);
+    struct hf__etcd_lease lease;
+    struct hf__slice message;
+
+    if (all == NULL)
+        return hf__fail(err, HF_NO_MEMORY, NULL);
+    for (size_t i = 0; i < count; i++)
+        all[i].request = (struct hf__etcd_request){
+            .path = TIME_TO_LIVE, .body = about(leases[i]), .deadline_ns = deadline_ns};
+    hf__etcd_call_many(e, all, count, err);
+    int r = 0;
+    for (size_t i = 0; i < count; i++) {
+        ret_codes[i] =
+            all[i].code != 0 ? all[i].code : hf__etcd_message(&all[i].answer, &message, err);
+        if (ret_codes[i] == 0)
+            ret_codes[i] = hf__etcd_lease_read(message, &lease) ? read_life(&lease, &ret_lives[i])
+                                                                : HF_CORRUPT;
+        if (ret_codes[i] < 0 && ret_codes[i] != HF_NOT_FOUND)
+            r = ret_codes[i];
+        hf__buffer_clear(&all[i].answer);
     }
-    json_decref(answer);
+    free(all);
     return r;
 }
 

@@ -1,6 +1,6 @@
 /* Signs of life, in two steps for a whole batch:
  *
- *   one request to lease/keepalive, a stream, which carries all their leases;
+ *   one call of LeaseKeepAlive, a stream, which carries all their leases;
  *   then one transaction for up to CHECKED of them, which reads place, inside and broken of each.
  *
  * The second step is the proof: servers before 3.4.38 and 3.5.23 renew a lease that was revoked,
@@ -152,7 +152,8 @@ static int keep_alive(struct batch *b)
     return r;
 }
 
-static char *check_request(const struct batch *b, const struct sign *s, size_t count)
+static int look_at_keys(struct batch *b, const struct sign *s, size_t count,
+                        struct hf__etcd_answer *ret_answer)
 {
     struct hf__etcd_key *key = malloc(sizeof *key);
     struct hf__etcd_txn t = {.spoilt = key == NULL};
@@ -173,7 +174,7 @@ static char *check_request(const struct batch *b, const struct sign *s, size_t c
         hf__etcd_get(&t, key);
     }
     free(key);
-    return hf__etcd_written(&t);
+    return hf__etcd_commit(b->e, &t, b->deadline_ns, ret_answer, b->err);
 }
 
 static void answer_granted(struct sign *s, bool claimed)
@@ -206,7 +207,7 @@ static int claim(struct batch *b, struct sign *s)
 {
     struct hf__etcd_key *keys = calloc(3, sizeof *keys);
     struct hf__etcd_txn t = {.spoilt = keys == NULL};
-    json_t *answer = NULL;
+    struct hf__etcd_answer answer;
     int64_t lease = s->known.lease;
 
     hf__etcd_unwatch(b->e, &s->item->ticket); /* what was watched for has happened */
@@ -221,12 +222,10 @@ static int claim(struct batch *b, struct sign *s)
             hf__etcd_put_again(&t, &keys[0], 0);
         put_claimed(b, s, &t, &keys[1]);
     }
-    struct hf__etcd_request q = {
-        .path = "kv/txn", .body = hf__etcd_written(&t), .deadline_ns = b->deadline_ns};
-    int r = hf__etcd_call(b->e, q, &answer, b->err);
-    bool done = r == 0 && json_is_true(json_object_get(answer, "succeeded"));
+    int r = hf__etcd_commit(b->e, &t, b->deadline_ns, &answer, b->err);
+    bool done = r == 0 && answer.succeeded;
     if (done) {
-        s->known.marked = hf__etcd_revision(answer);
+        s->known.marked = answer.revision;
         answer_granted(s, true);
     } else if (r == 0) {
         answer_lost(s);
@@ -236,33 +235,33 @@ static int claim(struct batch *b, struct sign *s)
         s->known.lease_dropped = true;
         hf__etcd_lease_revoke(b->e, lease, b->deadline_ns, NULL); /* nothing hangs on it any more */
     }
-    json_decref(answer);
+    hf__etcd_answer_clear(&answer);
     free(keys);
     return r;
 }
 
-static int conclude(struct batch *b, struct sign *s, const json_t *answer, size_t at)
+static int conclude(struct batch *b, struct sign *s, const struct hf__etcd_answer *answer,
+                    size_t at)
 {
-    const json_t *kvs[4];
+    const struct hf__etcd_kv *place = hf__etcd_first(answer, at);
+    const struct hf__etcd_kv *mark = hf__etcd_first(answer, at + 1);
+    bool broken = hf__etcd_first(answer, at + 2) != NULL;
+    bool before = s->behind != 0 && hf__etcd_first(answer, at + 3) != NULL;
     struct hf__renewal *item = s->item;
-
-    for (size_t i = 0; i < 4; i++)
-        kvs[i] = hf__etcd_kv(hf__etcd_nth(answer, at + i, "response_range"), 0);
-    uint64_t joined = (uint64_t)hf__etcd_int(kvs[0], "create_revision");
-    uint64_t generation = (uint64_t)hf__etcd_int(kvs[1], "create_revision");
-    bool dropped = kvs[0] != NULL && hf__etcd_int(kvs[0], "lease") == 0;
-
-    bool handed = hf__etcd_is_handed(kvs[1], joined);
+    uint64_t joined = place != NULL ? place->created : 0;
+    uint64_t generation = mark != NULL ? mark->created : 0;
+    bool dropped = place != NULL && place->lease == 0;
+    bool handed = hf__etcd_is_handed(mark, joined);
     bool claimed = s->known.ttl_ms == 0 ? dropped : !handed;
-    bool alone = generation == 0 && s->behind != 0 && kvs[3] == NULL; /* it asks */
+    bool alone = generation == 0 && s->behind != 0 && !before; /* it asks */
 
-    if (joined == 0 || joined != s->known.joined || kvs[2] != NULL || alone ||
+    if (joined == 0 || joined != s->known.joined || broken || alone ||
         (item->generation != 0 && item->generation != generation)) {
         answer_lost(s);
         return 0;
     }
     s->known.generation = generation;
-    s->known.marked = (uint64_t)hf__etcd_int(kvs[1], "mod_revision");
+    s->known.marked = mark != NULL ? mark->put : 0;
     s->known.handed = handed;
     s->known.lease_given = true;
     s->known.lease_dropped = dropped;
@@ -270,7 +269,7 @@ static int conclude(struct batch *b, struct sign *s, const json_t *answer, size_
     int r = 0;
     if (generation == 0) {
         item->answer.verdict = HF__QUEUED;
-        item->answer.generation = hf__etcd_revision(answer);
+        item->answer.generation = answer->revision;
         item->answer.lease_ms = hf__provisional_lease_ms(s->known.ttl_ms);
         item->answer.ask_again_ms = hf__own_lease_ms(s->known.ttl_ms);
     } else if (!claimed && item->generation != 0) {
@@ -295,23 +294,21 @@ static int claim_at_once(struct batch *b, struct sign *s)
 
 static int check(struct batch *b, struct sign *s, size_t count)
 {
-    json_t *answer = NULL;
+    struct hf__etcd_answer answer;
     size_t at = 0, left = 0;
 
     for (size_t i = 0; i < count; i++)
         left += !s[i].skip;
     if (left == 0)
         return 0;
-    struct hf__etcd_request q = {
-        .path = "kv/txn", .body = check_request(b, s, count), .deadline_ns = b->deadline_ns};
-    int r = hf__etcd_call(b->e, q, &answer, b->err);
+    int r = look_at_keys(b, s, count, &answer);
     for (size_t i = 0; r == 0 && i < count; i++) {
         if (s[i].skip)
             continue;
-        r = conclude(b, &s[i], answer, at);
+        r = conclude(b, &s[i], &answer, at);
         at += s[i].behind != 0 ? 4 : 3;
     }
-    json_decref(answer);
+    hf__etcd_answer_clear(&answer);
     return r;
 }
 
@@ -336,5 +333,5 @@ int hf__etcd_renew(struct hf__store *store, struct hf__renewal *items, size_t co
     for (size_t i = 0; r == 0 && i < count; i += CHECKED)
         r = check(&b, b.signs + i, count - i < CHECKED ? count - i : CHECKED);
     free(b.signs);
-    return r;
+    return hf__etcd_full(r, err);
 }

@@ -21,8 +21,7 @@
  * come later have higher revisions. A writer conflicts with every key below the name, a reader with
  * every one that is not below read/.
  *
- * What is usual is asked in few words, because the gateway takes as long to read a transaction as
- * the server to agree on it; whoever is refused asks once more, in full. */
+ * What is usual is asked in few words; whoever is refused asks once more, in full. */
 #include <stdlib.h>
 
 #include "stores/etcd/attempt.h"
@@ -74,104 +73,99 @@ static void put_place(const struct hf__etcd_attempt *a, struct hf__etcd_txn *t)
 
 /* Since when it is inside follows from its place, which is as old. A writer's own place is among
  * those who conflict. */
-static char *enter_free_request(const struct hf__etcd_attempt *a)
+static void ask_to_enter_free(const struct hf__etcd_attempt *a, struct hf__etcd_txn *t)
 {
-    struct hf__etcd_txn t = {0};
-
-    hf__etcd_compare(&t, &a->tombstone, 0);
+    hf__etcd_compare(t, &a->tombstone, 0);
     if (a->bid->mode == HF_SHARED)
-        hf__etcd_compare(&t, &a->place, 0);
+        hf__etcd_compare(t, &a->place, 0);
     for (size_t i = 0; i < a->ranges; i++)
-        hf__etcd_compare_none(&t, &a->from[i], &a->to[i]);
-    put_place(a, &t);
-    hf__etcd_put(&t, &a->inside, "", a->lease);
-    return hf__etcd_written(&t);
+        hf__etcd_compare_none(t, &a->from[i], &a->to[i]);
+    put_place(a, t);
+    hf__etcd_put(t, &a->inside, "", a->lease);
 }
 
 /* The nested transaction comes first: what is read after it is as it left it. */
-static char *line_up_request(const struct hf__etcd_attempt *a)
+static void ask_to_line_up(const struct hf__etcd_attempt *a, struct hf__etcd_txn *t)
 {
-    struct hf__etcd_txn t = {0};
-
-    hf__etcd_nest(&t);
+    hf__etcd_nest(t);
     if (a->bid->queue) {
-        hf__etcd_compare(&t, &a->tombstone, 0);
-        hf__etcd_compare(&t, &a->place, 0);
-        put_place(a, &t);
+        hf__etcd_compare(t, &a->tombstone, 0);
+        hf__etcd_compare(t, &a->place, 0);
+        put_place(a, t);
     }
-    hf__etcd_unnest(&t);
-    look_at_all(a, &t, 0);
-    return hf__etcd_written(&t);
+    hf__etcd_unnest(t);
+    look_at_all(a, t, 0);
 }
 
 /* `first`: it is known that nobody stands before us, so there is nothing to compare. A range
  * without keys compares like a key that is not there: a reader may find its ranges empty. Only what
  * is inside can be broken, so that mark need not be looked at. */
-static char *enter_request(const struct hf__etcd_attempt *a, uint64_t joined, bool first)
+static void ask_to_enter(const struct hf__etcd_attempt *a, uint64_t joined, bool first,
+                         struct hf__etcd_txn *t)
 {
-    struct hf__etcd_txn t = {0};
     char value[HF__ETCD_MARK_VALUE];
 
-    hf__etcd_compare(&t, &a->place, joined);
-    hf__etcd_compare(&t, &a->inside, 0);
+    hf__etcd_compare(t, &a->place, joined);
+    hf__etcd_compare(t, &a->inside, 0);
     for (size_t i = 0; !first && i < a->ranges; i++) {
         if (a->bid->mode == HF_SHARED)
-            hf__etcd_compare_none(&t, &a->from[i], &a->to[i]);
+            hf__etcd_compare_none(t, &a->from[i], &a->to[i]);
         else
-            hf__etcd_compare_above(&t, &a->from[i], &a->to[i], joined - 1);
+            hf__etcd_compare_above(t, &a->from[i], &a->to[i], joined - 1);
     }
     hf__etcd_mark_value(a->e, value);
-    hf__etcd_put(&t, &a->inside, value, a->lease);
-    return hf__etcd_written(&t);
+    hf__etcd_put(t, &a->inside, value, a->lease);
 }
 
 /* Only looks. A transaction that could write costs the cluster as much as one that does: whoever
  * was not called asks like this first. */
-static char *look_request(const struct hf__etcd_attempt *a, uint64_t joined)
+static void ask_to_look(const struct hf__etcd_attempt *a, uint64_t joined, struct hf__etcd_txn *t)
 {
-    struct hf__etcd_txn t = {0};
-
-    hf__etcd_get(&t, &a->place); /* where others line up */
-    look_at_all(a, &t, joined);
-    return hf__etcd_written(&t);
+    hf__etcd_get(t, &a->place); /* where others line up */
+    look_at_all(a, t, joined);
 }
 
-static uint64_t created(const json_t *kv)
+static uint64_t created(const struct hf__etcd_kv *kv)
 {
-    return (uint64_t)hf__etcd_int(kv, "create_revision");
+    return kv != NULL ? kv->created : 0;
 }
 
-static void note_before(struct hf__etcd_seen *s, const json_t *kv)
+static void note_before(struct hf__etcd_seen *s, const struct hf__etcd_kv *kv)
 {
     struct hf__etcd_details d;
 
-    if (kv == NULL || created(kv) >= s->joined || created(kv) <= s->before_joined)
+    if (kv->created >= s->joined || kv->created <= s->before_joined ||
+        kv->key.len > sizeof s->before.bytes)
         return;
-    s->has_before = hf__etcd_unb64(json_object_get(kv, "key"), &s->before);
-    s->before_joined = created(kv);
-    s->before_lease = hf__etcd_int(kv, "lease");
-    s->before_ours = hf__etcd_details_read(kv, &d);
+    s->has_before = true;
+    s->before.len = kv->key.len;
+    memcpy(s->before.bytes, kv->key.data, kv->key.len);
+    s->before_joined = kv->created;
+    s->before_lease = kv->lease;
+    s->before_ours = hf__etcd_details_read(kv->value, &d);
     s->before_ttl_ms = d.ttl_ms;
     s->before_ticket = d.ticket;
     memcpy(s->before_inbox, d.inbox, sizeof s->before_inbox);
     hf__etcd_details_clear(&d);
 }
 
-static void parse(const struct hf__etcd_attempt *a, const json_t *answer, struct hf__etcd_seen *s)
+static void parse(const struct hf__etcd_attempt *a, const struct hf__etcd_answer *answer,
+                  struct hf__etcd_seen *s)
 {
-    s->joined = created(hf__etcd_kv(hf__etcd_nth(answer, 1, "response_range"), 0));
-    const json_t *mark = hf__etcd_kv(hf__etcd_nth(answer, 2, "response_range"), 0);
+    const struct hf__etcd_kv *mark = hf__etcd_first(answer, 2);
+
+    s->joined = created(hf__etcd_first(answer, 1));
     s->generation = created(mark);
-    s->marked = (uint64_t)hf__etcd_int(mark, "mod_revision");
+    s->marked = mark != NULL ? mark->put : 0;
     s->handed = hf__etcd_is_handed(mark, s->joined);
-    s->broken = hf__etcd_kv(hf__etcd_nth(answer, 3, "response_range"), 0) != NULL;
-    s->tombstone = hf__etcd_kv(hf__etcd_nth(answer, 4, "response_range"), 0) != NULL;
+    s->broken = hf__etcd_first(answer, 3) != NULL;
+    s->tombstone = hf__etcd_first(answer, 4) != NULL;
     if (s->joined == 0)
         s->joined = UINT64_MAX; /* a no-wait bid: everybody is before us */
     for (size_t i = 0; i < a->ranges; i++) {
-        const json_t *range = hf__etcd_nth(answer, 5 + i, "response_range");
-        note_before(s, hf__etcd_kv(range, 0));
-        note_before(s, hf__etcd_kv(range, 1));
+        struct hf__etcd_result range = hf__etcd_nth(answer, 5 + i);
+        for (size_t k = 0; k < range.count; k++)
+            note_before(s, &range.kvs[k]);
     }
     if (s->joined == UINT64_MAX)
         s->joined = 0;
@@ -181,48 +175,50 @@ int hf__etcd_ask(struct hf__etcd_attempt *a, enum hf__etcd_question question, ui
                  struct hf__etcd_seen *ret_seen)
 {
     bool looks = question == HF__ETCD_LOOK || question == HF__ETCD_LINE_UP;
-    char *request = question == HF__ETCD_ENTER_FREE ? enter_free_request(a)
-                    : question == HF__ETCD_LINE_UP  ? line_up_request(a)
-                    : question == HF__ETCD_LOOK
-                        ? look_request(a, joined)
-                        : enter_request(a, joined, question == HF__ETCD_ENTER_FIRST);
-    json_t *answer = NULL;
-    struct hf__etcd_request q = {.path = "kv/txn",
-                                 .body = request,
-                                 .deadline_ns = a->deadline_ns,
-                                 .doubted = &a->known.doubted};
-    int r = hf__etcd_call(a->e, q, &answer, a->err);
+    struct hf__etcd_txn t = {.doubted = &a->known.doubted};
+    struct hf__etcd_answer answer;
 
+    if (question == HF__ETCD_ENTER_FREE)
+        ask_to_enter_free(a, &t);
+    else if (question == HF__ETCD_LINE_UP)
+        ask_to_line_up(a, &t);
+    else if (question == HF__ETCD_LOOK)
+        ask_to_look(a, joined, &t);
+    else
+        ask_to_enter(a, joined, question == HF__ETCD_ENTER_FIRST, &t);
+    int r = hf__etcd_commit(a->e, &t, a->deadline_ns, &answer, a->err);
     if (r < 0 || a->known.doubted)
         hf__etcd_bid_learn(a->e, &a->known);
     if (r == 0) {
-        *ret_seen = (struct hf__etcd_seen){.revision = hf__etcd_revision(answer)};
-        ret_seen->granted = !looks && json_is_true(json_object_get(answer, "succeeded"));
+        *ret_seen = (struct hf__etcd_seen){.revision = answer.revision};
+        ret_seen->granted = !looks && answer.succeeded;
         if (ret_seen->granted)
             ret_seen->generation = ret_seen->marked = ret_seen->revision;
         if (looks)
-            parse(a, answer, ret_seen);
+            parse(a, &answer, ret_seen);
     }
-    json_decref(answer);
+    hf__etcd_answer_clear(&answer);
     return r;
 }
 
 /* Deletes the place before us, if it was never let in, or, with `handed`, if it was and nobody has
- * claimed that (that is, the mark has not changed). 1: it is done; 0 with the mark that is there. */
-static int remove_dead(struct hf__etcd_attempt *a, const struct hf__etcd_seen *s,
-                       const json_t *handed, json_t **ret_answer)
+ * claimed that: the mark was last put at this revision. 1: it is done; 0 with the revision of a mark
+ * that was handed, if there is one. */
+static int remove_dead(struct hf__etcd_attempt *a, const struct hf__etcd_seen *s, uint64_t handed,
+                       uint64_t *ret_handed)
 {
     struct hf__etcd_key *mark = calloc(2, sizeof *mark), *slot = mark + 1;
     struct hf__etcd_txn t = {.spoilt = mark == NULL};
+    struct hf__etcd_answer answer;
 
     if (mark != NULL) {
         hf__etcd_mark_key(a->e, HF__ETCD_INSIDE, a->name, s->before_lease, mark);
         hf__etcd_slot_key(a->e, s->before_lease, slot);
         hf__etcd_compare(&t, &s->before, s->before_joined);
-        if (handed == NULL)
+        if (handed == 0)
             hf__etcd_compare(&t, mark, 0);
         else
-            hf__etcd_compare_put(&t, mark, (uint64_t)hf__etcd_int(handed, "mod_revision"));
+            hf__etcd_compare_put(&t, mark, handed);
         hf__etcd_delete(&t, &s->before);
         hf__etcd_delete(&t, mark);
         hf__etcd_delete(&t, slot);
@@ -230,16 +226,19 @@ static int remove_dead(struct hf__etcd_attempt *a, const struct hf__etcd_seen *s
         hf__etcd_get(&t, mark);
     }
     free(mark);
-    struct hf__etcd_request q = {
-        .path = "kv/txn", .body = hf__etcd_written(&t), .deadline_ns = a->deadline_ns};
-    int r = hf__etcd_call(a->e, q, ret_answer, a->err);
-    return r < 0 ? r : json_is_true(json_object_get(*ret_answer, "succeeded"));
+    int r = hf__etcd_commit(a->e, &t, a->deadline_ns, &answer, a->err);
+    const struct hf__etcd_kv *there = hf__etcd_first(&answer, 0);
+    *ret_handed = hf__etcd_is_handed(there, s->before_joined) ? there->put : 0;
+    if (r == 0)
+        r = answer.succeeded;
+    hf__etcd_answer_clear(&answer);
+    return r;
 }
 
 int hf__etcd_clear_dead(struct hf__etcd_attempt *a, const struct hf__etcd_seen *s)
 {
     struct hf__etcd_life life;
-    json_t *answer = NULL, *second = NULL;
+    uint64_t handed = 0;
 
     if (!s->has_before || !s->before_ours || s->before_lease == 0)
         return 0;
@@ -251,12 +250,9 @@ int hf__etcd_clear_dead(struct hf__etcd_attempt *a, const struct hf__etcd_seen *
                           (life.given_s - life.left_s - 1) * 1000 + HF__ETCD_MARGIN_MS;
     if (r < 0 || !hf__etcd_is_dead(&life, s->before_ttl_ms))
         return r;
-    r = remove_dead(a, s, NULL, &answer);
-    const json_t *mark = hf__etcd_kv(hf__etcd_nth(answer, 0, "response_range"), 0);
-    if (r == 0 && hf__etcd_is_handed(mark, s->before_joined))
-        r = remove_dead(a, s, mark, &second);
-    json_decref(answer);
-    json_decref(second);
+    r = remove_dead(a, s, 0, &handed);
+    if (r == 0 && handed != 0)
+        r = remove_dead(a, s, handed, &handed);
     if (r == 1)
         hf__etcd_lease_revoke(a->e, s->before_lease, a->deadline_ns, NULL);
     return r;

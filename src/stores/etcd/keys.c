@@ -1,4 +1,4 @@
-/* From names to keys and back. See etcd.h for the layout. */
+/* See keys.h. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -81,10 +81,10 @@ void hf__etcd_mark_key(const struct hf__etcd *e, enum hf__etcd_kind kind, struct
     add_lease(ret_key, lease);
 }
 
-int64_t hf__etcd_named(const struct hf__etcd_key *key)
+int64_t hf__etcd_named(struct hf__slice key)
 {
-    const char *slash = memrchr(key->bytes, '/', key->len);
-    size_t len = slash != NULL ? (size_t)(key->bytes + key->len - slash) - 1 : 0;
+    const char *slash = key.len > 0 ? memrchr(key.data, '/', key.len) : NULL;
+    size_t len = slash != NULL ? (size_t)(key.data + key.len - slash) - 1 : 0;
     char hex[17] = "";
 
     if (len == 0 || len >= sizeof hex)
@@ -129,6 +129,11 @@ void hf__etcd_tombstone_key(const struct hf__etcd *e, const struct hf__ticket *t
     hf__etcd_append(ret_key, hex);
 }
 
+bool hf__etcd_is_key(struct hf__slice slice, const struct hf__etcd_key *key)
+{
+    return slice.len == key->len && memcmp(slice.data, key->bytes, key->len) == 0;
+}
+
 void hf__etcd_end_of(const struct hf__etcd_key *key, struct hf__etcd_key *ret_end)
 {
     *ret_end = *key;
@@ -171,15 +176,15 @@ static size_t last_slash(const char *text, size_t len)
     return len; /* just behind it; 0: there is none */
 }
 
-bool hf__etcd_parse_place(const struct hf__etcd *e, const struct hf__etcd_key *key,
+bool hf__etcd_parse_place(const struct hf__etcd *e, struct hf__slice key,
                           struct hf__etcd_parts *ret_parts)
 {
     size_t prefix_len = strlen(e->set.prefix);
-    const char *text = key->bytes + prefix_len;
 
-    if (key->len <= prefix_len || memcmp(key->bytes, e->set.prefix, prefix_len) != 0)
+    if (key.len <= prefix_len || memcmp(key.data, e->set.prefix, prefix_len) != 0)
         return false;
-    size_t len = key->len - prefix_len;
+    const char *text = key.data + prefix_len;
+    size_t len = key.len - prefix_len;
     size_t tail = last_slash(text, len);
     if (tail < 2 || text[0] == '.')
         return false;

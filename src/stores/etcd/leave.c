@@ -1,12 +1,12 @@
-/* Leaving: release, withdraw and break.
+/* Leaving: release and withdraw.
  *
  * A release of what this client took itself is
  *
  *   if      our mark is as we know it
  *   then    delete place, inside, slot      DONE, or STALE if there was no place
  *
- * or a direct hand-over (see handover.c, also for why the mark is enough); and any other, or if that
- * was not so:
+ * or a direct hand-over (see handover.c, also for why the mark is enough), which puts a key and so is
+ * refused by a server that is full: then the other is sent. And any other, or if that was not so:
  *
  *   if      the place is the one we made, we are inside, nobody has broken it
  *   then    delete place, inside            DONE
@@ -25,7 +25,7 @@
 
 #include "util/banned.h"
 
-struct end {
+struct leaving {
     struct hf__etcd *e;
     const struct hf__bid *bid;
     struct hf__etcd_name name;
@@ -38,28 +38,11 @@ struct end {
     hf_error *err;
 };
 
-static int txn(struct end *x, struct hf__etcd_txn *t, bool once, bool *ret_succeeded,
-               json_t **ret_answer)
+static int put_tombstone(struct leaving *x)
 {
-    json_t *answer = NULL;
-    struct hf__etcd_request q = {
-        .path = "kv/txn", .body = hf__etcd_written(t), .deadline_ns = x->deadline_ns, .once = once};
-    int r = hf__etcd_call(x->e, q, &answer, x->err);
-
-    *ret_succeeded = r == 0 && json_is_true(json_object_get(answer, "succeeded"));
-    if (ret_answer != NULL)
-        *ret_answer = answer;
-    else
-        json_decref(answer);
-    return r;
-}
-
-static int put_tombstone(struct end *x)
-{
-    json_t *answer = NULL;
     struct hf__etcd_key *key = malloc(sizeof *key);
     struct hf__ticket other = x->bid->ticket;
-    bool done;
+    struct hf__etcd_answer answer;
 
     if (key == NULL)
         return hf__fail(x->err, HF_NO_MEMORY, NULL);
@@ -72,21 +55,21 @@ static int put_tombstone(struct end *x)
         struct hf__etcd_txn t = {0};
         hf__etcd_tombstone_key(x->e, &x->bid->ticket, key);
         hf__etcd_put(&t, key, "", lease);
-        r = txn(x, &t, false, &done, &answer);
+        r = hf__etcd_commit(x->e, &t, x->deadline_ns, &answer, x->err);
+        hf__etcd_answer_clear(&answer);
     }
-    json_decref(answer);
     free(key);
     return r;
 }
 
-static void delete_all(const struct end *x, struct hf__etcd_txn *t)
+static void delete_all(const struct leaving *x, struct hf__etcd_txn *t)
 {
     hf__etcd_delete(t, &x->found.place);
     hf__etcd_delete(t, &x->inside);
     hf__etcd_delete(t, &x->slot);
 }
 
-static void write_leave(const struct end *x, struct hf__etcd_txn *t)
+static void write_leave(const struct leaving *x, struct hf__etcd_txn *t)
 {
     hf__etcd_compare(t, &x->found.place, x->found.joined);
     hf__etcd_compare_above(t, &x->inside, NULL, 0);
@@ -102,7 +85,7 @@ static void write_leave(const struct end *x, struct hf__etcd_txn *t)
 }
 
 /* Somebody else's bid: how far its lease is tells whether only the delay keeps it closed. */
-static int lingers(struct end *x)
+static int lingers(struct leaving *x)
 {
     struct hf__etcd_life life;
 
@@ -114,7 +97,7 @@ static int lingers(struct end *x)
     return r < 0 ? r : hf__etcd_lingers(&life, x->found.ttl_ms, x->found.delay_ms);
 }
 
-static void set_marks(struct end *x)
+static void set_marks(struct leaving *x)
 {
     hf__etcd_mark_key(x->e, HF__ETCD_INSIDE, x->name, x->lease, &x->inside);
     hf__etcd_mark_key(x->e, HF__ETCD_BROKEN, x->name, x->lease, &x->broken);
@@ -122,7 +105,7 @@ static void set_marks(struct end *x)
 }
 
 /* Where its place is. 1: it lingers and is not ours to touch. */
-static int locate(struct end *x)
+static int locate(struct leaving *x)
 {
     if (hf__etcd_bid_get(x->e, &x->bid->ticket, NULL, &x->known))
         x->lease = x->known.lease;
@@ -143,12 +126,12 @@ static int locate(struct end *x)
 
 /* Lets in the next one, if `hand_over`. Whoever watches the slot and is not let in is called by its
  * deletion. */
-static int release_known(struct end *x, bool hand_over, bool *ret_done, bool *ret_had_place)
+static int release_known(struct leaving *x, bool hand_over, bool *ret_done, bool *ret_had_place)
 {
     const struct hf__etcd_next *next = &x->known.next;
     struct hf__etcd_key *key = malloc(sizeof *key);
-    struct hf__etcd_txn t = {.spoilt = key == NULL};
-    json_t *answer = NULL;
+    struct hf__etcd_txn t = {.spoilt = key == NULL, .once = true};
+    struct hf__etcd_answer answer;
 
     hf__etcd_compare_put(&t, &x->inside, x->known.marked);
     if (hand_over && key != NULL) {
@@ -164,24 +147,31 @@ static int release_known(struct end *x, bool hand_over, bool *ret_done, bool *re
         hf__etcd_delete(&t, &x->slot);
     }
     free(key);
-    int r = txn(x, &t, true, ret_done, &answer);
-    *ret_had_place = hf__etcd_int(hf__etcd_nth(answer, 0, "response_delete_range"), "deleted") > 0;
-    json_decref(answer);
+    int r = hf__etcd_commit(x->e, &t, x->deadline_ns, &answer, x->err);
+    *ret_done = r == 0 && answer.succeeded;
+    *ret_had_place = hf__etcd_nth(&answer, 0).deleted > 0;
+    hf__etcd_answer_clear(&answer);
     /* The next one is there and has no lease: it is inside, for ever. */
     return hand_over && r == HF_NOT_FOUND ? 0 : r;
 }
 
-/* What is usual, in few words: see asking.c. Its lease holds nothing any more: it is kept for the
- * next bid, or its end is not awaited. 1: it has a verdict. */
-static int leave_quickly(struct end *x, struct hf__answer *ret)
+/* What is usual, in few words: see questions.c. Its lease holds nothing any more: it is kept for the
+ * next bid, or its end is not awaited. 1: it has a verdict. A hand-over that was refused because the
+ * server is full may have been applied: then the release finds nothing, and whoever asks again learns
+ * that it is over. */
+static int leave_quickly(struct leaving *x, struct hf__answer *ret)
 {
     bool done = false, had_place = false;
     int r = 0;
 
     if (hf__etcd_can_hand_over(&x->known))
         r = release_known(x, true, &done, &had_place);
-    if (r == 0 && !done)
+    bool full = r == HF_FULL;
+    if (full || (r == 0 && !done))
         r = release_known(x, false, &done, &had_place);
+    if (r == 0 && !done && full)
+        return hf__fail(x->err, HF_UNKNOWN,
+                        "etcd: the store is full, and was it before: not known");
     if (r < 0 || !done)
         return r;
     hf__etcd_bid_retire(x->e, x->bid, 0);
@@ -190,11 +180,8 @@ static int leave_quickly(struct end *x, struct hf__answer *ret)
     return 1;
 }
 
-static int leave(struct end *x, struct hf__answer *ret)
+static int leave(struct leaving *x, struct hf__answer *ret)
 {
-    json_t *answer = NULL;
-    bool was_inside;
-
     ret->verdict = HF__STALE;
     int r = locate(x);
     if (r != 0)
@@ -206,17 +193,17 @@ static int leave(struct end *x, struct hf__answer *ret)
         return r;
     bool stays = false;
     if (x->found.there) {
-        struct hf__etcd_txn t = {0};
+        struct hf__etcd_txn t = {.once = !x->withdraw};
+        struct hf__etcd_answer answer;
         write_leave(x, &t);
-        r = txn(x, &t, !x->withdraw, &was_inside, &answer);
+        r = hf__etcd_commit(x->e, &t, x->deadline_ns, &answer, x->err);
         if (r < 0)
             return r;
-        const json_t *nested = hf__etcd_nth(answer, 0, "response_txn");
-        bool waited = json_is_true(json_object_get(nested, "succeeded"));
-        stays = hf__etcd_kv(hf__etcd_nth(answer, 1, "response_range"), 0) != NULL;
-        if (was_inside || (waited && x->withdraw))
+        bool waited = !answer.succeeded && hf__etcd_nth(&answer, 0).succeeded;
+        stays = !answer.succeeded && hf__etcd_first(&answer, 1) != NULL;
+        if (answer.succeeded || (waited && x->withdraw))
             ret->verdict = HF__DONE;
-        json_decref(answer);
+        hf__etcd_answer_clear(&answer);
     }
     hf__etcd_bid_retire(x->e, x->bid, x->retire_ms);
     /* The places are gone, and that is what was asked for: a lease that stays runs out by itself.
@@ -226,10 +213,10 @@ static int leave(struct end *x, struct hf__answer *ret)
     return 0;
 }
 
-static int end(struct hf__store *store, const struct hf__bid *bid, struct end like,
+static int run(struct hf__store *store, const struct hf__bid *bid, struct leaving like,
                struct hf__answer *ret)
 {
-    struct end *x = malloc(sizeof *x);
+    struct leaving *x = malloc(sizeof *x);
 
     if (x == NULL)
         return hf__fail(like.err, HF_NO_MEMORY, NULL);
@@ -237,7 +224,7 @@ static int end(struct hf__store *store, const struct hf__bid *bid, struct end li
     x->e = (struct hf__etcd *)store;
     x->bid = bid;
     x->name = (struct hf__etcd_name){bid->name, bid->name_len};
-    int r = leave(x, ret);
+    int r = hf__etcd_full(leave(x, ret), x->err);
     free(x);
     return r;
 }
@@ -245,16 +232,16 @@ static int end(struct hf__store *store, const struct hf__bid *bid, struct end li
 int hf__etcd_release(struct hf__store *store, const struct hf__bid *bid, int64_t retire_ms,
                      int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
 {
-    struct end like = {.deadline_ns = deadline_ns, .retire_ms = retire_ms, .err = err};
+    struct leaving like = {.deadline_ns = deadline_ns, .retire_ms = retire_ms, .err = err};
 
-    return end(store, bid, like, ret_answer);
+    return run(store, bid, like, ret_answer);
 }
 
 int hf__etcd_withdraw(struct hf__store *store, const struct hf__bid *bid, int64_t retire_ms,
                       int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
 {
-    struct end like = {
+    struct leaving like = {
         .deadline_ns = deadline_ns, .retire_ms = retire_ms, .withdraw = true, .err = err};
 
-    return end(store, bid, like, ret_answer);
+    return run(store, bid, like, ret_answer);
 }

@@ -4,16 +4,18 @@
  * of loopback, where there is none unless the URL says so or names certificates. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "core/secret.h"
-#include "stores/etcd/etcd.h"
+#include "stores/etcd/settings.h"
 #include "util/utf8.h"
 
 #include "util/banned.h"
 
 #define HOST_MAX   300
 #define PREFIX_MAX 512
+#define PORT       "2379"
 
 const struct hf__option hf__etcd_options[] = {
     {"tls", HF__TEXT, NULL, 0, 0,
@@ -31,30 +33,36 @@ static const char *text(const struct hf__url *url, const char *name)
     return hf__url_text(url, hf__etcd_options, name);
 }
 
-static int copy(const char *from, char **to, hf_error *err)
+static int copy(const char *from, size_t len, char **to, hf_error *err)
 {
-    *to = from != NULL ? strdup(from) : NULL;
-    return from != NULL && *to == NULL ? hf__fail(err, HF_NO_MEMORY, NULL) : 0;
+    *to = strndup(from, len);
+    return *to == NULL ? hf__fail(err, HF_NO_MEMORY, NULL) : 0;
 }
 
-static bool has_port(const char *host)
-{
-    const char *close = strchr(host, ']');
-
-    return strchr(close != NULL ? close : host, ':') != NULL;
-}
-
-static int add_endpoint(const char *host, bool plain, struct hf__etcd_settings *set, hf_error *err)
+/* "host", "host:port" or "[address]:port"; the URL parser has checked its form. */
+static int add_endpoint(const char *text, bool plain, struct hf__etcd_settings *set, hf_error *err)
 {
     char url[HOST_MAX + 20];
 
-    if (host[0] == '\0' || strlen(host) > HOST_MAX || strpbrk(host, "/?#@\\ ") != NULL)
+    if (text[0] == '\0' || strlen(text) > HOST_MAX || strpbrk(text, "/?#@\\ ") != NULL)
         return hf__fail(err, HF_INVALID, "name the servers as in etcd://h1:2379,h2:2379/prefix");
     if (set->endpoint_count == HF__ETCD_ENDPOINTS)
         return hf__fail(err, HF_INVALID, "at most %d servers", HF__ETCD_ENDPOINTS);
-    snprintf(url, sizeof url, "%s://%s%s", plain ? "http" : "https", host,
-             has_port(host) ? "" : ":2379");
-    return copy(url, &set->endpoints[set->endpoint_count++], err);
+
+    struct hf__etcd_endpoint *to = &set->endpoints[set->endpoint_count++];
+    bool bracket = text[0] == '[';
+    const char *host = text + bracket;
+    size_t host_len = strcspn(host, bracket ? "]" : ":");
+    const char *colon = strchr(host + host_len, ':');
+    const char *port = colon != NULL ? colon + 1 : PORT;
+
+    snprintf(url, sizeof url, "%s://%s%s", plain ? "http" : "https", text,
+             colon != NULL ? "" : ":" PORT);
+    to->plain = plain;
+    int r = copy(url, strlen(url), &to->url, err);
+    if (r == 0)
+        r = copy(host, host_len, &to->host, err);
+    return r != 0 ? r : copy(port, strlen(port), &to->port, err);
 }
 
 /* Whoever names certificates wants TLS, on loopback too. */
@@ -82,32 +90,39 @@ static int read_hosts(const struct hf__url *url, struct hf__etcd_settings *set, 
     return r;
 }
 
-static int read_file_option(const struct hf__url *url, const char *name, char **ret_path,
-                            hf_error *err)
+static int check_file(const char *name, const char *path, hf_error *err)
 {
-    const char *path = text(url, name);
     char shown[100];
 
-    if (path != NULL && access(path, R_OK) < 0)
-        return hf__fail_errno(err, HF_DENIED, "%s '%s' cannot be read", name,
-                              hf__printable(path, strlen(path), shown, sizeof shown));
-    return copy(path, ret_path, err);
+    if (path == NULL || access(path, R_OK) == 0)
+        return 0;
+    return hf__fail_errno(err, HF_DENIED, "%s '%s' cannot be read", name,
+                          hf__printable(path, strlen(path), shown, sizeof shown));
 }
 
 static int read_tls(const struct hf__url *url, struct hf__etcd_settings *set, hf_error *err)
 {
     const char *tls = text(url, "tls");
-    int r = read_file_option(url, "tls_ca", &set->tls_ca, err);
+    struct hf__tls_options options = {.insecure = tls != NULL && strcmp(tls, "insecure") == 0,
+                                      .ca_file = text(url, "tls_ca"),
+                                      .cert_file = text(url, "tls_cert"),
+                                      .key_file = text(url, "tls_key"),
+                                      .protocol = "h2"};
+    bool plain = true;
+    int r = check_file("tls_ca", options.ca_file, err);
 
     if (r == 0)
-        r = read_file_option(url, "tls_cert", &set->tls_cert, err);
+        r = check_file("tls_cert", options.cert_file, err);
     if (r == 0)
-        r = read_file_option(url, "tls_key", &set->tls_key, err);
-    set->tls_insecure = tls != NULL && strcmp(tls, "insecure") == 0;
-    if (r == 0 && tls != NULL && strcmp(tls, "off") == 0 &&
-        (set->tls_ca != NULL || set->tls_cert != NULL || set->tls_key != NULL))
+        r = check_file("tls_key", options.key_file, err);
+    for (size_t i = 0; i < set->endpoint_count; i++)
+        plain &= set->endpoints[i].plain;
+    set->tls_insecure = options.insecure;
+    set->has_certificate = options.cert_file != NULL;
+    if (r == 0 && plain &&
+        (options.ca_file != NULL || options.cert_file != NULL || options.key_file != NULL))
         r = hf__fail(err, HF_INVALID, "tls=off has no use for certificates");
-    return r;
+    return r != 0 || plain ? r : hf__tls_new(&options, &set->tls, err);
 }
 
 static int read_user(const struct hf__url *url, struct hf__etcd_settings *set, hf_error *err)
@@ -123,7 +138,7 @@ static int read_user(const struct hf__url *url, struct hf__etcd_settings *set, h
         !(hf__is_text(url->user, strlen(url->user)) &&
           hf__is_text(set->password, strlen(set->password))))
         return hf__fail(err, HF_INVALID, "user and password must be UTF-8");
-    return r == 0 && named ? copy(url->user, &set->user, err) : r;
+    return r == 0 && named ? copy(url->user, strlen(url->user), &set->user, err) : r;
 }
 
 static int read_prefix(const struct hf__url *url, struct hf__etcd_settings *set, hf_error *err)
@@ -156,12 +171,14 @@ int hf__etcd_settings_read(const struct hf__url *url, struct hf__etcd_settings *
 
 void hf__etcd_settings_clear(struct hf__etcd_settings *set)
 {
-    char *texts[] = {set->prefix, set->user, set->tls_ca, set->tls_cert, set->tls_key};
-
-    for (size_t i = 0; i < set->endpoint_count; i++)
-        free(set->endpoints[i]);
-    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
-        free(texts[i]);
+    for (size_t i = 0; i < set->endpoint_count; i++) {
+        free(set->endpoints[i].url);
+        free(set->endpoints[i].host);
+        free(set->endpoints[i].port);
+    }
+    hf__tls_free(set->tls);
+    free(set->prefix);
+    free(set->user);
     if (set->password != NULL)
         explicit_bzero(set->password, strlen(set->password));
     free(set->password);

@@ -8,23 +8,20 @@
  *
  * What a lease of its own is good for must stay true: a request that is still on the way finds no
  * lease to hang on. So it is kept, or left to itself, only if every request of its ticket was
- * answered, on a connection that was there before: then there is none. */
+ * answered: then there is none. */
 #include "stores/etcd/etcd.h"
 
 #include "util/banned.h"
-
-static int64_t op_deadline(const struct hf__etcd *e)
-{
-    return hf__now_ns(e->base.host->env) + e->base.host->op_timeout_ms * HF__NS_PER_MS;
-}
 
 #define SHORT_S 60
 
 static void end_lease(struct hf__etcd *e, int64_t lease, int64_t until_ns)
 {
-    hf__etcd_send_off(e, (struct hf__etcd_request){.path = "lease/revoke",
-                                                   .body = hf__etcd_lease_request(lease),
-                                                   .deadline_ns = until_ns});
+    struct hf__etcd_request q = {.path = "/etcdserverpb.Lease/LeaseRevoke",
+                                 .deadline_ns = until_ns};
+
+    hf__etcd_lease_request(&q.body, lease);
+    hf__etcd_send_off(e, q);
 }
 
 /* One that has become too old makes room, and is the one to end then. */
@@ -32,41 +29,43 @@ void hf__etcd_lease_keep(struct hf__etcd *e, const struct hf__etcd_bid *b)
 {
     int64_t now_ns = hf__now_ns(e->base.host->env);
     int64_t third_ns = hf__provisional_lease_ms(b->ttl_ms) * HF__NS_PER_MS / 3;
-    struct hf__etcd_spare spare = {.lease = b->lease,
-                                   .seconds = hf__etcd_lease_seconds(b->ttl_ms, b->delay_ms),
-                                   .proved_ns = b->proved_ns,
-                                   .fresh_ns = b->proved_ns + third_ns};
-    struct hf__etcd_spare over = spare;
+    struct hf__etcd_spare *kept = &e->spare;
+    struct hf__etcd_spare_lease spare = {.lease = b->lease,
+                                         .seconds = hf__etcd_lease_seconds(b->ttl_ms, b->delay_ms),
+                                         .proved_ns = b->proved_ns,
+                                         .fresh_ns = b->proved_ns + third_ns};
+    struct hf__etcd_spare_lease over = spare;
     bool sure = b->lease_given && !b->doubted;
 
     pthread_mutex_lock(&e->mutex);
     if (sure && !b->lease_dropped && now_ns < spare.fresh_ns) {
         size_t i = 0;
-        while (i < e->spare_count && now_ns < e->spare[i].fresh_ns)
+        while (i < kept->count && now_ns < kept->leases[i].fresh_ns)
             i++;
-        if (i < e->spare_count) {
-            over = e->spare[i];
-            e->spare[i] = spare;
+        if (i < kept->count) {
+            over = kept->leases[i];
+            kept->leases[i] = spare;
         } else if (i < HF__ETCD_SPARE) {
             over.lease = 0;
-            e->spare[e->spare_count++] = spare;
+            kept->leases[kept->count++] = spare;
         }
     }
     pthread_mutex_unlock(&e->mutex);
     if (over.lease != 0 && (!sure || over.seconds > SHORT_S))
-        end_lease(e, over.lease, op_deadline(e));
+        end_lease(e, over.lease, now_ns + e->base.host->op_timeout_ms * HF__NS_PER_MS);
 }
 
 void hf__etcd_lease_take(struct hf__etcd *e, struct hf__etcd_bid *b)
 {
     int64_t seconds = hf__etcd_lease_seconds(b->ttl_ms, b->delay_ms);
     int64_t now_ns = hf__now_ns(e->base.host->env);
+    struct hf__etcd_spare *kept = &e->spare;
 
-    for (size_t i = e->spare_count; i-- > 0;) {
-        struct hf__etcd_spare s = e->spare[i];
+    for (size_t i = kept->count; i-- > 0;) {
+        struct hf__etcd_spare_lease s = kept->leases[i];
         if (s.seconds != seconds || now_ns >= s.fresh_ns)
             continue;
-        e->spare[i] = e->spare[--e->spare_count];
+        kept->leases[i] = kept->leases[--kept->count];
         b->lease = s.lease;
         b->proved_ns = s.proved_ns;
         b->lease_given = true;
@@ -75,10 +74,8 @@ void hf__etcd_lease_take(struct hf__etcd *e, struct hf__etcd_bid *b)
 }
 
 /* One deadline for all: a server that is away does not hold up the end for long. */
-void hf__etcd_leases_clear(struct hf__etcd *e)
+void hf__etcd_leases_clear(struct hf__etcd *e, int64_t deadline_ns)
 {
-    int64_t until_ns = op_deadline(e);
-
-    while (e->spare_count > 0 && hf__now_ns(e->base.host->env) < until_ns)
-        end_lease(e, e->spare[--e->spare_count].lease, until_ns);
+    while (e->spare.count > 0 && hf__now_ns(e->base.host->env) < deadline_ns)
+        end_lease(e, e->spare.leases[--e->spare.count].lease, deadline_ns);
 }
