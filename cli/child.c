@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "descent.h"
-#include "guard.h"
 #include "signals.h"
 #include "util/env.h"
 
@@ -25,8 +24,6 @@ static int become_command(const struct child_plan *plan, pid_t parent)
     /* The parent may have died before the death signal was set. */
     if (getppid() != parent)
         return ESRCH;
-    if (plan->guard_fd >= 0 && !guard_tell(plan->guard_fd, getpid(), INT64_MAX))
-        return errno;
     /* Without the terminal it still runs: as a background job. */
     if (plan->terminal_fd >= 0)
         (void)tcsetpgrp(plan->terminal_fd, getpid());
@@ -80,7 +77,7 @@ int child_start(const struct child_plan *plan, struct child *ret_child)
         failed = read_failure(report[0]);
     close(report[0]);
     if (failed == 0)
-        *ret_child = (struct child){.pid = pid, .born_ns = born_ns};
+        *ret_child = (struct child){.pid = pid, .born_ns = born_ns, .reaper = getpid()};
     else if (pid > 0)
         while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
             continue;
@@ -93,6 +90,10 @@ void child_reap(struct child *child)
     pid_t pid;
 
     while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED | WCONTINUED)) > 0) {
+        if (pid == child->reaper && WIFSTOPPED(status))
+            kill(pid, SIGCONT);
+        else if (pid == child->reaper && !WIFCONTINUED(status))
+            child->reaper = getpid();
         if (pid != child->pid)
             continue;
         child->stop_signal = WIFSTOPPED(status) ? WSTOPSIG(status) : 0;
@@ -136,33 +137,48 @@ static void signal_one(pid_t pid, void *arg)
         kill(pid, SIGCONT);
 }
 
-void child_signal_all(const struct child *child, int sig, pid_t spared)
+/* All that came from the command but the group `but`, in no order. We may have children from before
+ * the command, by exec: those are not meant. */
+static void each(const struct child *child, pid_t but, void (*found)(pid_t pid, void *arg),
+                 void *arg)
+{
+    descent_each(&(struct descent_search){.root = child->reaper,
+                                          .spared_group = but,
+                                          .since_ns = child->born_ns,
+                                          .found = found,
+                                          .arg = arg});
+}
+
+void child_signal_all(const struct child *child, int sig)
 {
     /* The group first, in one step that no fork can slip through; then those who left it. */
     signal_group(child, sig);
-    descent_each(&(struct descent_search){.root = getpid(),
-                                          .spared = spared,
-                                          .spared_group = child->pid,
-                                          .since_ns = child->born_ns,
-                                          .found = signal_one,
-                                          .arg = &sig});
+    each(child, child->pid, signal_one, &sig);
 }
 
 static void note_one(pid_t pid, void *arg)
 {
-    (void)pid;
-    *(bool *)arg = true;
+    *(pid_t *)arg = pid;
 }
 
-bool child_has_strays(const struct child *child, pid_t spared)
+bool child_has_strays(const struct child *child)
 {
-    bool found = false;
+    pid_t found = 0;
 
-    descent_each(&(struct descent_search){.root = getpid(),
-                                          .spared = spared,
-                                          .spared_group = child->pid,
-                                          .since_ns = child->born_ns,
-                                          .found = note_one,
-                                          .arg = &found});
+    each(child, child->pid, note_one, &found);
+    return found != 0;
+}
+
+static void note_untouchable(pid_t pid, void *arg)
+{
+    if (kill(pid, 0) < 0 && errno == EPERM)
+        *(pid_t *)arg = pid;
+}
+
+pid_t child_untouchable(const struct child *child)
+{
+    pid_t found = 0;
+
+    each(child, 0, note_untouchable, &found);
     return found;
 }

@@ -23,6 +23,7 @@ static struct {
     .kill_after_ms = -1,
     .status_fd = -1,
     .signal = SIGTERM,
+    .guard = true,
 };
 
 static const struct cli_option options[] = {
@@ -51,8 +52,8 @@ static const struct cli_option options[] = {
      "and so long before SIGKILL (5s, at most ttl/4)"},
     {0, "on-lost", CLI_CHOICE, &given.on_lost, "WHAT", "kill|term|ignore", 0, 0,
      "kill: signal, then SIGKILL; term: only the signal; ignore: only say so"},
-    {0, "guard", CLI_FLAG, &given.guard, NULL, NULL, 0, 0,
-     "a guardian kills the command's group if we are killed or stopped"},
+    {0, "no-guard", CLI_UNFLAG, &given.guard, NULL, NULL, 0, 0,
+     "no second process that kills the command if this one is killed"},
     {0, "status-fd", CLI_NUMBER, &given.status_fd, "N", NULL, 0, INT32_MAX,
      "write what became of it to this descriptor, as one line of JSON"},
     {0, "note", CLI_TEXT, &given.note, "TEXT", NULL, 0, 0,

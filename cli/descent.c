@@ -112,8 +112,7 @@ static void mark(struct table *table, const struct descent_search *search)
         changed = false;
         for (size_t i = 0; i < table->count; i++) {
             struct process *item = &table->items[i];
-            if (item->ours || item->pid == search->root || item->pid == search->spared ||
-                item->began < since)
+            if (item->ours || item->pid == search->root || item->began < since)
                 continue;
             if (is_ours(table, item->parent, search->root))
                 item->ours = changed = true;

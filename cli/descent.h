@@ -7,7 +7,6 @@
 
 struct descent_search {
     pid_t root;         /* whose descendants; itself not included */
-    pid_t spared;       /* not this one; 0: none */
     pid_t spared_group; /* nobody in this process group: it was dealt with; 0: none */
     int64_t since_ns; /* nobody who began before (CLOCK_BOOTTIME); as exact as the system's ticks */
     void (*found)(pid_t pid, void *arg);

@@ -30,19 +30,18 @@ static void fire(void *cancel)
  * sees them closed, as they were: these are closed by exec. */
 static bool fill_standard_fds(void)
 {
-    int fd;
-
-    do
-        fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-    while (fd >= 0 && fd <= STDERR_FILENO);
-    if (fd >= 0)
-        close(fd);
-    return fd >= 0;
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR | O_CLOEXEC) != fd)
+            return false;
+    }
+    return true;
 }
 
 static int prepare(struct run *r)
 {
-    inherited_note(&r->inherited);
+    /* A guard holds nothing else: it is there before anything is opened. */
+    if (!r->set->guard)
+        inherited_note(&r->inherited);
     if (!fill_standard_fds())
         return cli_fail(EXIT_MACHINE, "cannot open /dev/null: %s", strerror(errno));
     if (hf_cancel_new(&r->cancel) != HF_OK)
@@ -51,7 +50,8 @@ static int prepare(struct run *r)
     if (r->signal_fd < 0)
         return cli_fail(EXIT_MACHINE, "cannot watch signals: %s", strerror(-r->signal_fd));
     terminal_open(&r->terminal);
-    int error = r->set->guard ? guard_start(&r->guard) : 0;
+    r->plan = (struct child_plan){.argv = r->set->argv, .terminal_fd = r->terminal.fd};
+    int error = r->set->guard ? guard_start(&r->guard, &r->plan) : 0;
     if (error != 0)
         return cli_fail(EXIT_MACHINE, "cannot start the guard: %s", strerror(error));
     int status = cli_open(r->cli, &r->client);
@@ -69,29 +69,6 @@ static int fail_start(const struct run_settings *set, int error)
     return cli_fail(EXIT_CANNOT_EXECUTE, "cannot run '%s': %s", set->argv[0], strerror(error));
 }
 
-static int start(struct run *r)
-{
-    struct environment_lock held = {.url = r->cli->url, .mode = r->set->mode, .lock = r->lock};
-    char **environment = environment_new(&held);
-    if (!environment)
-        return cli_fail(EXIT_MACHINE, "out of memory");
-    struct child_plan plan = {
-        .argv = r->set->argv,
-        .envp = environment,
-        .terminal_fd = terminal_to_lend(&r->terminal) ? r->terminal.fd : -1,
-        .guard_fd = r->guard.fd,
-    };
-    signals_catch_stop();
-    r->terminal.lent = plan.terminal_fd >= 0;
-    inherited_only(&r->inherited);
-    int error = child_start(&plan, &r->child);
-    environment_free(environment);
-    if (error != 0)
-        return fail_start(r->set, error);
-    r->status.started = true;
-    return 0;
-}
-
 static void look(void *ctx, struct leash_view *ret_view)
 {
     struct run *r = ctx;
@@ -100,6 +77,49 @@ static void look(void *ctx, struct leash_view *ret_view)
     ret_view->cause = hf_lock_cause(r->lock);
     if (ret_view->cause != HF_CAUSE_NONE && r->lost_ns == 0)
         r->lost_ns = run_now_ns();
+}
+
+static void put_on_leash(struct run *r)
+{
+    const struct run_settings *set = r->set;
+    struct leash_view view;
+
+    r->leash = (struct leash){
+        .policy = set->policy,
+        .kill_after_ms = set->kill_after_ms,
+        .margin_ms = set->margin_ms,
+        .hold_until_ns = set->max_hold_ms && set->policy != LEASH_IGNORE
+                             ? r->obtained_ns + set->max_hold_ms * HF__NS_PER_MS
+                             : INT64_MAX,
+    };
+    look(r, &view);
+    guard_set_deadline(&r->guard, leash_guard_ns(&r->leash, run_now_ns(), &view));
+}
+
+static int start(struct run *r)
+{
+    struct environment_lock held = {.url = r->cli->url, .mode = r->set->mode, .lock = r->lock};
+    char **environment = environment_new(&held);
+    if (!environment)
+        return cli_fail(EXIT_MACHINE, "out of memory");
+    put_on_leash(r);
+    signals_catch_stop();
+    r->terminal.lent = terminal_to_lend(&r->terminal);
+    int error;
+    if (r->guard.fd >= 0) {
+        error = guard_run(&r->guard, environment, r->terminal.lent, &r->child);
+    } else {
+        r->plan.envp = environment;
+        if (!r->terminal.lent)
+            r->plan.terminal_fd = -1;
+        inherited_only(&r->inherited);
+        error = child_start(&r->plan, &r->child);
+    }
+    environment_free(environment);
+    if (error != 0)
+        return fail_start(r->set, error);
+    r->status.started = true;
+    return 0;
 }
 
 static void verify(void *ctx)
@@ -139,6 +159,16 @@ static void tell(void *ctx, enum supervise_event event, const struct leash *leas
     case SUPERVISE_KILLED:
         status_notice("'%s' is %s: %s; the command was killed", name, what, r->why);
         break;
+    case SUPERVISE_RUNS_ON:
+        if (left_ms > 0)
+            status_notice("'%s' is %s: %s; the command could not be killed, since pid %lld belongs "
+                          "to another user: it runs on, and the lock is kept while it can be",
+                          name, what, r->why, (long long)r->watched.untouchable);
+        else
+            status_notice("'%s' is %s: %s; what could not be killed runs on without the lock: pid "
+                          "%lld, which belongs to another user",
+                          name, what, r->why, (long long)r->watched.untouchable);
+        break;
     case SUPERVISE_STOPPING:
         if (!r->cli->quiet && left_ms != INT64_MAX)
             status_notice("stopped; '%s' will be lost in %lld.%lld s", name,
@@ -151,15 +181,7 @@ static int watch(struct run *r)
 {
     const struct run_settings *set = r->set;
 
-    r->leash = (struct leash){
-        .policy = set->policy,
-        .kill_after_ms = set->kill_after_ms,
-        .margin_ms = set->margin_ms,
-        .hold_until_ns = set->max_hold_ms && set->policy != LEASH_IGNORE
-                             ? r->obtained_ns + set->max_hold_ms * HF__NS_PER_MS
-                             : INT64_MAX,
-    };
-    struct supervise s = {
+    r->watched = (struct supervise){
         .child = &r->child,
         .terminal = &r->terminal,
         .guard = &r->guard,
@@ -169,7 +191,7 @@ static int watch(struct run *r)
         .signal_fd = r->signal_fd,
         .ttl_ms = set->ttl_ms,
     };
-    int error = supervise(&s);
+    int error = supervise(&r->watched);
     return error ? cli_fail(EXIT_MACHINE, "cannot watch the command: %s", strerror(error)) : 0;
 }
 
@@ -305,7 +327,8 @@ static int go(struct run *r)
     r->status.ended = r->child.ended;
     r->status.wait_status = r->child.wait_status;
     take_terminal_back(r);
-    guard_end(&r->guard);
+    /* It ends while the lock is given back. */
+    guard_dismiss(&r->guard);
     release(r);
     return r->status.ended && status == 0 ? judge(r) : status;
 }
@@ -341,6 +364,7 @@ int run(const struct cli *cli, const struct run_settings *settings)
     hf__printable(settings->name, strlen(settings->name), r.shown, sizeof r.shown);
     r.status.status = go(&r);
     hf_close(r.client);
+    guard_clear(&r.guard);
     report(&r);
     pass_interrupt_up(&r);
     terminal_close(&r.terminal);

@@ -17,13 +17,14 @@ static int refuse_nested(struct run *r)
                     r->shown);
 }
 
-/* The leash ends the command at max-hold, while the lock is still ours. The library's own cap comes
- * well after that, in case we hang, and needs a lease; with on-lost ignore it is all there is. */
+/* The leash kills the command at max-hold, while the lock is still ours, and whatever it may not
+ * kill keeps the lock. So the library's own cap, which needs a lease, is for the other policies
+ * only: with on-lost ignore it is all there is, with on-lost term it follows the signal. */
 static int64_t library_max_hold_ms(const struct run_settings *set)
 {
     if (set->max_hold_ms == 0 || set->policy == LEASH_IGNORE)
         return set->max_hold_ms;
-    if (set->ttl_ms == HF_NEVER)
+    if (set->policy == LEASH_KILL || set->ttl_ms == HF_NEVER)
         return 0;
     return set->max_hold_ms + 2 * (set->kill_after_ms + set->margin_ms) + 1000;
 }

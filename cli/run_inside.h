@@ -18,7 +18,9 @@ struct run {
     struct inherited inherited;
     struct terminal terminal;
     struct guard guard;
+    struct child_plan plan;
     struct child child;
+    struct supervise watched;
     struct leash leash;
     struct status status;
     char shown[CLI_NAME_SHOWN];       /* the name */

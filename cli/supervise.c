@@ -24,6 +24,8 @@
 #define LOCK_POLL_NS (100 * HF__NS_PER_MS)
 /* What has left the group is found by a pass over all processes: again, until it is dead. */
 #define KILL_AGAIN_NS (10 * HF__NS_PER_MS)
+/* The same, when there is something among it that we may not kill: it ends when it ends. */
+#define WAIT_FOR_NS (1000 * HF__NS_PER_MS)
 
 static int64_t now_ns(void)
 {
@@ -54,16 +56,23 @@ static void mind_the_lock(struct supervise *s)
         tell(s, SUPERVISE_LOST);
         break;
     case LEASH_SEND_SIGNAL:
-        child_signal_all(s->child, s->signal, s->guard->pid);
+        child_signal_all(s->child, s->signal);
         tell(s, SUPERVISE_SIGNALLED);
         break;
     case LEASH_SEND_KILL:
-        child_signal_all(s->child, SIGKILL, s->guard->pid);
-        tell(s, SUPERVISE_KILLED);
+        child_signal_all(s->child, SIGKILL);
+        s->untouchable = child_untouchable(s->child);
+        s->leash->told = view.cause != HF_CAUSE_NONE;
+        tell(s, s->untouchable != 0 ? SUPERVISE_RUNS_ON : SUPERVISE_KILLED);
         return;
     }
-    if (s->leash->stage == LEASH_KILLED)
-        child_signal_all(s->child, SIGKILL, s->guard->pid);
+    if (s->leash->stage != LEASH_KILLED)
+        return;
+    child_signal_all(s->child, SIGKILL);
+    if (s->untouchable != 0 && view.cause != HF_CAUSE_NONE && !s->leash->told) {
+        s->leash->told = true;
+        tell(s, SUPERVISE_RUNS_ON);
+    }
 }
 
 static bool asks_for_terminal(int sig)
@@ -126,10 +135,10 @@ static void pass_signals_on(struct supervise *s, const sigset_t *came)
 
 static void keep_guard_informed(struct supervise *s)
 {
-    if (s->guard->pid == 0)
+    if (s->guard->fd < 0)
         return;
     struct leash_view view = look(s);
-    guard_tell(s->guard->fd, s->child->pid, leash_guard_ns(s->leash, now_ns(), &view));
+    guard_set_deadline(s->guard, leash_guard_ns(s->leash, now_ns(), &view));
 }
 
 static int64_t earlier(int64_t a, int64_t b)
@@ -146,10 +155,10 @@ static int64_t next_look_ns(struct supervise *s)
     if (s->child->ended)
         next = earlier(next, now + GROUP_POLL_NS);
     if (s->leash->stage == LEASH_KILLED)
-        next = earlier(next, now + KILL_AGAIN_NS);
+        next = earlier(next, now + (s->untouchable != 0 ? WAIT_FOR_NS : KILL_AGAIN_NS));
     if (s->lock.lost_fd < 0)
         next = earlier(next, now + LOCK_POLL_NS);
-    if (s->guard->pid != 0 && s->ttl_ms != HF_NEVER)
+    if (s->guard->fd >= 0 && s->ttl_ms != HF_NEVER)
         next = earlier(next, now + s->ttl_ms * HF__NS_PER_MS / 8);
     return next;
 }
@@ -163,6 +172,7 @@ static void sleep_until(struct supervise *s, int timer_fd, int64_t when_ns)
         {s->signal_fd, POLLIN, 0},
         {timer_fd, POLLIN, 0},
         {known ? -1 : s->lock.lost_fd, POLLIN, 0},
+        {s->guard->fd, POLLIN, 0},
     };
 
     if (when_ns != INT64_MAX) {
@@ -170,17 +180,18 @@ static void sleep_until(struct supervise *s, int timer_fd, int64_t when_ns)
         spec.it_value.tv_nsec = when_ns % 1000000000;
     }
     timerfd_settime(timer_fd, TFD_TIMER_ABSTIME, &spec, NULL);
-    poll(fds, 3, -1);
+    poll(fds, 4, -1);
 }
 
 static bool is_over(struct supervise *s)
 {
     child_reap(s->child);
+    guard_look(s->guard, s->child);
     if (!s->child->ended || !child_group_gone(s->child))
         return false;
     /* On a loss those who left the group must end too: they also believe in the lock. */
     return s->leash->stage == LEASH_HOLDING || s->leash->policy != LEASH_KILL ||
-           !child_has_strays(s->child, s->guard->pid);
+           !child_has_strays(s->child);
 }
 
 int supervise(struct supervise *s)
@@ -189,7 +200,7 @@ int supervise(struct supervise *s)
 
     if (timer_fd < 0) {
         int failed = errno;
-        child_signal_all(s->child, SIGKILL, s->guard->pid);
+        child_signal_all(s->child, SIGKILL);
         return failed;
     }
     for (;;) {

@@ -14,6 +14,7 @@ enum supervise_event {
     SUPERVISE_LOST,      /* only told: --on-lost ignore */
     SUPERVISE_SIGNALLED, /* the signal is sent; leash->cause says why */
     SUPERVISE_KILLED,
+    SUPERVISE_RUNS_ON,  /* it was to be killed, but some of it we may not kill */
     SUPERVISE_STOPPING, /* we are about to stop, as the terminal's user asked */
 };
 
@@ -37,6 +38,7 @@ struct supervise {
     int signal;     /* what to send first */
     int signal_fd;  /* of signals_catch() */
     int64_t ttl_ms; /* how often the guard needs to hear of us; HF_NEVER */
+    pid_t untouchable; /* found when it was killed: it may not be signalled; 0: none */
 };
 
 /* Runs until the group is gone. 0, or the errno of a system call without which it cannot watch; the

@@ -71,6 +71,36 @@ play_leader() {
     wait $first || fail "the first leader failed"
     wait $second || fail "the second leader failed"
     [ "$(cat "$dir/ran")" = "$(printf 'a\nb')" ] || fail "ran: $(cat "$dir/ran")"
+    end_leader_by_term
+}
+
+# TERM ends the service, with what it has started, and gives the lock back; a standby just leaves.
+end_leader_by_term() {
+    cat >"$dir/service" <<'END'
+#!/bin/sh
+exec 2>/dev/null
+setsid sh -c 'echo $$ >"$dir/worker"; exec sleep 60' &
+trap 'kill $!; exit 0' TERM
+echo $$ >"$dir/service.pid"
+while :; do sleep 0.02; done
+END
+    chmod +x "$dir/service"
+    "$example" "$dir/service" 2>"$dir/err" &
+    first=$!
+    await test -s "$dir/service.pid"
+    await test -s "$dir/worker"
+    "$example" "$dir/job" c &
+    second=$!
+    started="$first $second"
+    await somebody_waits
+    kill $second
+    wait $second && fail "a standby that was told to go looks well"
+    kill $first
+    wait $first || fail "the leader was told to go, its service ended well, and it gave $?"
+    kill -0 "$(cat "$dir/service.pid")" 2>/dev/null && fail "the service is still there"
+    [ -z "$(holdfast ls)" ] || fail "left behind: $(holdfast ls)"
+    [ ! -e "$dir/started.c" ] || fail "the standby took over"
+    [ ! -s "$dir/err" ] || fail "it said: $(cat "$dir/err")"
 }
 
 play_deploy() {

@@ -1,37 +1,8 @@
-# holdfast run: when the lock ends before the command does, and when the wrapper itself dies.
+# holdfast run: when the lock ends before the command does.
 . "$(dirname "$0")/run_lib.sh"
-
-# A command that ignores TERM, with a grandchild that does too and one that left the group.
-stubborn='
-trap "" TERM
-echo $$ >leader
-sh -c "echo \$\$ >grandchild; exec sleep 60" &
-setsid sh -c "echo \$\$ >stray; exec sleep 60" &
-until test -s grandchild && test -s stray; do sleep 0.01; done
-echo ready >ready
-while :; do sleep 0.05; done'
-
-start_stubborn() {
-    holdfast run "$@" x -- sh -c "$stubborn" 2>err &
-    wrapper=$!
-    eventually has_text ready ready
-}
-
-all_dead() {
-    is_dead "$(cat leader)" && is_dead "$(cat grandchild)"
-}
 
 break_now() {
     holdfast break x --ticket "$(holder_ticket x)" --now
-}
-
-# Bids for the lock; the moment it is let in, it looks whether anybody of the former group is alive.
-look_when_let_in() {
-    holdfast run x -- sh -c '
-        for who in leader grandchild; do
-            kill -0 "$(cat $who)" 2>/dev/null && ! grep -q "^State:.Z" "/proc/$(cat $who)/status" && exit 9
-        done
-        exit 0'
 }
 
 test_c7_a_broken_lock_ends_the_group_with_80() {
@@ -39,7 +10,6 @@ test_c7_a_broken_lock_ends_the_group_with_80() {
     break_now
     ended_with 80 $wrapper
     all_dead
-    is_dead "$(cat stray)"
     grep -q 'sent signal 15' err
     grep -q 'killed' err
     grep -q '"lost":"gone".*"signal":9,"status":80,"status_of":"holdfast"' s
@@ -164,43 +134,64 @@ test_c13_a_wrapper_stopped_past_its_lease_kills_when_it_wakes() {
     not grep -q 'sent signal' err
 }
 
-test_c13_a_guard_kills_in_time_while_the_wrapper_is_stopped() {
-    start_stubborn --ttl 1s --guard
-    kill -STOP $wrapper
-    gives 0 look_when_let_in
-    kill -CONT $wrapper
-    ended_with 80 $wrapper
+# as_nobody CMD: without the right to signal what belongs to root. `helper` is set-user-ID root and
+# runs until there is a file `go`.
+make_setuid_helper() {
+    [ "$(id -u)" -eq 0 ] || skip 'only root can make a set-user-ID program'
+    command -v setpriv >/dev/null || skip 'there is no setpriv'
+    cat >helper.c <<'END'
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <unistd.h>
+int main(void)
+{
+    if (setresuid(0, 0, 0) != 0)
+        return 1;
+    FILE *f = fopen("ready", "w");
+    fprintf(f, "%d\n", (int)getpid());
+    fclose(f);
+    while (access("go", F_OK) != 0 && access("helper.c", F_OK) == 0) /* until the test is over */
+        usleep(10000);
+    return 0;
+}
+END
+    "${CC:-cc}" -o helper helper.c
+    chmod 4755 helper
+    chmod 755 .
+    chown 65534 store
 }
 
-test_a_guard_kills_the_group_when_the_wrapper_is_killed() {
-    start_stubborn --ttl 1s --guard
-    kill -KILL $wrapper
-    eventually all_dead
-    gives 0 look_when_let_in
-    kill -KILL "$(cat stray)"
+as_nobody() {
+    setpriv --reuid 65534 --regid 65534 --clear-groups "$@"
 }
 
-test_a_guard_leaves_with_the_wrapper() {
-    gives 3 holdfast run --guard x -- sh -c 'ps -o pid=,comm= --ppid $PPID >family; exit 3'
-    guard=$(sed -n 's/^ *\([0-9]*\) holdfast-guard.*/\1/p' family)
-    test -n "$guard"
-    is_dead "$guard"
-}
-
-test_a_guard_holds_no_descriptor() {
-    # If the guard held the pipe's end, cat would wait for it.
-    holdfast run --guard --ttl 1s x -- sh -c '
-        guard=$(ps -o pid=,comm= --ppid $PPID | sed -n "s/^ *\([0-9]*\) holdfast-guard.*/\1/p")
-        ls /proc/$guard/fd' 9<. | tr '\n' ' ' >fds
-    [ "$(cat fds)" = "0 1 " ]
-}
-
-test_the_direct_child_dies_with_a_killed_wrapper() {
-    holdfast run --ttl 1s x -- sh -c 'echo $$ >leader; while :; do sleep 0.05; done' &
+test_c7_a_command_that_may_not_be_killed_keeps_its_lock() {
+    make_setuid_helper
+    as_nobody "$HOLDFAST" run --ttl 2s --max-hold 300ms --kill-after 100ms --status-fd 9 x -- ./helper 2>err 9>s &
     wrapper=$!
-    eventually has_text leader .
-    kill -KILL $wrapper
-    eventually is_dead "$(cat leader)"
+    eventually has_text ready .
+    eventually has_text err 'runs on'
+    not is_dead "$(cat ready)"
+    lacks err 'was killed'
+    grep -q "'x' is given up: max_hold was reached; the command could not be killed, since pid $(cat ready) belongs to another user: it runs on, and the lock is kept while it can be" err
+    # Longer than the lease, and than any limit that was given: it is renewed as long as the helper runs.
+    gives 1 as_nobody "$HOLDFAST" run -q -w 4s x true
+    : >go
+    ended_with 80 "$wrapper"
+    jq -e '.lost == "max-hold" and .release == "HF_OK" and .status == 80' s
+    gives 0 as_nobody "$HOLDFAST" run -n x true
+}
+
+test_c7_a_command_that_may_not_be_killed_is_not_said_to_be() {
+    make_setuid_helper
+    as_nobody "$HOLDFAST" run --ttl 1s --kill-after 100ms -u "fault+$HOLDFAST_URL?hang=renew:*" x -- ./helper 2>err &
+    wrapper=$!
+    eventually has_text ready .
+    eventually has_text err 'runs on'
+    lacks err 'was killed'
+    eventually has_text err "'x' is lost: .*; what could not be killed runs on without the lock"
+    : >go
+    ended_with 80 "$wrapper"
 }
 
 test_max_hold_ends_the_command_with_80() {

@@ -171,7 +171,7 @@ X
 
 test_a_running_background_job_gets_the_terminal_by_fg() {
     on_terminal <<'X'
-send holdfast run x -- sh -c 'echo in-$((40+2)); until test $(ps -o tpgid= -p $$) -eq $PPID; do sleep 0.02; done; echo fore-$((40+2)); exec sleep 60' &\r
+send holdfast run x -- sh -c 'echo in-$((40+2)); until test $(ps -o tpgid= -p $$) -eq $(ps -o ppid= -p $PPID); do sleep 0.02; done; echo fore-$((40+2)); exec sleep 60' &\r
 expect 10 in-42
 send fg\r
 expect 10 fore-42
