@@ -49,7 +49,7 @@ extern "C" {
 #pragma GCC visibility push(default)
 #endif
 
-#define HF_VERSION "0.1.0"
+#define HF_VERSION "0.1.0" /* of this header; the library's own: hf_version() */
 
 #define HF_NAME_MAX       512                  /* bytes in a name */
 #define HF_NOTE_MAX       256                  /* bytes in a note */
@@ -106,6 +106,7 @@ typedef struct hf_error {
     char text[400];      /* one line, outermost first: "acquire 'x': sqlite: disk is full" */
 } hf_error;
 
+const char *hf_version(void);       /* of the library that runs: "0.1.0"; static */
 const char *hf_code_name(int code); /* "HF_BUSY"; never NULL; static */
 const char *hf_code_text(int code); /* the text of the list above; never NULL; static */
 int hf_code_exit_status(int code);  /* the command's exit status for it; 70 for an unknown code */
@@ -117,9 +118,10 @@ typedef struct hf_client_options {
 } hf_client_options;
 
 /* Opens the store that `url` names: memory://name, sqlite:/path/locks.db, ... (holdfast(7) lists
- * them with their options). NULL means the embedded default: /var/lib/holdfast/locks.db for root,
- * holdfast/locks.db in the user's state directory otherwise. A network store may be opened before
- * it can be reached. `opt` may be NULL.
+ * them with their options). NULL means the URL in the environment variable HOLDFAST_URL (which a
+ * set-user-id program does not believe), else the embedded default: /var/lib/holdfast/locks.db for
+ * root, holdfast/locks.db in the user's state directory otherwise. A network store may be opened
+ * before it can be reached. `opt` may be NULL.
  * Errors: HF_INVALID (the URL or an option in it), HF_NO_STORE (no such scheme, module missing),
  * HF_DENIED (rights, unsafe files), HF_UNAVAILABLE, HF_CORRUPT, HF_FULL, HF_NO_MEMORY,
  * HF_SYSTEM. */
@@ -199,7 +201,9 @@ typedef struct hf_options {
     int64_t max_hold_ms;   /* the keeper stops renewing after so long, the lock is LOST; 0: no cap;
                               needs a lease */
     int reentrant;         /* the same owner may acquire again, on the terms of the first time, and
-                              releases as often */
+                              releases as often. A shared lock inside a shared one needs it as well:
+                              a writer that came in between would wait for the first, and the
+                              second, if it were a bid of its own, for the writer */
     uint64_t owner;        /* who is "the same owner"; 0: the calling thread */
     int by_hand;           /* the keeper does not renew: call hf_lock_renew() */
     int confirmed;         /* return only when the store knows that we know: for a command that

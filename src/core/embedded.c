@@ -1,4 +1,4 @@
-/* Where the embedded store lives when no URL is given. Follows the XDG base directories, which also
+/* The store when no URL is given, and where the embedded one lives. Follows the XDG base directories, which also
  * ask that missing directories be made with mode 0700. The environment of a set-user-id program is
  * not believed. */
 #include <errno.h>
@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/handed_down.h"
 #include "core/registry.h"
 #include "util/percent.h"
 
@@ -106,5 +107,17 @@ int hf__embedded_url(char **ret_url, hf_error *err)
     if (r == 0 && (*ret_url = make_url(dir)) == NULL)
         r = hf__fail(err, HF_NO_MEMORY, NULL);
     free(dir);
+    return r;
+}
+
+int hf__default_url(char **ret_url, hf_error *err)
+{
+    char *url = NULL;
+    int r = hf__environment_url(&url, err);
+
+    if (r == 0 && url == NULL)
+        r = hf__embedded_url(&url, err);
+    if (r == 0)
+        *ret_url = url;
     return r;
 }

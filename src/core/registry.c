@@ -235,14 +235,16 @@ int hf__store_open(const struct hf__host *host, const char *url, struct hf__stor
                    hf_error *err)
 {
     struct hf__url parsed;
-    char *embedded = NULL;
+    char *found = NULL;
     int r = 0;
 
     if (url == NULL)
-        r = hf__embedded_url(&embedded, err);
+        r = hf__default_url(&found, err);
     if (r == 0)
-        r = hf__url_parse(url != NULL ? url : embedded, &parsed, err);
-    free(embedded);
+        r = hf__url_parse(url != NULL ? url : found, &parsed, err);
+    if (found != NULL)
+        explicit_bzero(found, strlen(found));
+    free(found);
     if (r != 0)
         return r;
     r = open_parsed(host, &parsed, ret_store, err);

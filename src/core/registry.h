@@ -6,7 +6,7 @@
 
 #include "stores/store.h"
 
-/* Opens the store that `url` names; NULL means the embedded default. `host` must outlive the store.
+/* Opens the store that `url` names; NULL means hf__default_url(). `host` must outlive the store.
  * Fits as host->open_inner. The text of an error begins with the store's name.
  * Errors: HF_INVALID (the URL or an option in it), HF_NO_STORE (no such scheme, module missing),
  * HF_NO_MEMORY, and those of the store's open. */
@@ -18,6 +18,10 @@ int hf__store_open(const struct hf__host *host, const char *url, struct hf__stor
  * Errors: HF_NO_STORE (there is no home directory), HF_DENIED (a directory cannot be made),
  * HF_NO_MEMORY. */
 int hf__embedded_url(char **ret_url, hf_error *err);
+
+/* The one that is used when nobody names a store: that of the environment (handed_down.h), or the
+ * embedded one. Errors: those of both. */
+int hf__default_url(char **ret_url, hf_error *err);
 
 /* What hf_setup() would create in the store that `url` names (NULL: the embedded one), as text for
  * a DBA, and that store's name; behind a wrapper, the store inside. The store is not opened. The

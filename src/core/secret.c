@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "core/error.h"
+#include "core/handed_down.h"
 
 #include "util/banned.h"
 
@@ -72,11 +73,26 @@ static int read_file(const char *path, const char *option, char **ret_secret, hf
     return r;
 }
 
+static int read_variable(const char *name, const char *option, char **ret_secret, hf_error *err)
+{
+    const char *value = secure_getenv(name);
+    char shown[100];
+
+    *ret_secret = value != NULL ? NULL : hf__handed_down(name);
+    if (*ret_secret != NULL)
+        return 0;
+    if (value == NULL)
+        return hf__fail(err, HF_INVALID,
+                        "%s: there is no environment variable '%s'; 'holdfast run' takes it from "
+                        "its command",
+                        option, hf__printable(name, strlen(name), shown, sizeof shown));
+    return copy(value, ret_secret, err);
+}
+
 int hf__secret_read(const struct hf__secret_source *from, char **ret_secret, hf_error *err)
 {
     const char *file_name = from->file_name != NULL ? from->file_name : "password_file";
     const char *env_name = from->env_name != NULL ? from->env_name : "password_env";
-    char shown[100];
 
     if ((from->given != NULL) + (from->file != NULL) + (from->env != NULL) > 1)
         return hf__fail(err, HF_INVALID, "the password is given twice: keep one of URL, %s, %s",
@@ -87,10 +103,5 @@ int hf__secret_read(const struct hf__secret_source *from, char **ret_secret, hf_
         return read_file(from->file, file_name, ret_secret, err);
     if (from->env == NULL)
         return copy(from->given, ret_secret, err);
-    if (secure_getenv(from->env) == NULL)
-        return hf__fail(err, HF_INVALID,
-                        "%s: there is no environment variable '%s'; 'holdfast run' takes it from "
-                        "its command",
-                        env_name, hf__printable(from->env, strlen(from->env), shown, sizeof shown));
-    return copy(secure_getenv(from->env), ret_secret, err);
+    return read_variable(from->env, env_name, ret_secret, err);
 }

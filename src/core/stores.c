@@ -1,4 +1,4 @@
-/* hf_stores(): what this installation knows, as text for people. */
+/* What this installation is and knows, as text for people. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -70,6 +70,11 @@ static int tell(const struct hf__known *known, hf_store_callback *found, void *a
     free(schemes);
     free(options);
     return r;
+}
+
+const char *hf_version(void)
+{
+    return HF_VERSION;
 }
 
 int hf_stores(hf_store_callback *found, void *arg)

@@ -1,5 +1,6 @@
-/* Durations: one number, one unit. No sums ("1h30m"), signs, blanks or exponents: a lease that was
- * misread is worse than one that was refused. The arithmetic is exact, so that a fraction is never
+/* Durations: numbers with units, the larger unit first ("1h30m"). No signs, blanks or exponents, and
+ * no unit twice or left out behind another: a lease that was misread is worse than one that was
+ * refused. The arithmetic is exact, so that a fraction is never
  * rounded down to a shorter lease than was asked for. */
 #include "util/duration.h"
 
@@ -18,19 +19,19 @@ static const struct unit {
 
 #define UNIT_COUNT (sizeof units / sizeof units[0])
 
-static bool find_unit(const char *name, int64_t *ret_ms)
+/* The unit at the beginning of the text; NULL: there is none. Nothing at all is seconds. */
+static const struct unit *find_unit(const char *text)
 {
-    if (name[0] == '\0') {
-        *ret_ms = 1000;
-        return true;
-    }
+    static const struct unit seconds = {"", 1000};
+    size_t len = strspn(text, "abcdefghijklmnopqrstuvwxyz");
+
+    if (text[0] == '\0')
+        return &seconds;
     for (size_t i = 0; i < UNIT_COUNT; i++) {
-        if (strcmp(units[i].name, name) == 0) {
-            *ret_ms = units[i].ms;
-            return true;
-        }
+        if (strlen(units[i].name) == len && memcmp(units[i].name, text, len) == 0)
+            return &units[i];
     }
-    return false;
+    return NULL;
 }
 
 /* "0.digits" of a unit in milliseconds, rounded up: long multiplication from the last digit on,
@@ -48,12 +49,14 @@ static int64_t fraction_ms(const char *digits, size_t len, int64_t unit_ms)
     return carry + (rest ? 1 : 0);
 }
 
-bool hf__parse_duration(const char *text, int64_t *ret_ms)
+/* One number and its unit; *text moves on behind it. False: it is none, or too long. */
+static bool parse_part(const char **text, int64_t *ret_ms, const struct unit **ret_unit)
 {
     static const char digits[] = "0123456789";
-    size_t whole_len = strspn(text, digits), fraction_len = 0;
-    const char *fraction = text + whole_len;
-    int64_t whole = 0, unit_ms;
+    const char *whole = *text;
+    size_t whole_len = strspn(whole, digits), fraction_len = 0;
+    const char *fraction = whole + whole_len;
+    int64_t count = 0;
 
     if (*fraction == '.') {
         fraction++;
@@ -61,18 +64,37 @@ bool hf__parse_duration(const char *text, int64_t *ret_ms)
         if (fraction_len == 0)
             return false;
     }
-    if (whole_len == 0 || !find_unit(fraction + fraction_len, &unit_ms))
+    const struct unit *unit = find_unit(fraction + fraction_len);
+    if (whole_len == 0 || unit == NULL)
         return false;
     for (size_t i = 0; i < whole_len; i++) {
-        whole = whole * 10 + (text[i] - '0');
-        if (whole > HF__DURATION_MAX_MS / unit_ms)
+        count = count * 10 + (whole[i] - '0');
+        if (count > HF__DURATION_MAX_MS / unit->ms)
             return false;
     }
+    *ret_ms = count * unit->ms + fraction_ms(fraction, fraction_len, unit->ms);
+    *ret_unit = unit;
+    *text = fraction + fraction_len + strlen(unit->name);
+    return true;
+}
 
-    int64_t ms = whole * unit_ms + fraction_ms(fraction, fraction_len, unit_ms);
-    if (ms > HF__DURATION_MAX_MS)
+bool hf__parse_duration(const char *text, int64_t *ret_ms)
+{
+    const struct unit *unit, *last = NULL;
+    int64_t sum_ms = 0, part_ms;
+
+    do {
+        if (!parse_part(&text, &part_ms, &unit) || (last != NULL && unit->ms >= last->ms))
+            return false;
+        /* "1h30": thirty of what? */
+        if (unit->name[0] == '\0' && last != NULL)
+            return false;
+        sum_ms += part_ms;
+        last = unit;
+    } while (*text != '\0');
+    if (sum_ms > HF__DURATION_MAX_MS)
         return false;
-    *ret_ms = ms;
+    *ret_ms = sum_ms;
     return true;
 }
 

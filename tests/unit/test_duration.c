@@ -26,6 +26,10 @@ static void every_unit_is_read(void **state)
         {"31536000000ms", YEAR_MS},
         {"007s", 7000},
         {"00000000000000000000000000000001s", 1000},
+        {"1h30m", 5400000},
+        {"1d2h3m4s5ms", 93784005},
+        {"1m0.5s", 60500},
+        {"364d24h", YEAR_MS},
     };
 
     (void)state;
@@ -92,7 +96,13 @@ static void what_is_no_duration_is_refused(void **state)
         "1hour",
         "1w",
         "1y",
-        "1h30m",
+        "1h30",
+        "30m1h",
+        "1h1h",
+        "1m60m",
+        "1h 30m",
+        "1h30m-1s",
+        "364d24h1ms",
         "1e3s",
         "0x10s",
         "1,5s",

@@ -23,7 +23,7 @@ static int calls_are_found(void)
     hf_gate_free(HF__NULL);
     hf_cancel_free(HF__NULL);
     return hf_lock_release(HF__NULL, &err) == HF_OK && hf_code_name(HF_OK)[0] == 'H' &&
-           hf_cause_text(HF_CAUSE_NONE)[0] == 'n';
+           hf_version()[0] == HF_VERSION[0] && hf_cause_text(HF_CAUSE_NONE)[0] == 'n';
 }
 
 int main(void)
