@@ -50,7 +50,7 @@ struct cli_option {
     const char *argument; /* "DUR", "N", ...; NULL for flags */
     const char *choices;  /* CLI_CHOICE */
     int64_t min, max;     /* CLI_NUMBER, CLI_DURATION */
-    const char *help;     /* one line */
+    const char *help;     /* one line; NULL: a second spelling of another option, not listed */
 };
 
 struct cli_verb {
@@ -65,7 +65,8 @@ struct cli_verb {
 
 extern const struct cli_verb cli_verb_run, cli_verb_lock, cli_verb_unlock, cli_verb_renew,
     cli_verb_ls, cli_verb_show, cli_verb_break, cli_verb_check, cli_verb_setup, cli_verb_gc,
-    cli_verb_doctor, cli_verb_stores, cli_verb_bench;
+    cli_verb_doctor, cli_verb_stores, cli_verb_bench, cli_verb_names, cli_verb_tickets,
+    cli_verb_schemes;
 
 /* output.c ----------------------------------------------------------------- */
 
@@ -78,6 +79,10 @@ int cli_fail_usage(const char *verb, const char *format, ...) __attribute__((for
 /* The same from a library error: text and exit status. If the outcome is unknown it says so, and
  * for how long the lock may be held. */
 int cli_fail_error(const hf_error *err);
+
+/* The moment in so many milliseconds, or before: "2026-11-15T10:20:30Z", by this machine's wall
+ * clock. For people, never for a decision. 32 bytes hold any. */
+void cli_format_moment(int64_t from_now_ms, char *buf, size_t size);
 
 /* ", and the lock may be held for up to 5s", in whole seconds, or nothing if it cannot be held. */
 void cli_describe_hold(int64_t may_hold_ms, char *buf, size_t size);
@@ -121,6 +126,9 @@ bool cli_check_name(const char *verb, const char *name);
  * *ticket. False after a sentence. */
 bool cli_take_ticket(const char *verb, const char **ticket, const char *file);
 
+/* The same, but 4 digits or more from its beginning are enough. */
+bool cli_take_ticket_prefix(const char *verb, const char **ticket, const char *file);
+
 /* Whether there are exactly `wanted` operands; else prints the sentence. */
 bool cli_check_operands(const struct cli_verb *verb, int argc, int wanted);
 
@@ -133,6 +141,10 @@ int cli_find_url(char **ret_url);
 /* A copy of a URL from the command line. A password in it is wiped from `argument`, since everybody
  * can see it with ps, and a warning is printed. NULL: out of memory. */
 char *cli_take_url(char *argument);
+
+/* absolute.c: files that a URL names relative to the working directory are named from the root, so
+ * that it means the same after a `cd`. *url is replaced. False: it cannot be done. */
+bool cli_make_absolute(char **url);
 
 /* options.c ---------------------------------------------------------------- */
 

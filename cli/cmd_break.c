@@ -1,6 +1,7 @@
 /* holdfast break NAME --ticket T: takes a lock away from somebody. By ticket, so that what is
  * broken is the holder that was seen, not the one that came after it; and it says whom it hit. */
 #include <string.h>
+#include <strings.h>
 
 #include "cli.h"
 #include "entry.h"
@@ -8,10 +9,12 @@
 #include "util/banned.h"
 
 static const char *ticket, *ticket_file;
+static char whole[HF_TICKET_SIZE];
 static bool now;
 
 static const struct cli_option options[] = {
-    {0, "ticket", CLI_TEXT, &ticket, "T", NULL, 0, 0, "whose: the ticket that 'show' tells"},
+    {0, "ticket", CLI_TEXT, &ticket, "T", NULL, 0, 0,
+     "whose: the ticket that 'show' tells, or how it begins"},
     {0, "ticket-file", CLI_TEXT, &ticket_file, "FILE", NULL, 0, 0,
      "a file whose first line it is; -: standard input"},
     {0, "now", CLI_FLAG, &now, NULL, NULL, 0, 0,
@@ -30,8 +33,9 @@ static void tell(const char *name, const hf_entry *was, const hf_entry *is)
         puts(" has lost its place in the queue; if it still wants the lock, it goes to the end");
         return;
     }
-    fputs(" no longer holds ", stdout);
+    fputs(" no longer holds '", stdout);
     cli_print_name(stdout, name, strlen(name));
+    putchar('\'');
     if (is != NULL) {
         fputs("; it stays closed for ", stdout);
         cli_print_duration(stdout, is->remaining_ms);
@@ -72,14 +76,42 @@ static void report(const struct cli *cli, hf_client *client, const char *name,
     hf_view_free(after);
 }
 
+/* A prefix will do if it is that of one holder or waiter only: what is broken is what was seen. */
+static int find_whole_ticket(const hf_view *view)
+{
+    size_t len = strlen(ticket), count = 0;
+    const hf_entry *e, *found = NULL;
+
+    if (len == HF_TICKET_SIZE - 1)
+        return 0;
+    for (size_t i = 0; (e = hf_view_entry(view, i)) != NULL; i++) {
+        if (strncasecmp(e->ticket, ticket, len) == 0) {
+            found = e;
+            count++;
+        }
+    }
+    if (count > 1)
+        return cli_fail_usage("break", "%zu tickets begin with '%s'; write more of it", count,
+                              ticket);
+    if (count == 0)
+        return cli_fail(EXIT_NOT_OBTAINED, "no ticket begins with '%s'", ticket);
+    memcpy(whole, found->ticket, sizeof whole);
+    ticket = whole;
+    return 0;
+}
+
 static int break_it(const struct cli *cli, hf_client *client, const char *name)
 {
     hf_error err = {0};
-    hf_view *before;
+    hf_view *before = NULL;
     int status = cli_look(client, name, &before);
 
-    if (status != 0)
+    if (status == 0)
+        status = find_whole_ticket(before);
+    if (status != 0) {
+        hf_view_free(before);
         return status;
+    }
     if (hf_break(client, name, HF_NTS, ticket, now, &err) == HF_OK)
         report(cli, client, name, before);
     else
@@ -93,7 +125,7 @@ static int run(struct cli *cli, int argc, char **argv)
     hf_client *client;
 
     if (!cli_check_operands(&cli_verb_break, argc, 1) || !cli_check_name("break", argv[0]) ||
-        !cli_take_ticket("break", &ticket, ticket_file))
+        !cli_take_ticket_prefix("break", &ticket, ticket_file))
         return EXIT_USAGE;
     int status = cli_open(cli, &client);
     if (status != 0)

@@ -17,7 +17,7 @@
 
 struct doctor {
     const struct cli *cli;
-    int worst;
+    size_t warnings, problems;
 };
 
 enum level { FINE, NOTE, WARNING, PROBLEM };
@@ -52,8 +52,8 @@ static void found(int level, const char *clause, const char *text, void *arg)
 
     if (level < FINE || level > PROBLEM)
         level = PROBLEM;
-    if (level > doctor->worst)
-        doctor->worst = level;
+    doctor->warnings += level == WARNING;
+    doctor->problems += level == PROBLEM;
     if (doctor->cli->json)
         print_finding_json(level, clause, text);
     else if (!doctor->cli->quiet || level >= WARNING)
@@ -104,6 +104,30 @@ static void tell_capability(struct doctor *doctor, const struct cli_capability *
     found(has ? FINE : NOTE, clause[0] != '\0' ? clause : NULL, text, doctor);
 }
 
+/* The last line: what somebody wants to know who reads only one. */
+static void tell_verdict(const struct doctor *doctor)
+{
+    struct cli_json json = {.out = stdout};
+    const char *verdict = doctor->problems > 0   ? "do not rely on this store before the problems "
+                                                   "are mended"
+                          : doctor->warnings > 0 ? "the store works; read the warnings first"
+                                                 : "the store works";
+
+    if (doctor->cli->json) {
+        cli_json_open(&json, NULL, '{');
+        cli_json_text(&json, "verdict", verdict);
+        cli_json_number(&json, "problems", (int64_t)doctor->problems);
+        cli_json_number(&json, "warnings", (int64_t)doctor->warnings);
+        cli_json_close(&json, '}');
+        cli_json_end(&json);
+    } else if (!doctor->cli->quiet) {
+        printf("%sverdict%s       %s (%zu problem%s, %zu warning%s)\n",
+               cli_paint(doctor->cli, PAINT_BOLD), cli_paint(doctor->cli, PAINT_NONE), verdict,
+               doctor->problems, doctor->problems == 1 ? "" : "s", doctor->warnings,
+               doctor->warnings == 1 ? "" : "s");
+    }
+}
+
 static int examine(struct doctor *doctor, hf_client *client)
 {
     const struct cli_capability *c;
@@ -114,7 +138,8 @@ static int examine(struct doctor *doctor, hf_client *client)
     try_lock(doctor, client);
     for (size_t i = 0; (c = cli_capability_at(i)) != NULL; i++)
         tell_capability(doctor, c, (hf_capabilities(client) & c->bit) != 0);
-    return doctor->worst == PROBLEM ? 1 : 0;
+    tell_verdict(doctor);
+    return doctor->problems > 0 ? 1 : 0;
 }
 
 static int visit(const struct cli *cli)

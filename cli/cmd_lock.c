@@ -5,20 +5,25 @@
 #include <string.h>
 
 #include "cli.h"
+#include "entry.h"
 #include "grant.h"
+#include "util/duration.h"
 
 #include "util/banned.h"
 
 static bool shared, exclusive, nonblock, never_expires;
-static int64_t wait_ms = HF_FOREVER, ttl_ms, lock_delay_ms, limit;
+static int64_t wait_ms = HF_FOREVER, patience_ms, ttl_ms, lock_delay_ms, limit;
 static int64_t conflict_status = EXIT_NOT_OBTAINED;
 static const char *note;
 
 static const struct cli_option options[] = {
     {'s', "shared", CLI_FLAG, &shared, NULL, NULL, 0, 0, "together with other readers"},
     {'x', "exclusive", CLI_FLAG, &exclusive, NULL, NULL, 0, 0, "alone (the default)"},
+    {'e', "exclusive", CLI_FLAG, &exclusive, NULL, NULL, 0, 0, NULL},
     {'n', "nonblock", CLI_FLAG, &nonblock, NULL, NULL, 0, 0, "do not wait, as -w 0"},
     {'w', "wait", CLI_DURATION, &wait_ms, "DUR", NULL, 0, 0, "wait at most so long"},
+    {0, "patience", CLI_DURATION, &patience_ms, "DUR", NULL, 1, HF__DURATION_MAX_MS,
+     "while waiting, bear an outage of the store for so long (op_timeout)"},
     {'E', "conflict-exit-code", CLI_NUMBER, &conflict_status, "N", NULL, 0, 255,
      "exit status when it was not obtained (1)"},
     {0, "limit", CLI_NUMBER, &limit, "N", NULL, 1, UINT32_MAX,
@@ -80,14 +85,14 @@ static int leave(const struct cli *cli, hf_lock *lock)
     return status;
 }
 
-static int fail(const struct cli *cli, const hf_error *err)
+static int fail(const struct cli *cli, hf_client *client, const char *name, const hf_error *err)
 {
     if (err->code == HF_CANCELLED && caught != 0)
         return EXIT_NOT_OBTAINED;
     if (err->code != HF_BUSY && err->code != HF_TIMEOUT)
         return cli_fail_error(err);
     if (!cli->quiet)
-        cli_fail_error(err);
+        cli_fail_conflict(0, err, client, name);
     return (int)conflict_status;
 }
 
@@ -98,6 +103,7 @@ static int acquire(const struct cli *cli, hf_client *client, const char *name)
                     .limit = (uint32_t)limit,
                     .ttl_ms = never_expires ? HF_NEVER : ttl_ms,
                     .wait_ms = nonblock ? 0 : wait_ms,
+                    .patience_ms = patience_ms,
                     .lock_delay_ms = lock_delay_ms,
                     .by_hand = 1,
                     .confirmed = 1,
@@ -107,7 +113,7 @@ static int acquire(const struct cli *cli, hf_client *client, const char *name)
     hf_lock *lock;
 
     if (hf_acquire(client, name, HF_NTS, &o, &lock, &err) != HF_OK)
-        return fail(cli, &err);
+        return fail(cli, client, name, &err);
     return leave(cli, lock);
 }
 

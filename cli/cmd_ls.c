@@ -9,10 +9,12 @@
 
 static int64_t older_than_ms;
 static const char *prefix;
+static bool fail;
 
 static const struct cli_option options[] = {
     {0, "older-than", CLI_DURATION, &older_than_ms, "DUR", NULL, 0, 0,
      "only holders that have been inside for at least so long"},
+    {0, "fail", CLI_FLAG, &fail, NULL, NULL, 0, 0, "exit with 1 if there is anything to list"},
     {0, "prefix", CLI_TEXT, &prefix, "TEXT", NULL, 0, 0, "only names that begin so"},
     {0},
 };
@@ -103,6 +105,8 @@ static int list(const struct cli *cli, hf_client *client)
     if (hf_inspect(client, &query, &view, &err) != HF_OK)
         return cli_fail_error(&err);
     int status = cli->json ? print_json(view) : print_rows(cli, view);
+    if (status == 0 && fail && hf_view_count(view) > 0)
+        status = EXIT_NOT_OBTAINED;
     hf_view_free(view);
     return status;
 }

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/url.h"
 #include "run.h"
+#include "util/duration.h"
 
 #include "util/banned.h"
 
@@ -14,7 +14,9 @@
 
 static struct {
     bool shared, exclusive, nonblock, never, guard;
-    int64_t wait_ms, conflict, limit, ttl_ms, delay_ms, max_hold_ms, kill_after_ms, status_fd;
+    bool close, no_fork; /* nothing follows from them */
+    int64_t wait_ms, patience_ms, conflict, limit, ttl_ms, delay_ms, max_hold_ms, kill_after_ms,
+        status_fd;
     int signal, on_lost;
     const char *shell_command, *note;
 } given = {
@@ -29,13 +31,20 @@ static struct {
 static const struct cli_option options[] = {
     {'s', "shared", CLI_FLAG, &given.shared, NULL, NULL, 0, 0, "share it with other readers"},
     {'x', "exclusive", CLI_FLAG, &given.exclusive, NULL, NULL, 0, 0, "be alone (the default)"},
+    {'e', "exclusive", CLI_FLAG, &given.exclusive, NULL, NULL, 0, 0, NULL},
     {'n', "nonblock", CLI_FLAG, &given.nonblock, NULL, NULL, 0, 0, "do not wait"},
     {'w', "wait", CLI_DURATION, &given.wait_ms, "DUR", NULL, 0, 0,
      "wait at most so long (0: as -n)"},
+    {0, "patience", CLI_DURATION, &given.patience_ms, "DUR", NULL, 1, HF__DURATION_MAX_MS,
+     "while waiting, bear an outage of the store for so long (op_timeout)"},
     {'E', "conflict-exit-code", CLI_NUMBER, &given.conflict, "N", NULL, 0, 255,
      "the exit status if it was not obtained (1)"},
     {'c', "command", CLI_TEXT, &given.shell_command, "COMMAND", NULL, 0, 0,
      "run this with $SHELL -c, or /bin/sh"},
+    {'o', "close", CLI_FLAG, &given.close, NULL, NULL, 0, 0,
+     "for flock's sake: the command never gets the lock's descriptor"},
+    {'F', "no-fork", CLI_FLAG, &given.no_fork, NULL, NULL, 0, 0,
+     "for flock's sake: holdfast stays, and passes signals on"},
     {0, "limit", CLI_NUMBER, &given.limit, "N", NULL, 1, UINT32_MAX,
      "share it among at most N holders"},
     {0, "ttl", CLI_DURATION, &given.ttl_ms, "DUR", NULL, HF_TTL_MIN_MS, HF_TTL_MAX_MS,
@@ -57,32 +66,23 @@ static const struct cli_option options[] = {
     {0, "status-fd", CLI_NUMBER, &given.status_fd, "N", NULL, 0, INT32_MAX,
      "write what became of it to this descriptor, as one line of JSON"},
     {0, "note", CLI_TEXT, &given.note, "TEXT", NULL, 0, 0,
-     "what others see beside the lock (the command line)"},
+     "what others see beside the lock (the command's name)"},
     {0},
 };
 
-/* The command line in one string, cut to what a note may have, between characters. Everybody who
- * may look at the lock sees it, so passwords in URLs are hidden. */
-static void describe(char *const *argv, char *buf, size_t size)
+/* The name of the command, cut to what a note may have, between characters. Its arguments may be
+ * nobody's business: everybody who may look at the lock sees the note. */
+static void describe(const char *command, char *buf, size_t size)
 {
-    char shown[HF_NOTE_MAX + 1];
-    size_t len = 0;
+    const char *slash = strrchr(command, '/'), *name = slash && slash[1] ? slash + 1 : command;
+    size_t len = strlen(name);
 
-    for (size_t i = 0; argv[i] && len + 1 < size; i++) {
-        bool hid = strstr(argv[i], "://") != NULL && hf__url_redact(argv[i], shown, sizeof shown);
-        const char *word = hid ? shown : argv[i];
-        size_t n = strlen(word), room = size - 1 - len;
-        if (i > 0) {
-            buf[len++] = ' ';
-            room--;
-        }
-        n = n < room ? n : room;
-        memcpy(buf + len, word, n);
-        len += n;
-    }
-    if (len + 1 == size)
-        while (len > 0 && ((unsigned char)buf[len - 1] & 0x80))
+    if (len >= size) {
+        len = size - 1;
+        while (len > 0 && ((unsigned char)name[len] & 0xc0) == 0x80)
             len--;
+    }
+    memcpy(buf, name, len);
     buf[len] = '\0';
 }
 
@@ -179,6 +179,7 @@ static int find_command(int argc, char **argv, char **shell, char ***ret_command
 static int run_verb(struct cli *cli, int argc, char **argv)
 {
     struct run_settings set = {
+        .patience_ms = given.patience_ms,
         .lock_delay_ms = given.delay_ms,
         .max_hold_ms = given.max_hold_ms,
         .policy = (enum leash_policy)given.on_lost,
@@ -202,7 +203,7 @@ static int run_verb(struct cli *cli, int argc, char **argv)
         (status = check_mode(&set)) != 0 || (status = check_leases(&set)) != 0 ||
         (status = check_status_fd(&set)) != 0)
         return status;
-    describe(set.argv, note, sizeof note);
+    describe(set.argv[0], note, sizeof note);
     set.note = given.note ? given.note : note;
     return run(cli, &set);
 }

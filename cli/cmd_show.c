@@ -63,8 +63,9 @@ static int print(const struct cli *cli, const char *name, const hf_view *view)
         return status;
     if (all.count > 0)
         return print_table(cli, view);
+    putchar('\'');
     cli_print_name(stdout, name, strlen(name));
-    puts(" is free");
+    puts("' is free");
     return status;
 }
 

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "cli.h"
-#include "core/url.h"
+#include "core/handed_down.h"
 
 #include "util/banned.h"
 
@@ -159,20 +159,16 @@ static int read_user_config(char **ret_url)
 
 int cli_find_url(char **ret_url)
 {
-    const char *set = secure_getenv("HOLDFAST_URL");
+    hf_error err = {0};
     char *url = NULL;
     int status = 0;
 
-    if (set != NULL && set[0] == '\0')
-        return cli_fail(EXIT_USAGE, "HOLDFAST_URL is set but empty; unset it, or name a store");
-    if (set != NULL) {
-        url = strdup(set);
-        status = url != NULL ? 0 : cli_fail(EXIT_MACHINE, "out of memory");
-    } else {
+    if (hf__environment_url(&url, &err) != HF_OK)
+        return cli_fail_error(&err);
+    if (url == NULL)
         status = read_user_config(&url);
-        if (status == 0 && url == NULL)
-            status = read_config("/etc/holdfast/config", &url);
-    }
+    if (status == 0 && url == NULL)
+        status = read_config("/etc/holdfast/config", &url);
     if (status != 0) {
         free(url);
         return status;

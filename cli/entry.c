@@ -3,6 +3,7 @@
 #include "entry.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -134,6 +135,54 @@ void cli_json_lock(struct cli_json *json, const char *name, size_t name_len,
         cli_json_null(json, "queue");
     cli_json_close(json, '}');
     cli_json_end(json);
+}
+
+/* Who is inside, the one for longest; or, if nobody is, how many wait. */
+static void print_holder(FILE *out, const hf_view *view)
+{
+    const hf_entry *e, *holder = NULL;
+    size_t others = 0, waiting = 0;
+    char since[32];
+
+    for (size_t i = 0; (e = hf_view_entry(view, i)) != NULL; i++) {
+        waiting += e->place == HF_PLACE_WAITING;
+        if (e->place == HF_PLACE_WAITING)
+            continue;
+        others += holder != NULL;
+        if (holder == NULL || e->age_ms > holder->age_ms)
+            holder = e;
+    }
+    if (holder == NULL && waiting > 0)
+        fprintf(out, ": %zu wait%s for it", waiting, waiting == 1 ? "s" : "");
+    if (holder == NULL)
+        return;
+    fputs(holder->place == HF_PLACE_LINGERING ? ": kept closed after " : ": held by ", out);
+    cli_print_who(out, holder);
+    if (holder->note[0] != '\0') {
+        fputs(" (", out);
+        cli_print_text(out, holder->note);
+        putc(')', out);
+    }
+    cli_format_moment(-holder->age_ms, since, sizeof since);
+    fprintf(out, ", since %s", since);
+    if (others > 0)
+        fprintf(out, ", and %zu more", others);
+}
+
+int cli_fail_conflict(int status, const hf_error *err, hf_client *client, const char *name)
+{
+    hf_query query = {.size = sizeof query, .name = name, .name_len = strlen(name)};
+    hf_view *view = NULL;
+    char *text = NULL;
+    size_t len;
+    FILE *out = open_memstream(&text, &len);
+
+    if (out != NULL && hf_inspect(client, &query, &view, NULL) == HF_OK)
+        print_holder(out, view);
+    hf_view_free(view);
+    cli_fail(status, "%s%s", err->text, out != NULL && fclose(out) == 0 ? text : "");
+    free(text);
+    return status;
 }
 
 int cli_look(hf_client *client, const char *name, hf_view **ret_view)

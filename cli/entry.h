@@ -32,6 +32,10 @@ void cli_json_entry(struct cli_json *json, const char *key, const hf_entry *entr
 void cli_json_lock(struct cli_json *json, const char *name, size_t name_len,
                    const struct cli_span *span, bool with_queue);
 
+/* The sentence of a bid that was refused or timed out, with who holds the lock: "...: held by
+ * ann@host, pid 12, backup, since 2026-11-15T10:20:30Z". Gives `status`. */
+int cli_fail_conflict(int status, const hf_error *err, hf_client *client, const char *name);
+
 /* Looks for one name. 0 with a view to free, or an exit status after a sentence. */
 int cli_look(hf_client *client, const char *name, hf_view **ret_view);
 

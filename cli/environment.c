@@ -4,20 +4,25 @@
  * do. */
 #include "environment.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
-#include "core/url.h"
+#include "core/handed_down.h"
+#include "core/sequencer.h"
 
 #include "util/banned.h"
 
 #define PREFIX "HOLDFAST_"
 
 /* Made new for each command, so that an outer lock's are never seen with an inner lock's. */
-static const char *const made[] = {"URL", "NAME", "MODE", "TOKEN", "SEQUENCER", "HELD"};
+static const char *const made[] = {"URL",       "NAME", "MODE",       "TOKEN",
+                                   "SEQUENCER", "HELD", "HANDED_DOWN"};
 static const char *const secret_words[] = {"PASSWORD", "PASSWD", "SECRET", "CREDENTIAL", "TICKET"};
 
 enum {
@@ -65,6 +70,58 @@ static bool is_password_of(const struct hf__url *url, const char *entry)
     return false;
 }
 
+/* "HOLDFAST_URL=..." and the variables of passwords. */
+static bool write_secrets(FILE *out, const char *url, const struct hf__url *parsed)
+{
+    fprintf(out, PREFIX "URL=%s", url);
+    putc('\0', out);
+    bool any = false;
+    for (char **entry = environ; *entry; entry++) {
+        if (!is_password_of(parsed, *entry))
+            continue;
+        any = true;
+        fputs(*entry, out);
+        putc('\0', out);
+    }
+    return any;
+}
+
+/* Sealed memory with this in it, or a negative errno. */
+static int keep_in_memory(const char *text, size_t len)
+{
+    const int seals = F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL;
+    int fd = memfd_create(HF__HANDED_DOWN_MEMORY, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+    if (fd >= 0 && (write(fd, text, len) != (ssize_t)len || fcntl(fd, F_ADD_SEALS, seals) < 0)) {
+        int failed = errno;
+        close(fd);
+        return -failed;
+    }
+    return fd >= 0 ? fd : -errno;
+}
+
+int environment_secrets(const char *url)
+{
+    char shown[HF__URL_SHOWN], *text = NULL;
+    struct hf__url parsed;
+    size_t len;
+
+    if (hf__url_parse(url, &parsed, NULL) != 0)
+        return -1; /* nothing was opened by it either */
+    FILE *out = open_memstream(&text, &len);
+    bool secret = hf__url_redact(url, shown, sizeof shown);
+    if (out)
+        secret = write_secrets(out, url, &parsed) || secret;
+    hf__url_clear(&parsed);
+    int fd = out && fclose(out) == 0 ? -1 : -ENOMEM;
+    if (fd == -1 && secret)
+        fd = keep_in_memory(text, len);
+    if (text)
+        explicit_bzero(text, len);
+    free(text);
+    return fd;
+}
+
 static bool is_inherited(const struct hf__url *url, const char *entry)
 {
     bool ours = strncmp(entry, PREFIX, strlen(PREFIX)) == 0;
@@ -93,7 +150,7 @@ static char *held_key(const char *url, const char *name)
 
     if (!out)
         return NULL;
-    hf__url_redact(url ? url : "", shown, sizeof shown);
+    hf__url_redact(url, shown, sizeof shown);
     for (const char *c = shown; *c; c++)
         hash = (hash ^ (unsigned char)*c) * UINT64_C(1099511628211);
     print_escaped(out, name);
@@ -131,19 +188,23 @@ static char *join(const char *name, const char *value)
 }
 
 /* The store of the lock, wherever we have its URL from: a holdfast inside of the command must never
- * end up in another one. It refuses a URL whose password is hidden. */
-static char *join_url(const char *url)
+ * end up in another one. It refuses a URL whose password is hidden and was not handed down. */
+static bool add_url(char **environment, size_t *count, const struct environment_lock *lock)
 {
-    char shown[3 * HF__URL_MAX + 1];
+    char shown[HF__URL_SHOWN], path[64];
 
-    if (!hf__url_redact(url, shown, sizeof shown))
-        return join("URL", url);
-    return join("URL", hf__url_is_redacted(shown) ? shown : HF__URL_HIDDEN);
+    hf__url_for_environment(lock->url, shown, sizeof shown);
+    if (!add(environment, count, join("URL", shown)))
+        return false;
+    if (lock->secrets_fd < 0)
+        return true;
+    snprintf(path, sizeof path, "/proc/%lld/fd/%d", (long long)getpid(), lock->secrets_fd);
+    return add(environment, count, join("HANDED_DOWN", path));
 }
 
 static bool add_ours(char **environment, size_t *count, const struct environment_lock *lock)
 {
-    if (lock->url && !add(environment, count, join_url(lock->url)))
+    if (!add_url(environment, count, lock))
         return false;
 
     char sequencer[HF_SEQUENCER_MAX] = "", token[24];
@@ -173,7 +234,7 @@ char **environment_new(const struct environment_lock *lock)
     if (!environment)
         return NULL;
 
-    bool ok = !lock->url || hf__url_parse(lock->url, &url, NULL) == 0;
+    bool ok = hf__url_parse(lock->url, &url, NULL) == 0;
     for (size_t i = 0; i < inherited && ok; i++) {
         if (is_inherited(&url, environ[i]))
             ok = add(environment, &count, strdup(environ[i]));
@@ -192,26 +253,31 @@ void environment_free(char **environment)
     free(environment);
 }
 
-/* Whether one entry of the list is a live grant of the lock with this key. */
-static bool entry_holds(hf_client *client, const char *entry, const char *key)
+/* Whether one entry of the list is a live grant of the lock with this key. Of a lock without a token
+ * nothing more is known: it counts as exclusive. */
+static enum environment_hold entry_holds(hf_client *client, const char *entry, const char *key)
 {
     size_t name_len = strcspn(key, "=") + 1, key_len = strlen(key);
 
     if (strncmp(entry, key, name_len) != 0)
-        return false;
+        return ENVIRONMENT_FREE;
     const char *sequencer = strchr(entry + name_len, '=');
-    if (sequencer && sequencer[1] != '\0')
-        return hf_check(client, sequencer + 1, NULL) == HF_OK;
-    return strncmp(entry, key, key_len) == 0;
+    if (!sequencer || sequencer[1] == '\0')
+        return strncmp(entry, key, key_len) == 0 ? ENVIRONMENT_EXCLUSIVE : ENVIRONMENT_FREE;
+    struct hf__sequencer grant;
+    if (hf__sequencer_parse(sequencer + 1, &grant, NULL) != 0 ||
+        hf_check(client, sequencer + 1, NULL) != HF_OK)
+        return ENVIRONMENT_FREE;
+    return grant.mode == HF_SHARED ? ENVIRONMENT_SHARED : ENVIRONMENT_EXCLUSIVE;
 }
 
-bool environment_holds(hf_client *client, const char *url, const char *name)
+enum environment_hold environment_holds(hf_client *client, const char *url, const char *name)
 {
     const char *held = getenv(PREFIX "HELD");
-    bool found = false;
+    enum environment_hold found = ENVIRONMENT_FREE;
 
     if (!held || *held == '\0')
-        return false;
+        return found;
     char *key = held_key(url, name), *list = strdup(held), *rest = list, *entry;
     while (key && list && !found && (entry = strsep(&rest, " ")))
         found = entry_holds(client, entry, key);

@@ -1,9 +1,9 @@
 /* The environment of a command that runs under a lock.
  *
- * It gets HOLDFAST_URL (its password hidden, if it has one; none for the embedded default),
- * HOLDFAST_NAME, HOLDFAST_MODE, HOLDFAST_TOKEN and HOLDFAST_SEQUENCER (these two only where
- * the store makes tokens) and HOLDFAST_HELD, and loses what could hold a credential of ours, the
- * variables of password_env= among them.
+ * It gets HOLDFAST_URL (its password hidden, if it has one), HOLDFAST_NAME, HOLDFAST_MODE,
+ * HOLDFAST_TOKEN and HOLDFAST_SEQUENCER (these two only where the store makes tokens) and
+ * HOLDFAST_HELD, and loses what could hold a credential of ours, the variables of password_env=
+ * among them. These are handed down to a holdfast inside the command by core/handed_down.h.
  *
  * HOLDFAST_HELD lists what is held around the command: "NAME=STORE=SEQUENCER" for each, separated
  * by blanks. NAME is escaped (%XX), STORE a hash of the URL without its password. It lets a nested
@@ -16,17 +16,23 @@
 #include "holdfast.h"
 
 struct environment_lock {
-    const char *url; /* NULL: the embedded default */
+    const char *url;
     hf_mode mode;
     const hf_lock *lock;
+    int secrets_fd; /* of environment_secrets() */
 };
+
+/* Memory with the secrets of this URL, for as long as it is open: -1 if it has none, or a negative
+ * errno below that. */
+int environment_secrets(const char *url);
 
 /* The environment to give to the command, freed by environment_free(); NULL: out of memory. */
 char **environment_new(const struct environment_lock *lock);
 void environment_free(char **environment);
 
-/* Whether this process runs under `name` already, in this very store, by the word of HOLDFAST_HELD
- * and of the store: what has been lost since does not count. */
-bool environment_holds(hf_client *client, const char *url, const char *name);
+/* Whether, and how, this process runs under `name` already, in this very store, by the word of
+ * HOLDFAST_HELD and of the store: what has been lost since does not count. */
+enum environment_hold { ENVIRONMENT_FREE, ENVIRONMENT_SHARED, ENVIRONMENT_EXCLUSIVE };
+enum environment_hold environment_holds(hf_client *client, const char *url, const char *name);
 
 #endif

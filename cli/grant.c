@@ -4,7 +4,6 @@
 
 #include <stdint.h>
 #include <string.h>
-#include <time.h>
 
 #include "core/error.h"
 #include "json.h"
@@ -31,16 +30,6 @@ int cli_adopt(const struct cli *cli, const char *name, const char *ticket, hf_cl
         status = cli_fail_error(&err);
     hf_close(*ret_client);
     return status;
-}
-
-/* "2026-11-15T10:20:30Z", by this machine's wall clock: for people, never for a decision. */
-static void format_until(int64_t remaining_ms, char *buf, size_t size)
-{
-    time_t then = time(NULL) + (time_t)(remaining_ms / 1000);
-    struct tm tm;
-
-    if (gmtime_r(&then, &tm) == NULL || strftime(buf, size, "%Y-%m-%dT%H:%M:%SZ", &tm) == 0)
-        snprintf(buf, size, "?");
 }
 
 static void print_json(const hf_lock *lock, const char *sequencer, int64_t remaining_ms,
@@ -85,7 +74,7 @@ int cli_print_grant(const struct cli *cli, const hf_lock *lock)
     const char *until = NULL;
 
     if (remaining_ms != INT64_MAX) {
-        format_until(remaining_ms, when, sizeof when);
+        cli_format_moment(remaining_ms, when, sizeof when);
         until = when;
     }
     if (cli->json)

@@ -11,6 +11,8 @@ static void print_option(const struct cli_option *o)
 {
     int used;
 
+    if (o->help == NULL)
+        return;
     if (o->short_name != 0)
         used = printf("  -%c, --%s", o->short_name, o->long_name);
     else
@@ -35,7 +37,7 @@ void cli_print_help(const struct cli_verb *verb, const struct cli_option *global
            verb->operands[0] != '\0' ? " " : "", verb->operands, verb->summary);
     cli_print_table("options:", verb->options);
     cli_print_table("options of every verb:", globals);
-    printf("\nDurations are written 250ms, 30s, 5m, 2h or 1d; a bare number is in seconds.\n"
+    printf("\nDurations are written 250ms, 30s, 5m, 1h30m or 1d; a bare number is in seconds.\n"
            "More in holdfast-%s(1).\n",
            verb->name);
 }
@@ -46,6 +48,8 @@ void cli_print_options(const struct cli_verb *verb, const struct cli_option *glo
 
     for (size_t t = 0; t < 2; t++) {
         for (const struct cli_option *o = tables[t]; o != NULL && o->long_name != NULL; o++) {
+            if (o->help == NULL)
+                continue;
             const char dash[3] = {'-', o->short_name, '\0'};
             printf("--%s\t%s\t%s\t%s\t%s\n", o->long_name, dash,
                    o->argument != NULL ? o->argument : "-", o->choices != NULL ? o->choices : "-",

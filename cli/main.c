@@ -19,6 +19,10 @@ static const struct cli_verb *const verbs[] = {
     &cli_verb_doctor, &cli_verb_stores, &cli_verb_bench,
 };
 
+/* For the completions; not shown to anybody. */
+static const struct cli_verb *const hidden[] = {&cli_verb_names, &cli_verb_tickets,
+                                                &cli_verb_schemes};
+
 #define VERB_COUNT (sizeof verbs / sizeof verbs[0])
 
 enum when { AUTO, ALWAYS, NEVER };
@@ -37,6 +41,10 @@ static const struct cli_verb *find_verb(const char *name)
     for (size_t i = 0; i < VERB_COUNT; i++) {
         if (strcmp(verbs[i]->name, name) == 0)
             return verbs[i];
+    }
+    for (size_t i = 0; i < sizeof hidden / sizeof hidden[0]; i++) {
+        if (strcmp(hidden[i]->name, name) == 0)
+            return hidden[i];
     }
     return NULL;
 }
@@ -96,7 +104,7 @@ static int list_options(const char *name, const struct cli_option *globals)
 
 static int print_version(void)
 {
-    printf("holdfast %s\n", HF_VERSION);
+    printf("holdfast %s\n", hf_version());
     return cli_finish(0);
 }
 
@@ -119,8 +127,11 @@ static int run_verb(const struct cli_verb *verb, struct globals *g, int argc, ch
             return status;
     }
     if (g->url != NULL && hf__url_is_redacted(g->url))
-        return cli_fail(EXIT_USAGE, "the URL (HOLDFAST_URL) has its password removed; give it with "
-                                    "-u, or use password_file");
+        return cli_fail(EXIT_USAGE, "the URL has its password removed; write it whole, or use "
+                                    "password_file");
+    if (g->url != NULL && !cli_make_absolute(&g->url))
+        return cli_fail(EXIT_MACHINE, "the URL is relative to a directory that is gone, or there "
+                                      "is no memory left");
     cli.url = g->url;
     return cli_finish(verb->run(&cli, argc, argv));
 }

@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "cli.h"
 #include "core/error.h"
@@ -160,6 +161,15 @@ int cli_fail_usage(const char *verb, const char *format, ...)
     va_end(args);
     print_sentence(text, verb);
     return EXIT_USAGE;
+}
+
+void cli_format_moment(int64_t from_now_ms, char *buf, size_t size)
+{
+    time_t then = time(NULL) + (time_t)(from_now_ms / 1000);
+    struct tm tm;
+
+    if (gmtime_r(&then, &tm) == NULL || strftime(buf, size, "%Y-%m-%dT%H:%M:%SZ", &tm) == 0)
+        snprintf(buf, size, "?");
 }
 
 void cli_describe_hold(int64_t may_hold_ms, char *buf, size_t size)

@@ -7,11 +7,13 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "core/error.h"
+#include "core/registry.h"
 #include "environment.h"
 #include "signals.h"
 
@@ -37,6 +39,21 @@ static bool fill_standard_fds(void)
     return true;
 }
 
+/* The embedded store is named too: the command may have another home, or be another user. */
+static int name_store(struct run *r)
+{
+    hf_error err = {0};
+
+    if (r->cli->url == NULL && hf__embedded_url(&r->embedded, &err) != HF_OK)
+        return cli_fail_error(&err);
+    r->url = r->embedded ? r->embedded : r->cli->url;
+    r->secrets_fd = environment_secrets(r->url);
+    if (r->secrets_fd < -1)
+        return cli_fail(EXIT_MACHINE, "cannot keep the password for the command: %s",
+                        strerror(-r->secrets_fd));
+    return 0;
+}
+
 static int prepare(struct run *r)
 {
     /* A guard holds nothing else: it is there before anything is opened. */
@@ -54,7 +71,9 @@ static int prepare(struct run *r)
     int error = r->set->guard ? guard_start(&r->guard, &r->plan) : 0;
     if (error != 0)
         return cli_fail(EXIT_MACHINE, "cannot start the guard: %s", strerror(error));
-    int status = cli_open(r->cli, &r->client);
+    int status = name_store(r);
+    if (status == 0)
+        status = cli_open(r->cli, &r->client);
     if (status == 0 && !(hf_capabilities(r->client) & HF_CAN_PROCESS))
         status = cli_refuse_process_store();
     return status;
@@ -98,7 +117,8 @@ static void put_on_leash(struct run *r)
 
 static int start(struct run *r)
 {
-    struct environment_lock held = {.url = r->cli->url, .mode = r->set->mode, .lock = r->lock};
+    struct environment_lock held = {
+        .url = r->url, .mode = r->set->mode, .lock = r->lock, .secrets_fd = r->secrets_fd};
     char **environment = environment_new(&held);
     if (!environment)
         return cli_fail(EXIT_MACHINE, "out of memory");
@@ -358,6 +378,7 @@ int run(const struct cli *cli, const struct run_settings *settings)
         .set = settings,
         .terminal = {.fd = -1},
         .guard = {.fd = -1},
+        .secrets_fd = -1,
         .status = {.name = settings->name},
     };
 
@@ -372,5 +393,8 @@ int run(const struct cli *cli, const struct run_settings *settings)
     signals_forget_ending();
     hf_cancel_free(r.cancel);
     inherited_clear(&r.inherited);
+    if (r.secrets_fd >= 0)
+        close(r.secrets_fd);
+    free(r.embedded);
     return r.status.status;
 }

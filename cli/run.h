@@ -12,7 +12,7 @@ struct run_settings {
     hf_mode mode;
     uint32_t limit;
     int64_t ttl_ms; /* HF_NEVER */
-    int64_t wait_ms, lock_delay_ms;
+    int64_t wait_ms, patience_ms, lock_delay_ms;
     int64_t max_hold_ms; /* 0: none */
     int64_t kill_after_ms, margin_ms;
     enum leash_policy policy;

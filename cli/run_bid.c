@@ -1,15 +1,21 @@
 /* How `run` obtains the lock, and what it says while it waits. See run.c. */
 #include "run_inside.h"
 
+#include "entry.h"
 #include "environment.h"
 #include "signals.h"
 #include "waiting.h"
 
 #include "util/banned.h"
 
+/* A reader inside a reader is let in like any other, if that needs no wait: the outer one cannot
+ * leave before the inner one does. */
 static int refuse_nested(struct run *r)
 {
-    if (!environment_holds(r->client, r->cli->url, r->set->name))
+    enum environment_hold held = environment_holds(r->client, r->url, r->set->name);
+
+    r->inside_a_reader = held == ENVIRONMENT_SHARED && r->set->mode == HF_SHARED;
+    if (held == ENVIRONMENT_FREE || r->inside_a_reader)
         return 0;
     return cli_fail(hf_code_exit_status(HF_DEADLOCK),
                     "this command already runs under '%s' (HOLDFAST_HELD) and would wait for "
@@ -57,7 +63,8 @@ static int bid(struct run *r, hf_error *err)
         .mode = set->mode,
         .limit = set->limit,
         .ttl_ms = set->ttl_ms,
-        .wait_ms = set->wait_ms,
+        .wait_ms = r->inside_a_reader ? 0 : set->wait_ms,
+        .patience_ms = set->patience_ms,
         .lock_delay_ms = set->lock_delay_ms,
         .max_hold_ms = library_max_hold_ms(set),
         .confirmed = 1,
@@ -85,8 +92,13 @@ static int fail_bid(struct run *r, int code, const hf_error *err)
         return 128 + signals_first_ending();
     if (code != HF_BUSY && code != HF_TIMEOUT)
         return cli_fail_error(err);
+    if (r->inside_a_reader && r->set->wait_ms != 0)
+        return cli_fail(hf_code_exit_status(HF_DEADLOCK),
+                        "this command already runs under '%s' (HOLDFAST_HELD), and others wait for "
+                        "it or it is full: to share it once more it would wait for itself",
+                        r->shown);
     if (!r->cli->quiet)
-        cli_fail_error(err);
+        cli_fail_conflict(0, err, r->client, r->set->name);
     return r->set->conflict_status;
 }
 

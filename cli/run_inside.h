@@ -11,6 +11,9 @@
 struct run {
     const struct cli *cli;
     const struct run_settings *set;
+    const char *url; /* of the store, whatever named it */
+    char *embedded;  /* the same if nobody did; NULL otherwise */
+    int secrets_fd;  /* memory with the URL's password, for the command's own calls; -1: none */
     hf_cancel *cancel;
     hf_client *client;
     hf_lock *lock;
@@ -26,6 +29,7 @@ struct run {
     char shown[CLI_NAME_SHOWN];       /* the name */
     char why[sizeof(hf_error) + 200]; /* it was lost */
     struct waiting *waiting;
+    bool inside_a_reader;         /* of the same lock: a wait would be for ourselves */
     bool had_terminal;            /* the command, when it ended */
     int64_t obtained_ns, lost_ns; /* 0: not lost */
 };

@@ -20,6 +20,7 @@ static const struct {
     {SIGINT, ENDING},    {SIGTERM, ENDING},   {SIGHUP, ENDING},   {SIGQUIT, ENDING},
     {SIGUSR1, ENDING},   {SIGUSR2, ENDING},   {SIGCONT, PASSED},  {SIGWINCH, PASSED},
     {SIGTSTP, STOPPING}, {SIGCHLD, CHILDREN}, {SIGPIPE, IGNORED}, {SIGTTOU, IGNORED},
+    {SIGXFSZ, IGNORED},
 };
 enum { COUNT = sizeof table / sizeof table[0] };
 

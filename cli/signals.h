@@ -11,7 +11,7 @@
 /* Called in the handler by every signal that would end the process; async-signal-safe. */
 typedef void signals_ending(void *arg);
 
-/* Starts to note INT TERM HUP QUIT USR1 USR2 CONT WINCH CHLD, and ignores PIPE and TTOU: a line on
+/* Starts to note INT TERM HUP QUIT USR1 USR2 CONT WINCH CHLD, and ignores PIPE, TTOU and XFSZ: a line on
  * stderr must never stop or kill a wrapper whose command it has to watch. What the caller had
  * ignored (nohup) stays ignored. Gives the descriptor to poll, or a negative errno. */
 int signals_catch(signals_ending *ending, void *arg);

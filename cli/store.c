@@ -1,10 +1,10 @@
 /* What a verb checks before its first request: operands, names, tickets, and the store's door.
  * Wrong input is found here, before a store is opened, so that it leaves nothing behind. */
+#include <signal.h>
 #include <string.h>
 
 #include "cli.h"
 #include "core/secret.h"
-#include "util/ticket.h"
 
 #include "util/banned.h"
 
@@ -13,6 +13,8 @@ int cli_open(const struct cli *cli, hf_client **ret_client)
     static const hf_client_options options = {.size = sizeof options, .program = "holdfast"};
     hf_error err = {0};
 
+    /* A limit on the size of files becomes an error of the store, which has a sentence. */
+    signal(SIGXFSZ, SIG_IGN);
     if (hf_open(cli->url, &options, ret_client, &err) != HF_OK)
         return cli_fail_error(&err);
     return 0;
@@ -45,11 +47,20 @@ bool cli_check_name(const char *verb, const char *name)
     return false;
 }
 
+#define PREFIX_LEAST 4
+
+static bool is_ticket(const char *text, bool prefix)
+{
+    size_t len = strlen(text);
+
+    return strspn(text, "0123456789abcdefABCDEF") == len && len < HF_TICKET_SIZE &&
+           len >= (prefix ? PREFIX_LEAST : HF_TICKET_SIZE - 1);
+}
+
 /* What stands in a file is not shown: it may be the wrong one. */
-static bool read_ticket(const char *verb, const char *file, const char **ticket)
+static bool read_ticket(const char *verb, const char *file, bool prefix, const char **ticket)
 {
     struct hf__secret_source from = {.file = file, .file_name = "--ticket-file"};
-    struct hf__ticket parsed;
     hf_error err = {0};
     char *text;
 
@@ -60,31 +71,40 @@ static bool read_ticket(const char *verb, const char *file, const char **ticket)
         return false;
     }
     *ticket = text; /* until the end */
-    if (hf__ticket_parse(text, &parsed))
+    if (is_ticket(text, prefix))
         return true;
     cli_fail_usage(verb, "a ticket has 32 hexadecimal digits, the first line of '%s' has not",
                    file);
     return false;
 }
 
-bool cli_take_ticket(const char *verb, const char **ticket, const char *file)
+static bool take_ticket(const char *verb, const char *file, bool prefix, const char **ticket)
 {
-    struct hf__ticket parsed;
-
     if (*ticket != NULL && file != NULL) {
         cli_fail_usage(verb, "choose one of --ticket and --ticket-file");
         return false;
     }
     if (file != NULL)
-        return read_ticket(verb, file, ticket);
+        return read_ticket(verb, file, prefix, ticket);
     if (*ticket == NULL) {
         cli_fail_usage(
             verb, "'%s' needs --ticket or --ticket-file, as 'lock' printed it or 'show' tells it",
             verb);
         return false;
     }
-    if (hf__ticket_parse(*ticket, &parsed))
+    if (is_ticket(*ticket, prefix))
         return true;
-    cli_fail_usage(verb, "a ticket has 32 hexadecimal digits, not '%s'", *ticket);
+    cli_fail_usage(verb, "a ticket has 32 hexadecimal digits, not '%s'%s", *ticket,
+                   prefix ? "; the first four will do if no other begins like them" : "");
     return false;
+}
+
+bool cli_take_ticket(const char *verb, const char **ticket, const char *file)
+{
+    return take_ticket(verb, file, false, ticket);
+}
+
+bool cli_take_ticket_prefix(const char *verb, const char **ticket, const char *file)
+{
+    return take_ticket(verb, file, true, ticket);
 }

@@ -35,9 +35,9 @@ struct supervise {
     struct guard *guard;
     struct leash *leash;
     struct supervise_lock lock;
-    int signal;     /* what to send first */
-    int signal_fd;  /* of signals_catch() */
-    int64_t ttl_ms; /* how often the guard needs to hear of us; HF_NEVER */
+    int signal;        /* what to send first */
+    int signal_fd;     /* of signals_catch() */
+    int64_t ttl_ms;    /* how often the guard needs to hear of us; HF_NEVER */
     pid_t untouchable; /* found when it was killed: it may not be signalled; 0: none */
 };
 

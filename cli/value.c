@@ -48,7 +48,8 @@ static bool set_duration(const char *verb, const struct cli_option *option, cons
 
     if (!hf__parse_duration(text, &ms)) {
         cli_fail_usage(
-            verb, "'--%s' takes a duration such as 250ms, 30s, 5m or 2h, at most a year, not '%s'",
+            verb,
+            "'--%s' takes a duration such as 250ms, 30s, 5m or 1h30m, at most a year, not '%s'",
             option->long_name, text);
         return false;
     }
@@ -155,7 +156,7 @@ bool cli_parse_duration(const char *what, const char *text, int64_t *ret_ms)
     if (hf__parse_duration(text, ret_ms))
         return true;
     cli_fail(EXIT_USAGE,
-             "%s takes a duration such as 250ms, 30s, 5m or 2h, at most a year, not '%s'", what,
+             "%s takes a duration such as 250ms, 30s, 5m or 1h30m, at most a year, not '%s'", what,
              text);
     return false;
 }

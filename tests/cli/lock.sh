@@ -8,7 +8,7 @@ test_lock_prints_what_is_needed_and_stays() {
     out_has '^ticket     [0-9a-f]{32}$'
     out_has '^until      [0-9-]+T[0-9:]+Z, for '
     hf lock x -n --ttl 1m
-    refused 1 "'x'.*somebody else holds it"
+    refused 1 "'x'.*somebody else holds it: held by .*, since "
 }
 
 test_lock_json() {
@@ -109,8 +109,8 @@ test_tickets_are_checked() {
     for verb in unlock renew break; do
         hf "$verb" x
         refused 64 'needs --ticket'
-        hf "$verb" x --ticket 1234
-        refused 64 "32 hexadecimal digits, not '1234'"
+        hf "$verb" x --ticket 123
+        refused 64 "32 hexadecimal digits, not '123'"
         hf "$verb" x --ticket 00000000000000000000000000000000
         refused 1 "'x'"
     done

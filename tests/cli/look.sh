@@ -42,7 +42,7 @@ test_ls_prefix() {
 }
 
 is_old() {
-    "$HOLDFAST" ls --older-than 100ms --json | jq -e '.name == "x"' >/dev/null
+    "$HOLDFAST" ls --older-than 100ms --json | grep -q '"name":"x"'
 }
 
 test_ls_older_than() {
@@ -51,6 +51,67 @@ test_ls_older_than() {
     status_is 0
     out_is_empty
     eventually is_old
+}
+
+test_ls_fail_is_for_alerts() {
+    hf ls --fail
+    status_is 0
+    hf lock -q x --ttl 1m
+    hf ls --fail
+    status_is 1
+    out_has '^x '
+    hf ls --fail --older-than 1h
+    status_is 0
+    out_is_empty
+    eventually is_old
+    hf ls --fail --older-than 100ms --json
+    status_is 1
+    json '.[0].name == "x"'
+    hf ls --fail -u "fault+$HOLDFAST_URL?fail=*:*"
+    refused 69 'made to fail'
+}
+
+test_show_quotes_the_name() {
+    hf show 'a name'
+    status_is 1
+    out_is "'a name' is free"
+}
+
+test_break_takes_a_unique_prefix() {
+    hf lock -q -s x --ttl 1m
+    first=$(cat out)
+    hf lock -q -s x --ttl 1m
+    second=$(cat out)
+    length=4
+    until [ "$(echo "$first" | cut -c1-$length)" != "$(echo "$second" | cut -c1-$length)" ]; do
+        length=$((length + 1))
+    done
+    hf break x --now --ticket "$(echo "$first" | cut -c1-$length | tr a-f A-F)"
+    status_is 0
+    hf show --json x
+    json ".[0].holders | map(.ticket) == [\"$second\"]"
+    hf break x --ticket 123
+    refused 64 "32 hexadecimal digits, not '123'; the first four will do"
+    hf break x --ticket "$(echo "$second" | cut -c1-6 | tr 0-9a-f 1-9a-f0)"
+    refused 1 'no ticket begins with'
+    hf unlock x --ticket "$(echo "$second" | cut -c1-8)"
+    refused 64 '32 hexadecimal digits'
+}
+
+# Tickets are random: two that begin alike are made in the database.
+test_break_refuses_a_prefix_of_two() {
+    command -v sqlite3 >/dev/null || skip 'there is no sqlite3'
+    hf lock -q -s x --ttl 1m
+    hf lock -q -s x --ttl 1m
+    column=$(sqlite3 store/locks.db "SELECT m.name || '.' || p.name FROM sqlite_master m, pragma_table_info(m.name) p
+        WHERE p.name = 'ticket' AND m.type = 'table' LIMIT 1")
+    [ -n "$column" ] || skip 'the tickets are kept otherwise'
+    sqlite3 store/locks.db "UPDATE ${column%.*} SET ticket = CAST(X'ABCDEF' || substr(ticket, 4) AS BLOB)" || skip 'they cannot be changed'
+    hf show --json x
+    jq -r '.holders[].ticket' out | grep -c '^abcdef' >count || :
+    [ "$(cat count)" -eq 2 ] || skip 'the tickets are kept otherwise'
+    hf break x --ticket abcdef
+    refused 64 "2 tickets begin with 'abcdef'; write more of it"
 }
 
 test_show_tells_holders_and_queue() {
@@ -78,7 +139,7 @@ queue_of() {
 test_show_of_a_free_lock() {
     hf show x
     status_is 1
-    out_is 'x is free'
+    out_is "'x' is free"
     hf show -q x
     status_is 1
     out_is_empty
@@ -92,7 +153,7 @@ test_break_keeps_a_lease_closed_until_it_ends() {
     ticket=$(cat out)
     hf break x --ticket "$ticket"
     status_is 0
-    out_has '^broken: .*, pid [0-9]+, holdfast no longer holds x; it stays closed for '
+    out_has "^broken: .*, pid [0-9]+, holdfast no longer holds 'x'; it stays closed for "
     hf show x --json
     json '.[0].holders[0].place == "lingering"'
     hf lock x -nq --ttl 1m

@@ -59,6 +59,17 @@ test_pages_are_clean() {
     [ ! -s lint ] || fail "$(cat lint)"
 }
 
+# As man-db shows them on a terminal of the usual width: no line is cut, and nothing is complained of.
+test_pages_fit_into_80_columns() {
+    command -v man >/dev/null && man --version 2>/dev/null | grep -q '^man 2' || skip 'there is no man-db'
+    for page in "$MAN"/*.[137]; do
+        MANWIDTH=80 man --warnings -l "$page" 2>warnings | col -bx >text || fail "$(cat warnings)"
+        [ -s text ] || skip 'man-db shows nothing here'
+        [ ! -s warnings ] || fail "$page: $(cat warnings)"
+        awk 'length($0) > 80 { print FILENAME ": " $0; bad = 1 } END { exit bad }' text || fail "$page is too wide"
+    done
+}
+
 # A quote macro quotes the rest of its line: two on one line nest.
 test_quotes_do_not_nest() {
     for page in "$MAN"/*.[137]; do

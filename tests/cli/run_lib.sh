@@ -72,6 +72,7 @@ while :; do sleep 0.05; done'
 
 start_stubborn() {
     holdfast run "$@" x -- sh -c "$stubborn" 2>err &
+    # shellcheck disable=SC2034 # for the test
     wrapper=$!
     eventually has_text ready ready
 }

@@ -32,7 +32,8 @@ static int give_back(void **state)
  * it. */
 static char *value_for(const char *url, const char *name)
 {
-    struct environment_lock held = {.url = url, .mode = HF_EXCLUSIVE, .lock = lock};
+    struct environment_lock held = {
+        .url = url, .mode = HF_EXCLUSIVE, .lock = lock, .secrets_fd = -1};
     char **environment = environment_new(&held), *value = NULL;
     size_t len = strlen(name);
 
@@ -60,7 +61,6 @@ static void a_url_without_a_secret_is_handed_on(void **state)
     check_url("sqlite:a b.db", "sqlite:a b.db");
     check_url("redis://u@h/0?password_file=/run/p", "redis://u@h/0?password_file=/run/p");
     check_url("redis://u@h/0?password_env=HUSH", "redis://u@h/0?password_env=HUSH");
-    assert_null(value_for(NULL, "HOLDFAST_URL"));
     unsetenv("HOLDFAST_URL");
 }
 

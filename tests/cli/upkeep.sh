@@ -104,7 +104,10 @@ test_doctor_finds_a_sound_store_sound() {
     out_has '^fine +C9 +'
     hf doctor --json
     status_is 0
-    json 'all(.level | IN("fine", "note", "warning", "problem")) and any(.clause == "C3")'
+    json '(.[:-1] | all(.level | IN("fine", "note", "warning", "problem")) and any(.clause == "C3"))
+          and (.[-1] | .verdict == "the store works" and .problems == 0 and .warnings == 0)'
+    hf doctor
+    [ "$(tail -n 1 out)" = 'verdict       the store works (0 problems, 0 warnings)' ] || fail 'no verdict'
     hf doctor -q
     status_is 0
     out_is_empty
@@ -126,6 +129,7 @@ test_doctor_tells_a_problem() {
     hf -u "fault+$HOLDFAST_URL?fail=attempt:*&op_timeout=200ms" doctor
     status_is 1
     out_has '^problem +C6 +a trial lock failed'
+    tail -n 1 out | grep -q '^verdict  *do not rely on this store before the problems are mended (1 problem, 0 warnings)$'
 }
 
 test_doctor_tells_what_a_store_lacks() {

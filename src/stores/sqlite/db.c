@@ -86,6 +86,8 @@ static struct meaning meaning_of(int result, int system_errno)
     case SQLITE_IOERR:
         if (system_errno == ENOSPC || system_errno == EDQUOT)
             return (struct meaning){HF_FULL, "the disk is full; make room and try again"};
+        if (system_errno == EFBIG)
+            return (struct meaning){HF_FULL, "the size of files is limited (ulimit -f); raise it"};
         if (system_errno == ENOMEM || result == SQLITE_IOERR_NOMEM)
             return (struct meaning){HF_NO_MEMORY, "out of memory"};
         return (struct meaning){HF_UNAVAILABLE, "the file system failed; see the system's log"};
