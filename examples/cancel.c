@@ -4,13 +4,13 @@
  *
  * A cancelled bid leaves the queue and will not be granted later. To have something to see, an
  * alarm stands for the person at the keyboard. */
+#define _POSIX_C_SOURCE 200809L /* sigaction, also as strict C11 */
 #include <holdfast.h>
 #include <signal.h>
 #include <stdio.h>
 #include <unistd.h>
 
 static hf_cancel *cancel;
-
 static void on_signal(int number)
 {
     (void)number;

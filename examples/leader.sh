@@ -10,7 +10,7 @@
 # is sent TERM, and the lock is given back when it has ended.
 set -u
 
-run= asked=
+run='' asked=''
 trap 'asked=yes; [ -z "$run" ] || kill "$run"' TERM INT HUP
 
 while [ -z "$asked" ]; do
@@ -19,7 +19,7 @@ while [ -z "$asked" ]; do
     # A signal ends the first `wait` early; the second one waits for the service.
     wait "$run" || [ -z "$asked" ] || wait "$run"
     status=$?
-    run=
+    run=''
     case $status in
     0) exit 0 ;;
     64 | 126 | 127) exit "$status" ;; # a mistake that trying again will not mend

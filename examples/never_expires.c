@@ -7,7 +7,7 @@
  * same from a shell. */
 #include <holdfast.h>
 #include <stdio.h>
-#include <unistd.h>
+#include <threads.h>
 
 static int break_older_than(hf_client *client, int64_t age_ms)
 {
@@ -49,7 +49,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "%s\n", err.text);
         return 1;
     }
-    usleep(60000);
+    thrd_sleep(&(struct timespec){.tv_nsec = 60000000}, NULL);
     int young = break_older_than(client, 3600000), old = break_older_than(client, 50);
     printf("broken: %d younger than an hour, %d older than 50 ms\n", young, old);
     hf_close(client);

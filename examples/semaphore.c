@@ -9,7 +9,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <unistd.h>
+#include <threads.h>
 
 enum { SEATS = 3, WORKERS = 8 };
 
@@ -32,7 +32,7 @@ static void *worker(void *arg)
     int now = atomic_fetch_add(&seated, 1) + 1, seen = atomic_load(&most);
     while (now > seen && !atomic_compare_exchange_weak(&most, &seen, now))
         ;
-    usleep(20000); /* the work */
+    thrd_sleep(&(struct timespec){.tv_nsec = 20000000}, NULL); /* the work */
     atomic_fetch_sub(&seated, 1);
     if (hf_lock_release(seat, &err) != HF_OK)
         fprintf(stderr, "%s\n", err.text);

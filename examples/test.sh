@@ -109,9 +109,13 @@ play_deploy() {
     # With the sequencer of a turn that is over it stops.
     # shellcheck disable=SC2016 # for the inner shell
     old=$(holdfast run deploy/production -- sh -c 'echo "$HOLDFAST_SEQUENCER"')
-    HOLDFAST_NAME=deploy/production HOLDFAST_SEQUENCER=$old HOLDFAST_TOKEN=1 "$example" web1 2>/dev/null &&
-        fail "an old sequencer was good enough"
-    return 0
+    HOLDFAST_NAME=deploy/production HOLDFAST_SEQUENCER=$old HOLDFAST_TOKEN=1
+    export HOLDFAST_NAME HOLDFAST_SEQUENCER HOLDFAST_TOKEN
+    "$example" web1 2>"$dir/err" && fail "an old sequencer was good enough"
+    grep -q '^it is no longer our turn' "$dir/err" || fail "$(cat "$dir/err")"
+    # A store that cannot be asked has not said no.
+    HOLDFAST_URL=sqlite:/nowhere/at/all/locks.db "$example" web1 2>"$dir/err" && fail "nobody was asked"
+    [ $? -eq 69 ] && grep -q '^cannot ask whether it is our turn' "$dir/err" || fail "$(cat "$dir/err")"
 }
 
 case ${example##*/} in

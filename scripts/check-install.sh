@@ -62,6 +62,15 @@ program_runs() {
         LD_LIBRARY_PATH=$libdir "$root/program" memory://install
 }
 
+# Without any shared library. Modules cannot be loaded then, which the linker warns of.
+static_program_runs() {
+    libdir=$(dirname "$(find "$root" -name libholdfast.a)")
+    export PKG_CONFIG_LIBDIR="$libdir/pkgconfig" PKG_CONFIG_SYSROOT_DIR="$root"
+    # shellcheck disable=SC2046 # a list of words
+    gcc -static "$1" $(pkg-config --static --cflags --libs holdfast) -o "$root/program" &&
+        "$root/program" memory://install && "$root/program" "sqlite:$root/static.db"
+}
+
 # The first C program in the README, as it stands there.
 readme_example_runs() {
     awk '/^```c$/ { inside = 1; next } /^```$/ { if (inside) exit } inside' "$here/README.md" >"$root/readme.c"
@@ -84,6 +93,7 @@ check "exported symbols are those of the header" exports_match
 check "the header compiles alone, as C11 and as C++" header_compiles_alone
 check "an example builds by pkg-config and runs" program_runs "$here/examples/mutex.c"
 check "a threaded example builds by pkg-config and runs" program_runs "$here/examples/semaphore.c"
+check "an example builds by pkg-config --static and runs" static_program_runs "$here/examples/mutex.c"
 check "the example of the README builds by pkg-config and runs" readme_example_runs
 check "the installed command runs" command_runs
 check "no path of the build is left in it" leaves_no_build_path
