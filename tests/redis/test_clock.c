@@ -1,5 +1,7 @@
 /* The generation that a bid brings along: what a connection knows of the server's clock (clock.c),
  * and that nothing hangs on it but the short way. */
+#include <stdlib.h>
+
 #include "lib/proxy.h"
 #include "live.h"
 
@@ -21,8 +23,9 @@ static void c4_a_quiet_pair_is_five_commands_and_reads_no_clock(void **state)
     hf_lock *lock = NULL;
 
     (void)state;
-    freeReplyObject(ask(redis, "CONFIG RESETSTAT"));
-    for (int i = 0; i < 50; i++) {
+    for (int i = -1; i < 50; i++) {
+        if (i == 0) /* without a book the server's clock was read */
+            freeReplyObject(ask(redis, "CONFIG RESETSTAT"));
         assert_int_equal(try_lock(client, "a", 30000, &lock), HF_OK);
         hf_lock_generation(lock, &generation);
         assert_true(generation > last);
@@ -30,11 +33,122 @@ static void c4_a_quiet_pair_is_five_commands_and_reads_no_clock(void **state)
         assert_int_equal(hf_lock_release(lock, NULL), HF_OK);
     }
     check_number("scripts", calls_of("evalsha"), 100);
-    check_number("keys set", calls_of("set"), 50);
-    check_number("books written", calls_of("getset"), 50);
+    check_number("keys set, and books", calls_of("set"), 100);
     check_number("keys compared", calls_of("get"), 50);
     check_number("books freed", calls_of("setbit"), 50);
     check_number("keys deleted", calls_of("del"), 50);
+    check_number("clocks read", calls_of("time"), 0);
+    hf_close(client);
+}
+
+static uint64_t token_of(hf_lock *lock)
+{
+    uint64_t generation = 0;
+
+    assert_int_equal(hf_lock_generation(lock, &generation), HF_OK);
+    assert_int_equal(hf_lock_release(lock, NULL), HF_OK);
+    return generation;
+}
+
+static void forget_all(hf_client *client)
+{
+    (void)client;
+    freeReplyObject(ask(redis, "FLUSHALL"));
+}
+
+static void purge_all(hf_client *client)
+{
+    int64_t until_ms = now_ms() + AWAIT_MS;
+    uint64_t purged;
+
+    while (ask_number(redis, "EXISTS holdfast.b:{holdfast:a}") == 1 && now_ms() < until_ms)
+        assert_int_equal(hf_purge(client, 1, &purged, NULL), HF_OK);
+}
+
+/* A client that was told the time late (it was frozen, or its link is slow) believes that it is
+ * earlier than it is. */
+static void late_reading(void (*lose_book)(hf_client *))
+{
+    struct proxy *proxy = proxy_start(getenv("HOLDFAST_TEST_REDIS"));
+    hf_client *late = open_url(url_of(proxy_port(proxy), "op_timeout=20s"));
+    hf_client *other = open_knowing(url_of(0, ""));
+
+    proxy_set(proxy, PROXY_DELAY, 1500);
+    token_of(take_free(late, "first", 30000));
+    proxy_set(proxy, PROXY_PASS, 0);
+    uint64_t before = token_of(take_free(other, "a", 30000));
+    lose_book(other);
+    uint64_t after = token_of(take_free(late, "a", 30000));
+    assert_true(after > before);
+    hf_close(other);
+    hf_close(late);
+    proxy_stop(proxy);
+}
+
+/* A bid that looked at the clock long before it arrives: its client was frozen, or the network was. */
+static void late_bid(void (*lose_book)(hf_client *))
+{
+    struct proxy *proxy = proxy_start(getenv("HOLDFAST_TEST_REDIS"));
+    hf_client *late = open_knowing(url_of(proxy_port(proxy), "op_timeout=20s"));
+    hf_client *other = open_knowing(url_of(0, ""));
+    struct waiter w = {0};
+    size_t sent = proxy_sent(proxy);
+    int64_t until_ms = now_ms() + AWAIT_MS;
+
+    proxy_set(proxy, PROXY_C2S_HOLE, 0);
+    wait_in_thread(&w, late, "a");
+    while (proxy_sent(proxy) == sent && now_ms() < until_ms)
+        sleep_ms(1);
+    uint64_t before = token_of(take_free(other, "a", 30000));
+    lose_book(other);
+    proxy_set(proxy, PROXY_PASS, 0);
+    assert_int_equal(join_waiter(&w), HF_OK);
+    assert_true(token_of(w.lock) > before);
+    hf_close(other);
+    hf_close(late);
+    proxy_stop(proxy);
+}
+
+static void c4_late_reading_and_lost_data(void **state)
+{
+    (void)state;
+    late_reading(forget_all);
+}
+
+static void c4_late_reading_and_purged_book(void **state)
+{
+    (void)state;
+    late_reading(purge_all);
+}
+
+static void c4_late_bid_and_lost_data(void **state)
+{
+    (void)state;
+    late_bid(forget_all);
+}
+
+static void c4_late_bid_and_purged_book(void **state)
+{
+    (void)state;
+    late_bid(purge_all);
+}
+
+/* Where the book is there, one that is behind goes on from it, and stays on the short way. */
+static void c4_late_reading_goes_on_from_the_book(void **state)
+{
+    hf_client *client = open_knowing(url_of(0, ""));
+    char *text = ask_text(redis, "GET holdfast.b:{holdfast:first}");
+    uint64_t last = strtoull(text, NULL, 10) + 3000000; /* 3 s ahead of what the client knows */
+
+    (void)state;
+    free(text);
+    freeReplyObject(ask(redis,
+                        "SET holdfast.b:{holdfast:a} %llu"
+                        "h",
+                        (unsigned long long)last));
+    freeReplyObject(ask(redis, "CONFIG RESETSTAT"));
+    check_number("token", (int64_t)token_of(take_free(client, "a", 30000)), (int64_t)last + 1);
+    check_number("token", (int64_t)token_of(take_free(client, "a", 30000)), (int64_t)last + 2);
     check_number("clocks read", calls_of("time"), 0);
     hf_close(client);
 }
@@ -102,6 +216,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(c4_a_quiet_pair_is_five_commands_and_reads_no_clock, set_up,
                                         tear_down),
+        cmocka_unit_test_setup_teardown(c4_late_reading_and_lost_data, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(c4_late_reading_and_purged_book, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(c4_late_bid_and_lost_data, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(c4_late_bid_and_purged_book, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(c4_late_reading_goes_on_from_the_book, set_up, tear_down),
         cmocka_unit_test_setup_teardown(c4_generations_rise_beyond_what_the_clock_says, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(c2_a_book_that_is_none_leaves_no_key, set_up, tear_down),

@@ -112,6 +112,38 @@ static void user_with_few_rights_can_lock(void **state)
     ask_number(redis, "ACL DELUSER locker");
 }
 
+/* A refusal in the middle of a script undoes nothing of what came before it. */
+static void c6_missing_rights_leave_nothing_behind(void **state)
+{
+    static const char *const missing[] = {"-@hash", "-@sortedset", "-@string", "-set",
+                                          "-hset",  "-zadd",       "-hlen",    "-pexpire"};
+    char url[200];
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(missing); i++) {
+        freeReplyObject(ask(redis, "FLUSHALL"));
+        freeReplyObject(ask(redis,
+                            "ACL SETUSER some reset on >s3cret resetchannels "
+                            "&holdfast.wake:* ~holdfast* -@all +@read +@write +@scripting "
+                            "+@pubsub +@connection +time -@dangerous +info %s",
+                            missing[i]));
+        snprintf(url, sizeof url, "redis://some:s3cret@%s/0", getenv("HOLDFAST_TEST_REDIS"));
+        hf_client *client = open_url(url), *other = open_live("");
+        hf_options opt = HF_OPTIONS_INIT;
+        hf_lock *lock = NULL;
+        opt.wait_ms = 0;
+        opt.mode = HF_SHARED;
+        check_number(missing[i], hf_acquire(client, "a", HF_NTS, &opt, &lock, NULL), HF_DENIED);
+        check_number(missing[i], ask_number(redis, "EXISTS holdfast:a"), 0);
+        opt.mode = HF_EXCLUSIVE; /* and others are not kept from it */
+        check_number(missing[i], hf_acquire(other, "a", HF_NTS, &opt, &lock, NULL), HF_OK);
+        check_number(missing[i], hf_lock_release(lock, NULL), HF_OK);
+        hf_close(other);
+        hf_close(client);
+    }
+    ask_number(redis, "ACL DELUSER some");
+}
+
 static int was_called_often(void *unused)
 {
     (void)unused;
@@ -251,6 +283,7 @@ int main(void)
         TEST(urls_that_cannot_be_meant_are_refused),
         TEST(wrong_password_is_denied_and_not_shown),
         TEST(user_with_few_rights_can_lock),
+        TEST(c6_missing_rights_leave_nothing_behind),
         TEST(c5_without_the_right_to_publish_and_subscribe_waiters_ask),
         TEST(c1_server_that_evicts_is_refused_unless_forced),
         TEST(cluster_node_is_refused),

@@ -29,6 +29,8 @@ static const struct {
 #undef X
 };
 
+#define RETAIN "3600000" /* longer than the test takes, and shorter than some of its leases */
+
 struct world {
     struct walk walk;
     redisContext *redis, *ear;
@@ -56,8 +58,8 @@ static void make_terms(const struct hf__bid *bid, int64_t now_us, struct terms *
     t->terms_len = (size_t)snprintf(
         t->terms, sizeof t->terms,
         "%" PRId64 "%c%" PRId64 " %" PRId64 " %" PRId64 " %c %u %d 0:0%cabc%cwho%s", now_us,
-        bid->lock_delay_ms > 0 ? 'd' : 'H', bid->ttl_ms, bid->lock_delay_ms, bid->retire_ms,
-        bid->mode == HF_SHARED ? 'S' : 'X', bid->limit, bid->queue, 0, 0, ticket);
+        bid->lock_delay_ms > 0 || bid->ttl_ms == 0 ? 'd' : 'H', bid->ttl_ms, bid->lock_delay_ms,
+        bid->retire_ms, bid->mode == HF_SHARED ? 'S' : 'X', bid->limit, bid->queue, 0, 0, ticket);
 }
 
 /* The key's own time is over as well, as it would be on a real clock: at the end of the last lease,
@@ -94,17 +96,17 @@ static redisReply *run(struct world *w, const struct walk_request *q)
     snprintf(fraction, sizeof fraction, "%" PRId64, w->walk.now_us % 1000000);
     if (q->kind == WALK_ATTEMPT) {
         make_terms(&q->bid, w->walk.now_us, &t);
-        reply = redisCommand(w->redis, "EVALSHA %s 2 %s %s %s %s %b %s %s", sha1, key, book, ticket,
-                             t.span, t.terms, t.terms_len, second, fraction);
+        reply = redisCommand(w->redis, "EVALSHA %s 2 %s %s %s %s %b " RETAIN " %s %s", sha1, key,
+                             book, ticket, t.span, t.terms, t.terms_len, second, fraction);
     } else if (q->kind == WALK_RENEW) {
         snprintf(number, sizeof number, "%" PRIu64, q->generation);
-        reply = redisCommand(w->redis, "EVALSHA %s 2 %s %s %s %s %s %s", sha1, key, book, ticket,
-                             number, second, fraction);
+        reply = redisCommand(w->redis, "EVALSHA %s 2 %s %s %s %s " RETAIN " %s %s", sha1, key, book,
+                             ticket, number, second, fraction);
     } else {
         snprintf(number, sizeof number, " %" PRId64, q->number);
         snprintf(word, sizeof word, "%s%s", ticket, q->number != 0 ? number : "");
-        reply = redisCommand(w->redis, "EVALSHA %s 2 %s %s %s %s %s", sha1, key, book, word, second,
-                             fraction);
+        reply = redisCommand(w->redis, "EVALSHA %s 2 %s %s %s " RETAIN " %s %s", sha1, key, book,
+                             word, second, fraction);
     }
     if (reply == NULL || reply->type == REDIS_REPLY_ERROR)
         fail_msg("lock %u, kind %d: %s", w->walk.lock, q->kind,

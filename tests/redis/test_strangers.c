@@ -1,5 +1,6 @@
 /* Locks shared with clients that know nothing but SET NX PX: the key is the truth, the rest are
  * notes. */
+#include <pthread.h>
 #include <stdlib.h>
 
 #include "redis/live.h"
@@ -284,6 +285,126 @@ static void c3_stranger_is_shown_and_can_be_broken(void **state)
     hf_close(client);
 }
 
+/* What it is broken by, as `show` tells it; freed by the caller. */
+static char *shown_ticket(hf_client *client)
+{
+    hf_query query = {.size = sizeof query, .name = "a", .name_len = HF_NTS};
+    hf_view *view = NULL;
+
+    assert_int_equal(hf_inspect(client, &query, &view, NULL), HF_OK);
+    assert_int_equal(hf_view_count(view), 1);
+    char *ticket = strdup(hf_view_entry(view, 0)->ticket);
+    hf_view_free(view);
+    return ticket;
+}
+
+static void c3_any_stranger_has_a_ticket_by_which_it_is_broken(void **state)
+{
+    static const char *const commands[] = {
+        "SET holdfast:a d41d8cd9-8f00-b204-e980-0998ecf8427e",
+        "SET holdfast:a 00112233445566778899AABBCCDDEEFF",
+        "HSET holdfast:a 5b0f:1 1",
+        "SET holdfast:a x",
+    };
+    hf_client *client = open_live("");
+    hf_lock *lock = NULL;
+    char *last = strdup("");
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(commands); i++) {
+        freeReplyObject(ask(redis, commands[i]));
+        freeReplyObject(ask(redis, "PEXPIRE holdfast:a 100000"));
+        char *ticket = shown_ticket(client);
+        assert_string_not_equal(ticket, "00000000000000000000000000000000");
+        assert_string_not_equal(ticket, last);
+        assert_int_equal(hf_break(client, "a", HF_NTS, last, 1, NULL) == HF_OK, 0); /* another's */
+        assert_int_equal(hf_break(client, "a", HF_NTS, ticket, 0, NULL), HF_UNSUPPORTED);
+        assert_int_equal(ask_number(redis, "EXISTS holdfast:a"), 1);
+        assert_int_equal(hf_break(client, "a", HF_NTS, ticket, 1, NULL), HF_OK);
+        assert_int_equal(ask_number(redis, "EXISTS holdfast:a"), 0);
+        free(last);
+        last = ticket;
+    }
+    free(last);
+    assert_int_equal(try_lock(client, "a", 30000, &lock), HF_OK);
+    hf_lock_release(lock, NULL);
+    hf_close(client);
+}
+
+static void a_long_value_of_a_stranger_is_cut(void **state)
+{
+    hf_client *client = open_live("");
+    const size_t size = 20 << 20;
+    char *value = malloc(size);
+
+    (void)state;
+    memset(value, 'x', size);
+    freeReplyObject(ask(redis, "SET holdfast:a %b", value, size));
+    free(value);
+    free(shown_ticket(client));
+    hf_close(client);
+}
+
+struct turns {
+    hf_client *client;
+    _Atomic int ours;
+    _Atomic bool done;
+};
+
+static void *take_turns(void *arg)
+{
+    struct turns *turns = arg;
+    hf_options opt = HF_OPTIONS_INIT;
+    hf_lock *lock;
+
+    opt.owner = (uint64_t)(uintptr_t)&lock;
+    while (!turns->done) {
+        if (hf_acquire(turns->client, "a", HF_NTS, &opt, &lock, NULL) != HF_OK)
+            abort();
+        turns->ours++;
+        sleep_ms(2);
+        hf_lock_release(lock, NULL);
+    }
+    return NULL;
+}
+
+/* A stranger polls and our queue is never empty: of five turns it has one with yield=4, half of them
+ * with yield=1. */
+static double share_of_a_stranger(const char *options)
+{
+    struct turns turns = {.client = open_live(options)};
+    pthread_t threads[4];
+    int theirs = 0;
+
+    for (size_t i = 0; i < COUNT(threads); i++)
+        pthread_create(&threads[i], NULL, take_turns, &turns);
+    int64_t until_ms = now_ms() + LONGEST_WAIT_MS;
+    while (theirs < 25 && now_ms() < until_ms) {
+        if (set_nx("holdfast:a", "poller", 10000)) {
+            theirs++;
+            sleep_ms(2);
+            ask_number(redis, "DEL holdfast:a");
+        }
+        sleep_ms(1);
+    }
+    turns.done = true;
+    for (size_t i = 0; i < COUNT(threads); i++)
+        pthread_join(threads[i], NULL);
+    hf_close(turns.client);
+    print_message("%s: %d turns of theirs, %d of ours\n", options, theirs, turns.ours);
+    assert_int_equal(theirs, 25);
+    return (double)theirs / (theirs + turns.ours);
+}
+
+static void c5_yield_sets_the_share_of_those_who_poll(void **state)
+{
+    (void)state;
+    double half = share_of_a_stranger("yield=1&yield_for=5s");
+    double fifth = share_of_a_stranger("yield=4&yield_for=5s");
+    assert_true(half > 0.25 && half < 0.75);
+    assert_true(fifth > 0.1 && fifth < 0.35);
+}
+
 static void c1_lost_notes_leave_the_key_in_force(void **state)
 {
     hf_client *client = open_live(""), *other = open_live("");
@@ -354,6 +475,9 @@ int main(void)
         TEST(c12_release_by_a_stranger_wakes_the_first_waiter),
         TEST(c5_yield_lets_a_polling_stranger_in),
         TEST(c3_stranger_is_shown_and_can_be_broken),
+        TEST(c3_any_stranger_has_a_ticket_by_which_it_is_broken),
+        TEST(a_long_value_of_a_stranger_is_cut),
+        TEST(c5_yield_sets_the_share_of_those_who_poll),
         TEST(c1_lost_notes_leave_the_key_in_force),
         TEST(c4_token_rises_after_the_notes_were_purged),
         TEST(purge_leaves_the_notes_of_another_key_format_alone),

@@ -1,9 +1,12 @@
 -- attempt: somebody bids.
 -- KEYS  key book
--- ARGV  ticket span terms        terms: gen letter ttl delay retire mode limit queue yield\0who ticket
+-- ARGV  ticket span terms retain        terms: gen letter ttl delay retire mode limit queue yield\0who ticket
+--       for retain see read_manners in notes.lua
+read_manners(ARGV[4])
 local ttl, delay, retire, mode, limit, queue, yield, who =
     string.match(ARGV[3], '^%d*%a(%d+) (%d+) (%d+) (%u) (%d+) (%d) (%d+:%d+)%z(.*)' .. ARGV[1] .. '$')
 local lock = open(KEYS[1], KEYS[2])
+lock.touched = put_back -- its time has to be given again
 if find(lock, ARGV[1]) then
     redis.call('DEL', 'holdfast.n' .. lock.tail) -- only new bids need memory; see release.lua
 end
@@ -15,6 +18,10 @@ if is_new then
     if lock.due and (redis.call('ZCARD', set_of(lock, 'q')) >= QUEUE_MAX or
                      redis.call('ZCARD', set_of(lock, 'r')) >= RETIRED_MAX) then
         return close(lock, 'full')
+    elseif mode == 'S' or queue == '1' then
+        -- Who may not use these kinds of notes is to be refused before anything is written.
+        redis.call('HLEN', set_of(lock, 't'))
+        redis.call('ZCARD', set_of(lock, 'q'))
     end
     e = {ticket = ARGV[1], place = 'W', mode = mode, claimed = false, since = now, till = 0, gen = 0,
          ttl = tonumber(ttl), delay = tonumber(delay), retire = tonumber(retire),
@@ -45,6 +52,10 @@ end
 if is_new then
     lock.seq = lock.seq + 1
     redis.call('ZADD', set_of(lock, 'q'), lock.seq, e.ticket)
+    if nobody_waits then
+        make(lock, 'q')
+        make(lock, 'w')
+    end
     give(lock, e, own_lease(e.ttl))
     lock.yield = yield ~= '0:0' and yield or lock.yield
 end

@@ -1,6 +1,8 @@
 -- break: the lock is taken away from a ticket.
 -- KEYS  key book
 -- ARGV  ticket [now]        in one word
+--       retain                 see read_manners in notes.lua
+read_manners(ARGV[2])
 redis.call('DEL', 'holdfast.n' .. string.sub(KEYS[2], 11)) -- see release.lua
 local lock = open(KEYS[1], KEYS[2])
 sweep(lock)
@@ -21,6 +23,7 @@ end
 local ticket, at_once = string.sub(ARGV[1], 1, 32), #ARGV[1] > 32
 local e = find(lock, ticket)
 local found = e and e.place ~= 'R'
+local named = not e and lock.foreign and ticket_of_stranger(lock.key) == ticket
 if found then
     tell(lock, e, 0)
     if e.place == 'I' then
@@ -29,8 +32,12 @@ if found then
         leave(lock, e, e.retire)
     end
 elseif not e and (at_once or redis.call('PTTL', KEYS[1]) == -1) then
-    found = drop_unknown(lock, ticket)
+    found = named
+    if named then
+        free_key(lock)
+        lock.value, lock.foreign = false, false
+    end
 end
 let_in(lock)
-local deaf = lock.foreign and lock.value == ticket -- whose ever it is, it hears nothing of a break
+local deaf = lock.foreign and named -- whose ever it is, it hears nothing of a break
 return close(lock, found and 'done' or deaf and 'deaf' or 'stale')

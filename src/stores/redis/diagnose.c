@@ -41,8 +41,7 @@ static void ask_setting(const struct report *r, const char *name, char *buf, siz
     hf__redis_command(r->c, "CONFIG", "GET", name, (char *)NULL);
     if (hf__redis_ask(r->c, r->deadline_ns, &reply, NULL) != 0)
         return;
-    if (reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 &&
-        reply->element[1]->type == REDIS_REPLY_STRING)
+    if (hf__redis_fits(reply, "[ss]"))
         snprintf(buf, size, "%s", reply->element[1]->str);
     freeReplyObject(reply);
 }
@@ -58,8 +57,8 @@ static void look_at_server(const struct report *r)
                 "not known");
         return;
     }
-    hf__say(&r->to, HF__FINE, NULL, "Redis %s, up for %" PRId64 " s, database %" PRId64, f->version,
-            up_s, r->s->set.db);
+    hf__say(&r->to, HF__FINE, NULL, "%s %s, up for %" PRId64 " s, database %" PRId64, f->product,
+            f->version, up_s, r->s->set.db);
     if (is(r, "role", "slave"))
         hf__say(&r->to, HF__PROBLEM, "C1", "this is a replica: it refuses writes; name its master");
     if (f->major < 6)
@@ -140,10 +139,7 @@ static bool ask_time(const struct report *r, int64_t *ret_us)
     hf__redis_command(r->c, "TIME", (char *)NULL);
     if (hf__redis_ask(r->c, r->deadline_ns, &reply, NULL) != 0)
         return false;
-    bool good = reply->type == REDIS_REPLY_ARRAY && reply->elements == 2;
-    if (good)
-        *ret_us = strtoll(reply->element[0]->str, NULL, 10) * 1000000 +
-                  strtoll(reply->element[1]->str, NULL, 10);
+    bool good = hf__redis_read_time(reply, ret_us);
     freeReplyObject(reply);
     return good;
 }
@@ -219,7 +215,7 @@ static char *ask_info(const struct report *r)
     char *info = NULL;
 
     hf__redis_command(r->c, "INFO", (char *)NULL);
-    if (hf__redis_ask(r->c, r->deadline_ns, &reply, NULL) == 0 && reply->type == REDIS_REPLY_STRING)
+    if (hf__redis_ask(r->c, r->deadline_ns, &reply, NULL) == 0 && hf__redis_fits(reply, "s"))
         info = strdup(reply->str);
     freeReplyObject(reply);
     return info != NULL ? info : strdup("");

@@ -1,6 +1,7 @@
 /* A connection to a Redis server, shared by the stores that are built on one or several of them:
  *
  *   wire.c      requests and replies as bytes
+ *   reply.c     what a reply is made of, before it is read
  *   login.c     who we are, and whether this server may be used
  *   settings.c  what their URLs have in common
  *   words.c     who asks, as it is kept in a server
@@ -15,7 +16,8 @@
 #include "net/tls.h"
 #include "stores/store.h"
 
-#define HF__REDIS_KEY_MAX (HF_NAME_MAX + 256)
+#define HF__REDIS_KEY_MAX    (HF_NAME_MAX + 256)
+#define HF__REDIS_NUMBER_MAX INT64_C(9007199254740991) /* the largest whole number of Lua */
 
 /* What the URL said; set at opening, then only read. */
 struct hf__redis_settings {
@@ -28,6 +30,8 @@ struct hf__redis_settings {
     bool allow_evicting;
     int64_t poll_ms, recheck_ms;
     int64_t yield, yield_for_ms;
+    int64_t retain_ms;
+    char signal; /* whom to tell that a key is free: 'L' python-redis-lock, 'P' Spring; 0: nobody */
     struct hf__pool_limits limits;
     int64_t wait_replicas, replica_timeout_ms; /* 0: do not wait */
     struct hf__tls *tls;                       /* NULL: plain */
@@ -35,9 +39,10 @@ struct hf__redis_settings {
 
 /* What a server says of itself when we connect. */
 struct hf__redis_facts {
-    bool known; /* false: INFO is not allowed */
-    bool cluster;
-    char version[24];
+    bool known;          /* false: INFO is not allowed */
+    const char *refusal; /* why it cannot be used at all; NULL: it can */
+    char product[16];    /* "Redis", "Valkey" */
+    char version[24];    /* of that product */
     int64_t major;
     char policy[24]; /* maxmemory-policy; "" if not told */
     int64_t uptime_s;
@@ -54,14 +59,19 @@ struct hf__redis_out {
 
 /* What time it was at the server; see clock.c. */
 struct hf__redis_clock {
-    int64_t time_us; /* 0: it does not tell */
-    int64_t read_ns; /* when its answer came; 0: never asked */
+    int64_t time_us;  /* 0: it does not tell */
+    int64_t asked_ns; /* when it was asked last; 0: never */
+    int64_t read_ns;  /* when its answer came */
 };
 
 struct hf__redis_conn {
     struct hf__pooled pooled;
     struct hf__stream stream;
     redisReader *reader;
+#if HIREDIS_MAJOR < 1 /* how it makes replies, with a limit; see wire.c */
+    redisReplyObjectFunctions *usual, limited;
+#endif
+    size_t unread; /* bytes that came since the last whole reply */
     struct hf__redis_out out;
     struct hf__redis_facts facts;
     struct hf__redis_clock clock;
@@ -94,6 +104,15 @@ void hf__redis_command(struct hf__redis_conn *c, const char *word, ...);
  * command was not done. HF_NO_MEMORY. */
 int hf__redis_send(struct hf__redis_conn *c, int64_t deadline_ns, hf_error *err);
 
+/* What a server may send for one reply, and how many parts a list in it may have. */
+#define HF__REDIS_REPLY_MAX (16 << 20)
+#define HF__REDIS_LIST_MAX  (1 << 20)
+
+/* Takes bytes that have come, and gives the replies they make, one by one (NULL: not whole yet), for
+ * the caller to free. HF_UNKNOWN: these are none, or there is no end to them; `broken` is set. */
+int hf__redis_feed(struct hf__redis_conn *c, const char *bytes, size_t count, hf_error *err);
+int hf__redis_next(struct hf__redis_conn *c, redisReply **ret_reply, hf_error *err);
+
 /* The next reply, for the caller to free. HF_UNKNOWN: none came. A reply that is an error is a
  * reply. */
 int hf__redis_receive(struct hf__redis_conn *c, int64_t deadline_ns, redisReply **ret_reply,
@@ -109,12 +128,31 @@ int hf__redis_error(const redisReply *reply, hf_error *err);
 /* The same, and notes what it means for the connection. */
 int hf__redis_judge(struct hf__redis_conn *c, const redisReply *reply, hf_error *err);
 
+/* reply.c -------------------------------------------------------------------- */
+
+/* Whether it is made of what `shape` says (reply.c). Nobody reads a part of a reply before. */
+bool hf__redis_fits(const redisReply *reply, const char *shape);
+
+/* An error that begins with this word. */
+bool hf__redis_is_error(const redisReply *reply, const char *word);
+
+/* A whole number of at most 16 digits; the place behind it, NULL: it is none. */
+const char *hf__redis_read_number(const char *at, int64_t *ret_number);
+
+/* A page of SCAN: keys, as texts in element[1]; `cursor` moves on, to "0" at the end. False:
+ * HF_CORRUPT, and it is none. */
+#define HF__REDIS_CURSOR_SIZE 24
+bool hf__redis_read_page(const redisReply *reply, char *cursor, hf_error *err);
+
+/* What TIME says. */
+bool hf__redis_read_time(const redisReply *reply, int64_t *ret_us);
+
 /* login.c ------------------------------------------------------------------- */
 #define HF__REDIS_LOGGED_IN (-1)
 
 /* Makes the requests; their replies are then given to hf__redis_login_step() in turn, which moves
  * `*step` on from the first one until it is LOGGED_IN. HF_UNAVAILABLE, HF_DENIED, HF_INVALID,
- * HF_UNSUPPORTED (a cluster). */
+ * HF_UNSUPPORTED (a cluster, a replica that takes writes). */
 void hf__redis_login_ask(const struct hf__redis_settings *set, struct hf__redis_conn *c);
 int hf__redis_login_first(const struct hf__redis_settings *set);
 int hf__redis_login_step(const struct hf__redis_settings *set, struct hf__redis_conn *c, int *step,

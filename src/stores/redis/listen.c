@@ -29,7 +29,7 @@ static int subscribe(struct hf__redis *s, struct hf__redis_conn *c, int64_t dead
     for (int i = 0; r == 0 && i < 3; i++) {
         r = hf__redis_receive(c, deadline_ns, &reply, NULL);
         if (r == 0 && i == 0)
-            c->id = reply->type == REDIS_REPLY_INTEGER ? reply->integer : 0;
+            c->id = hf__redis_fits(reply, "i") ? reply->integer : 0;
         if (r == 0 && i == 1)
             r = hf__redis_error(reply, NULL); /* the others may be forbidden */
         if (r == 0 && i == 2 && reply->type == REDIS_REPLY_ERROR)
@@ -101,7 +101,7 @@ static void hear_call(const struct ear *ear, const redisReply *text)
     struct hf__ticket ticket;
     uint64_t generation;
 
-    if (text->type == REDIS_REPLY_STRING && hf__call_parse(text->str, &ticket, &generation))
+    if (hf__redis_fits(text, "s") && hf__call_parse(text->str, &ticket, &generation))
         ear->sink(ear->ctx, &ticket, generation);
 }
 
@@ -113,7 +113,7 @@ static void hear_change(const struct ear *ear, const redisReply *keys)
     }
     for (size_t i = 0; i < keys->elements; i++) {
         struct hf__redis_watch *watch;
-        while (keys->element[i]->type == REDIS_REPLY_STRING &&
+        while (hf__redis_fits(keys->element[i], "s") &&
                (watch = hf__redis_take_watch(ear->s, keys->element[i])) != NULL) {
             ear->sink(ear->ctx, &watch->ticket, 0);
             free(watch);
@@ -125,9 +125,7 @@ static void hear(void *ctx, const redisReply *reply)
 {
     const struct ear *ear = ctx;
 
-    if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 3 ||
-        reply->element[1]->type != REDIS_REPLY_STRING || reply->element[0]->str == NULL ||
-        strcmp(reply->element[0]->str, "message") != 0)
+    if (!hf__redis_fits(reply, "[ssa]") || strcmp(reply->element[0]->str, "message") != 0)
         return;
     if (strcmp(reply->element[1]->str, INVALIDATE) == 0)
         hear_change(ear, reply->element[2]);
@@ -140,15 +138,15 @@ bool hf__redis_read_messages(struct hf__redis *s, struct hf__redis_conn *c, hf__
 {
     char buf[4096];
     size_t count = sizeof buf;
-    void *reply = NULL;
+    redisReply *reply = NULL;
 
     /* Less than it could be was all there is; but not of TLS, which gives one record at a time. */
     while (count == sizeof buf || (count > 0 && s->set.tls != NULL)) {
         if (hf__stream_poll(&c->stream, buf, sizeof buf, &count, NULL) != 0 ||
-            redisReaderFeed(c->reader, buf, count) != REDIS_OK)
+            hf__redis_feed(c, buf, count, NULL) != 0)
             return false;
         do {
-            if (redisReaderGetReply(c->reader, &reply) != REDIS_OK)
+            if (hf__redis_next(c, &reply, NULL) != 0)
                 return false;
             if (reply != NULL)
                 heard(ctx, reply);

@@ -1,8 +1,9 @@
 /* Logging in, and what a server says of itself.
  *
  * AUTH, SELECT (if needed), CLIENT SETNAME and INFO go out together and their replies are looked at
- * one by one. A server that cannot keep locks (it evicts keys), or that we cannot serve yet (a
- * cluster), is refused here, each time we connect: it may be another one than before. */
+ * one by one. A server that cannot keep locks (it evicts keys), or that is not the only one to grant
+ * them (a node of a cluster, a replica that takes writes), is refused here, each time we connect: it
+ * may be another one than before. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,8 @@
 #include "stores/redis/link.h"
 
 #include "util/banned.h"
+
+#define UPTIME_MAX_S 1000000000 /* 30 years */
 
 static const char *info_value(const char *info, const char *name)
 {
@@ -34,7 +37,7 @@ void hf__redis_info_word(const char *info, const char *name, char *buf, size_t s
     snprintf(buf, size, "%.*s", (int)strcspn(value, "\r\n"), value);
 }
 
-enum step { AUTH, SELECT, SETNAME, INFO_SERVER, INFO_MEMORY, STEPS };
+enum step { AUTH, SELECT, SETNAME, INFO_SERVER, INFO_MEMORY, INFO_REPLICATION, STEPS };
 
 static bool is_needed(const struct hf__redis_settings *set, int step)
 {
@@ -55,11 +58,7 @@ void hf__redis_login_ask(const struct hf__redis_settings *set, struct hf__redis_
     hf__redis_command(c, "CLIENT", "SETNAME", set->client_name, (char *)NULL);
     hf__redis_command(c, "INFO", "server", (char *)NULL);
     hf__redis_command(c, "INFO", "memory", (char *)NULL);
-}
-
-static bool begins_with(const redisReply *reply, const char *word)
-{
-    return reply->type == REDIS_REPLY_ERROR && strncmp(reply->str, word, strlen(word)) == 0;
+    hf__redis_command(c, "INFO", "replication", (char *)NULL);
 }
 
 /* The server's own words are not repeated: some repeat the password. */
@@ -67,9 +66,9 @@ static int check_auth(const redisReply *reply, hf_error *err)
 {
     if (reply->type != REDIS_REPLY_ERROR)
         return 0;
-    if (begins_with(reply, "LOADING") || begins_with(reply, "ERR max number"))
+    if (hf__redis_is_error(reply, "LOADING") || hf__redis_is_error(reply, "ERR max number"))
         return hf__redis_error(reply, err);
-    if (begins_with(reply, "WRONGPASS") || begins_with(reply, "ERR invalid password"))
+    if (hf__redis_is_error(reply, "WRONGPASS") || hf__redis_is_error(reply, "ERR invalid password"))
         return hf__fail(err, HF_DENIED, "the server refuses this user or password (WRONGPASS)");
     return hf__fail(
         err, HF_DENIED,
@@ -78,37 +77,61 @@ static int check_auth(const redisReply *reply, hf_error *err)
 
 static int check_select(const redisReply *reply, int64_t db, hf_error *err)
 {
-    if (begins_with(reply, "ERR DB index"))
+    if (hf__redis_is_error(reply, "ERR DB index"))
         return hf__fail(err, HF_INVALID, "the server has no database %lld", (long long)db);
     return hf__redis_error(reply, err);
+}
+
+/* Who grants beside another server that grants as well does not exclude anybody. */
+static const char *refusal_of(const char *info)
+{
+    char mode[16], role[24];
+
+    hf__redis_info_word(info, "redis_mode", mode, sizeof mode);
+    if (mode[0] == '\0') /* Valkey has a word of its own */
+        hf__redis_info_word(info, "server_mode", mode, sizeof mode);
+    hf__redis_info_word(info, "role", role, sizeof role);
+    if (strcmp(mode, "cluster") == 0)
+        return "this is a node of a Redis Cluster, which is not supported; use a single server";
+    if (strcmp(role, "active-replica") == 0)
+        return "this is an active-replica of KeyDB: the server on the other side grants the same "
+               "locks; use a single master";
+    if (strcmp(role, "slave") == 0 && strncmp(info_value(info, "slave_read_only"), "0", 1) == 0)
+        return "this is a writable replica: its master does not know what is locked here; name the "
+               "master";
+    return NULL;
 }
 
 /* INFO comes in sections; each tells some of it. */
 static void read_facts(struct hf__redis_facts *f, const char *info)
 {
-    char mode[16];
+    const char *refusal = refusal_of(info);
+    char name[16];
 
     f->known = true;
-    hf__redis_info_word(info, "redis_mode", mode, sizeof mode);
-    f->cluster |= strcmp(mode, "cluster") == 0;
-    if (f->version[0] == '\0')
-        hf__redis_info_word(info, "redis_version", f->version, sizeof f->version);
-    f->major = strtoll(f->version, NULL, 10);
+    if (refusal != NULL)
+        f->refusal = refusal;
+    if (f->version[0] == '\0') {
+        hf__redis_info_word(info, "server_name", name, sizeof name);
+        bool valkey = strcmp(name, "valkey") == 0;
+        snprintf(f->product, sizeof f->product, "%s", valkey ? "Valkey" : "Redis");
+        hf__redis_info_word(info, valkey ? "valkey_version" : "redis_version", f->version,
+                            sizeof f->version);
+        f->major = hf__redis_info_number(info, "redis_version"); /* which it is compatible with */
+    }
     if (f->policy[0] == '\0')
         hf__redis_info_word(info, "maxmemory_policy", f->policy, sizeof f->policy);
     if (f->run_id[0] == '\0')
         hf__redis_info_word(info, "run_id", f->run_id, sizeof f->run_id);
     if (f->uptime_s == 0)
-        f->uptime_s = hf__redis_info_number(info, "uptime_in_seconds");
+        f->uptime_s = hf__redis_info_number(info, "uptime_in_seconds") % UPTIME_MAX_S;
 }
 
 static int check_facts(const struct hf__redis_settings *set, const struct hf__redis_facts *f,
                        hf_error *err)
 {
-    if (f->cluster)
-        return hf__fail(err, HF_UNSUPPORTED,
-                        "this is a node of a Redis Cluster, which is not supported; use a single "
-                        "server");
+    if (f->refusal != NULL)
+        return hf__fail(err, HF_UNSUPPORTED, "%s", f->refusal);
     if (f->policy[0] != '\0' && strcmp(f->policy, "noeviction") != 0 && !set->allow_evicting)
         return hf__fail(
             err, HF_DENIED,
@@ -136,7 +159,7 @@ static int check_info(const redisReply *reply, struct hf__redis_facts *facts, hf
 {
     if (reply->type == REDIS_REPLY_STRING)
         read_facts(facts, reply->str);
-    if (begins_with(reply, "NOPERM") || begins_with(reply, "ERR unknown"))
+    if (hf__redis_is_error(reply, "NOPERM") || hf__redis_is_error(reply, "ERR unknown"))
         return 0;
     return hf__redis_error(reply, err);
 }
@@ -151,7 +174,7 @@ static int check_step(const struct hf__redis_settings *set, struct hf__redis_con
         return check_select(reply, set->db, err);
     case SETNAME:
         /* Only for people who look, so it need not be allowed; but it may be the first word. */
-        return begins_with(reply, "ERR max number") ? hf__redis_error(reply, err) : 0;
+        return hf__redis_is_error(reply, "ERR max number") ? hf__redis_error(reply, err) : 0;
     default:
         return check_info(reply, &c->facts, err);
     }

@@ -4,8 +4,10 @@
 --   holdfast.b:X      the book: the last generation given, in 16 digits; a letter; and by that
 --                       h                                     free
 --                       H line\0who ticket                    held by one, exclusively, and no more to say
---                       d line\0who ticket                    likewise, with a lock-delay
---                       b time due seq streak gap yield key   busy: the rest is in the sets. If somebody is
+--                       d line\0who ticket                    likewise, but only the rules may end it: it has a
+--                                                             lock-delay, or no end, or strangers are told of it
+--                       b time due keep seq streak gap yield key
+--                                                             busy: the rest is in the sets. If somebody is
 --                                                             inside exclusively: key is its ticket, and
 --                                                             " line\0who" follows
 --   holdfast.t:X      busy: for each other ticket its "line\0who"
@@ -17,8 +19,10 @@
 --   holdfast.r:X      tickets that are retired, by when they are forgotten
 --
 -- Of a busy book: time is when a span was last given, due the moment before which nothing in the sets is
--- over (0: they are empty), key what the key must say (0: nothing), seq the number of who joined last; for
--- the others see may_enter in rules.lua.
+-- over (0: they are empty), keep until when the sets are kept, key what the key must say (0: nothing), seq the
+-- number of who joined last; for the others see may_enter in rules.lua.
+--
+-- All of it goes by itself, `retain` after the last thing it speaks of is over.
 --
 -- The key is the truth, the rest are notes: holders that the key does not vouch for are no holders.
 --
@@ -28,6 +32,15 @@
 -- if that is gone from the generation, and the rest is as in `enter` of rules.lua.
 local NEVER = 9007199254740991
 local QUEUE_MAX, RETIRED_MAX = 10000, 10000
+
+-- How long notes are kept that nobody needs, and which strangers are told that the key is free: "retain",
+-- or "retain L<list>", "retain P<channel>".
+local retain, signal
+
+local function read_manners(word)
+    local number, rest = string.match(word, '^(%d+) ?(.*)$')
+    retain, signal = tonumber(number), rest
+end
 
 local function own_lease(ttl)
     return ttl == 0 and 5000 or math.min(math.max(ttl, 1000), 10000)
@@ -71,6 +84,17 @@ local function lease_of(e)
     return e.ttl == 0 and NEVER or e.ttl
 end
 
+-- By which ticket a key is broken that somebody else holds: its value, if that could be one; else a digest of
+-- what is there.
+local function ticket_of_stranger(key)
+    local value = redis.pcall('GET', key)
+    if type(value) == 'string' and #value == 32 and not string.find(value, '[^%da-f]') then
+        return value
+    elseif value then
+        return string.sub(redis.sha1hex(type(value) == 'string' and value or redis.call('DUMP', key)), 1, 32)
+    end
+end
+
 local function set_of(lock, kind)
     return 'holdfast.' .. kind .. lock.tail
 end
@@ -99,10 +123,10 @@ local function read_quiet(lock, text, from)
 end
 
 local function read_busy(lock, text)
-    local time, due, seq, streak, gap, yield, noted, line =
-        string.match(text, '^%d+b(%d+) (%d+) (%d+) (%d+) (%d+) (%S+) ([^ ]+) ?(.*)$')
-    lock.time, lock.seq, lock.streak, lock.gap = tonumber(time), tonumber(seq), tonumber(streak),
-        tonumber(gap)
+    local time, due, keep, seq, streak, gap, yield, noted, line =
+        string.match(text, '^%d+b(%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%S+) ([^ ]+) ?(.*)$')
+    lock.time, lock.seq, lock.streak, lock.gap, lock.keep = tonumber(time), tonumber(seq), tonumber(streak),
+        tonumber(gap), tonumber(keep)
     lock.due = due ~= '0' and tonumber(due) or nil
     lock.noted = noted ~= '0' and noted
     lock.holder = line ~= '' and parse(noted, line) or nil
@@ -112,7 +136,8 @@ end
 
 local function open(key, book)
     local lock = {key = key, book = book, tail = string.sub(book, 11), gen = 0, time = 0, seq = 0,
-                  streak = 0, gap = 0, yield = '0:0', noted = false, entries = {}, fields = {}, crowd = 0}
+                  streak = 0, gap = 0, yield = '0:0', noted = false, entries = {}, fields = {}, crowd = 0,
+                  keep = 0, latest = 0, made = {}}
     local text = redis.call('GET', book) or ''
     local gen, letter, from = string.match(text, '^(%d+)(%a)()')
     lock.gen = tonumber(gen) or 0
@@ -145,6 +170,11 @@ end
 
 local function erase(lock, field)
     note(lock, field, false)
+end
+
+-- A set that may not have been there; close() gives it its time. The tickets in it have lines in `t`.
+local function make(lock, kind)
+    lock.made[kind], lock.made.t = true, true
 end
 
 -- Out of the sets its place keeps it in.
@@ -184,41 +214,65 @@ local function lay(lock, e)
         return
     end
     note(lock, e.ticket, format(e))
+    lock.latest = math.max(lock.latest, math.min(e.till + e.delay, NEVER))
     if e.place == 'R' then
         redis.call('ZADD', set_of(lock, 'r'), e.till, e.ticket)
+        make(lock, 'r')
     elseif e.place == 'W' then
         redis.call('ZADD', set_of(lock, 'w'), e.till, e.ticket)
     else
-        lock.crowd = lock.crowd + redis.call('ZADD', set_of(lock, 'i'), e.till, e.ticket)
+        local added = redis.call('ZADD', set_of(lock, 'i'), e.till, e.ticket)
+        lock.crowd = lock.crowd + added
         lock.moved = true
-        if e.limit > 0 then
-            redis.call('ZADD', set_of(lock, 'l'), e.limit, e.ticket)
+        if added == 1 and lock.crowd == 1 then
+            make(lock, 'i')
         end
-        if e.delay > 0 and e.claimed and e.place == 'I' then
-            redis.call('ZADD', set_of(lock, 'e'), math.min(e.till + e.delay, NEVER), e.ticket)
+        if e.limit > 0 and redis.call('ZADD', set_of(lock, 'l'), e.limit, e.ticket) == 1 then
+            make(lock, 'l')
+        end
+        if e.delay > 0 and e.claimed and e.place == 'I' and
+            redis.call('ZADD', set_of(lock, 'e'), math.min(e.till + e.delay, NEVER), e.ticket) == 1 then
+            make(lock, 'e')
         end
     end
     lock.due = math.min(lock.due or NEVER, e.till)
 end
 
--- What the key must say and for how long, if those inside have changed.
-local function settle_key(lock)
-    local says, till
+-- What the key must say, and until when; nil: nothing.
+local function key_of(lock)
     if lock.holder then
         local e = lock.holder
-        says = e.ticket
-        till = e.till + (e.place == 'I' and e.claimed and e.delay or 0)
+        return e.ticket, e.till + (e.place == 'I' and e.claimed and e.delay or 0)
     elseif lock.crowd > 0 then
         local last = redis.call('ZRANGE', set_of(lock, 'i'), -1, -1, 'WITHSCORES')
         local delayed = redis.call('ZRANGE', set_of(lock, 'e'), -1, -1, 'WITHSCORES')
-        says = lock.noted and #lock.noted ~= 32 and lock.noted or string.format('shared:%d', lock.gen)
-        till = math.max(tonumber(last[2]), tonumber(delayed[2] or 0))
+        return lock.noted and #lock.noted ~= 32 and lock.noted or string.format('shared:%d', lock.gen),
+            math.max(tonumber(last[2]), tonumber(delayed[2] or 0))
     end
-    local ours = lock.value and not lock.foreign
-    lock.noted = says or false
+end
+
+-- Strangers who sleep until they are told that the key is free: python-redis-lock waits for an element of a
+-- list, Spring's RedisLockRegistry for a message. Who may not do that still lets go.
+local function tell_strangers(lock)
+    local kind, to = string.match(signal, '^(%u)(.+)$')
+    if kind == 'L' then
+        redis.pcall('DEL', to)
+        redis.pcall('LPUSH', to, '1')
+        redis.pcall('PEXPIRE', to, 1000)
+    elseif kind == 'P' then
+        redis.pcall('PUBLISH', to, lock.key)
+    end
+end
+
+local function free_key(lock)
+    redis.call('DEL', lock.key)
+    tell_strangers(lock)
+end
+
+local function settle_key(lock, says, till)
     if not says then
-        if ours then
-            redis.call('DEL', lock.key)
+        if lock.value and not lock.foreign then
+            free_key(lock)
         end
         return
     end
@@ -252,31 +306,76 @@ local function write_tickets(lock)
     end
 end
 
-local function book_of(lock)
-    local e, gen = lock.holder, string.format('%016d', lock.gen)
-    if lock.due or lock.gap > 0 or (e and e.place ~= 'I') then
-        return string.format('%sb%d %d %d %d %d %s %s', gen, now, lock.due or 0, lock.seq, lock.streak,
-                             lock.gap, lock.yield, lock.noted or '0') .. (e and ' ' .. format(e) or ''), true
-    elseif e then
-        return gen .. (e.delay > 0 and 'd' or 'H') .. format(e) .. e.ticket, false
+-- Gives the sets their time: those that may be new, and all of them when half of what they had is over, or
+-- something is to last longer. `t` is the last, because the others are of no use without it, and the
+-- book lasts longer than it, because nobody would look for them then.
+local function keep_sets(lock)
+    local last = math.max(now, lock.latest)
+    if lock.keep == NEVER or lock.keep < last + retain / 2 then
+        for kind in string.gmatch(lock.busy and 'wier' or '', '.') do
+            local member = redis.call('ZRANGE', set_of(lock, kind), -1, -1, 'WITHSCORES')
+            last = math.max(last, tonumber(member[2] or 0))
+        end
+        lock.keep = last >= NEVER and NEVER or last + retain
+        lock.made.all = lock.busy
     end
-    return gen .. 'h', false
+    for kind in string.gmatch('qwilert', '.') do
+        if lock.made[kind] or lock.made.all then
+            if lock.keep == NEVER then
+                redis.call('PERSIST', set_of(lock, kind))
+            else
+                redis.call('PEXPIRE', set_of(lock, kind), lock.keep - now)
+            end
+        end
+    end
 end
 
--- Writes what has changed, and passes the answer on.
-local function close(lock, answer)
-    if lock.moved then
-        settle_key(lock)
+local function book_of(lock, busy)
+    local e, gen = lock.holder, string.format('%016d', lock.gen)
+    if busy then
+        return string.format('%sb%d %d %d %d %d %d %s %s', gen, now, lock.due or 0, lock.keep, lock.seq,
+                             lock.streak, lock.gap, lock.yield, lock.noted or '0') ..
+            (e and ' ' .. format(e) or '')
+    elseif e then
+        local quick = e.delay == 0 and e.ttl > 0 and signal == ''
+        return gen .. (quick and 'H' or 'd') .. format(e) .. e.ticket
     end
-    if not lock.touched then
-        return answer
-    end
-    local book, busy = book_of(lock)
+    return gen .. 'h'
+end
+
+local function write_notes(lock)
+    local e, last = lock.holder, now
+    local busy = lock.due or lock.gap > 0 or (e and e.place ~= 'I')
     if busy then
         write_tickets(lock)
+        keep_sets(lock)
+        last = math.max(last, lock.keep)
     elseif lock.busy then
         redis.call('DEL', set_of(lock, 't'))
     end
-    redis.call('SET', lock.book, book)
+    if e then
+        last = math.max(last, e.till + e.delay)
+    end
+    if last >= NEVER then
+        redis.call('SET', lock.book, book_of(lock, busy))
+    else
+        redis.call('SET', lock.book, book_of(lock, busy), 'PX', last - now + retain)
+    end
+end
+
+-- Writes what has changed, and passes the answer on. The key comes last: should the server refuse something on
+-- the way, there are notes of a holder for whom no key vouches, and that is nobody.
+local function close(lock, answer)
+    local says, till
+    if lock.moved then
+        says, till = key_of(lock)
+        lock.noted = says or false
+    end
+    if lock.touched then
+        write_notes(lock)
+    end
+    if lock.moved then
+        settle_key(lock, says, till)
+    end
     return answer
 end

@@ -26,8 +26,10 @@ const struct hf__option hf__redis_options[] = {
     {"recheck", HF__DURATION, "1s", 10, 60000,
      "how often the first in the queue asks although it will be called"},
     {"yield", HF__NUMBER, "0", 0, 1000000,
-     "after so many hand-overs leave the key free, for clients that poll it; 0: never"},
-    {"yield_for", HF__DURATION, "250ms", 1, 60000, "for how long"},
+     "after so many hand-overs leave one turn to clients that poll the key; 0: never"},
+    {"yield_for", HF__DURATION, "250ms", 1, 60000, "how long to wait until one of them takes it"},
+    {"signal", HF__TEXT, NULL, 0, 0,
+     "python-redis-lock or spring: also wake those who wait for their own kind of message"},
     {"max_active", HF__NUMBER, "16", 1, 100000, "connections in use at the same time"},
     {"max_idle", HF__NUMBER, "8", 0, 100000, "connections kept when they are not in use"},
     {"idle_timeout", HF__DURATION, "60s", 100, 86400000, "for how long they are kept"},
@@ -77,6 +79,28 @@ static int read_mode(const struct hf__url *url, struct hf__redis_settings *set, 
     return 0;
 }
 
+/* Their keys say which kind of lock it is, and where its waiters listen. */
+static int read_signal(const struct hf__url *url, struct hf__redis_settings *set, hf_error *err)
+{
+    const char *signal = hf__url_text(url, hf__redis_options, "signal");
+    size_t before = strlen(set->key_before);
+
+    if (signal == NULL)
+        return 0;
+    bool python = strcmp(signal, "python-redis-lock") == 0;
+    if (!python && strcmp(signal, "spring") != 0)
+        return hf__fail(err, HF_INVALID, "signal is python-redis-lock or spring");
+    if (python && (strcmp(set->key_before, "lock:") != 0 || set->key_after[0] != '\0'))
+        return hf__fail(err, HF_INVALID,
+                        "signal=python-redis-lock goes with key_format=lock:%%25s, its own keys");
+    if (!python && (before < 2 || set->key_before[before - 1] != ':' || set->key_after[0] != '\0'))
+        return hf__fail(err, HF_INVALID,
+                        "signal=spring goes with key_format=REGISTRY:%%25s, where REGISTRY is the "
+                        "registry's key");
+    set->signal = python ? 'L' : 'P';
+    return 0;
+}
+
 static int read_place(const struct hf__redis_url *from, struct hf__redis *s, hf_error *err)
 {
     if (strcmp(from->url->scheme, "redis+unix") == 0)
@@ -97,6 +121,9 @@ static int read_settings(const struct hf__url *url, struct hf__redis *s, hf_erro
         r = hf__redis_read_link(&from, set, err);
     if (r == 0)
         r = read_mode(url, set, err);
+    if (r == 0)
+        r = read_signal(url, set, err);
+    set->retain_ms = number(url, "retain");
     set->poll_ms = number(url, "poll");
     set->recheck_ms = number(url, "recheck");
     set->yield = number(url, "yield");

@@ -1,6 +1,7 @@
 -- purge: forgets locks that nobody has touched for long.
 -- KEYS  key book, for each
--- ARGV  retain
+-- ARGV  how long ago; retain, see read_manners in notes.lua
+read_manners(ARGV[2])
 redis.call('DEL', 'holdfast.n' .. string.sub(KEYS[2], 11)) -- see release.lua
 local count = 0
 for i = 1, #KEYS, 2 do

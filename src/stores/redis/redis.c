@@ -18,36 +18,15 @@ static struct hf__redis *redis_of(struct hf__store *store)
     return (struct hf__redis *)store;
 }
 
-/* The quick way answers with the generation only: the rest is as it was bid. */
-static bool is_quick(const redisReply *reply)
-{
-    return reply->type == REDIS_REPLY_STRING && reply->str[0] >= '0' && reply->str[0] <= '9';
-}
-
-static void grant_quickly(const struct hf__bid *bid, const char *digits, struct hf__answer *a)
-{
-    uint64_t generation = 0;
-
-    while (*digits >= '0' && *digits <= '9')
-        generation = 10 * generation + (uint64_t)(*digits++ - '0');
-    *a =
-        (struct hf__answer){.verdict = HF__GRANTED,
-                            .generation = generation,
-                            .lease_ms = bid->ttl_ms > 0 ? bid->ttl_ms : hf__provisional_lease_ms(0),
-                            .claimed = bid->ttl_ms > 0,
-                            .sent_ns = a->sent_ns};
-}
-
 static int run(struct hf__redis_conn *c, const struct hf__redis_operation *op, int64_t deadline_ns,
-               struct hf__answer *ret_answer, bool *ret_foreign, hf_error *err)
+               struct hf__answer *ret_answer, enum hf__redis_strangers *ret_strangers,
+               hf_error *err)
 {
     redisReply *reply = NULL;
     int r = hf__redis_run(c, op->script, deadline_ns, &reply, err);
 
-    if (r == 0 && is_quick(reply))
-        grant_quickly(op->bid, reply->str, ret_answer);
-    else if (r == 0)
-        r = hf__redis_answer(reply, ret_answer, ret_foreign, err);
+    if (r == 0)
+        r = hf__redis_answer(op->script, op->bid, reply, ret_answer, ret_strangers, err);
     freeReplyObject(reply);
     return r;
 }
@@ -84,7 +63,7 @@ static int confirm(struct hf__redis *s, struct hf__redis_conn *c,
         return 0;
     if (r == 0) {
         undo.names.key = undo.names.book + (granted->names.key - granted->names.book);
-        hf__redis_add_change(c, &undo);
+        hf__redis_add_change(s, c, &undo);
         r = run(c, &undo, deadline_ns, &answer, NULL, NULL);
         if (r == 0)
             return HF_UNAVAILABLE;
@@ -100,7 +79,8 @@ static int attempt_once(struct hf__store *store, const struct hf__bid *bid, int6
     struct hf__redis *s = redis_of(store);
     struct hf__redis_operation op = {.script = HF__REDIS_ATTEMPT, .bid = bid};
     struct hf__redis_conn *c = NULL;
-    bool foreign = false, gone = false;
+    enum hf__redis_strangers strangers = HF__REDIS_NONE;
+    bool changed = false;
     int r = hf__redis_name(s, bid->name, bid->name_len, &op.names, err);
 
     if (r != 0)
@@ -115,18 +95,18 @@ static int attempt_once(struct hf__store *store, const struct hf__bid *bid, int6
         return r;
     op.generation = hf__redis_clock_us(c, ret_answer->sent_ns);
     hf__redis_add_bid(s, c, &op, channel);
-    r = run(c, &op, deadline_ns, ret_answer, &foreign, err);
+    r = run(c, &op, deadline_ns, ret_answer, &strangers, err);
     if (r == 0 && s->set.wait_replicas > 0 && ret_answer->verdict == HF__GRANTED)
         r = confirm(s, c, &op, deadline_ns, err);
-    if (r == 0 && foreign && ret_answer->position == 1)
-        hf__redis_watch_key(s, c, &op.names, &bid->ticket, deadline_ns, &gone);
+    if (r == 0 && strangers != HF__REDIS_NONE && ret_answer->position == 1)
+        changed = hf__redis_watch_key(s, c, &op, strangers, deadline_ns);
     else if (r == 0)
         hf__redis_unwatch(s, &bid->ticket);
     hf__redis_give(s, c);
     if (r != 0)
         return r;
     pace(s, hf__listener_listens(&s->listener), ret_answer);
-    if (gone)
+    if (changed)
         ret_answer->ask_again_ms = 0;
     return 0;
 }
@@ -158,7 +138,7 @@ static int change_once(struct hf__store *store, struct hf__redis_operation *op, 
         r = hf__redis_take(s, deadline_ns, &c, err);
     if (r != 0)
         return r;
-    hf__redis_add_change(c, op);
+    hf__redis_add_change(s, c, op);
     r = run(c, op, deadline_ns, ret_answer, NULL, err);
     hf__redis_give(s, c);
     hf__redis_unwatch(s, &op->bid->ticket);
@@ -207,7 +187,7 @@ static int add_renewals(struct hf__redis *s, struct hf__redis_conn *c,
 {
     struct hf__redis_names names;
 
-    hf__redis_script(c, HF__REDIS_RENEW, 2 * count, 2 * count);
+    hf__redis_script(c, HF__REDIS_RENEW, 2 * count, 2 * count + 1);
     for (size_t i = 0; i < count; i++) {
         int r = hf__redis_name(s, items[i].name, items[i].name_len, &names, err);
         if (r != 0)
@@ -218,6 +198,7 @@ static int add_renewals(struct hf__redis *s, struct hf__redis_conn *c,
         hf__redis_add_ticket(c, &items[i].ticket);
         hf__redis_add_number(c, items[i].generation);
     }
+    hf__redis_add_manners(s, c, NULL);
     return 0;
 }
 
@@ -226,10 +207,10 @@ static int take_answers(const redisReply *reply, struct hf__renewal *items, size
 {
     int r = 0;
 
-    if (reply->type != REDIS_REPLY_ARRAY || reply->elements != count)
+    if (!hf__redis_fits(reply, "[(s)]") || reply->elements != count)
         return hf__fail(err, HF_CORRUPT, "renew: the server gave another number of answers");
     for (size_t i = 0; r == 0 && i < count; i++)
-        r = hf__redis_answer(reply->element[i], &items[i].answer, NULL, err);
+        r = hf__redis_answer(HF__REDIS_RENEW, NULL, reply->element[i], &items[i].answer, NULL, err);
     return r;
 }
 

@@ -4,7 +4,8 @@
  *   open.c      from the URL to a store
  *   names.c     the keys of a name
  *   request.c   what an operation says to its script
- *   script.c    EVALSHA, and what a script may answer
+ *   script.c    EVALSHA
+ *   answer.c    what a script may answer
  *   clock.c     what time it is at the server
  *   pool.c      connections that are lent to one operation at a time
  *   conn.c      one connection: dial and log in
@@ -12,7 +13,7 @@
  *   listen.c    the one connection on which wake-ups come
  *   watch.c     being told when a stranger lets go
  *   sentinel.c, scout.c, replicas.c    a master that may change, and its replicas
- *   inspect.c, upkeep.c, diagnose.c
+ *   inspect.c, room.c, upkeep.c, diagnose.c
  *
  * Mutexes: pool->mutex and listener->mutex; neither is held during a system call that may block,
  * and never both. */
@@ -118,10 +119,16 @@ struct hf__redis_operation {
     struct hf__redis_names names;
 };
 
+/* The last word of a request that changes something: how long notes are kept, and whom to tell that
+ * the key is free (read_manners in notes.lua). */
+void hf__redis_add_manners(const struct hf__redis *s, struct hf__redis_conn *c,
+                           const struct hf__redis_names *names);
+
 /* `channel` NULL: nobody listens. */
 void hf__redis_add_bid(struct hf__redis *s, struct hf__redis_conn *c,
                        const struct hf__redis_operation *op, const char *channel);
-void hf__redis_add_change(struct hf__redis_conn *c, const struct hf__redis_operation *op);
+void hf__redis_add_change(struct hf__redis *s, struct hf__redis_conn *c,
+                          const struct hf__redis_operation *op);
 
 /* conn.c -------------------------------------------------------------------- */
 
@@ -208,10 +215,16 @@ void hf__redis_add_ticket(struct hf__redis_conn *c, const struct hf__ticket *tic
 int hf__redis_run(struct hf__redis_conn *c, enum hf__redis_script script, int64_t deadline_ns,
                   redisReply **ret_reply, hf_error *err);
 
-/* One answer, such as "granted <generation> <lease> <claimed>". `ret_foreign` (may be NULL): a
- * stranger holds it. HF_CORRUPT. */
-int hf__redis_answer(const redisReply *reply, struct hf__answer *ret_answer, bool *ret_foreign,
-                     hf_error *err);
+/* answer.c ------------------------------------------------------------------ */
+
+/* What strangers have to do with a wait. */
+enum hf__redis_strangers { HF__REDIS_NONE, HF__REDIS_ONE_HOLDS, HF__REDIS_LEFT_TO_THEM };
+
+/* One answer to that script, such as "granted <generation> <lease> <claimed>". `bid` is that of an
+ * attempt, else NULL; `ret_strangers` may be NULL. HF_CORRUPT: it is none, or none to this question. */
+int hf__redis_answer(enum hf__redis_script script, const struct hf__bid *bid,
+                     const redisReply *reply, struct hf__answer *ret_answer,
+                     enum hf__redis_strangers *ret_strangers, hf_error *err);
 
 /* listen.c ------------------------------------------------------------------ */
 extern const struct hf__listener_type hf__redis_listener_type;
@@ -229,11 +242,11 @@ bool hf__redis_read_messages(struct hf__redis *s, struct hf__redis_conn *c, hf__
 
 /* watch.c ------------------------------------------------------------------- */
 
-/* A stranger holds this lock and `ticket` is the first to wait for it: have the server tell us when
- * the key changes. `*ret_gone`: it has changed already. Failing costs time only. */
-void hf__redis_watch_key(struct hf__redis *s, struct hf__redis_conn *c,
-                         const struct hf__redis_names *names, const struct hf__ticket *ticket,
-                         int64_t deadline_ns, bool *ret_gone);
+/* A stranger holds this lock, or it is left to them, and `ticket` is the first to wait for it: have
+ * the server tell us when the key changes. True: it has changed already. Failing costs time only. */
+bool hf__redis_watch_key(struct hf__redis *s, struct hf__redis_conn *c,
+                         const struct hf__redis_operation *op, enum hf__redis_strangers strangers,
+                         int64_t deadline_ns);
 void hf__redis_unwatch(struct hf__redis *s, const struct hf__ticket *ticket);
 void hf__redis_unwatch_all(struct hf__redis *s);
 
@@ -252,10 +265,10 @@ int hf__redis_upkeep(struct hf__store *store, enum hf__upkeep what, int64_t reta
 int hf__redis_diagnose(struct hf__store *store, hf_finding_callback *found, void *arg,
                        int64_t deadline_ns, hf_error *err);
 
-/* Calls `page` with the books of all locks, some at a time. */
+/* Calls `page` with the books of all locks, some at a time; they are texts. Each page has an
+ * op_timeout for itself. */
 typedef int hf__redis_page(void *ctx, struct hf__redis_conn *c, redisReply **books, size_t count,
                            int64_t deadline_ns, hf_error *err);
-int hf__redis_scan(struct hf__redis *s, int64_t deadline_ns, hf__redis_page *page, void *ctx,
-                   hf_error *err);
+int hf__redis_scan(struct hf__redis *s, hf__redis_page *page, void *ctx, hf_error *err);
 
 #endif

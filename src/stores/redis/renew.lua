@@ -1,6 +1,7 @@
 -- renew: signs of life, many in one call.
 -- KEYS  key book, for each
--- ARGV  ticket generation, for each
+-- ARGV  ticket generation, for each; then retain, see read_manners in notes.lua
+read_manners(ARGV[#KEYS + 1])
 local function renew(key, book, ticket, gen)
     local lock = open(key, book)
     sweep(lock)

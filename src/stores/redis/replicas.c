@@ -30,11 +30,11 @@ int hf__redis_wait_replicas(struct hf__redis *s, struct hf__redis_conn *c, int64
         r = hf__redis_receive(c, deadline_ns, &reply, err);
     if (r != 0)
         return hf__wrap(err, HF_UNKNOWN, "WAIT"); /* the grant was made */
-    int64_t count = reply->type == REDIS_REPLY_INTEGER ? reply->integer : -1;
+    int64_t count = hf__redis_fits(reply, "i") ? reply->integer : -1;
     *ret_enough = count >= s->set.wait_replicas;
-    if (count < 0)
-        hf__redis_error(reply, err);
-    else if (!*ret_enough)
+    if (count < 0 && hf__redis_error(reply, err) == 0)
+        hf__fail(err, HF_CORRUPT, "WAIT gave an answer that was not expected");
+    else if (count >= 0 && !*ret_enough)
         hf__fail(err, HF_UNAVAILABLE, "%lld of %lld replicas have confirmed the grant in time",
                  (long long)count, (long long)s->set.wait_replicas);
     freeReplyObject(reply);

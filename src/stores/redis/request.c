@@ -29,7 +29,7 @@ static void add_terms(struct hf__redis *s, struct hf__redis_conn *c,
 
     if (op->generation > 0)
         at = hf__redis_put_number(at, op->generation);
-    *at++ = bid->lock_delay_ms > 0 ? 'd' : 'H';
+    *at++ = bid->lock_delay_ms > 0 || bid->ttl_ms == 0 || s->set.signal != 0 ? 'd' : 'H';
     at = put_field(at, bid->ttl_ms, ' ');
     at = put_field(at, bid->lock_delay_ms, ' ');
     at = put_field(at, bid->retire_ms, ' ');
@@ -45,7 +45,35 @@ static void add_terms(struct hf__redis *s, struct hf__redis_conn *c,
     hf__redis_add(c, terms, (size_t)(at - terms) + HF_TICKET_SIZE - 1);
 }
 
-/* Only an exclusive bid can be quick, and only if it brings a generation along. */
+#define LIST_BEFORE "lock-signal:"
+#define CHANNEL_END "-channel"
+
+/* python-redis-lock has the list lock-signal:NAME beside the key lock:NAME; Spring's registry R has the
+ * channel R-channel for all of its keys R:NAME. Many locks in one request (names NULL) are renewed,
+ * which frees none. */
+void hf__redis_add_manners(const struct hf__redis *s, struct hf__redis_conn *c,
+                           const struct hf__redis_names *names)
+{
+    char word[HF__REDIS_DIGITS + sizeof LIST_BEFORE + HF__REDIS_KEY_MAX], *at = word;
+    size_t before = strlen(s->set.key_before);
+
+    at = hf__redis_put_number(at, (uint64_t)s->set.retain_ms);
+    if (s->set.signal != 0) {
+        *at++ = ' ';
+        *at++ = s->set.signal;
+    }
+    if (s->set.signal == 'L' && names != NULL) {
+        at = put_bytes(at, LIST_BEFORE, sizeof LIST_BEFORE - 1);
+        at = put_bytes(at, names->key + before, names->key_len - before);
+    } else if (s->set.signal == 'P') {
+        at = put_bytes(at, s->set.key_before, before - 1);
+        at = put_bytes(at, CHANNEL_END, sizeof CHANNEL_END - 1);
+    }
+    hf__redis_add(c, word, (size_t)(at - word));
+}
+
+/* Only an exclusive bid can be quick, and only if it brings a generation along, and strangers are not
+ * told. */
 void hf__redis_add_bid(struct hf__redis *s, struct hf__redis_conn *c,
                        const struct hf__redis_operation *op, const char *channel)
 {
@@ -53,18 +81,20 @@ void hf__redis_add_bid(struct hf__redis *s, struct hf__redis_conn *c,
     int64_t lease_ms = bid->ttl_ms > 0 ? bid->ttl_ms : hf__provisional_lease_ms(0);
     int64_t delay_ms = bid->ttl_ms > 0 ? bid->lock_delay_ms : 0;
 
-    hf__redis_script(c, op->script, 2, 3);
+    hf__redis_script(c, op->script, 2, 4);
     hf__redis_add_names(c, &op->names);
     hf__redis_add_ticket(c, &bid->ticket);
-    if (bid->mode == HF_EXCLUSIVE && op->generation > 0)
+    if (bid->mode == HF_EXCLUSIVE && op->generation > 0 && s->set.signal == 0)
         hf__redis_add_number(c, (uint64_t)(lease_ms + delay_ms));
     else
         hf__redis_add(c, "", 0);
     add_terms(s, c, op, channel);
+    hf__redis_add_manners(s, c, &op->names);
 }
 
 /* "ticket", or "ticket number", in one word: each costs the server as much as a small command. */
-void hf__redis_add_change(struct hf__redis_conn *c, const struct hf__redis_operation *op)
+void hf__redis_add_change(struct hf__redis *s, struct hf__redis_conn *c,
+                          const struct hf__redis_operation *op)
 {
     char word[HF_TICKET_SIZE + HF__REDIS_DIGITS], *end = word + HF_TICKET_SIZE - 1;
 
@@ -73,7 +103,8 @@ void hf__redis_add_change(struct hf__redis_conn *c, const struct hf__redis_opera
         *end++ = ' ';
         end = hf__redis_put_number(end, (uint64_t)op->number);
     }
-    hf__redis_script(c, op->script, 2, 1);
+    hf__redis_script(c, op->script, 2, 2);
     hf__redis_add_names(c, &op->names);
     hf__redis_add(c, word, (size_t)(end - word));
+    hf__redis_add_manners(s, c, &op->names);
 }

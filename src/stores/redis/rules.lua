@@ -32,6 +32,18 @@ local function expire(lock, e)
     lay(lock, e)
 end
 
+-- The entry of a ticket that is in a set. If its line is gone somebody has meddled with the notes: then it is
+-- nobody's, and goes too.
+local function member(lock, ticket)
+    local e = find(lock, ticket)
+    if not e then
+        for kind in string.gmatch('qwiler', '.') do
+            lock.crowd = lock.crowd - (redis.call('ZREM', set_of(lock, kind), ticket) == 1 and kind == 'i' and 1 or 0)
+        end
+    end
+    return e
+end
+
 local function over(lock, kind, count)
     return redis.call('ZRANGEBYSCORE', set_of(lock, kind), '-inf', now, 'LIMIT', 0, count)
 end
@@ -68,8 +80,8 @@ local function cut(lock)
     local tickets = redis.call('HKEYS', set_of(lock, 't'))
     tickets[#tickets + 1] = lock.holder and lock.holder.ticket
     for _, ticket in ipairs(tickets) do
-        local e = find(lock, ticket)
-        if e.till ~= NEVER and e.till - now > lease_of(e) then
+        local e = member(lock, ticket)
+        if e and e.till ~= NEVER and e.till - now > lease_of(e) then
             give(lock, e, lease_of(e))
         end
     end
@@ -82,8 +94,10 @@ local function void(lock)
     local tickets = redis.call('ZRANGE', set_of(lock, 'i'), 0, -1)
     tickets[#tickets + 1] = lock.holder and lock.holder.ticket
     for _, ticket in ipairs(tickets) do
-        local e = find(lock, ticket)
-        leave(lock, e, e.retire)
+        local e = member(lock, ticket)
+        if e then
+            leave(lock, e, e.retire)
+        end
     end
     lock.noted = false
 end
@@ -101,7 +115,10 @@ local function sweep(lock)
     if lock.due and lock.due <= now then
         forget(lock, 'w')
         for _, ticket in ipairs(over(lock, 'i', -1)) do
-            expire(lock, find(lock, ticket))
+            local e = member(lock, ticket)
+            if e then
+                expire(lock, e)
+            end
         end
         forget(lock, 'r')
         lock.due = first_due(lock)
@@ -115,6 +132,9 @@ local function sweep(lock)
         void(lock)
     end
     lock.foreign = lock.value and lock.value ~= vouched
+    if lock.foreign and lock.gap > 0 then
+        lock.gap, lock.touched = 0, true -- the turn that was left to strangers has been taken
+    end
 end
 
 local function smaller_limit(a, b)
@@ -143,7 +163,8 @@ local function tell(lock, e, gen)
 end
 
 -- Direct hand-over never leaves the key free, so clients that poll it would wait for ever. With the
--- option yield=N the key is left free for a moment after N hand-overs in a row.
+-- option yield=N the key is left free after N hand-overs in a row, until one of them has had it (sweep sees that)
+-- or the moment is over: so their share is one turn in N + 1.
 local function may_enter(lock, e)
     if now < lock.gap then
         return false
@@ -182,12 +203,13 @@ local function let_in(lock, asker)
             end
             return true
         end
-        local e = find(lock, head)
-        if not fits(lock, e) or not may_enter(lock, e) then
+        local e = member(lock, head)
+        if e and (not fits(lock, e) or not may_enter(lock, e)) then
             return false
+        elseif e then
+            lift(lock, e)
+            enter(lock, e, head == asker)
         end
-        lift(lock, e)
-        enter(lock, e, head == asker)
     end
     return true
 end
@@ -197,7 +219,7 @@ end
 local function ask_again(lock, rank)
     if rank > 0 then
         local before = redis.call('ZRANGE', set_of(lock, 'q'), rank - 1, rank - 1)[1]
-        return redis.call('ZSCORE', set_of(lock, 'w'), before) - now
+        return (redis.call('ZSCORE', set_of(lock, 'w'), before) or now) - now
     elseif lock.gap > now and not lock.foreign then
         return lock.gap - now
     elseif lock.foreign then
@@ -217,15 +239,15 @@ end
 
 local function queued(lock, e, without_position)
     local rank = redis.call('ZRANK', set_of(lock, 'q'), e.ticket)
+    local strangers = lock.foreign and 1 or lock.gap > now and 2 or 0 -- one holds it; it is left to them
     return string.format('queued %d %d %d %d %d', lock.gen, provisional_lease(e.ttl),
-                         without_position and 0 or rank + 1, ask_again(lock, rank),
-                         lock.foreign and 1 or 0)
+                         without_position and 0 or rank + 1, ask_again(lock, rank), strangers)
 end
 
 -- A key that says this ticket, of which there is no note: it is let go like that of anybody else.
 local function drop_unknown(lock, ticket)
     if lock.foreign and lock.value == ticket then
-        redis.call('DEL', lock.key)
+        free_key(lock)
         lock.value, lock.foreign = false, false
         return true
     end

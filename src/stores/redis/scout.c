@@ -121,8 +121,7 @@ static void hear(void *ctx, const redisReply *reply)
     struct hf__redis_place place;
     char name[256];
 
-    if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 3 ||
-        reply->element[2]->type != REDIS_REPLY_STRING ||
+    if (!hf__redis_fits(reply, "[sss]") ||
         sscanf(reply->element[2]->str, "%255s %*s %*s %255s %15s", name, place.host, place.port) !=
             3)
         return;

@@ -1,4 +1,4 @@
-/* Calling scripts by their SHA-1, which saves sending them, and reading what they answer. */
+/* Calling scripts by their SHA-1, which saves sending them. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -65,11 +65,6 @@ static int teach(struct hf__redis_conn *c, enum hf__redis_script script, size_t 
     return 0;
 }
 
-static bool is_unknown_script(const redisReply *reply)
-{
-    return reply->type == REDIS_REPLY_ERROR && strncmp(reply->str, "NOSCRIPT", 8) == 0;
-}
-
 int hf__redis_run(struct hf__redis_conn *c, enum hf__redis_script script, int64_t deadline_ns,
                   redisReply **ret_reply, hf_error *err)
 {
@@ -84,7 +79,8 @@ int hf__redis_run(struct hf__redis_conn *c, enum hf__redis_script script, int64_
         r = hf__redis_receive(c, deadline_ns, &reply, err);
     if (r == 0 && asks_time)
         hf__redis_clock_hear(c, deadline_ns);
-    if (r == 0 && is_unknown_script(reply) && !c->broken) { /* or the time is still owed */
+    if (r == 0 && hf__redis_is_error(reply, "NOSCRIPT") &&
+        !c->broken) { /* or the time is still owed */
         freeReplyObject(reply);
         if (teach(c, script, len) != 0)
             return hf__fail(err, HF_NO_MEMORY, NULL);
@@ -97,53 +93,5 @@ int hf__redis_run(struct hf__redis_conn *c, enum hf__redis_script script, int64_
         return r;
     }
     *ret_reply = reply;
-    return 0;
-}
-
-static int64_t span(long long ms)
-{
-    return ms < 0 ? HF__NEVER : ms;
-}
-
-int hf__redis_answer(const redisReply *reply, struct hf__answer *a, bool *ret_foreign,
-                     hf_error *err)
-{
-    static const struct {
-        const char *word;
-        enum hf__verdict verdict;
-    } words[] = {
-        {"granted", HF__GRANTED},     {"queued", HF__QUEUED},  {"busy", HF__BUSY},
-        {"withdrawn", HF__WITHDRAWN}, {"full", HF__FULL},      {"done", HF__DONE},
-        {"stale", HF__STALE},         {"lost", HF__GONE_LOST},
-    };
-    const char *text = reply->type == REDIS_REPLY_STRING ? reply->str : "";
-    size_t len = strcspn(text, " "), i = 0;
-    struct hf__answer answer = {.sent_ns = a->sent_ns};
-    long long numbers[5] = {0};
-
-    if (strcmp(text, "deaf") == 0)
-        return hf__fail(err, HF_UNSUPPORTED,
-                        "another client holds it and cannot be asked to leave; break it now, or "
-                        "wait until its time is over");
-    while (i < sizeof words / sizeof words[0] &&
-           (strlen(words[i].word) != len || memcmp(words[i].word, text, len) != 0))
-        i++;
-    if (i == sizeof words / sizeof words[0])
-        return hf__fail(err, HF_CORRUPT, "a script gave an answer that was not expected");
-    answer.verdict = words[i].verdict;
-    text += len;
-    for (size_t n = 0; n < 5 && *text != '\0'; n++)
-        numbers[n] = strtoll(text, (char **)&text, 10);
-    answer.generation = (uint64_t)numbers[0];
-    answer.lease_ms = span(numbers[1]);
-    if (answer.verdict == HF__GRANTED)
-        answer.claimed = numbers[2] == 1;
-    if (answer.verdict == HF__QUEUED) {
-        answer.position = (size_t)numbers[2];
-        answer.ask_again_ms = span(numbers[3]);
-    }
-    if (ret_foreign != NULL)
-        *ret_foreign = numbers[4] == 1;
-    *a = answer;
     return 0;
 }

@@ -81,11 +81,9 @@ static int connect_to(struct hf__redis *s, struct hf__redis_conn *c, size_t i, i
 
 static bool is_place(const redisReply *reply)
 {
-    return reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 &&
-           reply->element[0]->type == REDIS_REPLY_STRING &&
-           reply->element[1]->type == REDIS_REPLY_STRING &&
-           reply->element[0]->len < sizeof((struct hf__redis_place *)0)->host &&
-           reply->element[1]->len < sizeof((struct hf__redis_place *)0)->port;
+    return hf__redis_fits(reply, "[ss]") &&
+           (size_t)reply->element[0]->len < sizeof((struct hf__redis_place *)0)->host &&
+           (size_t)reply->element[1]->len < sizeof((struct hf__redis_place *)0)->port;
 }
 
 int hf__redis_dial_sentinel(struct hf__redis *s, size_t i, int64_t deadline_ns,
@@ -189,9 +187,8 @@ int hf__redis_check_role(struct hf__redis_conn *c, int64_t deadline_ns, hf_error
     int r = hf__redis_ask(c, deadline_ns, &reply, err);
     if (r == HF_DENIED) /* a replica that may not be asked refuses the first write */
         return 0;
-    if (r == 0 && (reply->type != REDIS_REPLY_ARRAY || reply->elements == 0 ||
-                   reply->element[0]->type != REDIS_REPLY_STRING ||
-                   strcmp(reply->element[0]->str, "master") != 0))
+    if (r == 0 &&
+        (!hf__redis_fits(reply, "[s(a)]") || strcmp(reply->element[0]->str, "master") != 0))
         r = hf__fail(err, HF_UNAVAILABLE,
                      "the server that Sentinel names is not the master (any more, or yet)");
     freeReplyObject(reply);

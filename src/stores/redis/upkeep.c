@@ -10,38 +10,31 @@
 #define BOOKS    HF__REDIS_OWN_WORD "b[:.]*"
 #define PER_PAGE "500"
 
-static int scan_page(struct hf__redis_conn *c, const char *cursor, int64_t deadline_ns,
-                     redisReply **ret_reply, hf_error *err)
+/* A page of keys takes as long as one of all the keys of the server takes, of which there may be
+ * millions: so each page has its own time, not all together. */
+static int64_t page_deadline_ns(const struct hf__redis *s)
 {
-    hf__redis_command(c, "SCAN", cursor, "MATCH", BOOKS, "COUNT", PER_PAGE, (char *)NULL);
-    int r = hf__redis_ask(c, deadline_ns, ret_reply, err);
-    if (r != 0)
-        return r;
-    redisReply *reply = *ret_reply;
-    if (reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 &&
-        reply->element[0]->type == REDIS_REPLY_STRING && reply->element[0]->len < 24 &&
-        reply->element[1]->type == REDIS_REPLY_ARRAY)
-        return 0;
-    freeReplyObject(reply);
-    return hf__fail(err, HF_CORRUPT, "SCAN gave an answer that was not expected");
+    const struct hf__host *host = s->base.host;
+
+    return hf__now_ns(host->env) + host->op_timeout_ms * HF__NS_PER_MS;
 }
 
-int hf__redis_scan(struct hf__redis *s, int64_t deadline_ns, hf__redis_page *page, void *ctx,
-                   hf_error *err)
+int hf__redis_scan(struct hf__redis *s, hf__redis_page *page, void *ctx, hf_error *err)
 {
     struct hf__redis_conn *c = NULL;
-    char cursor[24] = "0";
-    int r = hf__redis_take(s, deadline_ns, &c, err);
+    char cursor[HF__REDIS_CURSOR_SIZE] = "0";
+    int r = hf__redis_take(s, page_deadline_ns(s), &c, err);
 
     if (r != 0)
         return r;
     do {
+        int64_t deadline_ns = page_deadline_ns(s);
         redisReply *reply = NULL;
-        r = scan_page(c, cursor, deadline_ns, &reply, err);
-        if (r != 0)
-            break;
-        memcpy(cursor, reply->element[0]->str, reply->element[0]->len + 1);
-        if (reply->element[1]->elements > 0)
+        hf__redis_command(c, "SCAN", cursor, "MATCH", BOOKS, "COUNT", PER_PAGE, (char *)NULL);
+        r = hf__redis_ask(c, deadline_ns, &reply, err);
+        if (r == 0 && !hf__redis_read_page(reply, cursor, err))
+            r = HF_CORRUPT;
+        if (r == 0 && reply->element[1]->elements > 0)
             r = page(ctx, c, reply->element[1]->element, reply->element[1]->elements, deadline_ns,
                      err);
         freeReplyObject(reply);
@@ -68,16 +61,20 @@ static int purge_page(void *ctx, struct hf__redis_conn *c, redisReply **books, s
     if (names == NULL)
         return hf__fail(err, HF_NO_MEMORY, NULL);
     for (size_t i = 0; i < count; i++)
-        kept += hf__redis_unname(purge->s, books[i]->str, books[i]->len, &names[kept], &name, &len);
+        kept += hf__redis_unname(purge->s, books[i]->str, (size_t)books[i]->len, &names[kept],
+                                 &name, &len);
     if (kept == 0) { /* they were made with another key_format */
         free(names);
         return 0;
     }
-    hf__redis_script(c, HF__REDIS_PURGE, 2 * kept, 1);
+    hf__redis_script(c, HF__REDIS_PURGE, 2 * kept, 2);
     for (size_t i = 0; i < kept; i++)
         hf__redis_add_names(c, &names[i]);
-    hf__redis_add_number(c, purge->retain_ms);
+    hf__redis_add_number(c, (uint64_t)purge->retain_ms);
+    hf__redis_add_number(c, (uint64_t)purge->s->set.retain_ms);
     int r = hf__redis_run(c, HF__REDIS_PURGE, deadline_ns, &reply, err);
+    if (r == 0 && (!hf__redis_fits(reply, "i") || reply->integer < 0))
+        r = hf__fail(err, HF_CORRUPT, "purge: the server gave an answer that was not expected");
     if (r == 0)
         purge->count += (uint64_t)reply->integer;
     freeReplyObject(reply);
@@ -107,7 +104,7 @@ int hf__redis_upkeep(struct hf__store *store, enum hf__upkeep what, int64_t reta
 
     if (what != HF__PURGE)
         return reach(purge.s, deadline_ns, err);
-    int r = hf__redis_scan(purge.s, deadline_ns, purge_page, &purge, err);
+    int r = hf__redis_scan(purge.s, purge_page, &purge, err);
     if (r == 0)
         *ret_count = purge.count;
     return r;

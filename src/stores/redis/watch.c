@@ -1,11 +1,11 @@
 /* Strangers who hold a lock tell nobody when they let go. The server can: CLIENT TRACKING sends a
  * message to our subscriber when a key that we have read changes. It is asked only by the first who
- * waits, and only while a stranger holds, so that one release causes one message:
+ * waits, and only while a stranger holds, or while the key is left to them (yield), so that one
+ * release causes one message:
  *
  *      CLIENT TRACKING ON REDIRECT <subscriber> OPTIN      once a connection
  *      CLIENT CACHING YES
- *      PTTL <key>                                          the read that counts; -2: it is gone
- * already
+ *      PTTL <key>                                          the read that counts; -2: it is free
  *
  * It is a separate read because a script would register the book as well, which others change. */
 #include <inttypes.h>
@@ -51,8 +51,8 @@ struct hf__redis_watch *hf__redis_take_watch(struct hf__redis *s, const redisRep
 {
     pthread_mutex_lock(&s->listener.mutex);
     struct hf__redis_watch **at = &s->watches, *found;
-    while (*at != NULL &&
-           ((*at)->key_len != key->len || memcmp((*at)->key, key->str, key->len) != 0))
+    while (*at != NULL && ((*at)->key_len != (size_t)key->len ||
+                           memcmp((*at)->key, key->str, (*at)->key_len) != 0))
         at = &(*at)->next;
     found = *at;
     if (found != NULL) {
@@ -108,26 +108,27 @@ static int ask_to_be_told(struct hf__redis_conn *c, const struct hf__redis_names
     return commands;
 }
 
-void hf__redis_watch_key(struct hf__redis *s, struct hf__redis_conn *c,
-                         const struct hf__redis_names *names, const struct hf__ticket *ticket,
-                         int64_t deadline_ns, bool *ret_gone)
+bool hf__redis_watch_key(struct hf__redis *s, struct hf__redis_conn *c,
+                         const struct hf__redis_operation *op, enum hf__redis_strangers strangers,
+                         int64_t deadline_ns)
 {
-    int64_t id = add_watch(s, names, ticket);
+    int64_t id = add_watch(s, &op->names, &op->bid->ticket);
     redisReply *reply = NULL;
-    bool told = true;
+    bool told = true, there = strangers == HF__REDIS_ONE_HOLDS;
 
     if (id == 0)
-        return;
-    int left = ask_to_be_told(c, names, id);
+        return false;
+    int left = ask_to_be_told(c, &op->names, id);
     int r = hf__redis_send(c, deadline_ns, NULL);
     for (; r == 0 && left > 0; left--) {
         r = hf__redis_receive(c, deadline_ns, &reply, NULL);
         if (r != 0)
-            return;
+            return false;
         told &= reply->type != REDIS_REPLY_ERROR;
-        if (left == 1 && reply->type == REDIS_REPLY_INTEGER)
-            *ret_gone = reply->integer == -2;
+        if (left == 1 && hf__redis_fits(reply, "i"))
+            there = reply->integer != -2;
         freeReplyObject(reply);
     }
     c->redirect = told ? id : 0;
+    return there != (strangers == HF__REDIS_ONE_HOLDS);
 }

@@ -12,6 +12,31 @@
 
 #define OUT_MAX (16 << 20)
 
+/* The memory for a list is taken by what its head says, before its parts have come: a head alone must
+ * not take gigabytes. From 1.0 on hiredis has a limit of its own. */
+#if HIREDIS_MAJOR >= 1
+static void limit_lists(struct hf__redis_conn *c)
+{
+    c->reader->maxelements = HF__REDIS_LIST_MAX;
+}
+#else
+static void *make_list(const redisReadTask *task, int count)
+{
+    const struct hf__redis_conn *c = task->privdata;
+
+    return count <= HF__REDIS_LIST_MAX ? c->usual->createArray(task, count) : NULL;
+}
+
+static void limit_lists(struct hf__redis_conn *c)
+{
+    c->usual = c->reader->fn;
+    c->limited = *c->usual;
+    c->limited.createArray = make_list;
+    c->reader->fn = &c->limited;
+    c->reader->privdata = c;
+}
+#endif
+
 struct hf__redis_conn *hf__redis_conn_new(void)
 {
     struct hf__redis_conn *c = calloc(1, sizeof *c);
@@ -23,6 +48,7 @@ struct hf__redis_conn *hf__redis_conn_new(void)
         free(c);
         return NULL;
     }
+    limit_lists(c);
     return c;
 }
 
@@ -154,50 +180,92 @@ int hf__redis_send(struct hf__redis_conn *c, int64_t deadline_ns, hf_error *err)
     return r;
 }
 
-static int no_reply(struct hf__redis_conn *c, int code, hf_error *err)
+static int no_reply(struct hf__redis_conn *c, hf_error *err)
 {
     c->broken = true;
     if (err != NULL) {
-        err->code = code;
-        err->retriable = code == HF_UNKNOWN;
+        err->code = HF_UNKNOWN;
+        err->retriable = true;
     }
-    return code;
+    return HF_UNKNOWN;
+}
+
+int hf__redis_feed(struct hf__redis_conn *c, const char *bytes, size_t count, hf_error *err)
+{
+    c->unread += count;
+    if (c->unread > HF__REDIS_REPLY_MAX) {
+        hf__fail(err, HF_UNKNOWN, "the server sends a reply of more than %d MiB",
+                 HF__REDIS_REPLY_MAX >> 20);
+        return no_reply(c, err);
+    }
+    if (redisReaderFeed(c->reader, bytes, count) == REDIS_OK)
+        return 0;
+    hf__fail(err, HF_UNKNOWN, "the reply cannot be kept: %s", c->reader->errstr);
+    return no_reply(c, err);
+}
+
+int hf__redis_next(struct hf__redis_conn *c, redisReply **ret_reply, hf_error *err)
+{
+    void *reply = NULL;
+
+    if (redisReaderGetReply(c->reader, &reply) != REDIS_OK) {
+        hf__fail(err, HF_UNKNOWN, "the server does not speak Redis: %s", c->reader->errstr);
+        return no_reply(c, err);
+    }
+    if (reply != NULL)
+        c->unread = 0;
+    *ret_reply = reply;
+    return 0;
 }
 
 int hf__redis_receive(struct hf__redis_conn *c, int64_t deadline_ns, redisReply **ret_reply,
                       hf_error *err)
 {
     char buf[16384];
-    void *reply = NULL;
+    redisReply *reply = NULL;
     size_t count = 0;
+    int r = hf__redis_next(c, &reply, err);
 
-    for (;;) {
-        if (redisReaderGetReply(c->reader, &reply) != REDIS_OK) {
-            hf__fail(err, HF_UNKNOWN, "the server does not speak Redis: %s", c->reader->errstr);
-            return no_reply(c, HF_UNKNOWN, err);
-        }
-        if (reply != NULL)
-            break;
+    while (r == 0 && reply == NULL) {
         if (hf__stream_read(&c->stream, buf, sizeof buf, deadline_ns, &count, err) != 0)
-            return no_reply(c, HF_UNKNOWN, err);
-        if (redisReaderFeed(c->reader, buf, count) != REDIS_OK)
-            return no_reply(c, HF_UNKNOWN, err);
+            return no_reply(c, err);
+        r = hf__redis_feed(c, buf, count, err);
+        if (r == 0)
+            r = hf__redis_next(c, &reply, err);
     }
-    *ret_reply = reply;
-    return 0;
+    if (r == 0)
+        *ret_reply = reply;
+    return r;
+}
+
+/* Servers before 7 wrap what a command inside a script says, "Error running script (call to f_...):
+ * @user_script:12: @user_script: 12: -READONLY You can't ..."; newer ones only add the script's name
+ * behind it. What the command itself says. */
+static const char *unwrap(const redisReply *reply)
+{
+    static const char wrapping[] = "ERR Error running script", place[] = "@user_script: ";
+    const char *text = reply->str, *at = NULL;
+
+    if (strncmp(text, wrapping, sizeof wrapping - 1) != 0)
+        return text;
+    at = strstr(text, place);
+    at = at != NULL ? strstr(at, ": -") : NULL;
+    return at != NULL ? at + 3 : text;
 }
 
 /* What the server says, without control bytes, and without what it may repeat of our words. */
-static int refuse(const redisReply *reply, int code, const char *advice, hf_error *err)
+static int refuse(const char *text, int code, const char *advice, hf_error *err)
 {
     char shown[200];
 
-    hf__sentence(reply->str, reply->len, shown, sizeof shown);
+    hf__sentence(text, strlen(text), shown, sizeof shown);
     return hf__fail(err, code, "%s%s", shown, advice);
 }
 
 int hf__redis_error(const redisReply *reply, hf_error *err)
 {
+    static const char rights[] = "; the rights it takes are in the store's README";
+    static const char no_cluster[] = "; clusters are not supported";
     static const struct {
         const char *word;
         int code;
@@ -205,7 +273,7 @@ int hf__redis_error(const redisReply *reply, hf_error *err)
     } known[] = {
         {"NOAUTH", HF_DENIED, "; give user and password in the URL, or password_file="},
         {"WRONGPASS", HF_DENIED, ""},
-        {"NOPERM", HF_DENIED, "; the rights it takes are in the store's README"},
+        {"NOPERM", HF_DENIED, rights},
         {"DENIED", HF_DENIED, ""}, /* protected mode */
         {"READONLY", HF_UNAVAILABLE, "; name the master in the URL"},
         {"LOADING", HF_UNAVAILABLE, ""},
@@ -215,35 +283,35 @@ int hf__redis_error(const redisReply *reply, hf_error *err)
         {"BUSY", HF_UNAVAILABLE, ""},
         {"TRYAGAIN", HF_UNAVAILABLE, ""},
         {"NOSCRIPT", HF_UNAVAILABLE, ""},
-        {"MOVED", HF_UNSUPPORTED, "; clusters are not supported"},
-        {"ASK", HF_UNSUPPORTED, "; clusters are not supported"},
-        {"CROSSSLOT", HF_UNSUPPORTED, "; clusters are not supported"},
-        {"CLUSTERDOWN", HF_UNSUPPORTED, "; clusters are not supported"},
+        {"MOVED", HF_UNSUPPORTED, no_cluster},
+        {"ASK", HF_UNSUPPORTED, no_cluster},
+        {"CROSSSLOT", HF_UNSUPPORTED, no_cluster},
+        {"CLUSTERDOWN", HF_UNSUPPORTED, no_cluster},
         {"ERR max number of clients", HF_UNAVAILABLE, ""},
         {"ERR unknown command", HF_UNSUPPORTED, "; Redis 6 or newer is needed"},
     };
 
     if (reply->type != REDIS_REPLY_ERROR)
         return 0;
+    const char *text = unwrap(reply);
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
-        if (strncmp(reply->str, known[i].word, strlen(known[i].word)) == 0)
-            return refuse(reply, known[i].code, known[i].advice, err);
+        if (strncmp(text, known[i].word, strlen(known[i].word)) == 0)
+            return refuse(text, known[i].code, known[i].advice, err);
     }
-    /* Of the first write inside a script: older servers wrap it, newer ones add the script's
-     * name. */
-    if (strstr(reply->str, "OOM command not allowed") != NULL)
+    if (strncmp(text, "OOM", 3) == 0)
         return hf__fail(err, HF_FULL, "the server's memory is full; raise maxmemory");
-    if (strstr(reply->str, "NOPERM") != NULL ||
-        strstr(reply->str, "can't run this command") != NULL)
-        return refuse(reply, HF_DENIED, "; the rights it takes are in the store's README", err);
-    return refuse(reply, HF_CORRUPT, "", err);
+    /* Of a command inside a script; the words differ from version to version. */
+    if (strstr(text, "NOPERM") != NULL || strstr(text, "can't run this command") != NULL ||
+        strstr(text, "can't access at least one of the keys") != NULL)
+        return refuse(text, HF_DENIED, rights, err);
+    return refuse(text, HF_CORRUPT, "", err);
 }
 
 int hf__redis_judge(struct hf__redis_conn *c, const redisReply *reply, hf_error *err)
 {
     int r = hf__redis_error(reply, err);
 
-    if (r == HF_UNAVAILABLE && strncmp(reply->str, "READONLY", 8) == 0)
+    if (r == HF_UNAVAILABLE && strncmp(unwrap(reply), "READONLY", 8) == 0)
         c->broken = c->demoted = true; /* it was a master, and is no more: dial again */
     return r;
 }

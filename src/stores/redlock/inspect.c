@@ -28,14 +28,16 @@ static void write_look(struct hf__redlock_ask *ask, size_t node, struct hf__redi
     hf__redis_add_text(c, HF__REDLOCK_NOTE);
 }
 
-enum { VALUE, PTTL, NOTE, PARTS };
+enum { VALUE, PTTL, NOTE, DIGEST };
 
 static bool is_page(const redisReply *reply, size_t names)
 {
-    if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 1 + names)
+    if (!hf__redis_fits(reply, "[i([ninn])]") || reply->elements != 1 + names)
         return false;
-    for (size_t i = 1; i <= names; i++) {
-        if (reply->element[i]->type != REDIS_REPLY_ARRAY || reply->element[i]->elements != PARTS)
+    for (size_t i = 0; i <= names; i++) {
+        int64_t ms =
+            i == 0 ? reply->element[0]->integer : reply->element[i]->element[PTTL]->integer;
+        if (ms < -2 || ms > HF__REDIS_NUMBER_MAX)
             return false;
     }
     return true;
@@ -52,20 +54,29 @@ static int take_page(struct hf__redlock_ask *ask, size_t node, redisReply **repl
     return 0;
 }
 
-static bool same(const redisReply *a, const redisReply *b)
+static bool same_text(const redisReply *a, const redisReply *b)
 {
-    return a->type == REDIS_REPLY_STRING && b->type == REDIS_REPLY_STRING && a->len == b->len &&
-           memcmp(a->str, b->str, a->len) == 0;
+    return a->type == b->type &&
+           (a->type != REDIS_REPLY_STRING ||
+            (a->len == b->len && memcmp(a->str, b->str, (size_t)a->len) == 0));
 }
 
-/* How long a majority keeps `value`, -1 for ever; 0 if none does. */
-static int64_t majority_ms(const struct hf__redlock_looking *w, size_t at, const redisReply *value)
+/* Long values are cut; their digests are not. */
+static bool same(const redisReply *a, const redisReply *b)
+{
+    return a->element[VALUE]->type == REDIS_REPLY_STRING &&
+           same_text(a->element[VALUE], b->element[VALUE]) &&
+           same_text(a->element[DIGEST], b->element[DIGEST]);
+}
+
+/* How long a majority keeps what this node has, -1 for ever; 0 if none does. */
+static int64_t majority_ms(const struct hf__redlock_looking *w, size_t at, const redisReply *lock)
 {
     int64_t spans[HF__REDLOCK_NODES_MAX];
     size_t count = 0;
 
     for (size_t i = 0; i < w->s->count; i++) {
-        if (w->pages[i] == NULL || !same(w->pages[i]->element[at]->element[VALUE], value))
+        if (w->pages[i] == NULL || !same(lock, w->pages[i]->element[at]))
             continue;
         int64_t ms = w->pages[i]->element[at]->element[PTTL]->integer;
         ms = ms == -1 ? INT64_MAX : ms == 0 ? 1 : ms; /* in its last millisecond it still holds */
@@ -83,15 +94,21 @@ static int64_t majority_ms(const struct hf__redlock_looking *w, size_t at, const
 /* "seconds microseconds ttl keep round pid\0host\0user\0program\0note" */
 static bool parse_note(const redisReply *note, struct hf__entry *e, struct hf__who *who)
 {
-    int64_t seconds, micros;
-    int used = 0;
+    int64_t n[5] = {0}; /* seconds, microseconds, ttl, keep, round */
+    const char *at = note->str;
 
-    if (note->type != REDIS_REPLY_STRING ||
-        sscanf(note->str, "%" SCNd64 " %" SCNd64 " %" SCNd64 " %*d %*d %n", &seconds, &micros,
-               &e->ttl_ms, &used) != 3)
+    if (note->type != REDIS_REPLY_STRING)
         return false;
-    e->since_ms = seconds * 1000 + micros / 1000;
-    hf__redis_read_who(note->str + used, note->str + note->len, who);
+    for (size_t i = 0; i < 5; i++) {
+        at = hf__redis_read_number(at, &n[i]);
+        if (at == NULL || *at++ != ' ')
+            return false;
+    }
+    if (n[0] > HF__REDIS_NUMBER_MAX / 1000000)
+        return false;
+    e->since_ms = n[0] * 1000 + n[1] / 1000;
+    e->ttl_ms = n[2];
+    hf__redis_read_who(at, note->str + note->len, who);
     return true;
 }
 
@@ -99,9 +116,9 @@ static bool parse_note(const redisReply *note, struct hf__entry *e, struct hf__w
  * so; no other value can have a majority. */
 static int show(struct hf__redlock_looking *w, const redisReply *page, size_t at, bool *ret_shown)
 {
-    const redisReply *value = page->element[at]->element[VALUE];
+    const redisReply *lock = page->element[at], *value = lock->element[VALUE];
     const struct hf__redlock_name *name = &w->names.list[w->from + at - 1];
-    int64_t left_ms = value->type == REDIS_REPLY_STRING ? majority_ms(w, at, value) : 0;
+    int64_t left_ms = value->type == REDIS_REPLY_STRING ? majority_ms(w, at, lock) : 0;
     char words[80];
     struct hf__who who = {.host = "", .user = "", .program = "(another client)", .note = words};
     struct hf__entry e = {.place = HF__INSIDE, .claimed = true};
@@ -110,8 +127,8 @@ static int show(struct hf__redlock_looking *w, const redisReply *page, size_t at
         return 0;
     *ret_shown = true;
     e.until_ms = left_ms < 0 ? HF__NEVER : left_ms;
-    hf__printable(value->str, value->len, words, sizeof words);
-    bool ours = parse_note(page->element[at]->element[NOTE], &e, &who);
+    hf__printable(value->str, (size_t)value->len, words, sizeof words);
+    bool ours = parse_note(lock->element[NOTE], &e, &who);
     if (!ours && w->look->name == NULL)
         return 0;
     if (ours) {
@@ -120,7 +137,8 @@ static int show(struct hf__redlock_looking *w, const redisReply *page, size_t at
     } else {
         e.ttl_ms = left_ms < 0 ? 0 : left_ms;
     }
-    hf__ticket_parse(value->str, &e.ticket);
+    bool digested = lock->element[DIGEST]->type == REDIS_REPLY_STRING;
+    hf__ticket_parse(digested ? lock->element[DIGEST]->str : value->str, &e.ticket);
     e.lease_ms = e.ttl_ms;
     e.who = &who;
     if (!hf__look_is_old_enough(w->look, &e))

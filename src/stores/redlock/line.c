@@ -217,15 +217,36 @@ int hf__redlock_flush(struct hf__redlock *s, size_t i, struct hf__redlock_line *
     return 0;
 }
 
+/* Since when the server has been up, for the restart guard. It says so itself, but by its wall clock, which
+ * may have been stepped since it started. So we hold against it what we know by our own clock: the same
+ * run was not up before we first thought so, and another run was there when we heard of that last.
+ * Mutex held. */
+static int64_t up_since_ns(const struct hf__redlock_node *node, const struct hf__redis_facts *facts,
+                           int64_t now_ns)
+{
+    int64_t said_ns = now_ns - facts->uptime_s * 1000 * HF__NS_PER_MS;
+    int64_t known_ns = INT64_MIN;
+
+    if (node->run_id[0] != '\0' && facts->run_id[0] != '\0')
+        known_ns = strcmp(node->run_id, facts->run_id) == 0 ? node->up_since_ns : node->heard_ns;
+    return said_ns > known_ns ? said_ns : known_ns;
+}
+
 /* Two names may lead to one server, which would vote twice: by the second of them it has no vote. What
  * was found is noted in any case, as servers may have changed their places. */
-static int refuse_twin(struct hf__redlock *s, size_t i, const char *run_id, hf_error *err)
+static int note_server(struct hf__redlock *s, size_t i, struct hf__redlock_line *line,
+                       hf_error *err)
 {
     struct hf__redlock_node *node = &s->nodes[i];
+    const struct hf__redis_facts *facts = &line->c->facts;
+    const char *run_id = facts->run_id;
+    int64_t now_ns = hf__now_ns(s->base.host->env);
     size_t twin = s->count;
     char why[160];
 
     pthread_mutex_lock(&s->mutex);
+    node->up_since_ns = line->up_since_ns = up_since_ns(node, facts, now_ns);
+    node->heard_ns = now_ns;
     snprintf(node->run_id, sizeof node->run_id, "%s", run_id);
     for (size_t k = 0; k < s->count && run_id[0] != '\0'; k++) {
         if (k != i && strcmp(s->nodes[k].run_id, run_id) == 0)
@@ -242,17 +263,14 @@ static int refuse_twin(struct hf__redlock *s, size_t i, const char *run_id, hf_e
 /* The guard's only question, asked once per connection: for how long has the server been up? */
 static int settle(struct hf__redlock *s, size_t i, struct hf__redlock_line *line, hf_error *err)
 {
-    int64_t now_ns = hf__now_ns(s->base.host->env);
-
     if (s->guard && !line->c->facts.known)
         return explain(&s->nodes[i], HF_DENIED,
                        "INFO is not allowed to this user, and the restart guard needs it "
                        "(restart_guard=off does without)",
                        err);
-    int r = refuse_twin(s, i, line->c->facts.run_id, err);
+    int r = note_server(s, i, line, err);
     if (r != 0)
         return r;
-    line->up_since_ns = now_ns - line->c->facts.uptime_s * 1000 * HF__NS_PER_MS;
     line->state = HF__REDLOCK_READY;
     line->owed = SCRIPT_COUNT;
     pthread_mutex_lock(&s->mutex);
@@ -286,18 +304,19 @@ static int hear_all(struct hf__redlock *s, size_t i, struct hf__redlock_line *li
     int r = 0;
 
     while (r == 0) {
-        void *got = NULL;
-        if (redisReaderGetReply(line->c->reader, &got) != REDIS_OK)
-            return explain(&s->nodes[i], HF_UNAVAILABLE, "the server does not speak Redis", err);
-        if (got == NULL)
+        redisReply *reply = NULL;
+        hf_error why = {0};
+        if (hf__redis_next(line->c, &reply, &why) != 0)
+            return explain(&s->nodes[i], HF_UNAVAILABLE, why.text, err);
+        if (reply == NULL)
             break;
-        redisReply *reply = got;
         if (line->state == HF__REDLOCK_LOGGING_IN)
             r = hear_one(s, i, line, reply, err);
         else if (line->owed > 0)
             forget_one(s, line);
         else
             r = hear(ctx, &reply, err);
+        s->nodes[i].heard_ns = hf__now_ns(s->base.host->env);
         freeReplyObject(reply);
     }
     return r;
@@ -319,8 +338,9 @@ int hf__redlock_move(struct hf__redlock *s, size_t i, struct hf__redlock_line *l
             continue;
         if (n <= 0)
             return stream_failed(s, i, line, n, err);
-        if (redisReaderFeed(line->c->reader, buf, (size_t)n) != REDIS_OK)
-            return hf__fail(err, HF_NO_MEMORY, NULL);
+        hf_error why = {0};
+        if (hf__redis_feed(line->c, buf, (size_t)n, &why) != 0)
+            return explain(&s->nodes[i], HF_UNAVAILABLE, why.text, err);
         r = hear_all(s, i, line, hear, ctx, err);
         if ((size_t)n < sizeof buf && s->set.tls == NULL)
             break; /* saves the read that would find nothing */

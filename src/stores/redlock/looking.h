@@ -22,7 +22,7 @@ struct hf__redlock_looking {
     struct hf__redlock_names names;
     size_t from, upto; /* the names of this page */
     redisReply *pages[HF__REDLOCK_NODES_MAX];
-    char cursors[HF__REDLOCK_NODES_MAX][24];
+    char cursors[HF__REDLOCK_NODES_MAX][HF__REDIS_CURSOR_SIZE];
     char pattern[2 * HF__REDIS_KEY_MAX];
 };
 

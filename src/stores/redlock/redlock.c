@@ -100,7 +100,7 @@ static int count_vote(struct hf__redlock_ask *ask, size_t node, redisReply **at,
     struct bidding *b = (struct bidding *)ask;
     const redisReply *reply = *at;
 
-    if (reply->type != REDIS_REPLY_INTEGER)
+    if (!hf__redis_fits(reply, "i") || reply->integer < -1 || reply->integer > 1)
         return hf__fail(err, HF_CORRUPT, "a script gave an answer that was not expected");
     if (reply->integer == 1)
         b->yes |= 1U << node;

@@ -16,6 +16,7 @@
 
 #include <netdb.h>
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "stores/redis/link.h"
 
@@ -45,9 +46,11 @@ struct hf__redlock_node {
     unsigned tries;             /* which of them to try next */
     int64_t retry_ns;           /* nobody dials before then */
     unsigned failures;
-    int64_t adrift_ns; /* until then an attempt without an answer may still reach it */
-    hf_error why;      /* why the last dial failed */
-    char run_id[41];   /* of the server that was found there last; "" if it is not known */
+    int64_t adrift_ns;        /* until then an attempt without an answer may still reach it */
+    hf_error why;             /* why the last dial failed */
+    char run_id[41];          /* of the server that was found there last; "" if it is not known */
+    int64_t up_since_ns;      /* since when that one has been up, at the earliest */
+    _Atomic int64_t heard_ns; /* when it answered last */
 };
 
 enum hf__redlock_state { HF__REDLOCK_DOWN, HF__REDLOCK_LOGGING_IN, HF__REDLOCK_READY };

@@ -46,7 +46,7 @@ static int count_renewals(struct hf__redlock_ask *ask, size_t node, redisReply *
     const redisReply *reply = *at;
 
     (void)node;
-    if (reply->type != REDIS_REPLY_ARRAY || reply->elements != w->count)
+    if (!hf__redis_fits(reply, "[(i)]") || reply->elements != w->count)
         return hf__fail(err, HF_CORRUPT, "renew: the server gave another number of answers");
     for (size_t i = 0; i < w->count; i++) {
         int64_t ttl_ms = reply->element[i]->integer;

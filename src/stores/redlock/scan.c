@@ -90,11 +90,13 @@ static int take_key(struct hf__redlock_looking *w, const redisReply *key, hf_err
     size_t before = strlen(w->s->set.key_before), after = strlen(w->s->set.key_after);
     size_t word = sizeof HF__REDLOCK_OWN_WORD - 1;
 
-    if (key->type != REDIS_REPLY_STRING || key->len < before + after + 1 ||
-        (key->len >= word && memcmp(key->str, HF__REDLOCK_OWN_WORD, word) == 0))
+    size_t key_len = (size_t)key->len;
+
+    if (key_len < before + after + 1 ||
+        (key_len >= word && memcmp(key->str, HF__REDLOCK_OWN_WORD, word) == 0))
         return 0;
     const char *name = key->str + before;
-    size_t len = key->len - before - after;
+    size_t len = key_len - before - after;
     if (memcmp(key->str, w->s->set.key_before, before) != 0 ||
         memcmp(name + len, w->s->set.key_after, after) != 0 || len > HF_NAME_MAX ||
         !hf__look_wants(w->look, name, len))
@@ -108,11 +110,8 @@ static int take_scan(struct hf__redlock_ask *ask, size_t node, redisReply **at, 
     const redisReply *reply = *at;
     int r = 0;
 
-    if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 2 ||
-        reply->element[0]->type != REDIS_REPLY_STRING ||
-        reply->element[1]->type != REDIS_REPLY_ARRAY)
-        return hf__fail(err, HF_CORRUPT, "SCAN gave an answer that was not expected");
-    snprintf(w->cursors[node], sizeof w->cursors[node], "%s", reply->element[0]->str);
+    if (!hf__redis_read_page(reply, w->cursors[node], err))
+        return HF_CORRUPT;
     for (size_t i = 0; r == 0 && i < reply->element[1]->elements; i++)
         r = take_key(w, reply->element[1]->element[i], err);
     return r;
@@ -131,6 +130,8 @@ int hf__redlock_ask_nodes(struct hf__redlock_looking *w, hf_error *err)
     w->ask.sent = w->ask.replied = 0;
     w->ask.decided = never;
     w->ask.patient = true;
+    if (w->look->name == NULL) /* there may be millions of keys: each page has its own time */
+        w->deadline_ns = hf__redlock_soon(w->s, w->s->base.host->op_timeout_ms, INT64_MAX);
     hf__redlock_round(w->s, w->set, &w->ask,
                       hf__redlock_soon(w->s, 2 * w->s->node_timeout_ms, w->deadline_ns));
     size_t answered = hf__redlock_votes(w->ask.replied);
