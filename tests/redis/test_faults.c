@@ -100,8 +100,40 @@ static void c6_server_that_stays_away_is_unknown_or_unavailable(void **state)
     assert_true(code == HF_UNAVAILABLE || code == HF_UNKNOWN);
     proxy_set(proxy, PROXY_PASS, 0);
     await("nothing to be left", is_free, (char[]){"a"});
-    assert_int_equal(try_lock(client, "c", 30000, &lock), HF_OK);
+    opt.patience_ms = AWAIT_MS;
+    assert_int_equal(hf_acquire(client, "c", HF_NTS, &opt, &lock, &err), HF_OK);
     hf_lock_release(lock, NULL);
+    hf_close(client);
+}
+
+/* A link whose round trip is longer than the lease: nothing that is granted lasts until it is known.
+ * The wait ends by its limit, and nothing is left. */
+static void c5_link_slower_than_the_lease_ends_with_the_wait(void **state)
+{
+    hf_client *client = open_behind("op_timeout=2s");
+    hf_options opt = HF_OPTIONS_INIT;
+    hf_lock *lock = NULL;
+    hf_cancel *cancel;
+    struct waiter w = {0};
+
+    (void)state;
+    opt.ttl_ms = 300;
+    opt.wait_ms = 1500;
+    proxy_set(proxy, PROXY_DELAY, 200);
+    int code = hf_acquire(client, "a", HF_NTS, &opt, &lock, NULL);
+    assert_true(code != HF_OK);
+    assert_int_equal(hf_cancel_new(&cancel), HF_OK);
+    w.opt = (hf_options)HF_OPTIONS_INIT;
+    w.opt.ttl_ms = 300;
+    w.opt.cancel = cancel;
+    wait_in_thread(&w, client, "b");
+    sleep_ms(1000); /* it goes on asking */
+    hf_cancel_fire(cancel);
+    assert_int_not_equal(join_waiter(&w), HF_OK);
+    hf_cancel_free(cancel);
+    proxy_set(proxy, PROXY_PASS, 0);
+    await("nothing to be left", is_free, (char[]){"a"});
+    await("nothing to be left", is_free, (char[]){"b"});
     hf_close(client);
 }
 
@@ -204,6 +236,7 @@ int main(void)
         TEST(c5_attempt_that_comes_after_its_withdraw_is_not_granted),
         TEST(c5_late_attempt_for_ever_is_not_granted_either),
         TEST(c6_server_that_stays_away_is_unknown_or_unavailable),
+        TEST(c5_link_slower_than_the_lease_ends_with_the_wait),
         TEST(c6_bad_ways_change_nothing),
         TEST(c6_connection_cut_anywhere_leaves_one_outcome),
         TEST(c6_scripts_that_were_flushed_are_taught_again),

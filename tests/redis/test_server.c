@@ -104,6 +104,17 @@ static void c7_restart_without_data_is_a_loss(void **state)
     server_clear(&server);
 }
 
+static int has_loaded(void *server)
+{
+    redisContext *c = server_stranger(server);
+    redisReply *reply = redisCommand(c, "PING");
+    bool yes = reply != NULL && reply->type != REDIS_REPLY_ERROR;
+
+    freeReplyObject(reply);
+    redisFree(c);
+    return yes;
+}
+
 static void c3_restart_with_data_keeps_locks(void **state)
 {
     struct server server = {0};
@@ -116,6 +127,7 @@ static void c3_restart_with_data_keeps_locks(void **state)
     assert_int_equal(try_lock(client, "n", HF_NEVER, &never), HF_OK);
     server_kill(&server);
     server_start(&server, durable);
+    await("its data to be loaded", has_loaded, &server);
     hf_client *stranger_client = open_url(url_of(server.port, ""));
     assert_int_equal(try_lock(stranger_client, "a", 60000, &other), HF_BUSY);
     assert_int_equal(try_lock(stranger_client, "n", 60000, &other), HF_BUSY);
@@ -181,7 +193,8 @@ static void c6_loading_server_is_waited_for(void **state)
     assert_int_equal(hf_acquire(hasty, "a", HF_NTS, &opt, &lock, &err), HF_UNAVAILABLE);
     check_contains("text", err.text, "LOADING");
     hf_client *patient = open_url(url_of(server.port, "op_timeout=20s"));
-    assert_int_equal(try_lock(patient, "a", 60000, &lock), HF_OK);
+    opt.patience_ms = AWAIT_MS;
+    assert_int_equal(hf_acquire(patient, "a", HF_NTS, &opt, &lock, &err), HF_OK);
     assert_int_equal(hf_lock_release(lock, NULL), HF_OK);
     hf_close(hasty);
     hf_close(patient);
