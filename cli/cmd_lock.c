@@ -142,6 +142,12 @@ static bool check(int argc, char **argv)
     return true;
 }
 
+/* As hf_lock_detach() has it. */
+static bool can_stay(uint32_t can)
+{
+    return (can & HF_CAN_DETACH) || (never_expires && (can & HF_CAN_PERSIST));
+}
+
 static int run(struct cli *cli, int argc, char **argv)
 {
     hf_client *client;
@@ -153,9 +159,13 @@ static int run(struct cli *cli, int argc, char **argv)
         return status;
     if (!(hf_capabilities(client) & HF_CAN_PROCESS))
         status = cli_refuse_process_store();
-    else if (!(hf_capabilities(client) & HF_CAN_DETACH))
-        status = cli_fail(EXIT_USAGE, "this store cannot keep a lock after the command ends; use "
-                                      "'holdfast run', or another store");
+    else if (!can_stay(hf_capabilities(client)))
+        status =
+            cli_fail(EXIT_USAGE,
+                     "this store cannot keep a %s after the command ends; use %s'holdfast run', "
+                     "or another store",
+                     hf_capabilities(client) & HF_CAN_PERSIST ? "lease" : "lock",
+                     hf_capabilities(client) & HF_CAN_PERSIST ? "--never-expires, " : "");
     else if (!watch_signals())
         status = cli_fail(EXIT_MACHINE, "out of memory or descriptors");
     else

@@ -149,6 +149,7 @@ void hf_close(hf_client *client);
     X(HF_CAN_DETACH, 10, "detach", "a lock can be passed on by its ticket")   \
     X(HF_CAN_PROCESS, 11, "process", "shared by several processes")           \
     X(HF_CAN_PERSIST, 12, "persist", "never-expiring locks survive a restart of the store")
+/* Without "detach" a store with "never" and "persist" still passes on locks that never expire. */
 
 enum hf_capability {
 #define HF__X(id, bit, name, text) id = 1 << bit,

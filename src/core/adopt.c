@@ -2,6 +2,15 @@
 #include "core/acquire.h"
 #include "util/banned.h"
 
+/* Where leases end with their client, a lock that never expires may still stay. */
+bool hf__can_pass_on(const hf_client *client, bool never_expires)
+{
+    uint32_t can = client->capabilities;
+
+    return (can & HF_CAN_DETACH) ||
+           (never_expires && (can & HF_CAN_NEVER) && (can & HF_CAN_PERSIST));
+}
+
 struct search {
     hf_lock *lock;
     bool found;
@@ -62,7 +71,7 @@ int hf__adopt(hf_lock *lock, const char *ticket, const hf_options *opt, hf_error
 {
     hf_client *client = lock->client;
 
-    if (!(client->capabilities & HF_CAN_DETACH))
+    if (!hf__can_pass_on(client, true))
         return hf__fail(err, HF_UNSUPPORTED, "this store's locks end with their client");
     if (!hf__ticket_parse(ticket, &lock->bid.ticket))
         return hf__fail(err, HF_INVALID, "a ticket has 32 hex digits");
@@ -71,6 +80,8 @@ int hf__adopt(hf_lock *lock, const char *ticket, const hf_options *opt, hf_error
     hf__bidder_unanswered(&lock->bidder);
 
     int r = find_terms(lock, err);
+    if (r == 0 && !hf__can_pass_on(client, lock->bid.ttl_ms == 0))
+        r = hf__fail(err, HF_UNSUPPORTED, "this store's leases end with their client");
     if (r == 0)
         r = learn_grant(lock, err);
     if (r == 0)

@@ -114,4 +114,7 @@ int hf__thread_start(pthread_t *ret_thread, const char *name, size_t stack, void
 void hf__after_call(hf_client *client);
 void hf__after_call_unlocked(hf_client *client);
 
+/* Whether a lock, one that never expires or another, can be left to whoever knows its ticket (adopt.c). */
+bool hf__can_pass_on(const hf_client *client, bool never_expires);
+
 #endif

@@ -393,8 +393,9 @@ static int detach(hf_lock *lock, hf_error *err)
 
     if (lock->in_call && hf__workers_include_me(&client->notifier))
         return hf__fail(err, HF_DEADLOCK, "a callback must not detach the lock it is about");
-    if (!(client->capabilities & HF_CAN_DETACH))
-        return hf__fail(err, HF_UNSUPPORTED, "this store's locks end with their client");
+    if (!hf__can_pass_on(client, lock->bid.ttl_ms == 0))
+        return hf__fail(err, HF_UNSUPPORTED, "this store's %s end with their client",
+                        hf__can_pass_on(client, true) ? "leases" : "locks");
     if (!lock->bidder.claimed)
         r = hf__lock_renew_once(lock, err); /* somebody else will go on: the store must know */
     if (r < 0)

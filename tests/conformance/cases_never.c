@@ -138,7 +138,7 @@ const struct conformance_case cases_never[] = {
     CASE(NEVER, c3_lock_is_found_by_its_age),
     CASE(NEVER | HF_CAN_PROCESS | HF_CAN_BREAK,
          c3_lock_of_a_killed_process_stays_until_it_is_broken),
-    CASE(NEVER | HF_CAN_PROCESS | HF_CAN_DETACH, c3_lock_without_a_lease_outlives_all_its_clients),
+    CASE(NEVER | HF_CAN_PROCESS, c3_lock_without_a_lease_outlives_all_its_clients),
     CASE(NEVER | HF_CAN_PROCESS | HF_CAN_QUEUE, c5_frozen_waiter_never_holds_for_ever),
     {0},
 };

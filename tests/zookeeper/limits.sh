@@ -28,6 +28,12 @@ case $text in *acl=world*) ;; *) fail "said: $text" ;; esac
 # What ZooKeeper cannot do is said.
 if "$holdfast" run --limit 2 -s --ttl 2s a -- true 2>/dev/null; then fail "a limit was taken"; fi
 if "$holdfast" lock --ttl 2s a 2>/dev/null; then fail "a lock outlived its process"; fi
+# But one that never expires needs no session: it is unlocked by whoever has its ticket.
+ticket=$("$holdfast" --json lock --never-expires kept | sed 's/.*"ticket":"\([0-9a-f]*\)".*/\1/') || fail "lock --never-expires"
+if "$holdfast" run --ttl 2s --wait 0 kept -- true 2>/dev/null; then fail "it did not stay"; fi
+"$holdfast" unlock kept --ticket "$ticket" || fail "unlock by ticket"
+"$holdfast" run --ttl 2s --wait 0 kept -- true || fail "it stayed"
+if "$holdfast" unlock kept --ticket "$ticket" 2>/dev/null; then fail "it was unlocked twice"; fi
 # A never-expiring lock keeps its place and its token in the row. (The child's environment has no password.)
 first=$("$holdfast" --json show b | wc -l)
 [ "$first" -le 1 ] || fail "b is held"

@@ -120,6 +120,96 @@ static void c7_holder_that_is_cut_off_is_lost_before_the_next_enters(void **stat
     hf_close(other);
 }
 
+/* The session has ended, which took what was leased; a lock that never expires needs none. */
+static void end_the_session(hf_client *client, const char *name)
+{
+    hf_lock *leased = take(client, name, 5000); /* in the session of those that never expire */
+    char path[100];
+
+    snprintf(path, sizeof path, "/locks/%s", name);
+    await("the node of a lease", has_children, path);
+    proxy_set(proxy, PROXY_HOLE, 0);
+    await("the session to end", is_empty, path);
+    proxy_set(proxy, PROXY_RST, 0);
+    proxy_set(proxy, PROXY_PASS, 0);
+    await_lost(leased);
+    hf_lock_release(leased, NULL);
+}
+
+static int is_renewed(void *lock)
+{
+    return hf_lock_renew(lock, NULL) == HF_OK;
+}
+
+static void c3_lock_without_a_lease_outlives_its_session(void **state)
+{
+    hf_client *client = open_behind("op_timeout=4s", "outlives", HF_NEVER);
+    hf_lock *lock = take(client, "outlives", HF_NEVER);
+
+    (void)state;
+    end_the_session(client, "outlives-lease");
+    await("it to be renewed in another session", is_renewed, lock);
+    assert_int_equal(hf_lock_state(lock), HF_STATE_HELD);
+    assert_int_equal(hf_lock_release(lock, NULL), HF_OK);
+    await("its node to go", is_empty, (void *)"/locks/outlives");
+    hf_close(client);
+}
+
+/* Nobody has renewed it since. */
+static void c6_lock_without_a_lease_is_released_in_another_session(void **state)
+{
+    hf_client *client = open_behind("op_timeout=4s", "in-another", HF_NEVER);
+    hf_options opt = HF_OPTIONS_INIT;
+    hf_lock *lock = NULL;
+
+    (void)state;
+    opt.ttl_ms = HF_NEVER;
+    opt.by_hand = 1;
+    assert_int_equal(hf_acquire(client, "in-another", HF_NTS, &opt, &lock, NULL), HF_OK);
+    end_the_session(client, "in-another-lease");
+    assert_int_equal(hf_lock_release(lock, NULL), HF_OK);
+    await("its node to go", is_empty, (void *)"/locks/in-another");
+    hf_close(client);
+}
+
+static int is_persistent(void *path)
+{
+    struct String_vector names = {0};
+    struct Stat stat = {0};
+    char node[300];
+    int rc = zoo_get_children(zh, path, 0, &names);
+
+    if (rc == ZOK && names.count == 1) {
+        snprintf(node, sizeof node, "%s/%s", (const char *)path, names.data[0]);
+        rc = zoo_exists(zh, node, 0, &stat);
+    }
+    bool persistent = rc == ZOK && names.count == 1 && stat.ephemeralOwner == 0;
+    deallocate_String_vector(&names);
+    return persistent;
+}
+
+/* The claim made the node persistent, which nobody was told; then the session ended. */
+static void c6_claim_whose_reply_is_lost_is_found_in_another_session(void **state)
+{
+    hf_client *client = open_behind("op_timeout=20s", "claim", HF_NEVER);
+    hf_lock *leased = take(client, "claim-lease", 5000);
+    struct waiter w;
+
+    (void)state;
+    proxy_set(proxy, PROXY_DELAY, 300); /* time to cut it off before it hears of its claim */
+    send_waiter(&w, client, "claim", HF_NEVER, NULL);
+    await("the claim", is_persistent, (void *)"/locks/claim");
+    proxy_set(proxy, PROXY_HOLE, 0);
+    await("the session to end", is_empty, (void *)"/locks/claim-lease");
+    proxy_set(proxy, PROXY_RST, 0);
+    proxy_set(proxy, PROXY_PASS, 0);
+    if (join_waiter(&w) == HF_OK)
+        assert_int_equal(hf_lock_release(w.lock, NULL), HF_OK);
+    hf_lock_release(leased, NULL);
+    await("its node to go", is_empty, (void *)"/locks/claim");
+    hf_close(client);
+}
+
 static void c7_short_break_of_the_connection_loses_nothing(void **state)
 {
     hf_client *client = open_behind("", "short", 6000);
@@ -275,6 +365,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(c6_create_whose_reply_is_lost_is_found_by_its_ticket),
+        cmocka_unit_test(c3_lock_without_a_lease_outlives_its_session),
+        cmocka_unit_test(c6_lock_without_a_lease_is_released_in_another_session),
+        cmocka_unit_test(c6_claim_whose_reply_is_lost_is_found_in_another_session),
         cmocka_unit_test(c6_node_of_another_session_is_not_taken_for_ours),
         cmocka_unit_test(c5_create_that_arrives_late_never_holds),
         cmocka_unit_test(c7_holder_that_is_cut_off_is_lost_before_the_next_enters),

@@ -78,6 +78,15 @@ int hf__zk_join(struct bidding *b, bool queue, int64_t deadline_ns, struct call 
                 hf_error *err);
 bool hf__zk_is_over(struct bidding *b);
 
+/* permanent.c: whether its node may outlive its session. Under the mutex. */
+bool hf__zk_may_be_permanent(const struct bidding *b);
+/* Gives such a bid another session to act in if its own has ended and the servers answer. */
+void hf__zk_renew_session(struct bidding *b, int64_t deadline_ns);
+/* The bidding, with a reference, of a lock that never expires and that another client may have left.
+ * ZNONODE: there is none of this ticket. */
+int hf__zk_take_over(struct zk *zk, const struct hf__renewal *renewal, int64_t deadline_ns,
+                     struct bidding **ret_bidding);
+
 /* leave.c: deletes what a bid has in the store, and proves it. ZOK: it was there; ZNONODE: it was not. */
 int hf__zk_remove(struct bidding *b, int64_t deadline_ns);
 

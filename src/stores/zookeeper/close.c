@@ -30,8 +30,8 @@ static void sort_one(struct hf__link *link, void *ctx)
     struct bidding *b = (struct bidding *)link;
     struct closing *f = ctx;
 
-    if (b->session != f->s)
-        return;
+    if (b->session != f->s || b->permanent)
+        return; /* what never expires stays: it was released before, or passed on */
     bool lost = b->state == HF__ZK_JOINED && b->inside && b->claimed;
     if (b->lock_delay_ms > 0 && (lost || b->state == HF__ZK_LINGERING))
         f->delays = b;

@@ -102,6 +102,7 @@ static int enter_session(struct bidding *b, bool queue, int64_t deadline_ns, hf_
 {
     struct session *s;
 
+    hf__zk_renew_session(b, deadline_ns);
     if (b->session != NULL)
         return hf__zk_await(b->session, deadline_ns)
                    ? 0

@@ -48,13 +48,17 @@ int hf__zk_remove(struct bidding *b, int64_t deadline_ns)
 {
     if (b->session == NULL)
         return ZNONODE; /* its session is over, and the node with it */
+    hf__zk_renew_session(b, deadline_ns);
+    pthread_mutex_lock(&b->zk->mutex);
+    bool may_stay = hf__zk_may_be_permanent(b);
+    pthread_mutex_unlock(&b->zk->mutex);
     if (!hf__zk_await(b->session, deadline_ns))
-        return hf__zk_is_dead(b->session) && !b->permanent ? ZNONODE : ZOPERATIONTIMEOUT;
+        return hf__zk_is_dead(b->session) && !may_stay ? ZNONODE : ZOPERATIONTIMEOUT;
     int rc = b->zk->fair ? remove_fair(b, deadline_ns) : hf__zk_simple_remove(b, deadline_ns);
     if (b->break_requested && (rc == ZOK || rc == ZNONODE))
         remove_break_request(b, deadline_ns);
     if (rc == ZSESSIONEXPIRED || rc == ZINVALIDSTATE)
-        return b->permanent ? ZOPERATIONTIMEOUT : ZNONODE;
+        return may_stay ? ZOPERATIONTIMEOUT : ZNONODE;
     return rc;
 }
 

@@ -27,6 +27,7 @@ struct batch {
     int64_t deadline_ns;
     size_t failed, reached; /* sessions */
     int rc;                 /* of one that failed */
+    int unanswered;         /* why a ticket could not be looked for */
 };
 
 static void answer(struct item *item, enum hf__verdict verdict)
@@ -63,9 +64,15 @@ static void collect(struct batch *q, struct hf__renewal *renewals)
         *item = (struct item){.renewal = &renewals[i]};
         item->b = hf__zk_find(q->zk, &renewals[i].ticket);
         if (item->b == NULL) {
+            int rc = hf__zk_take_over(q->zk, item->renewal, q->deadline_ns, &item->b);
+            if (rc != ZOK && rc != ZNONODE)
+                q->unanswered = rc;
+        }
+        if (item->b == NULL) {
             answer(item, HF__GONE_LOST);
             continue;
         }
+        hf__zk_renew_session(item->b, q->deadline_ns);
         pthread_mutex_lock(&q->zk->mutex);
         sort_item(item, now_ns);
         pthread_mutex_unlock(&q->zk->mutex);
@@ -273,7 +280,9 @@ int hf__zk_renew(struct hf__store *store, struct hf__renewal *items, size_t coun
         hf__zk_watch_break_requests(q.zk, s, deadline_ns);
         while ((s = next_session(&q, true)) != NULL || (s = next_session(&q, false)) != NULL)
             renew_session(&q, s, ops, asked);
-        if (q.failed > 0 && q.reached == 0)
+        if (q.unanswered != ZOK)
+            r = hf__zk_fail(err, q.unanswered, "look for the ticket");
+        else if (q.failed > 0 && q.reached == 0)
             r = hf__zk_fail(err, q.rc, "renew");
         for (size_t i = 0; i < count; i++) {
             if (q.items[i].b != NULL)

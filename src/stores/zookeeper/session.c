@@ -31,7 +31,7 @@ static void bury(struct hf__link *link, void *ctx)
     if (b->session != ctx)
         return;
     hf__zk_call_ticket(b->zk, &b->ticket, 0);
-    if (!b->permanent && b->state != HF__ZK_SPENT) {
+    if (!hf__zk_may_be_permanent(b) && b->state != HF__ZK_SPENT) {
         b->state = HF__ZK_LEAVING; /* the timer thread forgets it in its turn */
         hf__zk_set_timer(b, 0);
     }

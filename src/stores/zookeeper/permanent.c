@@ -1,0 +1,129 @@
+/* Locks that never expire. Their node is persistent from the claim on, so it needs no session: it
+ * outlives the one in which it was made, and whoever knows the ticket can take it over.
+ *
+ * A claim whose answer was lost may have made it persistent, too. So as long as that is not known,
+ * the end of the session proves nothing. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "doorman/doorman.h"
+#include "stores/zookeeper/zk.h"
+#include "util/banned.h"
+
+bool hf__zk_may_be_permanent(const struct bidding *b)
+{
+    return b->permanent || (b->ttl_ms == 0 && b->unsure);
+}
+
+void hf__zk_renew_session(struct bidding *b, int64_t deadline_ns)
+{
+    struct zk *zk = b->zk;
+    struct session *s;
+
+    pthread_mutex_lock(&zk->mutex);
+    bool needed = hf__zk_may_be_permanent(b) && b->state != HF__ZK_SPENT && b->session != NULL &&
+                  b->session->state == HF__ZK_DEAD;
+    pthread_mutex_unlock(&zk->mutex);
+    if (!needed || hf__zk_session(zk, hf__zk_hold_ms(0, 0), deadline_ns, &s, NULL) != 0)
+        return;
+    pthread_mutex_lock(&zk->mutex);
+    if (b->session != NULL && b->session != s && b->session->state == HF__ZK_DEAD) {
+        for (int i = 0; i < HF__ZK_SIGHTS; i++)
+            hf__zk_look_away(&b->sights[i]); /* they were of the old one */
+        hf__zk_leave_session(b);
+        hf__zk_use_locked(s);
+        b->session = s;
+    }
+    pthread_mutex_unlock(&zk->mutex);
+    hf__zk_unuse(s);
+}
+
+/* The node of this ticket, of whatever layout. */
+static int find_path(const struct bidding *b, int64_t deadline_ns, char path[HF__ZK_PATH_MAX])
+{
+    struct call *list = hf__zk_call_new();
+    struct hf__ticket of;
+
+    if (list == NULL)
+        return ZSYSTEMERROR;
+    path[0] = '\0';
+    int rc = hf__zk_children(b->session, b->directory, true, deadline_ns, list);
+    for (int i = 0; rc == ZOK && i < list->name_count; i++) {
+        bool simple = strcmp(list->names[i], HF__ZK_SIMPLE) == 0;
+        if (simple || (hf__zk_ticket_of(list->names[i], &of) && hf__ticket_equal(&of, &b->ticket)))
+            hf__zk_child_path(b, list->names[i], path);
+    }
+    hf__zk_call_free(list);
+    return rc == ZOK && path[0] == '\0' ? ZNONODE : rc;
+}
+
+static int find_node(struct bidding *b, int64_t deadline_ns)
+{
+    struct call *node = hf__zk_call_new();
+    struct details d;
+    char path[HF__ZK_PATH_MAX];
+    int rc = node != NULL ? find_path(b, deadline_ns, path) : ZSYSTEMERROR;
+
+    if (rc == ZOK)
+        rc = hf__zk_get(b->session, path, deadline_ns, node);
+    if (rc == ZOK) {
+        hf__zk_parse(node->text, node->text_len, &d);
+        if (node->stat.ephemeralOwner != 0 || d.ttl_ms != 0 || !d.has_ticket ||
+            !hf__ticket_equal(&d.ticket, &b->ticket))
+            rc = ZNONODE;
+    }
+    if (rc == ZOK && (b->path = strdup(path)) == NULL)
+        rc = ZSYSTEMERROR;
+    if (rc == ZOK) {
+        b->data = node->text;
+        node->text = NULL;
+        b->mode = hf__zk_child(path + strlen(b->directory) + 1).mode;
+        b->generation = d.generation != 0 ? d.generation : (uint64_t)node->stat.czxid;
+    }
+    hf__zk_call_free(node);
+    return rc;
+}
+
+int hf__zk_take_over(struct zk *zk, const struct hf__renewal *renewal, int64_t deadline_ns,
+                     struct bidding **ret_bidding)
+{
+    struct hf__bid bid = {
+        .name = renewal->name, .name_len = renewal->name_len, .ticket = renewal->ticket};
+    struct session *s;
+
+    if (hf__zk_start_timer_thread(zk, NULL) != 0)
+        return ZSYSTEMERROR;
+    if (hf__zk_session(zk, hf__zk_hold_ms(0, 0), deadline_ns, &s, NULL) != 0)
+        return ZCONNECTIONLOSS;
+    struct bidding *b = hf__zk_bidding_make(zk, &bid);
+    if (b == NULL || !hf__zk_begin(b, deadline_ns)) {
+        if (b != NULL)
+            hf__zk_bidding_unref(b);
+        hf__zk_unuse(s);
+        return b == NULL ? ZSYSTEMERROR : ZOPERATIONTIMEOUT;
+    }
+    int rc = ZOK;
+    if (b->path == NULL && b->state == HF__ZK_JOINING) { /* nobody else was faster */
+        pthread_mutex_lock(&zk->mutex);
+        hf__zk_use_locked(s);
+        b->session = s;
+        pthread_mutex_unlock(&zk->mutex);
+        rc = find_node(b, deadline_ns);
+        pthread_mutex_lock(&zk->mutex);
+        if (rc == ZOK) {
+            b->inside = b->claimed = b->permanent = true;
+            b->state = HF__ZK_JOINED;
+            b->until_ns = INT64_MAX;
+        } else {
+            hf__zk_spend(b, 0);
+        }
+        pthread_mutex_unlock(&zk->mutex);
+    }
+    hf__zk_end(b);
+    hf__zk_unuse(s);
+    if (rc == ZOK)
+        *ret_bidding = b;
+    else
+        hf__zk_bidding_unref(b);
+    return rc;
+}
