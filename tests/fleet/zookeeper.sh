@@ -19,7 +19,7 @@ zk_configure() {
     mkdir -p "$1/data"
     {
         echo tickTime=100 initLimit=100 "syncLimit=${zk_sync:-50}" minSessionTimeout=200 "maxSessionTimeout=${HOLDFAST_TEST_ZOOKEEPER_LONGEST:-900000000}" \
-            "dataDir=$1/data" "clientPort=$2" "clientPortAddress=$zk_address" maxClientCnxns=0 \
+            "dataDir=$1/data" "clientPort=$2" "clientPortAddress=$zk_address" "maxClientCnxns=${HOLDFAST_TEST_ZOOKEEPER_CONNECTIONS:-0}" \
             '4lw.commands.whitelist=*' admin.enableServer=false | tr ' ' '\n'
         echo
         shift 2

@@ -70,30 +70,36 @@ static int make(struct bidding *b, int64_t deadline_ns, struct call **ret_list, 
     return rc == ZOK ? 0 : hf__zk_fail(err, rc, "create");
 }
 
-/* Whether somebody is there already, as far as this server knows. */
-static bool looks_busy(struct bidding *b, struct session *s, int64_t deadline_ns)
+/* How many are there already, as far as this server knows. */
+static int count_others(struct bidding *b, struct session *s, int64_t deadline_ns)
 {
     struct call *seen = hf__zk_call_new();
-    bool busy = false;
+    int count = 0;
 
     if (seen != NULL && hf__zk_exists(s, b->directory, deadline_ns, seen) == ZOK)
-        busy = seen->stat.numChildren > 0;
+        count = seen->stat.numChildren;
     hf__zk_call_free(seen);
-    return busy;
+    return count;
 }
 
 /* Where there are two lengths, a bid that will have to wait does not begin in the session of a
- * holder: if it died before it had moved, it would be missed late. */
+ * holder: if it died before it had moved, it would be missed late. Nor does it keep that session
+ * meanwhile if it is not the next in line: connections are counted. */
 static int choose_session(struct bidding *b, bool queue, int64_t deadline_ns,
                           struct session **ret_session, hf_error *err)
 {
     int64_t wait_ms = hf__zk_wait_ms(b->ttl_ms, b->lock_delay_ms);
     int r = hf__zk_hold_session(b, deadline_ns, ret_session, err);
 
-    if (r != 0 || !queue || (*ret_session)->asked_ms == wait_ms ||
-        !looks_busy(b, *ret_session, deadline_ns))
+    if (r != 0 || !queue || (*ret_session)->asked_ms == wait_ms)
         return r;
-    hf__zk_unuse(*ret_session);
+    int others = count_others(b, *ret_session, deadline_ns);
+    if (others == 0)
+        return 0;
+    if (others > 1)
+        hf__zk_unuse_new(*ret_session);
+    else
+        hf__zk_unuse(*ret_session);
     return hf__zk_session(b->zk, wait_ms, deadline_ns, ret_session, err);
 }
 

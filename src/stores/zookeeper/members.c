@@ -1,11 +1,10 @@
-/* The doctor's look at the servers: each is asked `srvr`, the one four-letter word that is answered
- * by default, and the ensemble's own list is read from /zookeeper/config. */
+/* The doctor's look at the servers: each is asked for itself (probe.c), and the ensemble's own list is
+ * read from /zookeeper/config. */
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "net/stream.h"
 #include "stores/zookeeper/doctor.h"
 #include "util/banned.h"
 
@@ -45,33 +44,6 @@ void hf__zk_tell_bugs(const struct doctor *d, const char *host, const char *vers
     }
 }
 
-/* `host` is "name:port". */
-static bool ask_server(const struct doctor *d, const char *host, char *buf, size_t size)
-{
-    const struct hf_env *env = d->zk->base.host->env;
-    const char *colon = strrchr(host, ':');
-    bool bracketed = host[0] == '[';
-    char name[256];
-    struct hf__stream stream;
-    size_t used = 0, count = 0;
-    int64_t deadline_ns = hf__now_ns(env) + PATIENCE_NS;
-
-    snprintf(name, sizeof name, "%.*s", (int)(colon - host) - 2 * bracketed, host + bracketed);
-    struct hf__address to = {.host = name, .port = colon + 1};
-    if (deadline_ns > d->deadline_ns)
-        deadline_ns = d->deadline_ns;
-    if (hf__stream_connect(&stream, &to, env, deadline_ns, NULL) != 0)
-        return false;
-    if (hf__stream_write(&stream, "srvr", 4, deadline_ns, NULL, NULL) == 0) {
-        while (used + 1 < size && hf__stream_read(&stream, buf + used, size - 1 - used, deadline_ns,
-                                                  &count, NULL) == 0)
-            used += count;
-    }
-    hf__stream_close(&stream);
-    buf[used] = '\0';
-    return used > 0;
-}
-
 struct count {
     unsigned named, answered, leaders;
 };
@@ -80,11 +52,21 @@ static void tell_server(const struct doctor *d, const char *host, struct count *
 {
     char answer[4096], version[40] = "?", mode[40] = "?";
 
+    int64_t deadline_ns = hf__now_ns(d->zk->base.host->env) + PATIENCE_NS;
+    if (deadline_ns > d->deadline_ns)
+        deadline_ns = d->deadline_ns;
     c->named++;
-    if (!ask_server(d, host, answer, sizeof answer)) {
+    enum hf__zk_probed probed = hf__zk_probe(d->zk, host, deadline_ns, answer, sizeof answer);
+    if (probed == HF__ZK_CLOSES)
+        hf__zk_tell(d, HF__ZK_WARNING, NULL,
+                    "%s closes connections at once: this machine has as many as its maxClientCnxns "
+                    "allows (60 by default); each waiting process needs one, each holding one that "
+                    "waited two",
+                    host);
+    else if (probed == HF__ZK_UNREACHABLE)
         hf__zk_tell(d, HF__ZK_WARNING, NULL, "%s does not answer", host);
+    if (probed != HF__ZK_ANSWERS)
         return;
-    }
     const char *at = strstr(answer, "version: ");
     if (at != NULL)
         snprintf(version, sizeof version, "%.*s", (int)strcspn(at + 9, ",-\n"), at + 9);

@@ -17,6 +17,7 @@
 
 #define ANY_MS    10000 /* a session for looking */
 #define STEADY_MS 2000
+#define PROBE_NS  (500 * HF__NS_PER_MS)
 
 static int64_t now_ns(const struct zk *zk)
 {
@@ -93,13 +94,44 @@ void hf__zk_close_session(struct session *s)
     free(s);
 }
 
+/* The next in line for a lock will want the session of a holder at once. */
+static void find_next_in_line(struct hf__link *link, void *ctx)
+{
+    const struct bidding *b = (struct bidding *)link;
+    struct session **s = ctx;
+
+    if (*s != NULL && b->state == HF__ZK_JOINED && !b->inside && b->blockers <= 1 &&
+        hf__zk_hold_ms(b->ttl_ms, b->lock_delay_ms) == (*s)->asked_ms)
+        *s = NULL;
+}
+
+/* A server lets a machine have so many connections (60 by default), and those who wait need one. */
+static bool is_over(struct session *s, int64_t now)
+{
+    struct zk *zk = s->zk;
+    bool spare = false;
+
+    if (s->users > 0)
+        return false;
+    if (s->state == HF__ZK_DEAD)
+        return true;
+    for (const struct session *other = zk->sessions; other != NULL; other = other->next)
+        spare |= other->users > 0;
+    if (spare && now - s->idle_ns > HF__ZK_SPARE_MS * HF__NS_PER_MS) {
+        struct session *unneeded = s;
+        hf__table_each(&zk->biddings, find_next_in_line, &unneeded);
+        if (unneeded != NULL)
+            return true;
+    }
+    return now - s->idle_ns > HF__ZK_IDLE_MS * HF__NS_PER_MS;
+}
+
 void hf__zk_close_idle(struct zk *zk, int64_t now)
 {
     struct session *s = zk->sessions;
 
     while (s != NULL) {
-        bool over = s->state == HF__ZK_DEAD || now - s->idle_ns > HF__ZK_IDLE_MS * HF__NS_PER_MS;
-        if (s->users == 0 && over) {
+        if (is_over(s, now)) {
             hf__zk_close_session(s);
             s = zk->sessions; /* the list may have changed */
         } else {
@@ -155,7 +187,10 @@ static int add(struct zk *zk, int64_t timeout_ms, struct session **ret_session, 
     s->users = 1;
     s->next = zk->sessions;
     zk->sessions = s;
-    zk->session_count++;
+    if (++zk->session_count == 2) { /* one of them may be closed soon */
+        zk->armed_ns = 0;
+        pthread_cond_signal(&zk->due);
+    }
     pthread_mutex_unlock(&zk->mutex);
     zhandle_t *zh = hf__zk_connect(s, on_session);
     int why = errno;
@@ -200,14 +235,23 @@ bool hf__zk_is_dead(struct session *s)
     return dead;
 }
 
+/* Under the mutex, which it lets go to find out why there is no session: the last part of the time is
+ * for that. */
 static int check(struct session *s, int64_t deadline_ns, hf_error *err)
 {
-    if (!await_locked(s, deadline_ns)) {
-        if (s->zh != NULL && zoo_state(s->zh) == ZOO_AUTH_FAILED_STATE)
-            return hf__fail(err, HF_DENIED, "the user or the password is wrong");
-        return hf__fail(err, HF_UNAVAILABLE, "no server of %s has answered", s->zk->hosts);
-    }
-    return 0;
+    struct zk *zk = s->zk;
+    int64_t left_ns = deadline_ns - now_ns(zk), probe_ns = left_ns / 4;
+
+    if (probe_ns > PROBE_NS)
+        probe_ns = PROBE_NS;
+    if (await_locked(s, deadline_ns - probe_ns))
+        return 0;
+    if (s->zh != NULL && zoo_state(s->zh) == ZOO_AUTH_FAILED_STATE)
+        return hf__fail(err, HF_DENIED, "the user or the password is wrong");
+    pthread_mutex_unlock(&zk->mutex);
+    int r = hf__zk_fail_to_connect(zk, deadline_ns, err);
+    pthread_mutex_lock(&zk->mutex);
+    return await_locked(s, deadline_ns) ? 0 : r;
 }
 
 int hf__zk_session(struct zk *zk, int64_t timeout_ms, int64_t deadline_ns,
@@ -315,6 +359,18 @@ void hf__zk_unuse(struct session *s)
     pthread_mutex_lock(&zk->mutex);
     hf__zk_unuse_locked(s);
     if (!zk->timer_thread_runs && s->users == 0)
+        hf__zk_close_session(s);
+    pthread_mutex_unlock(&zk->mutex);
+}
+
+void hf__zk_unuse_new(struct session *s)
+{
+    struct zk *zk = s->zk;
+
+    pthread_mutex_lock(&zk->mutex);
+    bool unused = s->idle_ns == 0;
+    hf__zk_unuse_locked(s);
+    if (unused && s->users == 0)
         hf__zk_close_session(s);
     pthread_mutex_unlock(&zk->mutex);
 }

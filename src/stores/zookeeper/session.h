@@ -7,7 +7,8 @@
 #include "util/table.h"
 
 #define HF__ZK_SESSIONS_MAX 16    /* per client: each has a connection and two threads */
-#define HF__ZK_IDLE_MS      60000 /* a session without a bid is closed after so long */
+#define HF__ZK_IDLE_MS      60000 /* a session without a bid is closed after so long, */
+#define HF__ZK_SPARE_MS     3000  /* or after so long if the client uses another one */
 
 enum session_state { HF__ZK_CONNECTING, HF__ZK_CONNECTED, HF__ZK_DEAD };
 
@@ -28,6 +29,13 @@ struct session {
 /* connect.c: begins the session; NULL with errno. ENOENT, EINVAL: no server can be looked up. */
 zhandle_t *hf__zk_connect(struct session *s, watcher_fn on_session);
 
+/* probe.c: what a server says to `srvr`. `host` is "name:port". */
+enum hf__zk_probed { HF__ZK_ANSWERS, HF__ZK_CLOSES, HF__ZK_UNREACHABLE };
+enum hf__zk_probed hf__zk_probe(const struct zk *zk, const char *host, int64_t deadline_ns,
+                                char *buf, size_t size);
+/* HF_UNAVAILABLE, with the reason as far as it can be found out until then. */
+int hf__zk_fail_to_connect(const struct zk *zk, int64_t deadline_ns, hf_error *err);
+
 /* A connected session of this length, or as near to it as the server gives; the caller becomes a
  * user of it. HF_UNAVAILABLE, HF_DENIED, HF_FULL, HF_NO_MEMORY. */
 int hf__zk_session(struct zk *zk, int64_t timeout_ms, int64_t deadline_ns,
@@ -43,7 +51,8 @@ int64_t hf__zk_negotiate(struct zk *zk, int64_t asked_ms, int64_t deadline_ns);
 /* Waits until a session that the caller uses is connected. False: dead, or the deadline. */
 bool hf__zk_await(struct session *s, int64_t deadline_ns);
 bool hf__zk_is_dead(struct session *s);
-void hf__zk_unuse(struct session *s);        /* not under the mutex */
+void hf__zk_unuse(struct session *s);     /* not under the mutex */
+void hf__zk_unuse_new(struct session *s); /* the same, and closes it if nobody has used it before */
 void hf__zk_unuse_locked(struct session *s); /* under the mutex */
 void hf__zk_use_locked(struct session *s);
 /* The lease that a session of this length carries. */

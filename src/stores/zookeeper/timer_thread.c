@@ -106,7 +106,8 @@ static void *run(void *arg)
         if (zk->stop)
             break;
         timer = hf__heap_first(&zk->timers);
-        int64_t next_ns = now + HF__ZK_IDLE_MS * HF__NS_PER_MS / 4;
+        int64_t look_ms = zk->session_count > 1 ? HF__ZK_SPARE_MS : HF__ZK_IDLE_MS / 4;
+        int64_t next_ns = now + look_ms * HF__NS_PER_MS;
         sleep_until(zk, timer != NULL && timer->when_ns < next_ns ? timer->when_ns : next_ns);
     }
     pthread_mutex_unlock(&zk->mutex);

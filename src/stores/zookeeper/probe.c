@@ -1,0 +1,62 @@
+/* Asking a server `srvr`, the one four-letter word that is answered by default, over a connection of
+ * its own. The client library tells nothing of why it cannot connect; this does. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "net/stream.h"
+#include "stores/zookeeper/zk.h"
+#include "util/banned.h"
+
+enum hf__zk_probed hf__zk_probe(const struct zk *zk, const char *host, int64_t deadline_ns,
+                                char *buf, size_t size)
+{
+    const struct hf_env *env = zk->base.host->env;
+    const char *colon = strrchr(host, ':');
+    bool bracketed = host[0] == '[';
+    char name[256];
+    struct hf__stream stream;
+    size_t used = 0, count = 0;
+    hf_error err = {0};
+
+    snprintf(name, sizeof name, "%.*s", (int)(colon - host) - 2 * bracketed, host + bracketed);
+    struct hf__address to = {.host = name, .port = colon + 1};
+    buf[0] = '\0';
+    if (hf__stream_connect(&stream, &to, env, deadline_ns, &err) != 0) {
+        bool closed = err.store_code == EPIPE || err.store_code == ECONNRESET; /* already */
+        return closed ? HF__ZK_CLOSES : HF__ZK_UNREACHABLE;
+    }
+    if (hf__stream_write(&stream, "srvr", 4, deadline_ns, NULL, NULL) == 0) {
+        while (used + 1 < size && hf__stream_read(&stream, buf + used, size - 1 - used, deadline_ns,
+                                                  &count, NULL) == 0)
+            used += count;
+    }
+    hf__stream_close(&stream);
+    buf[used] = '\0';
+    if (used > 0)
+        return HF__ZK_ANSWERS;
+    return hf__now_ns(env) < deadline_ns ? HF__ZK_CLOSES : HF__ZK_UNREACHABLE;
+}
+
+int hf__zk_fail_to_connect(const struct zk *zk, int64_t deadline_ns, hf_error *err)
+{
+    char answer[200], *hosts = strdup(zk->hosts), *save = NULL;
+    bool closes = false, answers = false;
+
+    for (char *host = hosts != NULL ? strtok_r(hosts, ",", &save) : NULL;
+         host != NULL && !answers && hf__now_ns(zk->base.host->env) < deadline_ns;
+         host = strtok_r(NULL, ",", &save)) {
+        enum hf__zk_probed what = hf__zk_probe(zk, host, deadline_ns, answer, sizeof answer);
+        closes |= what == HF__ZK_CLOSES;
+        answers |= what == HF__ZK_ANSWERS;
+    }
+    free(hosts);
+    if (closes && !answers)
+        return hf__fail(
+            err, HF_UNAVAILABLE,
+            "a server of %s closes new connections at once: this machine has as many as "
+            "its maxClientCnxns allows, 60 by default; 'holdfast doctor' tells more",
+            zk->hosts);
+    return hf__fail(err, HF_UNAVAILABLE, "no server of %s has answered", zk->hosts);
+}
