@@ -97,7 +97,7 @@ class Leg:
             self.tally.fail("meson test", output)
 
 
-LOCAL = ("unit", "doorman", "conformance", "fault", "cli", "examples", "fuzz")
+LOCAL = ("unit", "doorman", "sim", "conformance", "fault", "cli", "examples", "fuzz")
 
 
 def leg_gcc(leg):
@@ -133,7 +133,7 @@ def build_asan(leg):
 def leg_asan(leg):
     """Memory errors, leaks and undefined behaviour."""
     build_asan(leg)
-    leg.test("unit", "doorman", "conformance", "fault", "cli", "examples", slower=3, **ASAN)
+    leg.test("unit", "doorman", "sim", "conformance", "fault", "cli", "examples", slower=3, **ASAN)
 
 
 TSAN = {"TSAN_OPTIONS": "halt_on_error=1 second_deadlock_stack=1"}

@@ -1,0 +1,129 @@
+/* See program.h: a program opens its client, lets its threads work, and closes it. */
+#include "program.h"
+
+#include <stdio.h>
+
+struct workload workload;
+
+static void open_client(struct program *p)
+{
+    char url[64];
+    hf_error err = {0};
+
+    snprintf(url, sizeof url, "sim://store?op_timeout=%lldms", (long long)network.op_timeout_ms);
+    if (hf_open(url, NULL, &p->client, &err) < 0)
+        sim_fail("open: %s", err.text);
+    sim_note("open");
+}
+
+hf_client *program_client(struct program *p)
+{
+    while (p->closing || p->client == NULL)
+        sim_sleep(sim_between(1, 20) * SIM_MS);
+    return p->client;
+}
+
+struct grant *program_acquire(struct program *p, struct room *room, const hf_options *opt,
+                              bool told)
+{
+    hf_lock *lock = NULL;
+    hf_error err = {0};
+    hf_client *client = program_client(p);
+    struct call *c = ledger_begin(CALL_ACQUIRE, room, opt);
+
+    if (told)
+        callbacks_choose(c, &c->opt);
+    c->opt.note = c->note;
+    c->opt.arg = c;
+    sim_note("call %d: acquire '%s' %s limit %u ttl %lld wait %lld delay %lld max_hold %lld%s%s%s",
+             c->number, room->name, opt->mode == HF_SHARED ? "shared" : "exclusive", opt->limit,
+             (long long)opt->ttl_ms, (long long)opt->wait_ms, (long long)opt->lock_delay_ms,
+             (long long)opt->max_hold_ms, opt->by_hand ? " by_hand" : "",
+             opt->confirmed ? " confirmed" : "", opt->reentrant ? " reentrant" : "");
+    int r = hf_acquire(client, room->name, room->name_len, &c->opt, &lock, &err);
+    sim_note("call %d: acquire '%s' %s %s", c->number, room->name, r == 0 ? "OK" : hf_code_name(r),
+             r == 0 ? hf_lock_ticket(lock) : err.text);
+    if (r == 0)
+        ledger_acquired(c, lock);
+    else
+        ledger_refused(c, r, &err);
+    ledger_end(c);
+    return r == 0 ? c->grant : NULL;
+}
+
+void program_release(struct grant *g)
+{
+    hf_error err = {0};
+    bool last = g->count == 1;
+
+    if (last)
+        ledger_giving_back(g);
+    else
+        g->count--;
+    struct call *c = ledger_begin(CALL_RELEASE, g->bid->room, NULL);
+    sim_note("call %d: release '%s' of call %d%s", c->number, g->bid->room->name, g->call->number,
+             last ? "" : ", once of several times");
+    int r = hf_lock_release(g->lock, &err);
+    sim_note("call %d: release %s %s", c->number, r == 0 ? "OK" : hf_code_name(r), err.text);
+    if (last)
+        ledger_gave_back(g, c, r, &err);
+    ledger_end(c);
+}
+
+/* A call that is still on its way to the client would find it freed: that is the program's mistake,
+ * not the library's, and does not happen here. */
+void program_close(struct program *p, bool again)
+{
+    while (p->closing)
+        sim_sleep(SIM_MS);
+    p->closing = true;
+    while (!ledger_all_entered(p->process))
+        sim_sleep(sim_between(1, 1000) * SIM_US);
+    ledger_closing(p->process, false);
+    struct call *c = ledger_begin(CALL_CLOSE, NULL, NULL);
+    sim_note("call %d: close", c->number);
+    hf_close(p->client);
+    sim_note("call %d: closed", c->number);
+    ledger_end(c);
+    figures.closes++;
+    p->client = NULL;
+    if (sim_library_threads(p->process) > 0)
+        sim_fail("%d threads run on after hf_close()", sim_library_threads(p->process));
+    ledger_closing(p->process, true);
+    if (again) {
+        sim_sleep(sim_between(0, 200) * SIM_MS);
+        open_client(p);
+        p->closing = false;
+    }
+}
+
+static void *run_program(void *arg)
+{
+    struct program *p = arg;
+
+    open_client(p);
+    p->workers_left = workload.workers;
+    for (int i = 0; i < workload.workers; i++)
+        sim_spawn(p->process, "w", worker_run, p);
+    while (p->workers_left > 0 || p->closing)
+        sim_sleep(sim_between(10, 300) * SIM_MS);
+    if (p->side != NULL) {
+        struct grant *side = p->side;
+        p->side = NULL;
+        program_release(side);
+    }
+    program_close(p, false);
+    p->finished = true;
+    return NULL;
+}
+
+void program_start(int slot)
+{
+    struct program *p = sim_alloc(sizeof *p);
+
+    *p = (struct program){.process = sim_process_new(sim_between(-9000, 9000)), .slot = slot};
+    p->process->program = p;
+    workload.program[slot] = p;
+    sim_note("p%d begins; its clock is %+lld ppm", p->process->number, (long long)p->process->ppm);
+    sim_spawn(p->process, "main", run_program, p);
+}
