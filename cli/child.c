@@ -1,10 +1,9 @@
 /* See child.h. vfork() because the wrapper has the library's threads and maps a store: it costs the
  * same whatever we have mapped. The price is that the child's part may only make plain system
- * calls. What fails before the command runs comes back through a pipe that exec closes. */
+ * calls. We go on when the command runs or has failed to, and have the reason in our own memory. */
 #include "child.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -32,19 +31,8 @@ static int become_command(const struct child_plan *plan, pid_t parent)
     return errno;
 }
 
-/* Says what failed before exec; 0: it runs. */
-static int read_failure(int fd)
-{
-    int failed;
-    ssize_t got;
-
-    while ((got = read(fd, &failed, sizeof failed)) < 0 && errno == EINTR)
-        continue;
-    return got == sizeof failed ? failed : 0;
-}
-
-/* The pid, in the parent, or -1. The child does not return. */
-static pid_t spawn(const struct child_plan *plan, int report_fd)
+/* The pid, or -1 and errno. The child does not return. */
+static pid_t spawn(const struct child_plan *plan, volatile int *failed)
 {
     pid_t parent = getpid();
     sigset_t old;
@@ -52,9 +40,7 @@ static pid_t spawn(const struct child_plan *plan, int report_fd)
     signals_block_all(&old);
     pid_t pid = vfork();
     if (pid == 0) {
-        int failed = become_command(plan, parent);
-        ssize_t written = write(report_fd, &failed, sizeof failed);
-        (void)written;
+        *failed = become_command(plan, parent);
         _exit(127);
     }
     int vfork_errno = errno;
@@ -66,19 +52,16 @@ static pid_t spawn(const struct child_plan *plan, int report_fd)
 int child_start(const struct child_plan *plan, struct child *ret_child)
 {
     int64_t born_ns = hf__now_ns(&hf__system_env);
-    int report[2];
+    volatile int failed = 0; /* the child writes it: the memory is one */
 
-    if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0 || pipe2(report, O_CLOEXEC) < 0)
+    if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
         return errno;
-    pid_t pid = spawn(plan, report[1]);
-    int failed = pid < 0 ? errno : 0;
-    close(report[1]);
-    if (pid > 0)
-        failed = read_failure(report[0]);
-    close(report[0]);
+    pid_t pid = spawn(plan, &failed);
+    if (pid < 0)
+        return errno;
     if (failed == 0)
         *ret_child = (struct child){.pid = pid, .born_ns = born_ns, .reaper = getpid()};
-    else if (pid > 0)
+    else
         while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
             continue;
     return failed;

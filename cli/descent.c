@@ -1,5 +1,7 @@
-/* See descent.h. One pass over /proc/<pid>/stat; only done when a lock was lost, so that speed does
- * not matter, and no kernel option is needed (/proc/<pid>/task/<tid>/children is one). */
+/* See descent.h. Two ways: down the tree by /proc/<pid>/task/<tid>/children, which is as fast as the
+ * tree is small and so catches up with processes that keep forking; but the kernel may lack it, and
+ * it may miss one whose sibling ends meanwhile. So if it finds nobody, a pass over all processes
+ * has the last word. */
 #include "descent.h"
 
 #include <ctype.h>
@@ -120,15 +122,79 @@ static void mark(struct table *table, const struct descent_search *search)
     }
 }
 
+/* The processes that are still to be looked at, the parents of those to come. */
+static bool add_pid(struct table *table, pid_t pid)
+{
+    return add(table, &(struct process){.pid = pid});
+}
+
+/* Adds the children of one thread. */
+static void add_children_of(struct table *table, pid_t pid, const char *thread)
+{
+    char path[300];
+    int child;
+
+    snprintf(path, sizeof path, "/proc/%d/task/%s/children", (int)pid, thread);
+    FILE *file = fopen(path, "re");
+    while (file != NULL && fscanf(file, "%d", &child) == 1 && add_pid(table, child))
+        continue;
+    if (file != NULL)
+        fclose(file);
+}
+
+static void add_children(struct table *table, pid_t pid)
+{
+    char path[64];
+    struct dirent *entry;
+
+    snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
+    DIR *threads = opendir(path);
+    while (threads != NULL && (entry = readdir(threads)) != NULL)
+        if (isdigit((unsigned char)entry->d_name[0]))
+            add_children_of(table, pid, entry->d_name);
+    if (threads != NULL)
+        closedir(threads);
+}
+
+static bool is_wanted(const struct process *process, const struct descent_search *search)
+{
+    return !process->dead && process->group != search->spared_group;
+}
+
+/* Gives how many were found. */
+static size_t walk_down(const struct descent_search *search)
+{
+    unsigned long long since = ticks(search->since_ns);
+    struct table table = {0};
+    size_t found = 0;
+    struct process process;
+    char name[24];
+
+    add_children(&table, search->root);
+    for (size_t i = 0; i < table.count; i++) {
+        snprintf(name, sizeof name, "%d", (int)table.items[i].pid);
+        if (!read_process(name, &process) || process.began < since)
+            continue;
+        if (is_wanted(&process, search)) {
+            search->found(process.pid, search->arg);
+            found++;
+        }
+        add_children(&table, process.pid);
+    }
+    free(table.items);
+    return found;
+}
+
 void descent_each(const struct descent_search *search)
 {
     struct table table = {0};
 
+    if (walk_down(search) > 0)
+        return;
     read_all(&table);
     mark(&table, search);
     for (size_t i = 0; i < table.count; i++)
-        if (table.items[i].ours && !table.items[i].dead &&
-            table.items[i].group != search->spared_group)
+        if (table.items[i].ours && is_wanted(&table.items[i], search))
             search->found(table.items[i].pid, search->arg);
     free(table.items);
 }

@@ -13,7 +13,8 @@ struct descent_search {
     void *arg;
 };
 
-/* Calls `found` for each, in no order. What cannot be read is passed over. */
+/* Calls `found` for each, in no order. What cannot be read is passed over. Those who are born
+ * meanwhile may be missed, but not all: as long as there is one, one at least is found. */
 void descent_each(const struct descent_search *search);
 
 #endif

@@ -155,8 +155,9 @@ static void watch(struct guarding *g)
             {g->socket_fd, POLLIN, 0}, {g->timer_fd, POLLIN, 0}, {g->children_fd, POLLIN, 0}};
         if (poll(fds, 3, -1) < 0)
             continue;
-        if (fds[2].revents)
-            reap(g);
+        /* With the last of them gone there is nothing to guard, and nobody to wait for us. */
+        if (fds[2].revents && !reap(g))
+            return;
         if (fds[0].revents) {
             ssize_t got = recv(g->socket_fd, pokes, sizeof pokes, MSG_DONTWAIT);
             if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR))
@@ -320,13 +321,14 @@ static bool send_order(int fd, char *const *envp, bool lend_terminal)
 
     for (; envp[order.count]; order.count++)
         order.size += strlen(envp[order.count]) + 1;
-    char *text = malloc(order.size + 1), *at = text;
-    if (text == NULL)
+    char *message = malloc(sizeof order + order.size), *at = message;
+    if (message == NULL)
         return false;
+    at = (char *)memcpy(at, &order, sizeof order) + sizeof order;
     for (size_t i = 0; i < order.count; i++)
         at = (char *)memcpy(at, envp[i], strlen(envp[i]) + 1) + strlen(envp[i]) + 1;
-    bool sent = send_all(fd, &order, sizeof order) && send_all(fd, text, order.size);
-    free(text);
+    bool sent = send_all(fd, message, (size_t)(at - message));
+    free(message);
     return sent;
 }
 
