@@ -338,7 +338,7 @@ int guard_run(struct guard *guard, char *const *envp, bool lend_terminal, struct
     int error;
 
     if (!send_order(guard->fd, envp, lend_terminal))
-        return errno;
+        return errno == ENOMEM ? ENOMEM : ECHILD;
     while ((error = atomic_load(&guard->state->start_error)) < 0) {
         ssize_t got = recv(guard->fd, &poked, 1, 0);
         /* It was killed, and the command, if it was there, with it. */

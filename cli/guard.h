@@ -33,7 +33,8 @@ struct guard {
 int guard_start(struct guard *ret_guard, const struct child_plan *plan);
 
 /* Lets it start the command; `lend_terminal` says whether the plan's terminal is the command's.
- * Afterwards the guard has no descriptor but its own three. 0, or the errno of what failed. */
+ * Afterwards the guard has no descriptor but its own three. 0, or the errno of what failed; ECHILD:
+ * the guard was killed before the command ran. */
 int guard_run(struct guard *guard, char *const *envp, bool lend_terminal, struct child *ret_child);
 
 /* Brings `child` up to date. Fine without a guard, and after its death. */

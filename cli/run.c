@@ -81,6 +81,8 @@ static int prepare(struct run *r)
 
 static int fail_start(const struct run_settings *set, int error)
 {
+    if (error == ECHILD)
+        return cli_fail(EXIT_MACHINE, "cannot run '%s': the guard was killed", set->argv[0]);
     if (error == ENOENT)
         return cli_fail(EXIT_NO_SUCH_COMMAND, "cannot run '%s': there is no such command%s",
                         set->argv[0],

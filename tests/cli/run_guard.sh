@@ -89,6 +89,19 @@ test_a_killed_waiter_leaves_no_guard() {
     eventually is_dead "$guard"
 }
 
+test_nothing_runs_without_the_guard() {
+    holdfast lock -q x --ttl 1m >ticket
+    holdfast run x touch wrong 2>err &
+    wrapper=$!
+    eventually waits
+    kill -KILL "$(guard)"
+    holdfast unlock x --ticket-file ticket
+    ended_with 71 "$wrapper"
+    grep -q "cannot run 'touch': the guard was killed" err
+    absent wrong
+    is_free
+}
+
 test_the_command_dies_with_a_killed_guard() {
     holdfast run --status-fd 9 x -- sh -c 'echo $$ >leader; exec sleep 60' 9>s &
     wrapper=$!
