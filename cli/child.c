@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "descent.h"
+#include "descendants.h"
 #include "signals.h"
 #include "util/env.h"
 
@@ -125,11 +125,11 @@ static void signal_one(pid_t pid, void *arg)
 static void each(const struct child *child, pid_t but, void (*found)(pid_t pid, void *arg),
                  void *arg)
 {
-    descent_each(&(struct descent_search){.root = child->reaper,
-                                          .spared_group = but,
-                                          .since_ns = child->born_ns,
-                                          .found = found,
-                                          .arg = arg});
+    descendants_each(&(struct descendants_search){.root = child->reaper,
+                                                  .spared_group = but,
+                                                  .since_ns = child->born_ns,
+                                                  .found = found,
+                                                  .arg = arg});
 }
 
 void child_signal_all(const struct child *child, int sig)

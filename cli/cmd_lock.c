@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "adopted_lock.h"
 #include "cli.h"
 #include "entry.h"
-#include "grant.h"
 #include "util/duration.h"
 
 #include "util/banned.h"

@@ -1,6 +1,6 @@
 /* holdfast renew NAME --ticket T: restarts the lease of what `lock` took. */
+#include "adopted_lock.h"
 #include "cli.h"
-#include "grant.h"
 
 #include "util/banned.h"
 

@@ -1,6 +1,6 @@
 /* holdfast unlock NAME --ticket T: gives back what `lock` took. */
+#include "adopted_lock.h"
 #include "cli.h"
-#include "grant.h"
 #include "json.h"
 
 #include <string.h>

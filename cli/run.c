@@ -58,7 +58,7 @@ static int prepare(struct run *r)
 {
     /* A guard holds nothing else: it is there before anything is opened. */
     if (!r->set->guard)
-        inherited_note(&r->inherited);
+        inherited_fds_note(&r->inherited);
     if (!fill_standard_fds())
         return cli_fail(EXIT_MACHINE, "cannot open /dev/null: %s", strerror(errno));
     if (hf_cancel_new(&r->cancel) != HF_OK)
@@ -134,7 +134,7 @@ static int start(struct run *r)
         r->plan.envp = environment;
         if (!r->terminal.lent)
             r->plan.terminal_fd = -1;
-        inherited_only(&r->inherited);
+        inherited_fds_only(&r->inherited);
         error = child_start(&r->plan, &r->child);
     }
     environment_free(environment);
@@ -394,7 +394,7 @@ int run(const struct cli *cli, const struct run_settings *settings)
     /* The handler may still run: what it fires is freed only when it has forgotten it. */
     signals_forget_ending();
     hf_cancel_free(r.cancel);
-    inherited_clear(&r.inherited);
+    inherited_fds_clear(&r.inherited);
     if (r.secrets_fd >= 0)
         close(r.secrets_fd);
     free(r.embedded);

@@ -3,8 +3,8 @@
 
 #include "entry.h"
 #include "environment.h"
+#include "progress.h"
 #include "signals.h"
-#include "waiting.h"
 
 #include "util/banned.h"
 
@@ -39,7 +39,7 @@ static void tell_waiting(size_t position, void *arg)
 {
     struct run *r = arg;
 
-    waiting_tell(position, r->waiting);
+    progress_tell(position, r->progress);
 }
 
 /* On a thread of the library, beside the command. */
@@ -76,11 +76,11 @@ static int bid(struct run *r, hf_error *err)
     };
     int64_t began_ns = run_now_ns();
 
-    r->waiting = r->cli->quiet ? NULL : waiting_new(r->client, set->name);
+    r->progress = r->cli->quiet ? NULL : progress_new(r->client, set->name);
     int code = hf_acquire(r->client, set->name, HF_NTS, &options, &r->lock, err);
     r->obtained_ns = run_now_ns();
     r->status.waited_ms = (r->obtained_ns - began_ns) / HF__NS_PER_MS;
-    waiting_free(r->waiting);
+    progress_free(r->progress);
     return code;
 }
 

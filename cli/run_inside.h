@@ -2,7 +2,7 @@
 #ifndef CLI_RUN_INSIDE_H
 #define CLI_RUN_INSIDE_H
 
-#include "inherited.h"
+#include "inherited_fds.h"
 #include "run.h"
 #include "status.h"
 #include "supervise.h"
@@ -18,7 +18,7 @@ struct run {
     hf_client *client;
     hf_lock *lock;
     int signal_fd;
-    struct inherited inherited;
+    struct inherited_fds inherited;
     struct terminal terminal;
     struct guard guard;
     struct child_plan plan;
@@ -28,7 +28,7 @@ struct run {
     struct status status;
     char shown[CLI_NAME_SHOWN];       /* the name */
     char why[sizeof(hf_error) + 200]; /* it was lost */
-    struct waiting *waiting;
+    struct progress *progress;
     bool inside_a_reader;         /* of the same lock: a wait would be for ourselves */
     bool had_terminal;            /* the command, when it ended */
     int64_t obtained_ns, lost_ns; /* 0: not lost */

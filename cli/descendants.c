@@ -1,8 +1,8 @@
-/* See descent.h. Two ways: down the tree by /proc/<pid>/task/<tid>/children, which is as fast as the
+/* See descendants.h. Two ways: down the tree by /proc/<pid>/task/<tid>/children, which is as fast as the
  * tree is small and so catches up with processes that keep forking; but the kernel may lack it, and
  * it may miss one whose sibling ends meanwhile. So if it finds nobody, a pass over all processes
  * has the last word. */
-#include "descent.h"
+#include "descendants.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -106,7 +106,7 @@ static unsigned long long ticks(int64_t ns)
 }
 
 /* Spreads "ours" from parents to children until nothing changes; pids have no order. */
-static void mark(struct table *table, const struct descent_search *search)
+static void mark(struct table *table, const struct descendants_search *search)
 {
     unsigned long long since = ticks(search->since_ns);
 
@@ -156,13 +156,13 @@ static void add_children(struct table *table, pid_t pid)
         closedir(threads);
 }
 
-static bool is_wanted(const struct process *process, const struct descent_search *search)
+static bool is_wanted(const struct process *process, const struct descendants_search *search)
 {
     return !process->dead && process->group != search->spared_group;
 }
 
 /* Gives how many were found. */
-static size_t walk_down(const struct descent_search *search)
+static size_t walk_down(const struct descendants_search *search)
 {
     unsigned long long since = ticks(search->since_ns);
     struct table table = {0};
@@ -185,7 +185,7 @@ static size_t walk_down(const struct descent_search *search)
     return found;
 }
 
-void descent_each(const struct descent_search *search)
+void descendants_each(const struct descendants_search *search)
 {
     struct table table = {0};
 

@@ -1,6 +1,6 @@
 /* What `lock`, `unlock` and `renew` share: a lock that outlives the command. */
-#ifndef CLI_GRANT_H
-#define CLI_GRANT_H
+#ifndef CLI_ADOPTED_LOCK_H
+#define CLI_ADOPTED_LOCK_H
 
 #include "cli.h"
 

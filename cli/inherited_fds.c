@@ -1,5 +1,5 @@
-/* See inherited.h. */
-#include "inherited.h"
+/* See inherited_fds.h. */
+#include "inherited_fds.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -27,7 +27,7 @@ static bool each(bool (*found)(int fd, void *arg), void *arg)
 
 static bool note(int fd, void *arg)
 {
-    struct inherited *inherited = arg;
+    struct inherited_fds *inherited = arg;
     int *grown = realloc(inherited->fds, (inherited->count + 1) * sizeof *grown);
 
     if (grown == NULL)
@@ -37,15 +37,15 @@ static bool note(int fd, void *arg)
     return true;
 }
 
-void inherited_note(struct inherited *ret_inherited)
+void inherited_fds_note(struct inherited_fds *ret_inherited)
 {
-    *ret_inherited = (struct inherited){0};
+    *ret_inherited = (struct inherited_fds){0};
     ret_inherited->known = each(note, ret_inherited);
 }
 
 static bool hide(int fd, void *arg)
 {
-    const struct inherited *inherited = arg;
+    const struct inherited_fds *inherited = arg;
 
     for (size_t i = 0; i < inherited->count; i++) {
         if (inherited->fds[i] == fd)
@@ -55,14 +55,14 @@ static bool hide(int fd, void *arg)
     return true;
 }
 
-void inherited_only(const struct inherited *inherited)
+void inherited_fds_only(const struct inherited_fds *inherited)
 {
     if (inherited->known)
         each(hide, (void *)inherited);
 }
 
-void inherited_clear(struct inherited *inherited)
+void inherited_fds_clear(struct inherited_fds *inherited)
 {
     free(inherited->fds);
-    *inherited = (struct inherited){0};
+    *inherited = (struct inherited_fds){0};
 }

@@ -1,7 +1,7 @@
-/* See waiting.h. A thread of its own, because a store with push has nothing to say to the waiting
+/* See progress.h. A thread of its own, because a store with push has nothing to say to the waiting
  * thread for a long time, while the queue moves on. It only exists on a terminal and while there is
  * something to wait for. */
-#include "waiting.h"
+#include "progress.h"
 
 #include <poll.h>
 #include <pthread.h>
@@ -23,7 +23,7 @@
 #define CLEAR_LINE  "\r\033[K"
 #define WIDTH_USUAL 80
 
-struct waiting {
+struct progress {
     hf_client *client;
     const char *name;
     int stop_fd;
@@ -58,7 +58,7 @@ static void read_queue(const hf_view *view, struct queue *ret)
     }
 }
 
-static void print_line(FILE *out, const struct waiting *w, const struct queue *q)
+static void print_line(FILE *out, const struct progress *w, const struct queue *q)
 {
     fputs("holdfast: waiting for '", out);
     cli_print_name(out, w->name, strlen(w->name));
@@ -101,7 +101,7 @@ static size_t fitting(const char *line)
     return at;
 }
 
-static void show(struct waiting *w)
+static void show(struct progress *w)
 {
     hf_query query = {.size = sizeof query, .name = w->name, .name_len = HF_NTS};
     struct pollfd ready = {STDERR_FILENO, POLLOUT, 0};
@@ -128,7 +128,7 @@ static void show(struct waiting *w)
 
 static void *keep_showing(void *arg)
 {
-    struct waiting *w = arg;
+    struct progress *w = arg;
     struct pollfd stop = {w->stop_fd, POLLIN, 0};
 
     do
@@ -137,22 +137,22 @@ static void *keep_showing(void *arg)
     return NULL;
 }
 
-struct waiting *waiting_new(hf_client *client, const char *name)
+struct progress *progress_new(hf_client *client, const char *name)
 {
-    struct waiting *w = isatty(STDERR_FILENO) ? calloc(1, sizeof *w) : NULL;
+    struct progress *w = isatty(STDERR_FILENO) ? calloc(1, sizeof *w) : NULL;
 
     if (!w)
         return NULL;
-    *w = (struct waiting){.client = client, .name = name, .stop_fd = eventfd(0, EFD_CLOEXEC)};
+    *w = (struct progress){.client = client, .name = name, .stop_fd = eventfd(0, EFD_CLOEXEC)};
     if (w->stop_fd >= 0)
         return w;
     free(w);
     return NULL;
 }
 
-void waiting_tell(size_t position, void *arg)
+void progress_tell(size_t position, void *arg)
 {
-    struct waiting *w = arg;
+    struct progress *w = arg;
     sigset_t all, old;
 
     (void)position;
@@ -164,16 +164,16 @@ void waiting_tell(size_t position, void *arg)
     pthread_sigmask(SIG_SETMASK, &old, NULL);
 }
 
-void waiting_free(struct waiting *waiting)
+void progress_free(struct progress *progress)
 {
-    if (!waiting)
+    if (!progress)
         return;
-    if (waiting->started) {
-        eventfd_write(waiting->stop_fd, 1);
-        pthread_join(waiting->thread, NULL);
+    if (progress->started) {
+        eventfd_write(progress->stop_fd, 1);
+        pthread_join(progress->thread, NULL);
     }
-    if (waiting->shown)
+    if (progress->shown)
         dprintf(STDERR_FILENO, CLEAR_LINE);
-    close(waiting->stop_fd);
-    free(waiting);
+    close(progress->stop_fd);
+    free(progress);
 }

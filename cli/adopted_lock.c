@@ -1,6 +1,6 @@
 /* A lock that stays when the command ends: it lives in the store, and its ticket is all that is
  * left. */
-#include "grant.h"
+#include "adopted_lock.h"
 
 #include <stdint.h>
 #include <string.h>
