@@ -11,7 +11,7 @@ is_running() {
 }
 
 test_c13_nobody_is_alive_when_a_stopped_wrapper_loses_its_lease() {
-    start_stubborn --ttl 1s
+    start_stubborn --ttl 3s
     kill -STOP "$wrapper"
     gives 0 look_when_let_in
     kill -CONT "$wrapper"
