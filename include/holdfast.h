@@ -131,7 +131,8 @@ int hf_open(const char *url, const hf_client_options *opt, hf_client **ret_clien
  * and frees the client. Nothing of the library runs afterwards; no callback is under way. Lock
  * handles of this client stay valid only for hf_lock_release(), which then just frees them, and for
  * the questions about a lock, which then say LOST. NULL is fine. In a callback of this client,
- * on_wait and that of hf_diagnose() included, it does nothing. */
+ * on_wait and that of hf_diagnose() included, it does nothing. It takes a round trip for each lock
+ * that is still held, up to eight at a time; if one is not answered, the others are not tried. */
 void hf_close(hf_client *client);
 
 /* What the store can do: one bit a capability. */

@@ -1,16 +1,23 @@
 /* Acquiring: one bid, from the first question to the handle.
  *
- *      ask ---> held ----> settle ---> kept, done
- *       ^  \--> queued --> wait --news--^  |
- *       |  \--> setback -> pause           | gone meanwhile: a new ticket
- *       +---------+----------+-------------+
- *       `-- refused, time up, cancelled, closed, store away for too long: undo, and tell why
+ *        .--------------------------- asleep <---.---------.
+ *        v                                       |         |
+ *      awake --> wanted? --> ask --> queued -----'         |
+ *        |         ^          | `--> setback --------------'
+ *        |         |          v
+ *        `-------- | ----> granted --> settle --> kept, done
+ *                  |                     |
+ *                  `--- a new ticket <---'  gone meanwhile
  *
- * The rules of what an answer means are the bidder's; here is only who asks when. Whether the caller
- * still wants it is looked at before every question but the first, so that no answer of a store can
- * keep it in here. What brings the bid no nearer to its end (no answer, an answer later than its
- * lease, a ticket that was taken away) is a setback; they are borne for the caller's patience and
- * with a pause in between.
+ *      Refused, or not wanted any more (time up, cancelled, closed, store away for too long): give
+ *      up, which undoes what may be left in the store, and tell why.
+ *
+ * The rules of what an answer means are the bidder's; here is only who asks when. There is one place
+ * in which a bid sleeps and one from which it goes on, and on the way from there to the next
+ * question it is looked at whether the caller still wants it: so no answer of a store can keep it in
+ * here. What brings the bid no nearer to its end (no answer, an answer later than its lease, a
+ * ticket that was taken away) is a setback; setbacks are borne for the caller's patience, with a
+ * pause after each.
  *
  * Everything is called with the mutex held, and releases it for round trips, callbacks and sleep. */
 #include "core/acquire.h"
@@ -19,16 +26,25 @@
 
 #include "util/banned.h"
 
+/* What a step leads to: 0 the next one, negative giving up, or one of these. */
+enum outcome { KEPT = 1, ASLEEP = 2 };
+
 struct bid {
     hf_lock *lock;
     hf_client *client;
     const hf_options *opt;
     hf_error *err;
-    int64_t until_ns;         /* the end of the wait; INT64_MAX */
-    int64_t patience_ns;      /* how long setbacks are borne; INT64_MAX */
-    int64_t asked_ns;         /* before the last attempt; an answer may count from earlier */
-    int64_t setback_since_ns; /* of the first one; there was no place in the queue since */
-    unsigned setbacks;
+    int64_t until_ns;    /* the end of the wait; INT64_MAX */
+    int64_t patience_ns; /* how long setbacks are borne; INT64_MAX */
+    int64_t asked_ns;    /* before the last attempt; an answer may count from earlier */
+    bool spent;          /* the store will not grant this ticket any more */
+
+    unsigned setbacks; /* since it last had a place in the queue */
+    int64_t setback_since_ns;
+
+    bool slept;      /* ASLEEP was the last outcome */
+    bool slept_ours; /* it was ours then, and only its claim was missing */
+    int slept_over;  /* the error of the setback, which `err` tells; 0: it was queued */
 };
 
 static int stop_because(struct bid *bid, int code)
@@ -36,8 +52,46 @@ static int stop_because(struct bid *bid, int code)
     return hf__fail(bid->err, code, NULL);
 }
 
+/* Whether the store may keep anything for this ticket. */
+static bool is_left(const hf_lock *lock)
+{
+    return lock->in_store || lock->claim_unanswered || lock->bidder.unanswered;
+}
+
+static int begin_waiting(struct bid *bid)
+{
+    return hf__wait_begin(bid->lock, bid->until_ns, bid->opt->cancel, bid->err);
+}
+
+static int fall_asleep(struct bid *bid, int over)
+{
+    bid->slept = true;
+    bid->slept_ours = bid->lock->bidder.phase == HF__HOLDING;
+    bid->slept_over = over;
+    hf__keeper_schedule(bid->lock);
+    return ASLEEP;
+}
+
+/* A grant that has come is taken, whatever else has happened. */
+static int wake_up(struct bid *bid)
+{
+    if (!bid->slept)
+        return 0;
+    bid->slept = false;
+    unsigned news = hf__wait_take_news(bid->lock);
+    if (bid->lock->bidder.phase == HF__HOLDING && !bid->slept_ours)
+        return 0;
+    if (news & HF__NEWS_CLOSED)
+        return stop_because(bid, HF_CLOSED);
+    if (news & HF__NEWS_CANCEL)
+        return stop_because(bid, HF_CANCELLED);
+    if (news & HF__NEWS_TIMEOUT) /* that the store is away tells more */
+        return bid->slept_over < 0 ? bid->slept_over : stop_because(bid, HF_TIMEOUT);
+    return 0;
+}
+
 /* Why the caller does not want it any more; 0: it does. */
-static int look_for_end(struct bid *bid)
+static int look_whether_wanted(struct bid *bid)
 {
     const hf_cancel *cancel = bid->opt->cancel;
 
@@ -50,73 +104,27 @@ static int look_for_end(struct bid *bid)
     return 0;
 }
 
-/* Whether the store may keep anything for this ticket. */
-static bool is_left(const hf_lock *lock)
-{
-    return lock->in_store || lock->bidder.unanswered;
-}
-
-static int begin_waiting(struct bid *bid)
-{
-    return hf__wait_begin(bid->lock, bid->until_ns, bid->opt->cancel, bid->err);
-}
-
-/* One attempt. 0 with the bidder's advice, or an error. */
-static int ask(struct bid *bid, struct hf__answer *ret_answer, enum hf__advice *ret_advice)
+/* Not one step nearer: `code` says why, and is given back if it is not worth another try. */
+static int bear_setback(struct bid *bid, int code)
 {
     hf_client *client = bid->client;
-    hf_lock *lock = bid->lock;
-    int r = 0;
-
-    /* The store may call as soon as it knows the bid, before its answer is here: whoever may wait
-     * in a client that listens can be called from now on, or the call would find nobody. */
-    if (bid->opt->wait_ms != 0 && hf__wake_reader_listens(client))
-        r = begin_waiting(bid);
-    if (r < 0)
-        return r;
-
-    bid->asked_ns = hf__now_ns(client->env);
-    *ret_answer = (struct hf__answer){.sent_ns = bid->asked_ns};
-    hf__unlock_client(client);
-    r = client->store->type->attempt(client->store, &lock->bid, hf__op_deadline(client), ret_answer,
-                                     bid->err);
-    hf__lock_client(client);
-    hf__after_call(client);
-    if (r == HF_UNKNOWN)
-        hf__bidder_unanswered(&lock->bidder);
-    if (r < 0)
-        return r;
-
     int64_t now_ns = hf__now_ns(client->env);
-    hf__lock_heard(lock, ret_answer->verdict);
-    *ret_advice = hf__bidder_answered(&lock->bidder, ret_answer, now_ns);
-    /* The answer may have been overtaken by a wake-up, or the grant it spoke of be over again. */
-    if (*ret_advice == HF__NOTHING)
-        *ret_advice = hf__bidder_holds(&lock->bidder, now_ns) ? HF__HOLD : HF__REBID;
-    return 0;
+
+    if (code != HF_UNAVAILABLE && code != HF_UNKNOWN)
+        return code;
+    if (bid->setbacks == 0)
+        bid->setback_since_ns = now_ns;
+    if (now_ns - bid->setback_since_ns >= bid->patience_ns || begin_waiting(bid) < 0)
+        return code;
+    int64_t pause_ns = hf__backoff_ns(client->env, bid->setbacks++, HF__PAUSE_MAX_MS);
+    int64_t left_ns = bid->patience_ns - (now_ns - bid->setback_since_ns);
+    bid->lock->waiter->ask_ns = now_ns + (pause_ns < left_ns ? pause_ns : left_ns);
+    bid->lock->waiter->sign_ns = INT64_MAX; /* the next question is one too */
+    return fall_asleep(bid, code);
 }
 
-/* What ended the sleep: 0 for something to ask about or to hold, or the reason to give up. A grant
- * that has come is taken, whatever else has happened. */
-static int sleep_until_news(struct bid *bid)
-{
-    bool was_ours = bid->lock->bidder.phase == HF__HOLDING; /* only its claim is missing */
-    unsigned news = hf__wait_for_news(bid->lock);
-    bool ours = bid->lock->bidder.phase == HF__HOLDING;
-
-    if (ours && !was_ours)
-        return 0;
-    if (news & HF__NEWS_CLOSED)
-        return stop_because(bid, HF_CLOSED);
-    if (news & HF__NEWS_CANCEL)
-        return stop_because(bid, HF_CANCELLED);
-    if (news & HF__NEWS_TIMEOUT)
-        return stop_because(bid, HF_TIMEOUT);
-    return 0;
-}
-
-/* Queued: sleeps until it is worth asking again. The caller's own callback may take its time: it is
- * in the keeper's care before that. */
+/* Queued: it is worth sleeping. The caller's own callback may take its time: the keeper looks after
+ * the bid before that. */
 static int wait_in_queue(struct bid *bid, const struct hf__answer *answer)
 {
     hf_client *client = bid->client;
@@ -141,37 +149,76 @@ static int wait_in_queue(struct bid *bid, const struct hf__answer *answer)
     if (hf__wake_reader_open(client, bid->asked_ns))
         return 0; /* now that somebody listens, tell the store where to call */
     w->ask_ns = hf__moment_after(hf__now_ns(client->env), answer->ask_again_ms);
-    return sleep_until_news(bid);
+    return fall_asleep(bid, 0);
 }
 
-/* Not one step nearer: `code` says why, and is given back if it is not worth another try. 0: now it
- * is, after a pause. */
-static int bear_setback(struct bid *bid, int code)
+/* One attempt. 0 with its answer and the bidder's advice, or an error. */
+static int attempt(struct bid *bid, struct hf__answer *ret_answer, enum hf__advice *ret_advice)
 {
     hf_client *client = bid->client;
-    int64_t now_ns = hf__now_ns(client->env);
+    hf_lock *lock = bid->lock;
 
-    if (code != HF_UNAVAILABLE && code != HF_UNKNOWN)
-        return code;
-    if (bid->setbacks == 0)
-        bid->setback_since_ns = now_ns;
-    if (now_ns - bid->setback_since_ns >= bid->patience_ns)
-        return code;
-    if (begin_waiting(bid) < 0)
-        return code;
-    bid->lock->waiter->ask_ns =
-        now_ns + hf__backoff_ns(client->env, bid->setbacks++, HF__PAUSE_MAX_MS);
-    bid->lock->waiter->sign_ns = INT64_MAX; /* the next question is one too */
-
-    hf_error why = {.code = code};
-    if (bid->err != NULL)
-        why = *bid->err;
-    int r = sleep_until_news(bid);
-    if (r != HF_TIMEOUT)
+    bid->asked_ns = hf__now_ns(client->env);
+    *ret_answer = (struct hf__answer){.sent_ns = bid->asked_ns};
+    hf__unlock_client(client);
+    int r = client->store->type->attempt(client->store, &lock->bid, hf__op_deadline(client),
+                                         ret_answer, bid->err);
+    hf__lock_client(client);
+    hf__after_call(client);
+    if (r == HF_UNKNOWN)
+        hf__bidder_unanswered(&lock->bidder);
+    if (r < 0)
         return r;
-    if (bid->err != NULL) /* that the store is away tells more */
-        *bid->err = why;
-    return code;
+
+    int64_t now_ns = hf__now_ns(client->env);
+    lock->in_store = ret_answer->verdict == HF__GRANTED || ret_answer->verdict == HF__QUEUED;
+    *ret_advice = hf__bidder_answered(&lock->bidder, ret_answer, now_ns);
+    /* The answer may have been overtaken by a wake-up, or the grant it spoke of be over again. */
+    if (*ret_advice == HF__NOTHING)
+        *ret_advice = hf__bidder_holds(&lock->bidder, now_ns) ? HF__HOLD : HF__REBID;
+    return 0;
+}
+
+/* Who does not wait for others does not wait for a store either that has not even been reached. */
+static bool is_worth_another_try(const struct bid *bid, int code)
+{
+    return code != HF_UNAVAILABLE || bid->opt->wait_ms != 0 || bid->opt->patience_ms != 0 ||
+           is_left(bid->lock);
+}
+
+static int ask(struct bid *bid)
+{
+    struct hf__answer answer;
+    enum hf__advice advice;
+    int r = 0;
+
+    /* The store may call as soon as it knows the bid, before its answer is here: whoever may wait
+     * in a client that listens can be called from now on, or the call would find nobody. */
+    if (bid->opt->wait_ms != 0 && hf__wake_reader_listens(bid->client))
+        r = begin_waiting(bid);
+    if (r < 0)
+        return r;
+    r = attempt(bid, &answer, &advice);
+    if (r < 0)
+        return is_worth_another_try(bid, r) ? bear_setback(bid, r) : r;
+
+    switch (advice) {
+    case HF__WAIT:
+        return wait_in_queue(bid, &answer);
+    case HF__ASK:
+        hf__fail(bid->err, HF_UNAVAILABLE,
+                 "the store answers later than the lease lasts: ask for a longer ttl");
+        return bear_setback(bid, HF_UNAVAILABLE);
+    case HF__REFUSED:
+        return stop_because(bid, HF_BUSY);
+    case HF__NO_ROOM:
+        return hf__fail(bid->err, HF_FULL, "the queue is full (%d)", HF__QUEUE_MAX);
+    case HF__REBID:
+        bid->spent = true;
+        return 0;
+    default: /* HOLD: the bidder knows */
+        return 0;
+    }
 }
 
 /* Whether the caller may only have it when the store knows that it knows (doorman's rule 5). */
@@ -188,20 +235,21 @@ static bool needs_claim(const struct bid *bid)
                lock->bidder.deadline_ns;
 }
 
-/* Ours by the bidder's account. 1: it is kept; 0: it slipped away; negative: give up. */
+/* Ours by the bidder's account. 0: it slipped away. */
 static int settle(struct bid *bid)
 {
     hf_client *client = bid->client;
     hf_lock *lock = bid->lock;
 
-    while (lock->bidder.phase == HF__HOLDING && needs_claim(bid)) {
-        int r = hf__lock_renew_once(lock, bid->err);
+    if (needs_claim(bid)) {
+        int r = look_whether_wanted(bid);
+        if (r < 0)
+            return r;
+        r = hf__lock_renew_once(lock, bid->err);
         if (r == HF_LOST)
             return 0;
         if (r < 0)
-            r = bear_setback(bid, r);
-        if (r < 0)
-            return r;
+            return bear_setback(bid, r);
     }
     /* A holder that the store calls must be heard of: or it would not hear of an early end. */
     if (client->store->calls_holders || !(client->capabilities & HF_CAN_LEASE))
@@ -209,7 +257,32 @@ static int settle(struct bid *bid)
     if (!hf__bidder_holds(&lock->bidder, hf__now_ns(client->env)))
         return 0;
     hf__lock_keep(lock, bid->opt);
-    return 1;
+    return KEPT;
+}
+
+/* Another ticket, after undoing what may be left of this one. At once the first time, then after a
+ * pause. */
+static int start_afresh(struct bid *bid)
+{
+    hf_lock *lock = bid->lock;
+    int r = 0;
+
+    hf__duty_end(lock);
+    if (is_left(lock))
+        r = hf__undo(lock, false, bid->err);
+    if (r == 0)
+        r = hf__lock_new_ticket(lock, bid->err);
+    if (r < 0)
+        return r;
+    bid->spent = false;
+    if (bid->setbacks == 0) {
+        bid->setbacks = 1;
+        bid->setback_since_ns = hf__now_ns(bid->client->env);
+        return 0;
+    }
+    hf__fail(bid->err, HF_UNAVAILABLE,
+             "what the store grants is over before it can be used: ask for a longer ttl");
+    return bear_setback(bid, HF_UNAVAILABLE);
 }
 
 /* Leaves nothing behind, and says so truly: an undo that is not answered turns any reason into
@@ -220,7 +293,7 @@ static int give_up(struct bid *bid, int code)
     hf_error undo_error;
 
     if (lock->duty == HF__DUTY_UNDO)
-        return code; /* a ticket before this one is being undone: see start_afresh() */
+        return code; /* a ticket that was spent is being undone already */
     hf__duty_end(lock);
     if (is_left(lock) && hf__undo(lock, false, &undo_error) < 0) {
         if (bid->err != NULL)
@@ -232,84 +305,23 @@ static int give_up(struct bid *bid, int code)
     return code;
 }
 
-/* The ticket is spent: another one, after undoing what may be left of this one. At once the first
- * time, then with a pause. */
-static int start_afresh(struct bid *bid)
+/* As far as it gets without sleeping. */
+static int advance(struct bid *bid)
 {
-    hf_lock *lock = bid->lock;
-    bool again = bid->setbacks > 0;
+    const struct hf__bidder *b = &bid->lock->bidder;
+    int r = wake_up(bid);
 
-    hf__duty_end(lock);
-    if (is_left(lock) && hf__undo(lock, false, bid->err) < 0)
-        return HF_UNKNOWN;
-    int r = hf__lock_new_ticket(lock, bid->err);
-    if (r < 0)
-        return r;
-    if (!again) {
-        bid->setbacks = 1;
-        bid->setback_since_ns = hf__now_ns(bid->client->env);
-        return 0;
-    }
-    return bear_setback(bid, hf__fail(bid->err, HF_UNAVAILABLE,
-                                      "what the store grants is over before it can be used: ask "
-                                      "for a longer ttl"));
-}
-
-/* Who does not wait for others does not wait for a store either that has not even been reached. */
-static bool wants_no_other_try(const struct bid *bid, int code)
-{
-    return code == HF_UNAVAILABLE && bid->opt->wait_ms == 0 && bid->opt->patience_ms == 0 &&
-           !is_left(bid->lock);
-}
-
-/* What an answer asks for, up to the next question. 1: it is kept; 0: ask again; negative: give
- * up. */
-static int follow(struct bid *bid, enum hf__advice advice, const struct hf__answer *answer)
-{
-    struct hf__bidder *b = &bid->lock->bidder;
-    int r = 0;
-
-    switch (advice) {
-    case HF__REFUSED:
-        return stop_because(bid, HF_BUSY);
-    case HF__NO_ROOM:
-        return hf__fail(bid->err, HF_FULL, "the queue is full (%d)", HF__QUEUE_MAX);
-    case HF__ASK:
-        r = bear_setback(bid, hf__fail(bid->err, HF_UNAVAILABLE,
-                                       "the store answers later than the lease lasts: ask for a "
-                                       "longer ttl"));
-        break;
-    case HF__WAIT:
-        r = wait_in_queue(bid, answer);
-        break;
-    default:
-        break;
-    }
-    if (r == 0 && b->phase == HF__HOLDING)
-        r = settle(bid);
-    if (r == 0 && (advice == HF__REBID || b->phase == HF__LOST_IT))
-        r = start_afresh(bid);
-    return r;
-}
-
-static int run(struct bid *bid)
-{
-    for (;;) {
-        struct hf__answer answer;
-        enum hf__advice advice = HF__NOTHING;
-        int r = ask(bid, &answer, &advice);
-
-        if (r < 0 && !wants_no_other_try(bid, r))
-            r = bear_setback(bid, r);
+    while (r == 0) {
+        if (b->phase == HF__HOLDING)
+            r = settle(bid);
+        if (r == 0 && (bid->spent || b->phase == HF__LOST_IT))
+            r = start_afresh(bid);
         if (r == 0)
-            r = follow(bid, advice, &answer);
+            r = look_whether_wanted(bid);
         if (r == 0)
-            r = look_for_end(bid);
-        if (r > 0)
-            return 0;
-        if (r < 0)
-            return give_up(bid, r);
+            r = ask(bid);
     }
+    return r < 0 ? give_up(bid, r) : r;
 }
 
 int hf__bid(hf_lock *lock, const hf_options *opt, hf_error *err)
@@ -323,12 +335,13 @@ int hf__bid(hf_lock *lock, const hf_options *opt, hf_error *err)
                       .until_ns =
                           opt->wait_ms > 0 ? hf__moment_after(now_ns, opt->wait_ms) : INT64_MAX,
                       .patience_ns = client->op_timeout_ms * HF__NS_PER_MS};
+    int r;
 
     if (opt->patience_ms == HF_FOREVER)
         bid.patience_ns = INT64_MAX;
     else if (opt->patience_ms > 0)
         bid.patience_ns = hf__moment_after(0, opt->patience_ms);
-    if (opt->cancel != NULL && hf__cancel_fired(opt->cancel))
-        return hf__fail(err, HF_CANCELLED, NULL);
-    return run(&bid);
+    while ((r = advance(&bid)) == ASLEEP)
+        hf__wait_for_news(lock);
+    return r == KEPT ? 0 : r;
 }

@@ -31,10 +31,12 @@ void hf_cancel_fire(hf_cancel *cancel)
     if (cancel == NULL || cancel->pid != getpid())
         return;
     int saved = errno; /* a signal handler must not change it */
+    int cancel_state = hf__forbid_cancel();
     uint64_t one = 1;
     ssize_t n = write(cancel->fd, &one, sizeof one);
 
     (void)n; /* it can only fail when it is full, and then it has been fired */
+    hf__allow_cancel(cancel_state);
     errno = saved;
 }
 
@@ -49,6 +51,8 @@ void hf_cancel_free(hf_cancel *cancel)
 {
     if (cancel == NULL)
         return;
+    int cancel_state = hf__forbid_cancel();
     close(cancel->fd);
+    hf__allow_cancel(cancel_state);
     free(cancel);
 }

@@ -154,7 +154,11 @@ int hf__open(const char *url, const hf_client_options *given, const struct hf_en
 
 int hf_open(const char *url, const hf_client_options *opt, hf_client **ret_client, hf_error *err)
 {
-    return hf__open(url, opt, NULL, ret_client, err);
+    int cancel_state = hf__forbid_cancel();
+    int r = hf__open(url, opt, NULL, ret_client, err);
+
+    hf__allow_cancel(cancel_state);
+    return r;
 }
 
 int hf__enter_locked(hf_client *client, struct hf__visit *visit, hf_error *err)
@@ -163,14 +167,14 @@ int hf__enter_locked(hf_client *client, struct hf__visit *visit, hf_error *err)
         return hf__fail(err, HF_INVALID, "there is no client");
     if (hf__is_forked(client))
         return hf__fail(err, HF_FORKED, NULL);
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &visit->cancel_state);
+    visit->cancel_state = hf__forbid_cancel();
     hf__lock_client(client);
     if (!client->closing) {
         client->users++;
         return 0;
     }
     hf__unlock_client(client);
-    pthread_setcancelstate(visit->cancel_state, NULL);
+    hf__allow_cancel(visit->cancel_state);
     return hf__fail(err, HF_CLOSED, NULL);
 }
 
@@ -179,7 +183,7 @@ void hf__leave_unlock(hf_client *client, const struct hf__visit *visit)
     if (--client->users == 0 && client->closing)
         pthread_cond_broadcast(&client->changed);
     hf__unlock_client(client);
-    pthread_setcancelstate(visit->cancel_state, NULL);
+    hf__allow_cancel(visit->cancel_state);
 }
 
 int hf__enter(hf_client *client, struct hf__visit *visit, hf_error *err)
@@ -267,7 +271,7 @@ void hf__after_call(hf_client *client)
             continue;
         if (lost) {
             hf__bidder_lose(&lock->bidder, HF_CAUSE_STORE_LOST);
-            hf__lock_tell_lost(lock);
+            hf__lock_holds(lock, hf__now_ns(client->env)); /* tells it */
         } else { /* what the new server does not know is lost, and is told so at once */
             hf__renewer_push(lock);
         }
@@ -301,6 +305,7 @@ static void release_all(struct closing *closing)
         bool undo = lock->duty == HF__DUTY_UNDO;
         bool held = !undo && hf__lock_holds(lock, hf__now_ns(client->env));
 
+        held |= lock->bidder.cause == HF_CAUSE_MAX_HOLD; /* as in hf_lock_release() */
         hf__lock_ref(lock);
         hf__duty_end(lock);
         if (held) /* without a callback: whoever closes the client knows */
@@ -350,9 +355,11 @@ void hf_close(hf_client *client)
     if (client == NULL || hf__is_forked(client))
         return; /* in a forked child everything belongs to the parent */
 
+    int cancel_state = hf__forbid_cancel();
     hf__lock_client(client);
     if (in_callback(client)) { /* it would wait for itself */
         hf__unlock_client(client);
+        hf__allow_cancel(cancel_state);
         return;
     }
     client->closing = true;
@@ -373,6 +380,7 @@ void hf_close(hf_client *client)
     hf__lock_client(client);
     client->store = NULL;
     hf__unref_client(client);
+    hf__allow_cancel(cancel_state);
 }
 
 uint32_t hf_capabilities(const hf_client *client)

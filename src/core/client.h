@@ -70,8 +70,20 @@ struct hf_client {
 int hf__open(const char *url, const hf_client_options *opt, const struct hf_env *env,
              hf_client **ret_client, hf_error *err);
 
-/* Every public call on a client goes through these. In between the thread cannot be cancelled: it
- * may hold the mutex or a connection. HF_INVALID, HF_FORKED, HF_CLOSED: then there is nothing to
+/* Around everything that may hold a mutex or a connection: no call is a cancellation point. */
+static inline int hf__forbid_cancel(void)
+{
+    int before;
+
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+    return before;
+}
+static inline void hf__allow_cancel(int before)
+{
+    pthread_setcancelstate(before, NULL);
+}
+
+/* Every public call on a client goes through these. In between the thread cannot be cancelled. HF_INVALID, HF_FORKED, HF_CLOSED: then there is nothing to
  * leave. The first pair takes and gives back the mutex, the second one leaves it alone. */
 struct hf__visit {
     int cancel_state;

@@ -11,7 +11,9 @@
 #include "util/banned.h"
 
 #define EVENTS         64 /* taken at once */
-#define BLIND_PAUSE_MS 10
+#define BLIND_PAUSE_MS 10 /* the program has closed our descriptors */
+#define LIMIT_SLACK_MS 50
+#define LIMIT_MAX_MS   60000
 
 enum tag { TAG_TIMER, TAG_KICK, TAG_WAKE, TAG_CANCEL };
 
@@ -96,6 +98,19 @@ void hf__keeper_schedule(hf_lock *lock)
     }
 }
 
+/* A descriptor wakes whoever sleeps here. But a program may close what is not its own, and a sleep
+ * that is under way then would never end: so none lasts much longer than it should. */
+int hf__keeper_limit_ms(const hf_client *client, int64_t until_ns)
+{
+    int64_t left_ms = LIMIT_MAX_MS;
+
+    if (until_ns != INT64_MAX)
+        left_ms = (until_ns - hf__now_ns(client->env)) / HF__NS_PER_MS + LIMIT_SLACK_MS;
+    return left_ms < LIMIT_SLACK_MS ? LIMIT_SLACK_MS
+           : left_ms > LIMIT_MAX_MS ? LIMIT_MAX_MS
+                                    : (int)left_ms;
+}
+
 /* Doing it. ------------------------------------------------------------------------------------ */
 static void help_waiting(hf_lock *lock, int64_t now_ns)
 {
@@ -115,10 +130,8 @@ static void help_waiting(hf_lock *lock, int64_t now_ns)
 
 static void keep(hf_lock *lock, int64_t now_ns)
 {
-    if (!hf__lock_holds(lock, now_ns)) {
-        hf__lock_tell_lost(lock);
-        return;
-    }
+    if (!hf__lock_holds(lock, now_ns))
+        return; /* and it was told */
     if (now_ns >= care_due(lock))
         hf__renewer_push(lock);
     if (lock->risk_told ||
@@ -133,7 +146,8 @@ static void keep(hf_lock *lock, int64_t now_ns)
         hf__workers_help(&lock->client->renewer);
 }
 
-static void tick(hf_client *client)
+/* Gives the next moment. */
+static int64_t tick(hf_client *client)
 {
     struct hf__keeper *keeper = &client->keeper;
     int64_t now_ns = hf__now_ns(client->env);
@@ -151,10 +165,11 @@ static void tick(hf_client *client)
     }
     /* What is set already, and comes first, stays. */
     int64_t next_ns = timer != NULL ? timer->when_ns : INT64_MAX;
-    if (keeper->armed_ns > now_ns && keeper->armed_ns <= next_ns)
-        return;
-    keeper->armed_ns = next_ns;
-    client->env->timer_set(client->env->ctx, keeper->timer_fd, next_ns);
+    if (keeper->armed_ns <= now_ns || keeper->armed_ns > next_ns) {
+        keeper->armed_ns = next_ns;
+        client->env->timer_set(client->env->ctx, keeper->timer_fd, next_ns);
+    }
+    return next_ns;
 }
 
 static void tell_cancelled(hf_client *client)
@@ -202,14 +217,14 @@ static void *run(void *arg)
 
     for (;;) {
         hf__lock_client(client);
-        tick(client);
+        int limit_ms = hf__keeper_limit_ms(client, tick(client));
         bool stop = client->keeper.stop;
         hf__unlock_client(client);
         if (stop)
             return NULL;
-        int n = epoll_wait(client->keeper.epoll_fd, events, EVENTS, -1);
+        int n = epoll_wait(client->keeper.epoll_fd, events, EVENTS, limit_ms);
         if (n < 0 && errno != EINTR)
-            poll(NULL, 0, BLIND_PAUSE_MS); /* the program has closed our descriptors */
+            poll(NULL, 0, BLIND_PAUSE_MS);
         handle(client, events, n);
     }
 }

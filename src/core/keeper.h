@@ -32,6 +32,9 @@ void hf__keeper_stop(hf_client *client); /* joins; mutex not held */
 /* Sets the lock's timer to the next moment something is due, or takes it out. */
 void hf__keeper_schedule(hf_lock *lock);
 
+/* How long a poll() that should end at `until_ns` may last at most. */
+int hf__keeper_limit_ms(const hf_client *client, int64_t until_ns);
+
 /* It will see when this is fired; it forgets it by itself when it is freed. HF_SYSTEM. */
 int hf__keeper_watch(hf_client *client, hf_cancel *cancel);
 

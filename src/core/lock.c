@@ -206,31 +206,17 @@ void hf__lock_keep(hf_lock *lock, const hf_options *opt)
 }
 
 /* What is known of it. ------------------------------------------------------------------------- */
-void hf__lock_heard(hf_lock *lock, enum hf__verdict verdict)
-{
-    lock->in_store = verdict == HF__GRANTED || verdict == HF__QUEUED;
-}
-
-bool hf__lock_holds(hf_lock *lock, int64_t now_ns)
-{
-    if (now_ns >= lock->max_hold_ns)
-        hf__bidder_lose(&lock->bidder, HF_CAUSE_MAX_HOLD);
-    return hf__bidder_holds(&lock->bidder, now_ns);
-}
-
 void hf__lock_show_lost(hf_lock *lock)
 {
-    int before;
-
     if (lock->lost_fd < 0)
         return;
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE,
-                           &before); /* the mutex is held, and this writes */
+    int cancel_state = hf__forbid_cancel(); /* the mutex is held, and this writes */
     eventfd_write(lock->lost_fd, 1);
-    pthread_setcancelstate(before, NULL);
+    hf__allow_cancel(cancel_state);
 }
 
-void hf__lock_tell_lost(hf_lock *lock)
+/* Whoever finds that a lock is over tells it: nobody can look without. */
+static void tell_lost(hf_lock *lock)
 {
     /* Before KEEP nobody has the handle; after it, nobody wants to know. */
     if (lock->duty != HF__DUTY_KEEP || lock->lost_told || lock->bidder.phase != HF__LOST_IT)
@@ -244,17 +230,27 @@ void hf__lock_tell_lost(hf_lock *lock)
     hf__keeper_schedule(lock);
 }
 
+bool hf__lock_holds(hf_lock *lock, int64_t now_ns)
+{
+    if (now_ns >= lock->max_hold_ns)
+        hf__bidder_lose(&lock->bidder, HF_CAUSE_MAX_HOLD);
+    bool holds = hf__bidder_holds(&lock->bidder, now_ns);
+    if (!holds)
+        tell_lost(lock);
+    return holds;
+}
+
 enum hf__advice hf__lock_renewed(hf_lock *lock, uint64_t generation,
                                  const struct hf__answer *answer, int64_t now_ns)
 {
     enum hf__advice advice = hf__bidder_renewed(&lock->bidder, generation, answer, now_ns);
 
-    hf__lock_heard(lock, answer->verdict);
+    /* "Gone" may be the answer to a request from before the last attempt: that one tells. */
+    lock->in_store |= answer->verdict == HF__GRANTED || answer->verdict == HF__QUEUED;
     free(lock->trouble);
     lock->trouble = NULL;
-    if (!hf__lock_holds(lock, now_ns))
-        hf__lock_tell_lost(lock);
-    else if (now_ns < hf__lease_at_risk_ns(lock->bidder.sent_ns, lock->bidder.lease_ms))
+    if (hf__lock_holds(lock, now_ns) &&
+        now_ns < hf__lease_at_risk_ns(lock->bidder.sent_ns, lock->bidder.lease_ms))
         lock->risk_told = false; /* back on firm ground: the next time is told again */
     return advice;
 }
@@ -279,9 +275,11 @@ int hf__lock_renew_once(hf_lock *lock, hf_error *err)
                                .answer.sent_ns = hf__now_ns(client->env)};
     hf_error why = {0};
 
+    lock->renewals++;
     hf__unlock_client(client);
     int r = client->store->type->renew(client->store, &item, 1, hf__op_deadline(client), &why);
     hf__lock_client(client);
+    lock->renewals--;
     hf__after_call(client);
     int64_t now_ns = hf__now_ns(client->env);
     if (r == 0)
@@ -290,10 +288,8 @@ int hf__lock_renew_once(hf_lock *lock, hf_error *err)
         hf__lock_not_renewed(lock, item.generation, &why);
     if (r < 0 && err != NULL)
         *err = why;
-    if (!hf__lock_holds(lock, now_ns)) {
-        hf__lock_tell_lost(lock);
+    if (!hf__lock_holds(lock, now_ns))
         r = hf__fail(err, HF_LOST, "it was lost: %s", hf_cause_text(lock->bidder.cause));
-    }
     hf__keeper_schedule(lock);
     return r;
 }
@@ -313,19 +309,23 @@ static void take_back(hf_lock *lock)
 static int free_after_close(hf_lock *lock, hf_error *err)
 {
     hf_client *client = lock->client;
+    int cancel_state = hf__forbid_cancel();
 
     hf__lock_client(client);
     if (lock->in_call && hf__workers_include_me(&client->notifier)) {
         hf__unlock_client(client);
+        hf__allow_cancel(cancel_state);
         return hf__fail(err, HF_DEADLOCK, "a callback must not release the lock it is about");
     }
     client->refs++;
     if (--lock->count == 0) {
         hf__reentry_remove(lock);
+        lock->on_at_risk = lock->on_lost = NULL; /* its duty may go on; nobody is to be told */
         hf__notifier_forget(lock);
         hf__lock_unref(lock);
     }
     hf__unref_client(client);
+    hf__allow_cancel(cancel_state);
     return hf__fail(err, HF_CLOSED, NULL);
 }
 

@@ -57,9 +57,12 @@ struct hf_lock {
 
     /* Of this ticket: cleared with every new one. */
     struct hf__bidder bidder;
-    bool in_store;         /* the store has said that it waits or is inside, and nothing since */
+    bool in_store;         /* the store has said that it waits or is inside; no attempt since was
+                              refused */
     bool claim_unanswered; /* a renewal that named the grant may have been applied */
     bool lost_told;
+
+    unsigned renewals; /* that name the grant, under way: each may still be applied */
 
     /* Of this duty: cleared with every new one. */
     unsigned failures; /* of jobs, in a row */
@@ -122,9 +125,6 @@ void hf__duty_end(hf_lock *lock); /* fine if there is none; may free it with its
 /* It is held, and the user is about to get it. */
 void hf__lock_keep(hf_lock *lock, const hf_options *opt);
 
-/* What the store has answered about this ticket. */
-void hf__lock_heard(hf_lock *lock, enum hf__verdict verdict);
-
 /* Renews, and so claims, a lock that is held, on the caller's thread. Released meanwhile. HF_LOST,
  * or the store's error. */
 int hf__lock_renew_once(hf_lock *lock, hf_error *err);
@@ -134,11 +134,9 @@ enum hf__advice hf__lock_renewed(hf_lock *lock, uint64_t generation,
                                  const struct hf__answer *answer, int64_t now_ns);
 void hf__lock_not_renewed(hf_lock *lock, uint64_t generation, const hf_error *err);
 
-/* Whether it is still ours at this moment, max_hold included. */
+/* Whether it is still ours at this moment, max_hold included. If it is lost, and the user who has it
+ * was not told yet: makes the descriptor readable, and calls. */
 bool hf__lock_holds(hf_lock *lock, int64_t now_ns);
-
-/* If it is lost, and the user has not been told: makes the descriptor readable, and calls. */
-void hf__lock_tell_lost(hf_lock *lock);
 
 /* Makes the descriptor readable, if there is one. */
 void hf__lock_show_lost(hf_lock *lock);
@@ -149,8 +147,9 @@ void hf__lock_show_lost(hf_lock *lock);
  * Nothing if it waits already. HF_NO_MEMORY, HF_SYSTEM. */
 int hf__wait_begin(hf_lock *lock, int64_t until_ns, hf_cancel *cancel, hf_error *err);
 
-/* Released while it sleeps. Gives the news and clears them. */
-unsigned hf__wait_for_news(hf_lock *lock);
+/* Sleeps until there are news. Released meanwhile. */
+void hf__wait_for_news(hf_lock *lock);
+unsigned hf__wait_take_news(hf_lock *lock);
 
 void hf__wait_tell(hf_lock *lock, enum hf__news news);
 

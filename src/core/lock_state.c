@@ -18,10 +18,7 @@ static bool holds_now(hf_lock *lock, int64_t *ret_now_ns)
 {
     hf__lock_client(lock->client);
     *ret_now_ns = hf__now_ns(lock->client->env);
-    if (hf__lock_holds(lock, *ret_now_ns))
-        return true;
-    hf__lock_tell_lost(lock);
-    return false;
+    return hf__lock_holds(lock, *ret_now_ns);
 }
 
 hf_state hf_lock_state(const hf_lock *asked)

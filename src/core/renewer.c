@@ -74,10 +74,13 @@ static void take_answer(hf_lock *lock, const struct hf__renewal *item, int64_t n
     lock->waiter->sign_ns = hf__lease_renew_ns(lock->bidder.queued_sent_ns, lease_ms);
     if (lock->waiter->sign_ns < now_ns + lease_ms * HF__NS_PER_MS / 24)
         lock->waiter->sign_ns = now_ns + lease_ms * HF__NS_PER_MS / 24;
-    if (advice == HF__HOLD)
+    if (advice == HF__HOLD) {
         hf__wait_tell(lock, HF__NEWS_GRANT);
-    else if (advice == HF__ASK)
+    } else if (advice ==
+               HF__ASK) { /* its place is gone: nothing to keep alive until it has asked */
+        lock->waiter->sign_ns = INT64_MAX;
         hf__wait_tell(lock, HF__NEWS_ASK);
+    }
 }
 
 struct batch {
@@ -88,14 +91,24 @@ struct batch {
     int64_t ends_ns; /* the first of what they keep alive */
 };
 
+/* A call has one deadline: a long lease beside a short one would be cut off with it each time, and
+ * never be renewed by a store that takes longer. */
+static bool are_alike(int64_t left_ns, int64_t other_ns)
+{
+    return left_ns / 2 <= other_ns && other_ns / 2 <= left_ns;
+}
+
 static void take_jobs(hf_client *client, struct batch *batch)
 {
+    int64_t now_ns = hf__now_ns(client->env);
     struct hf__timer *turn;
 
     batch->count = 0;
     batch->ends_ns = INT64_MAX;
     while (batch->count < BATCH && (turn = hf__heap_first(&client->renewer.jobs)) != NULL) {
         hf_lock *lock = (hf_lock *)((char *)turn - offsetof(hf_lock, job_turn));
+        if (batch->count > 0 && !are_alike(batch->ends_ns - now_ns, ends_ns(lock) - now_ns))
+            break;
         size_t i = batch->count++;
 
         hf__heap_remove(&client->renewer.jobs, turn);
@@ -107,6 +120,7 @@ static void take_jobs(hf_client *client, struct batch *batch)
                                                .name_len = lock->bid.name_len,
                                                .ticket = lock->bid.ticket,
                                                .generation = lock->bidder.generation};
+        lock->renewals += lock->bidder.generation != 0;
         if (ends_ns(lock) < batch->ends_ns)
             batch->ends_ns = ends_ns(lock);
     }
@@ -135,6 +149,7 @@ static void finish(hf_lock *lock, const struct hf__renewal *item, unsigned numbe
     bool on_duty = lock->duty == HF__DUTY_WAIT || lock->duty == HF__DUTY_KEEP;
     bool again = same_job && lock->job_again;
 
+    lock->renewals -= item->generation != 0;
     if (same_job)
         lock->job = HF__JOB_NONE;
     if (same_bid && failed != NULL)

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "core/client.h"
 #include "core/registry.h"
 #include "util/banned.h"
 
@@ -80,9 +81,11 @@ const char *hf_version(void)
 int hf_stores(hf_store_callback *found, void *arg)
 {
     struct hf__known known;
+    int cancel_state = hf__forbid_cancel();
     int r = found != NULL ? 0 : HF_INVALID;
 
     for (size_t i = 0; r == 0 && hf__known_store(i, &known); i++)
         r = tell(&known, found, arg);
+    hf__allow_cancel(cancel_state);
     return r;
 }

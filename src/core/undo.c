@@ -33,7 +33,8 @@ int hf__undo_once(hf_lock *lock, bool release, int64_t deadline_ns, struct hf__a
 /* How long the store could go on holding for this ticket if nothing reached it any more: a waiter
  * until its own lease ends, and then what a hand-over would have given it. A renewal that was not
  * answered may have been applied, a moment ago at the latest, and may have been the claim, after
- * which a lock without a lease stays for ever. What ends by itself is followed by its lock-delay. */
+ * which a lock without a lease stays for ever; one that is under way may be applied within its
+ * op_timeout. What ends by itself is followed by its lock-delay. */
 static int64_t may_hold_ms(const hf_lock *lock, bool release, int64_t now_ns)
 {
     const struct hf__bidder *b = &lock->bidder;
@@ -46,8 +47,9 @@ static int64_t may_hold_ms(const hf_lock *lock, bool release, int64_t now_ns)
         return hf__own_lease_ms(ttl_ms) + (ttl_ms > lease_ms ? ttl_ms : lease_ms) + delay_ms;
     if (b->deadline_ns == INT64_MAX)
         return HF_NEVER;
-    if (lock->trouble != NULL)
-        return (b->lease_ms > ttl_ms ? b->lease_ms : ttl_ms) + delay_ms;
+    if (lock->trouble != NULL || lock->renewals > 0)
+        return (b->lease_ms > ttl_ms ? b->lease_ms : ttl_ms) + delay_ms +
+               (lock->renewals > 0 ? lock->client->op_timeout_ms : 0);
     int64_t left_ns = b->sent_ns + b->lease_ms * HF__NS_PER_MS - now_ns;
     return (left_ns < 0 ? 0 : left_ns / HF__NS_PER_MS + 1) + delay_ms;
 }
@@ -79,14 +81,14 @@ int hf__undo(hf_lock *lock, bool release, hf_error *err)
     int64_t half_ns = client->op_timeout_ms * HF__NS_PER_MS / 2; /* leaves time to ask again */
     struct hf__answer answer;
     int r = hf__undo_once(lock, release, deadline_ns - half_ns, &answer, err);
-    bool retried = r < 0;
+    bool may_have_arrived = r == HF_UNKNOWN;
 
-    if (retried && hf__now_ns(client->env) < deadline_ns)
+    if (r < 0 && hf__now_ns(client->env) < deadline_ns)
         r = hf__undo_once(lock, release, deadline_ns, &answer, err);
     if (r < 0)
         return go_on_in_background(lock, release, err);
     /* "Stale" to the retry of a release that was sent in time: the first one arrived (C2). */
-    if (release && answer.verdict == HF__STALE && !retried)
+    if (release && answer.verdict == HF__STALE && !may_have_arrived)
         return hf__fail(err, HF_STALE, NULL);
     return 0;
 }

@@ -47,20 +47,23 @@ int hf__wait_begin(hf_lock *lock, int64_t until_ns, hf_cancel *cancel, hf_error 
     return 0;
 }
 
-unsigned hf__wait_for_news(hf_lock *lock)
+void hf__wait_for_news(hf_lock *lock)
 {
     struct hf__waiter *w = lock->waiter;
 
-    hf__keeper_schedule(lock);
     if (w->news == 0)
         hf__wake_reader_borrow(lock->client, w);
     while (w->news == 0)
         pthread_cond_wait(&w->woken, &lock->client->mutex);
+}
 
-    unsigned news = w->news;
+unsigned hf__wait_take_news(hf_lock *lock)
+{
+    unsigned news = lock->waiter->news;
+
     /* A request to ask is used up by asking, and a grant is in the bidder; the rest ends the
      * wait. */
-    w->news &= ~(unsigned)(HF__NEWS_ASK | HF__NEWS_GRANT);
+    lock->waiter->news &= ~(unsigned)(HF__NEWS_ASK | HF__NEWS_GRANT);
     return news;
 }
 

@@ -127,17 +127,20 @@ void hf__wake_reader_nudge(hf_client *client)
 
 /* Sleeps until there is something to read, or a nudge. False: that cannot be had, as in a process
  * that may have no more descriptors, and the keeper is to read. */
-static bool listen_once(hf_client *client)
+static bool listen_once(hf_client *client, const struct hf__waiter *waiter)
 {
     struct hf__wake_reader *reader = &client->wake_reader;
     struct pollfd fds[] = {{.fd = reader->wake_fd, .events = POLLIN},
                            {.fd = reader->nudge_fd, .events = POLLIN}};
+    int64_t until_ns = waiter->until_ns < waiter->ask_ns ? waiter->until_ns : waiter->ask_ns;
+    int limit_ms = hf__keeper_limit_ms(client, until_ns);
 
     hf__unlock_client(client);
-    int n = poll(fds, 2, -1);
-    bool works = n > 0 || errno == EINTR; /* a signal is no news */
+    int n = poll(fds, 2, limit_ms);
+    bool works = n >= 0 ? !((fds[0].revents | fds[1].revents) & POLLNVAL)
+                        : errno == EINTR; /* a signal is no news */
     hf__lock_client(client);
-    if (n > 0 && fds[0].revents != 0)
+    if (works && n > 0 && fds[0].revents != 0)
         hear(client);
     if (reader->nudged) {
         eventfd_t count;
@@ -155,7 +158,7 @@ void hf__wake_reader_borrow(hf_client *client, struct hf__waiter *waiter)
         hf__keeper_lend_wakes(client, true) < 0)
         return;
     reader->caller = waiter;
-    while (waiter->news == 0 && listen_once(client))
+    while (waiter->news == 0 && listen_once(client, waiter))
         ;
     reader->caller = NULL;
     hf__keeper_lend_wakes(client, false);

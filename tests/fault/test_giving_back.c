@@ -1,6 +1,8 @@
 /* Giving locks back while something else goes on: callbacks, a close, a re-entry, withdrawals that
  * hang. */
 #include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "live.h"
 
@@ -282,6 +284,144 @@ static void c7_a_renewal_that_hangs_loses_no_other_lock(void **state)
     hf_close(client);
 }
 
+static void *short_locks(void *arg)
+{
+    struct call *call = arg;
+    hf_options opt = HF_OPTIONS_INIT;
+
+    opt.ttl_ms = 300;
+    while (!atomic_load(&call->done)) {
+        hf_lock *lock;
+        if (hf_acquire(call->client, call->name, HF_NTS, &opt, &lock, NULL) == 0) {
+            pause_ms(150); /* long enough to be renewed */
+            hf_lock_release(lock, NULL);
+        }
+    }
+    return NULL;
+}
+
+static void c7_a_long_lease_is_kept_beside_short_ones(void **state)
+{
+    /* Renewals take longer than half of what a short lease has left when it is renewed. */
+    hf_client *client = open_store("g10", "slow=renew:*:120ms");
+    struct call calls[4];
+    hf_options opt = HF_OPTIONS_INIT;
+
+    (void)state;
+    opt.ttl_ms = 1500;
+    hf_lock *longer = take(client, "longer", &opt);
+    for (size_t i = 0; i < COUNT(calls); i++) {
+        static const char *const names[] = {"a", "b", "c", "d"};
+        calls[i] = (struct call){.client = client, .name = names[i]};
+        start(&calls[i], short_locks);
+    }
+    pause_ms(4000);
+    assert_int_not_equal(hf_lock_state(longer), HF_STATE_LOST);
+    for (size_t i = 0; i < COUNT(calls); i++) {
+        atomic_store(&calls[i].done, 1);
+        pthread_join(calls[i].thread, NULL);
+    }
+    hf_lock_release(longer, NULL);
+    hf_close(client);
+}
+
+/* "No call is a cancellation point": a thread that is to be cancelled comes out of each. */
+struct cancelled {
+    hf_client *client;
+    hf_lock *lock;
+    hf_cancel *cancel;
+    int calls; /* that it came out of */
+};
+
+static void *call_everything(void *arg)
+{
+    struct cancelled *c = arg;
+    hf_client *opened = NULL;
+
+    pthread_cancel(pthread_self());
+    hf_cancel_fire(c->cancel);
+    c->calls++;
+    hf_close(c->client);
+    c->calls++;
+    hf_lock_release(c->lock, NULL);
+    c->calls++;
+    if (hf_open("memory://g11b", NULL, &opened, NULL) == 0)
+        hf_close(opened);
+    c->calls++;
+    hf_cancel_free(c->cancel);
+    c->calls++;
+    pthread_testcancel();
+    return NULL;
+}
+
+static void c13_no_call_is_a_cancellation_point(void **state)
+{
+    struct cancelled c = {.client = open_store("g11", NULL)};
+    pthread_t thread;
+    void *result;
+
+    (void)state;
+    c.lock = take(c.client, "a", NULL);
+    assert_true(hf_lock_fd(c.lock) >= 0);
+    assert_int_equal(hf_cancel_new(&c.cancel), 0);
+    assert_int_equal(pthread_create(&thread, NULL, call_everything, &c), 0);
+    pthread_join(thread, &result);
+    assert_ptr_equal(result, PTHREAD_CANCELED);
+    assert_int_equal(c.calls, 5);
+}
+
+/* In a child, so that only what is the library's is closed. */
+static int wait_without_descriptors(void)
+{
+    hf_client *client = open_store("g12", NULL);
+    hf_lock *lock = take(client, "a", NULL);
+    struct call call = {.client = client, .name = "a", .opt = HF_OPTIONS_INIT};
+
+    call.opt.wait_ms = 500;
+    start(&call, call_acquire);
+    pause_ms(200);
+    for (int fd = 3; fd < 64; fd++)
+        close(fd);
+    finish(&call);
+    hf_lock_release(lock, NULL);
+    hf_close(client);
+    return call.r == HF_TIMEOUT ? 0 : 1;
+}
+
+static void c5_a_wait_ends_although_the_program_closed_our_descriptors(void **state)
+{
+    int status = -1;
+    pid_t pid = fork();
+
+    (void)state;
+    assert_true(pid >= 0);
+    if (pid == 0)
+        _exit(wait_without_descriptors());
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+}
+
+static void c3_max_hold_is_refused_for_an_adopted_lock_that_never_expires(void **state)
+{
+    hf_client *client = open_store("g13", NULL);
+    hf_options opt = HF_OPTIONS_INIT;
+    char ticket[HF_TICKET_SIZE];
+    hf_lock *lock;
+
+    (void)state;
+    opt.ttl_ms = HF_NEVER;
+    lock = take(client, "a", &opt);
+    snprintf(ticket, sizeof ticket, "%s", hf_lock_ticket(lock));
+    assert_int_equal(hf_lock_detach(lock, NULL), 0);
+    opt = (hf_options)HF_OPTIONS_INIT;
+    opt.max_hold_ms = 100;
+    assert_int_equal(hf_adopt(client, "a", HF_NTS, ticket, &opt, &lock, NULL), HF_INVALID);
+    opt.max_hold_ms = 0;
+    assert_int_equal(hf_adopt(client, "a", HF_NTS, ticket, &opt, &lock, NULL), 0);
+    assert_int_equal(hf_lock_release(lock, NULL), 0);
+    hf_close(client);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -294,6 +434,10 @@ int main(void)
         cmocka_unit_test(c7_each_time_at_risk_is_told_by_hand_too),
         cmocka_unit_test(c7_withdrawals_that_hang_lose_no_other_lock),
         cmocka_unit_test(c7_a_renewal_that_hangs_loses_no_other_lock),
+        cmocka_unit_test(c7_a_long_lease_is_kept_beside_short_ones),
+        cmocka_unit_test(c13_no_call_is_a_cancellation_point),
+        cmocka_unit_test(c5_a_wait_ends_although_the_program_closed_our_descriptors),
+        cmocka_unit_test(c3_max_hold_is_refused_for_an_adopted_lock_that_never_expires),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

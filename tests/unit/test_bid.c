@@ -61,6 +61,18 @@ static void c2_a_retried_release_is_not_an_error(void **state)
     assert_int_equal(in_store(s), 0);
 }
 
+static void c2_a_retry_of_what_was_not_sent_tells_that_it_was_not_ours(void **state)
+{
+    struct stage *s = *state;
+    hf_lock *lock = take(s->client), *next;
+
+    assert_int_equal(hf_break(s->other, "x", HF_NTS, hf_lock_ticket(lock), 1, NULL), 0);
+    next = take(s->other);
+    atomic_store(&s->store->fail[PUPPET_RELEASE], 1);
+    assert_int_equal(hf_lock_release(lock, NULL), HF_STALE);
+    assert_int_equal(hf_lock_release(next, NULL), 0);
+}
+
 static void c6_a_release_that_stays_unanswered_goes_on_in_the_background(void **state)
 {
     struct stage *s = *state;
@@ -199,6 +211,7 @@ int main(void)
         CASE(c6_a_store_that_stays_away_is_unknown_and_undone_later),
         CASE(c6_withdrawn_in_time_is_a_plain_no),
         CASE(c2_a_retried_release_is_not_an_error),
+        CASE(c2_a_retry_of_what_was_not_sent_tells_that_it_was_not_ours),
         CASE(c6_a_release_that_stays_unanswered_goes_on_in_the_background),
         CASE(c6_a_renewal_that_may_have_arrived_counts_for_how_long),
         CASE(c6_so_does_one_by_hand),
