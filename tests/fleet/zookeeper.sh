@@ -4,13 +4,34 @@
 
 zk_java="-Xms32m -Xmx128m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:+PerfDisableSharedMem
  -Dzookeeper.admin.enableServer=false -Dzookeeper.jmx.log4j.disable=true -Dzookeeper.forceSync=no
- -Djava.net.preferIPv4Stack=true -Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
+ -Djava.net.preferIPv4Stack=true -Dorg.slf4j.simpleLogger.defaultLogLevel=warn ${HOLDFAST_TEST_ZOOKEEPER_JAVA-}"
 zk_path=/usr/share/java/zookeeper.jar:/usr/share/java/slf4j-simple.jar
 
-# zk_need: skips the test unless a server can be started.
+# zk_fetch VERSION DIRECTORY: a release from Maven Central, with what it needs to run.
+zk_fetch() {
+    cat >"$fleet_dir/pom.xml" <<END
+<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>
+<groupId>holdfast</groupId><artifactId>fleet</artifactId><version>1</version><dependencies>
+<dependency><groupId>org.apache.zookeeper</groupId><artifactId>zookeeper</artifactId><version>$1</version></dependency>
+<dependency><groupId>io.dropwizard.metrics</groupId><artifactId>metrics-core</artifactId><version>4.1.12.1</version></dependency>
+<dependency><groupId>org.xerial.snappy</groupId><artifactId>snappy-java</artifactId><version>1.1.10.5</version></dependency>
+</dependencies></project>
+END
+    mvn -B -q -Dstyle.color=never -f "$fleet_dir/pom.xml" dependency:copy-dependencies -DincludeScope=runtime "-DoutputDirectory=$2"
+}
+
+# zk_need: skips the test unless a server can be started. HOLDFAST_TEST_ZOOKEEPER_VERSION, if set, is
+# fetched; otherwise it is the one that is installed.
 zk_need() {
-    [ -e /usr/share/java/zookeeper.jar ] || fleet_skip "zookeeper is not installed"
     command -v java >/dev/null 2>&1 || fleet_skip "java is not installed"
+    if [ -n "${HOLDFAST_TEST_ZOOKEEPER_VERSION-}" ]; then
+        # shellcheck source=tests/fleet/fetch.sh
+        . "$here/fetch.sh"
+        fleet_once "zookeeper-$HOLDFAST_TEST_ZOOKEEPER_VERSION" zk_fetch "$HOLDFAST_TEST_ZOOKEEPER_VERSION"
+        zk_path="$fetched/*"
+    else
+        [ -e /usr/share/java/zookeeper.jar ] || fleet_skip "zookeeper is not installed"
+    fi
 }
 
 # zk_configure DIR PORT [LINE...]: writes a configuration, for clients of zk_address.

@@ -89,7 +89,7 @@ def they_hold(ours, peer):
 
 def we_crash(ours, peer):
     """kill -9 of the holder: the other side has it when the session has ended."""
-    held = ours.take("crash", "--ttl", "1s")
+    held = ours.take("crash", "--ttl", "5s")
     ours.wait_held()
     other = peer("crash", 4000)
     other.say("take")

@@ -214,6 +214,22 @@ static void tell_blind(const struct doctor *d, struct session *s)
     hf__zk_call_free(locks);
 }
 
+/* Those to holders that live go with them. */
+static void tell_break_requests(const struct doctor *d, struct session *s)
+{
+    char path[HF__ZK_PATH_MAX];
+    struct call *list = hf__zk_call_new();
+
+    snprintf(path, sizeof path, "%s/%s", d->zk->prefix, HF__ZK_BREAK_DIRECTORY);
+    if (list != NULL && hf__zk_children(s, path, false, d->deadline_ns, list) == ZOK &&
+        list->name_count > 0)
+        hf__zk_tell(d, HF__ZK_NOTE, NULL,
+                    "%d requests to break a lock are there; those to holders that have died stay "
+                    "until 'holdfast gc' removes them, a day later",
+                    list->name_count);
+    hf__zk_call_free(list);
+}
+
 int hf__zk_diagnose(struct hf__store *store, hf_finding_callback *found, void *arg,
                     int64_t deadline_ns, hf_error *err)
 {
@@ -229,6 +245,7 @@ int hf__zk_diagnose(struct hf__store *store, hf_finding_callback *found, void *a
     if (tell_latency(&d, s))
         tell_rights(&d, s);
     tell_quota(&d, s);
+    tell_break_requests(&d, s);
     if (d.zk->fair)
         tell_blind(&d, s);
     hf__zk_unuse(s);

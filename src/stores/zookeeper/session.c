@@ -249,9 +249,14 @@ static int check(struct session *s, int64_t deadline_ns, hf_error *err)
     if (s->zh != NULL && zoo_state(s->zh) == ZOO_AUTH_FAILED_STATE)
         return hf__fail(err, HF_DENIED, "the user or the password is wrong");
     pthread_mutex_unlock(&zk->mutex);
-    int r = hf__zk_fail_to_connect(zk, deadline_ns, err);
+    hf_error why = {0};
+    int r = hf__zk_fail_to_connect(zk, deadline_ns, &why);
     pthread_mutex_lock(&zk->mutex);
-    return await_locked(s, deadline_ns) ? 0 : r;
+    if (await_locked(s, deadline_ns))
+        return 0; /* meanwhile */
+    if (err != NULL)
+        *err = why;
+    return r;
 }
 
 int hf__zk_session(struct zk *zk, int64_t timeout_ms, int64_t deadline_ns,
