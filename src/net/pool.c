@@ -8,6 +8,8 @@
 #include "util/banned.h"
 
 #define BACKOFF_MAX_MS 250
+#define CROWDED_MS \
+    25 /* the first pause before a crowded server is asked again, up to 16 times as long */
 
 int hf__pool_init(struct hf__pool *pool, const struct hf__pool_type *type, void *owner,
                   const struct hf_env *env, hf_error *err)
@@ -152,8 +154,8 @@ static bool lend_idle(struct hf__pool *pool, struct hf__pooled *c, int64_t deadl
     return false;
 }
 
-int hf__pool_take(struct hf__pool *pool, int64_t deadline_ns, struct hf__pooled **ret_conn,
-                  hf_error *err)
+static int take(struct hf__pool *pool, int64_t deadline_ns, struct hf__pooled **ret_conn,
+                hf_error *err)
 {
     const struct hf__pool_limits *limits = &pool->limits;
 
@@ -178,6 +180,25 @@ int hf__pool_take(struct hf__pool *pool, int64_t deadline_ns, struct hf__pooled 
     return hf__fail(err, HF_UNAVAILABLE,
                     "%s: all %lld connections are in use; raise max_active in the URL",
                     pool->type->store, (long long)limits->max_active);
+}
+
+int hf__pool_take(struct hf__pool *pool, int64_t deadline_ns, struct hf__pooled **ret_conn,
+                  hf_error *err)
+{
+    hf_error why = {0};
+    int r;
+
+    for (unsigned tries = 0;; tries++) {
+        int64_t pause_ms = CROWDED_MS << (tries < 4 ? tries : 4);
+        r = take(pool, deadline_ns, ret_conn, &why);
+        if (r == 0 || pool->type->is_crowded == NULL || !pool->type->is_crowded(&why) ||
+            hf__now_ns(pool->env) + 2 * pause_ms * HF__NS_PER_MS > deadline_ns)
+            break;
+        hf__pool_sleep(pool, pause_ms);
+    }
+    if (r != 0 && err != NULL)
+        *err = why;
+    return r;
 }
 
 /* Those at the end of the list that have been idle for too long, or are too many. Mutex held. */

@@ -32,6 +32,10 @@ struct hf__pool_type {
     /* Whether one that was idle for so long may be lent again: the other side has neither hung up
      * nor said anything. NULL: always. */
     bool (*is_alive)(void *owner, struct hf__pooled *conn, int64_t idle_ns, int64_t deadline_ns);
+
+    /* Whether a dial failed only because others have all the connections that the server allows. They
+     * will give them back, so it is waited for. NULL: never. */
+    bool (*is_crowded)(const hf_error *why);
 };
 
 struct hf__pool_limits {
@@ -68,8 +72,8 @@ void hf__pool_clear(struct hf__pool *pool); /* none is lent any more */
 int hf__pool_dial(struct hf__pool *pool, int64_t deadline_ns, struct hf__pooled **ret_conn,
                   hf_error *err);
 
-/* Lends one. HF_UNAVAILABLE also if all are in use until the deadline. Soon after a dial that
- * failed it fails in the same way without dialling: a server that is down is not asked by
+/* Lends one. HF_UNAVAILABLE also if all are in use, here or in the server, until the deadline. Soon after a
+ * dial that failed it fails in the same way without dialling: a server that is down is not asked by
  * everybody. */
 int hf__pool_take(struct hf__pool *pool, int64_t deadline_ns, struct hf__pooled **ret_conn,
                   hf_error *err);

@@ -66,6 +66,17 @@ void hf__sql_forget_way(struct hf__sql *sql)
     atomic_store(&sql->way, HF__SQL_NOT_KNOWN);
 }
 
+void hf__sql_note_loss(struct hf__sql *sql)
+{
+    atomic_store(&sql->lost, true);
+}
+
+void hf__sql_note_dial(struct hf__store *store)
+{
+    if (atomic_exchange(&sql_of(store)->lost, false))
+        atomic_store(&store->moved, true);
+}
+
 bool hf__sql_say_way(const struct hf__report *to, struct hf__store *store, void *conn,
                      const char *routines, const char *without, int64_t deadline_ns)
 {
@@ -80,6 +91,13 @@ bool hf__sql_say_way(const struct hf__report *to, struct hf__store *store, void 
     else
         hf__say(to, HF__WARNING, NULL, "%s", without);
     return atomic_load(&sql->way) != HF__SQL_NOT_KNOWN;
+}
+
+int64_t hf__sql_soon(const struct hf__store *store, int64_t deadline_ns)
+{
+    int64_t now_ns = hf__now_ns(store->host->env);
+
+    return now_ns + (deadline_ns - now_ns) / 2;
 }
 
 /* Operations --------------------------------------------------------------- */

@@ -75,6 +75,7 @@ struct hf__sql {
     struct hf__pool pool;
     struct hf__listener listener;
     _Atomic(enum hf__sql_way) way;
+    atomic_bool lost; /* a connection was, and none has been dialled since */
 };
 
 /* A store begins with these two, so that the functions below can be its own. */
@@ -96,10 +97,18 @@ int hf__sql_check_version(const struct hf__sql *sql, int64_t version, hf_error *
 void hf__sql_learnt(struct hf__sql *sql, bool routines);
 void hf__sql_forget_way(struct hf__sql *sql); /* somebody has changed something: look again */
 
+/* A connection was lost, or its server takes no writes any more; and another was dialled. It may be another server, or the
+ * same without its last commits: then the core verifies what is held. */
+void hf__sql_note_loss(struct hf__sql *sql);
+void hf__sql_note_dial(struct hf__store *store);
+
 /* For `diagnose`: learns the way and says which it is. `routines`: what they are called here;
  * `without`: why they are not used, and what that costs. False: there are no tables to look into. */
 bool hf__sql_say_way(const struct hf__report *to, struct hf__store *store, void *conn,
                      const char *routines, const char *without, int64_t deadline_ns);
+
+/* The middle of the time that is left: so long may one question of `diagnose` take, that others may be asked. */
+int64_t hf__sql_soon(const struct hf__store *store, int64_t deadline_ns);
 
 /* The functions of a store; see store.h. */
 int hf__sql_attempt(struct hf__store *store, const struct hf__bid *bid, int64_t deadline_ns,

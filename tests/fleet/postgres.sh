@@ -63,7 +63,7 @@ fleet_start_postgres() {
             "$pg_bin/postgres" "$@"
         [ "$(id -u)" -eq 0 ] || set -- "$pg_bin/postgres" "$@"
         exec "$@" -D "$pg_dir/data" -p "$pg_port" -c listen_addresses=127.0.0.1 \
-            -c unix_socket_directories="$pg_dir" -c shared_buffers=32MB -c fsync="${HOLDFAST_TEST_FSYNC:-off}" -c max_connections=1500
+            -c unix_socket_directories="$pg_dir" -c shared_buffers=32MB -c fsync="${HOLDFAST_TEST_FSYNC:-off}" -c max_connections="${pg_max_connections:-1500}"
     ) </dev/null >>"$pg_dir/log" 2>&1 &
     pg_pid=$!
     fleet_pids="$fleet_pids $pg_pid"

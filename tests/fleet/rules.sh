@@ -37,18 +37,19 @@ hf() {
     "$HOLDFAST" "$@"
 }
 
-# check_crowd OPTION...: 50 clients, one lock: each adds one to a number in a file, without any other protection.
+# check_crowd OPTION...: 50 clients (crowd_size), one lock: each adds one to a number in a file, without any other
+# protection.
 check_crowd() {
     echo 0 >"$fleet_dir/count"
     crowd=
-    for _ in $(seq 50); do
+    for _ in $(seq "${crowd_size:-50}"); do
         # shellcheck disable=SC2016
-        hf run "$@" -w 60s crowd -- sh -c 'n=$(cat "$1"); echo $((n + 1)) >"$1"' sh "$fleet_dir/count" 2>>"$fleet_dir/crowd" &
+        hf run "$@" -w 60s --patience 60s crowd -- sh -c 'n=$(cat "$1"); echo $((n + 1)) >"$1"' sh "$fleet_dir/count" 2>>"$fleet_dir/crowd" &
         crowd="$crowd $!"
     done
     for pid in $crowd; do
         wait "$pid"
     done
-    check "c1 50 clients on one lock" test "$(cat "$fleet_dir/count")" = 50
+    check "c1 ${crowd_size:-50} clients on one lock" test "$(cat "$fleet_dir/count")" = "${crowd_size:-50}"
     cat "$fleet_dir/crowd"
 }

@@ -25,21 +25,27 @@ fleet_mariadb_sql -e "CREATE DATABASE locks; CREATE USER app IDENTIFIED BY 'secr
 tcp=127.0.0.1:$maria_port
 check "setup creates what is missing" hf setup -u "mysql://root@$tcp/locks"
 
-# Tables as version 1 had them, with a lock that is held.
-old=mysql://root@$tcp/old
-fleet_mariadb_sql -e "CREATE DATABASE old" && hf setup -u "$old" >/dev/null &&
-    hf lock -u "$old" --never-expires held >/dev/null &&
-    fleet_mariadb_sql old -e "ALTER TABLE holdfast_lock DROP COLUMN inside, DROP COLUMN token, DROP COLUMN since,
-        DROP COLUMN ttl, DROP COLUMN retire, DROP COLUMN wake, DROP COLUMN host, DROP COLUMN username,
-        DROP COLUMN program, DROP COLUMN pid, DROP COLUMN note, ADD COLUMN sole BINARY(16);
-        UPDATE holdfast_lock SET sole = (SELECT ticket FROM holdfast_holder);
-        UPDATE holdfast_schema SET version = 1" || exit 69
-check "tables of version 1 are refused" says "holdfast setup" hf run -u "$old" a -- true
-check "setup brings them up to date" hf setup -u "$old"
-check "again" hf setup -u "$old"
-check "c1 what was held is held" says "not obtained\|busy\|held" hf run -u "$old" -n held -- true
-check "and the rest is free" hf run -u "$old" -n a -- true
-check "by the short way, too" hf run -u "$old" -n a -- true
+# Tables as version 1 had them, with a lock that is held. Version 1 was for MariaDB only.
+check_old_tables() {
+    old=mysql://root@$tcp/old
+    fleet_mariadb_sql -e "CREATE DATABASE old" && hf setup -u "$old" >/dev/null &&
+        hf lock -u "$old" --never-expires held >/dev/null &&
+        fleet_mariadb_sql old -e "ALTER TABLE holdfast_lock DROP COLUMN inside, DROP COLUMN token, DROP COLUMN since,
+            DROP COLUMN ttl, DROP COLUMN retire, DROP COLUMN wake, DROP COLUMN host, DROP COLUMN username,
+            DROP COLUMN program, DROP COLUMN pid, DROP COLUMN note, ADD COLUMN sole BINARY(16);
+            UPDATE holdfast_lock SET sole = (SELECT ticket FROM holdfast_holder);
+            UPDATE holdfast_schema SET version = 1" || exit 69
+    check "tables of version 1 are refused" says "holdfast setup" hf run -u "$old" a -- true
+    check "setup brings them up to date" hf setup -u "$old"
+    check "again" hf setup -u "$old"
+    check "c1 what was held is held" says "not obtained\|busy\|held" hf run -u "$old" -n held -- true
+    check "and the rest is free" hf run -u "$old" -n a -- true
+    check "by the short way, too" hf run -u "$old" -n a -- true
+}
+case ${HOLDFAST_TEST_MARIADB_VERSION-} in
+mysql-*) ;;
+*) check_old_tables ;;
+esac
 printf 'secret\n' >"$fleet_dir/password"
 printf '[client]\nuser=app\npassword=secret\n' >"$fleet_dir/my.cnf"
 chmod 600 "$fleet_dir/password" "$fleet_dir/my.cnf"
@@ -87,6 +93,8 @@ hf show --json crash | jq -r '.. | .token? // .generation? // empty' | head -n 1
 check "c4 and so does its token" cmp "$fleet_dir/before" "$fleet_dir/after"
 check "c4 which is there" test -s "$fleet_dir/after"
 
+# Far more processes than the server has connections for: who gets none waits, as for a lock.
+fleet_mariadb_sql -e "SET GLOBAL max_connections = 20"
 # shellcheck disable=SC2119 # no options
 check_crowd
 exit "$failed"

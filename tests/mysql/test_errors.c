@@ -21,6 +21,10 @@ static void c6_a_known_refusal_was_not_applied(void **state)
     assert_int_equal(hf__my_fail(1114, "The table is full", false, &err), HF_FULL);
     assert_int_equal(hf__my_fail(1142, "INSERT command denied", false, &err), HF_DENIED);
     assert_non_null(strstr(err.text, "holdfast setup --print"));
+    assert_int_equal(hf__my_fail(1665, "impossible to write to binary log", false, &err),
+                     HF_DENIED);
+    assert_int_equal(hf__my_fail(3101, "Plugin instructed to rollback", false, &err),
+                     HF_UNAVAILABLE);
 }
 
 int main(void)

@@ -160,6 +160,18 @@ check "c6_lost_commit_reply_is_asked_for_again" hf run -u "$proxy" lost -- true
 check "c6_the_reply_was_lost_indeed" test ! -e "$fleet_dir/cut"
 check "c6_nothing_is_left" test "$(fleet_psql -d postgres -At -c "SELECT count(*) FROM holdfast_holder WHERE name = 'lost'")" = 0
 
+# Far more processes than the server has connections for: who gets none waits, as for a lock.
+kill -INT "$pg_pid"
+wait "$pg_pid" 2>/dev/null
+pg_max_connections=20
+fleet_start_postgres
+crowd_size=100 # of rules.sh
+check_crowd -u "$url"
+kill -INT "$pg_pid"
+wait "$pg_pid" 2>/dev/null
+pg_max_connections=
+fleet_start_postgres
+
 # A pooler in transaction mode.
 fleet_pgbouncer transaction
 pooled=postgres://postgres@127.0.0.1:$bouncer_port/postgres

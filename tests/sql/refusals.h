@@ -25,6 +25,9 @@ void kill_connections(struct server *s);      /* of the account that locks */
 extern const char *const connections;         /* SQL: how many there are */
 extern const char *const connections_by_name; /* SQL: that say who they are; NULL: cannot be seen */
 
+/* SQL: the grants of "forgotten" are gone, as after a failover that lost them; ends with NULL. */
+extern const char *const forget_grants[];
+
 /* An account that may not use the routines; and that may after all (NULL: not at once). */
 void make_plain_account(struct server *s);
 extern const char *const plain_waiters; /* SQL: how many of its bids wait for "plain" */

@@ -22,13 +22,13 @@ const struct refusal refused_urls[] = {
     {0},
 };
 
-/* When somebody is let in, in the middle of the transaction. Aria keeps the count of what is rolled
+/* When somebody is let in, in the middle of the transaction. MyISAM keeps the count of what is rolled
  * back. */
 void refuse(struct server *s, const char *what, int times)
 {
     char sql[400];
 
-    server_run(s, "CREATE TABLE refusals (n INT NOT NULL) ENGINE = Aria");
+    server_run(s, "CREATE TABLE refusals (n INT NOT NULL) ENGINE = MyISAM");
     server_run(s, "INSERT INTO refusals VALUES (0)");
     snprintf(sql, sizeof sql,
              "CREATE TRIGGER refuse BEFORE UPDATE ON holdfast_lock FOR EACH ROW"
@@ -55,6 +55,10 @@ void kill_connections(struct server *s)
 const char *const connections =
     "SELECT COUNT(*) FROM information_schema.processlist WHERE user = 'app'";
 const char *const connections_by_name = NULL;
+
+const char *const forget_grants[] = {
+    "DELETE FROM holdfast_holder WHERE name = 'forgotten'",
+    "UPDATE holdfast_lock SET inside = NULL WHERE name = 'forgotten'", NULL};
 
 void make_plain_account(struct server *s)
 {
@@ -87,7 +91,44 @@ static void c12_a_strangers_statement_is_not_ended(void **state)
     mysql_close(stranger);
 }
 
+/* The procedure that calls is gone: what was committed before it was missed is committed. */
+static void c2_release_that_was_applied_is_told_so_although_nobody_can_be_called(void **state)
+{
+    struct refusals *f = *state;
+    struct refusals_waiter w = {.client = f->client, .name = "mute"};
+    hf_lock *lock;
+
+    refusals_check(f, refusals_take(f, f->client, "mute", &lock), 0);
+    refusals_wait(&w);
+    server_await(f->admin,
+                 "SELECT COUNT(*) FROM holdfast_waiter WHERE name = 'mute' AND wake IS NOT NULL",
+                 1);
+    server_run(f->admin, "DROP PROCEDURE holdfast_call");
+    int code = hf_lock_release(lock, &f->err);
+    pthread_join(w.thread, NULL);
+    hf_client *admin = refusals_open(f, admin_account, server_database);
+    refusals_check(f, hf_setup(admin, &f->err), 0);
+    hf_close(admin);
+    refusals_check(f, code, 0);
+    check_number("waiter", w.code, 0);
+    refusals_check(f, hf_lock_release(w.lock, &f->err), 0);
+}
+
+/* Whoever listens does so in a procedure. */
+static void c12_without_routines_nothing_is_said_of_push(void **state)
+{
+    struct refusals *f = *state;
+    hf_client *client = refusals_open(f, server_account, "locks?routines=no");
+
+    check_number("push", hf_capabilities(client) & HF_CAN_PUSH, 0);
+    assert_true(hf_capabilities(f->client) & HF_CAN_PUSH);
+    hf_close(client);
+}
+
 const struct own_case own_cases[] = {
+    {"c2_release_that_was_applied_is_told_so_although_nobody_can_be_called",
+     c2_release_that_was_applied_is_told_so_although_nobody_can_be_called},
+    {"c12_without_routines_nothing_is_said_of_push", c12_without_routines_nothing_is_said_of_push},
     {"c12_a_strangers_statement_is_not_ended", c12_a_strangers_statement_is_not_ended},
     {0},
 };

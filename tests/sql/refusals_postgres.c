@@ -55,6 +55,10 @@ const char *const connections = "SELECT count(*) " OURS;
 const char *const connections_by_name =
     "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'holdfast: test_postgres%'";
 
+const char *const forget_grants[] = {"DELETE FROM holdfast_holder WHERE name = 'forgotten'",
+                                     "UPDATE holdfast_lock SET state = 0 WHERE name = 'forgotten'",
+                                     NULL};
+
 void make_plain_account(struct server *s)
 {
     server_run(s, "CREATE ROLE app LOGIN; GRANT SELECT, INSERT, UPDATE, DELETE ON holdfast_lock,"

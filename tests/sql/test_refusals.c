@@ -1,4 +1,5 @@
 /* What goes wrong on a real server, and what the caller sees of it. */
+#include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -110,6 +111,28 @@ static void c7_killed_connections_lose_no_lock(void **state)
     check_number("rows",
                  server_number(f->admin, "SELECT COUNT(*) FROM holdfast_now WHERE name = 'kill'"),
                  0);
+}
+
+/* Nobody would ask about the lock for a while, but something else reconnects. */
+static void c7_lock_that_a_failover_forgot_is_told_lost_at_the_reconnect(void **state)
+{
+    struct refusals *f = *state;
+    hf_options opt = options(0);
+    hf_lock *lock, *other;
+
+    opt.ttl_ms = 20 * AWAIT_MS;
+    refusals_check(f, hf_acquire(f->client, "forgotten", HF_NTS, &opt, &lock, &f->err), 0);
+    struct pollfd fd = {.fd = hf_lock_fd(lock), .events = POLLIN};
+    for (size_t i = 0; forget_grants[i] != NULL; i++)
+        server_run(f->admin, forget_grants[i]);
+    kill_connections(f->admin);
+    server_await(f->admin, connections, 0);
+    check_number("not told yet", poll(&fd, 1, 0), 0);
+    take(f, f->client, "reconnects", &other);
+    check_number("told", poll(&fd, 1, AWAIT_MS), 1);
+    check_number("state", hf_lock_state(lock), HF_STATE_LOST);
+    release(f, other);
+    hf_lock_release(lock, &f->err);
 }
 
 static void c12_waiter_whose_listener_was_killed_still_gets_it(void **state)
@@ -274,6 +297,7 @@ int main(void)
 #define CASE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
     const struct CMUnitTest common[] = {
         CASE(c7_killed_connections_lose_no_lock),
+        CASE(c7_lock_that_a_failover_forgot_is_told_lost_at_the_reconnect),
         CASE(c12_waiter_whose_listener_was_killed_still_gets_it),
         CASE(c6_conflicts_are_tried_again),
         CASE(c6_refusals_of_the_server_are_told_and_leave_nothing),

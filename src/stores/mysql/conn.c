@@ -147,21 +147,25 @@ static void keep_alive(MYSQL *my)
     setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &most_ms, sizeof most_ms);
 }
 
-/* What each operation relies on. A statement that waits for a row ends when its client has given
- * up. */
+/* What each operation relies on, whatever the server's defaults and its init_connect say. A statement that waits for a
+ * row ends when its client has given up. */
 static int set_session(struct hf__my *s, struct hf__my_conn *c, int64_t deadline_ns, hf_error *err)
 {
-    char sql[300];
+    char sql[700];
     MYSQL_ROW row = NULL;
 
     snprintf(sql, sizeof sql,
-             "SET time_zone = '+00:00', autocommit = 1, innodb_lock_wait_timeout = %" PRId64
-             ", sql_mode = 'STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION'",
+             "SET time_zone = '+00:00', autocommit = 1, completion_type = 0,"
+             " innodb_lock_wait_timeout = %" PRId64
+             ", sql_mode = 'STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION',"
+             " sql_select_limit = 18446744073709551615, sql_safe_updates = 0, sql_big_selects = 1,"
+             " sql_auto_is_null = 0, unique_checks = 1, character_set_client = utf8mb4,"
+             " character_set_results = utf8mb4, collation_connection = utf8mb4_general_ci",
              s->base.host->op_timeout_ms / 1000 + 1);
     int r = hf__my_run(s, c, sql, deadline_ns, err);
     if (r == 0)
-        r = hf__my_run(s, c, "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED", deadline_ns,
-                       err);
+        r = hf__my_run(s, c, "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED, READ WRITE",
+                       deadline_ns, err);
     if (r != 0)
         return r;
     MYSQL_RES *result =
@@ -201,6 +205,7 @@ static int dial(void *owner, size_t host, int64_t deadline_ns, struct hf__pooled
         return hf__fail(err, HF_NO_MEMORY, NULL);
     int r = dial_host(s, &s->sql.set.hosts.list[host], deadline_ns, c, err);
     if (r == 0) {
+        hf__sql_note_dial(&s->base);
         *ret_conn = &c->pooled;
         return 0;
     }
@@ -243,8 +248,16 @@ static void hang_up(struct hf__pooled *conn)
 
 static bool is_alive(void *owner, struct hf__pooled *conn, int64_t idle_ns, int64_t deadline_ns)
 {
-    (void)owner, (void)idle_ns, (void)deadline_ns;
-    return hf__my_is_quiet((struct hf__my_conn *)conn);
+    (void)idle_ns, (void)deadline_ns;
+    bool alive = hf__my_is_quiet((struct hf__my_conn *)conn);
+    if (!alive)
+        hf__sql_note_loss(&((struct hf__my *)owner)->sql);
+    return alive;
+}
+
+static bool is_crowded(const hf_error *why)
+{
+    return why->store_code == 1040 || why->store_code == 1203 || why->store_code == 1226;
 }
 
 const struct hf__pool_type hf__my_pool_type = {
@@ -252,6 +265,7 @@ const struct hf__pool_type hf__my_pool_type = {
     .dial = dial,
     .hang_up = hang_up,
     .is_alive = is_alive,
+    .is_crowded = is_crowded,
 };
 
 int hf__my_dial(struct hf__my *s, int64_t deadline_ns, struct hf__my_conn **ret_conn, hf_error *err)
@@ -280,5 +294,7 @@ void hf__my_give_back(void *store, void *conn)
     struct hf__my *s = store;
     struct hf__my_conn *c = conn;
 
+    if (c->lost)
+        hf__sql_note_loss(&s->sql);
     hf__pool_give(&s->sql.pool, &c->pooled, !c->broken);
 }

@@ -1,4 +1,4 @@
-/* What `holdfast doctor` says about a live server. It reads and changes nothing. */
+/* What `holdfast doctor` says about a live server. It changes nothing, and claims only what it has tried. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -131,19 +131,37 @@ static void look_at_rights(const struct report *r)
         hf__say(&r->to, HF__FINE, NULL, "the account may read and write all tables");
 }
 
+/* The one call is tried: what a server shows in its process list, and lets an account see and end, differs. */
+static void look_at_calls(const struct report *r)
+{
+    int64_t took_us = 0;
+    hf_error err = {0};
+
+    if (hf__my_call_self(r->s, r->c, hf__sql_soon(&r->s->base, r->deadline_ns), &took_us, &err) ==
+        0)
+        hf__say(&r->to, HF__FINE, "C12", "a call by KILL QUERY came after %" PRId64 " us", took_us);
+    else
+        hf__say(&r->to, HF__WARNING, "C12",
+                "waiters are not called, and ask every %" PRId64 " ms instead: %s",
+                r->s->sql.set.poll_ms, err.text);
+}
+
 static void look_at_connection(const struct report *r)
 {
     const char *cipher = mysql_get_ssl_cipher(r->c->my);
 
-    if (r->c->proxied)
+    if (r->s->set.session)
+        hf__say(&r->to, HF__FINE, "C12", "a waiter is answered on its own connection");
+    else if (r->c->proxied)
         hf__say(&r->to, HF__NOTE, "C12",
                 "something stands in between: waiters ask every %" PRId64 " ms",
                 r->s->sql.set.poll_ms);
     else if (r->s->sql.set.push)
-        hf__say(&r->to, HF__FINE, "C12", "nothing in between: waiters are called by KILL QUERY");
+        look_at_calls(r);
     else
         hf__say(&r->to, HF__FINE, "C12",
-                "mode=poll: the first of the queue asks every %" PRId64 " ms",
+                "nobody is called (mode=poll or routines=no): the first of the queue asks every "
+                "%" PRId64 " ms",
                 r->s->sql.set.poll_ms);
     hf__say(&r->to, HF__FINE, NULL, cipher != NULL ? "TLS: %s" : "no TLS on this connection%s",
             cipher != NULL ? cipher : "");
@@ -222,8 +240,9 @@ int hf__my_diagnose(struct hf__store *store, hf_finding_callback *found, void *a
         return code;
     look_at_server(&r);
     look_at_replication(&r);
+    bool tables = look_at_routines(&r);
     look_at_connection(&r);
-    if (look_at_routines(&r)) {
+    if (tables) {
         look_at_rights(&r);
         look_at_rows(&r);
     }

@@ -12,6 +12,7 @@ static const struct meaning {
     {1213, HF_UNAVAILABLE, "try again"},
     {1205, HF_UNAVAILABLE, "somebody keeps the lock's row locked; see SHOW ENGINE INNODB STATUS"},
     {1020, HF_UNAVAILABLE, "try again"},
+    {3101, HF_UNAVAILABLE, "try again"}, /* a conflict with another member of the group */
     {1317, HF_UNKNOWN, "somebody ended the statement (KILL QUERY)"},
     {1969, HF_UNKNOWN, "the server's max_statement_time ended it"},
     {3024, HF_UNKNOWN, "the server's max_execution_time ended it"},
@@ -22,6 +23,7 @@ static const struct meaning {
     {2013, HF_UNKNOWN, "the connection was lost"},
     {2027, HF_UNKNOWN, "the server's reply makes no sense"},
     {2006, HF_UNAVAILABLE, "the server has closed the connection"},
+    {4031, HF_UNAVAILABLE, "the server has closed the connection"},
     {2002, HF_UNAVAILABLE, "is the server running there?"},
     {2003, HF_UNAVAILABLE, "is the server running there?"},
     {2005, HF_UNAVAILABLE, "there is no such host"},
@@ -37,6 +39,7 @@ static const struct meaning {
     {1114, HF_FULL, "the server has no room left; is its disk full?"},
     {1037, HF_FULL, "the server is out of memory"},
     {1041, HF_FULL, "the server is out of memory"},
+    {1665, HF_DENIED, "READ COMMITTED needs binlog_format MIXED or ROW"},
     {1044, HF_DENIED, "see the rights in `holdfast setup --print`"},
     {1142, HF_DENIED, "see the rights in `holdfast setup --print`"},
     {1143, HF_DENIED, "see the rights in `holdfast setup --print`"},
@@ -76,7 +79,18 @@ int hf__my_fail(unsigned number, const char *text, bool reads, hf_error *err)
     return code;
 }
 
+bool hf__my_is_loss(unsigned number)
+{
+    static const unsigned losses[] = {2013, 2006, 2055, 4031, 1053, 1927, 1290, 1792, 1836, 1047};
+
+    for (size_t i = 0; i < sizeof losses / sizeof losses[0]; i++) {
+        if (losses[i] == number)
+            return true;
+    }
+    return false;
+}
+
 bool hf__my_is_conflict(long store_code)
 {
-    return store_code == 1213 || store_code == 1205 || store_code == 1020;
+    return store_code == 1213 || store_code == 1205 || store_code == 1020 || store_code == 3101;
 }

@@ -37,7 +37,8 @@ static struct hf__my_held *held_of(struct hf__held *base)
 
 static bool is_lost(unsigned number)
 {
-    return number == 2013 || number == 2006 || number == 2027 || number == 1927 || number == 1053;
+    return number == 2013 || number == 2006 || number == 2027 || number == 1927 || number == 1053 ||
+           number == 4031;
 }
 
 static void answered(struct hf__my_held *h, int bad);
@@ -164,7 +165,7 @@ static void drop(struct hf__held *base)
 /* Ends the transaction, and leaves the door if that was not done yet. */
 static bool undo(struct hf__my *s, struct hf__my_held *h, int64_t deadline_ns)
 {
-    if (h->asked || hf__my_run(s, h->c, "ROLLBACK", deadline_ns, NULL) != 0)
+    if (h->asked || hf__my_run(s, h->c, "ROLLBACK AND NO CHAIN NO RELEASE", deadline_ns, NULL) != 0)
         return false;
     return h->step == HF__MY_HAS_IT ||
            hf__my_ask(s, h->c, &h->texts.from_door, false, deadline_ns, NULL, NULL) == 0;

@@ -31,14 +31,15 @@ static int make_ready(struct hf__my *s, struct hf__my_conn *c, int64_t deadline_
     if (r != 0)
         return r;
     MYSQL_RES *result =
-        hf__my_look(s, c,
-                    "SELECT id, host, (SELECT COUNT(*) FROM information_schema.global_status WHERE"
-                    " variable_name = 'wsrep_cluster_size' AND variable_value > 0) FROM"
-                    " information_schema.processlist WHERE id = CONNECTION_ID()",
-                    deadline_ns, &row, err);
+        hf__my_look(s, c, "SHOW GLOBAL STATUS LIKE 'wsrep_cluster_size'", deadline_ns, &row, NULL);
+    bool cluster = result != NULL && hf__sql_integer(row[1], 0) > 0;
+    mysql_free_result(result);
+    result = hf__my_look(
+        s, c, "SELECT id, host FROM information_schema.processlist WHERE id = CONNECTION_ID()",
+        deadline_ns, &row, err);
     if (result == NULL)
         return HF_UNAVAILABLE;
-    if (hf__sql_integer(row[2], 0) != 0)
+    if (cluster)
         r = hf__fail(err, HF_DENIED,
                      "mysql: hold=session does not work on a Galera cluster, whose nodes do not "
                      "know each other's row locks; use hold=lease");
@@ -88,7 +89,8 @@ static void write_texts(struct hf__my *s, const struct hf__my_conn *c, const str
     hf__about_format(bid, who, about);
     hf__my_add(&t->to_door, "%s DO GET_LOCK(", about);
     add_door(&t->to_door, bid);
-    hf__my_add(&t->to_door, ", 100000000) -- name = ");
+    hf__my_add(&t->to_door, ", 100000000) -- at %" PRIu64 " name = ",
+               s->base.host->env->wall_us(s->base.host->env->ctx));
     hf__my_add_bytes(&t->to_door, bid->name, bid->name_len);
     hf__my_add(&t->from_door, "DO RELEASE_LOCK(");
     add_door(&t->from_door, bid);

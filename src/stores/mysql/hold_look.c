@@ -9,11 +9,13 @@
 
 #include "util/banned.h"
 
-/* Whoever is past the door asks for the row, again and again; then who has waited longest. */
-#define WAITERS                                                                              \
+/* Whoever is past the door asks for the row, again and again; then who has waited longest. MySQL knows whole seconds
+ * only: within one of them the bidders' own clocks decide, which they have written behind the statement. */
+#define WAITERS(ms)                                                                          \
     "SELECT UNHEX(SUBSTRING_INDEX(SUBSTRING_INDEX(info, 'name = x''', -1), '''', 1)), info," \
-    " NULL, CAST(time_ms AS SIGNED), 0 FROM information_schema.processlist WHERE info LIKE"  \
-    " '/*holdfast %holdfast %' ORDER BY info NOT LIKE '% INSERT INTO %', time_ms DESC"
+    " NULL, CAST(" ms " AS SIGNED), 0 FROM information_schema.processlist WHERE info LIKE"   \
+    " '/*holdfast %holdfast %' ORDER BY info NOT LIKE '% INSERT INTO %', " ms " DESC,"       \
+    " CAST(SUBSTRING_INDEX(SUBSTRING_INDEX(info, ') -- at ', -1), ' ', 1) AS UNSIGNED)"
 #define HOLDERS                                                                               \
     "SELECT name, about, generation, TIMESTAMPDIFF(MICROSECOND, since, SYSDATE(6)) DIV 1000," \
     " 1 FROM holdfast_session_holder ORDER BY id"
@@ -153,7 +155,8 @@ int hf__my_hold_inspect(struct hf__store *store, const struct hf__look *look, in
 
     if (r != 0)
         return r;
-    r = collect(s, c, WAITERS, look, deadline_ns, &waiters, err);
+    r = collect(s, c, mariadb_connection(c->my) ? WAITERS("time_ms") : WAITERS("time * 1000"), look,
+                deadline_ns, &waiters, err);
     if (r == 0)
         r = hf__my_run(s, c, "SET TRANSACTION ISOLATION LEVEL READ UNCOMMITTED", deadline_ns, err);
     if (r == 0)

@@ -59,6 +59,7 @@ struct hf__my_conn {
     bool unprepared;               /* the server has no room for them */
     bool proxied;                  /* somebody in between calls it otherwise */
     bool broken; /* of no more use: a reply is missing, or a transaction may be open */
+    bool lost;   /* that is because the server is away, or takes no writes any more */
 };
 
 struct hf__my {
@@ -149,6 +150,9 @@ MYSQL_RES *hf__my_look(struct hf__my *s, struct hf__my_conn *c, const char *sql,
 /* "mysql: <what the server or the library said>; <what to do>". */
 int hf__my_fail(unsigned number, const char *text, bool reads, hf_error *err);
 
+/* Whether it means that the server is away, or takes no writes any more. */
+bool hf__my_is_loss(unsigned number);
+
 /* Whether the error that this code stands for ends if the same is done again. */
 bool hf__my_is_conflict(long store_code);
 
@@ -205,6 +209,11 @@ extern const struct hf__sql_writer hf__my_writer;
 /* listen.c ----------------------------------------------------------------- */
 extern const struct hf__listener_type hf__my_listener_type;
 void hf__my_wake(struct hf__store *store, hf__wake_sink *sink, void *ctx);
+
+/* Listens as a waiter would, and calls itself by `c`: how long that took. HF_UNSUPPORTED: it cannot listen here;
+ * HF_UNAVAILABLE: no call came. */
+int hf__my_call_self(struct hf__my *s, struct hf__my_conn *c, int64_t deadline_ns, int64_t *ret_us,
+                     hf_error *err);
 
 /* inspect.c, upkeep.c, diagnose.c ------------------------------------------ */
 int hf__my_inspect(struct hf__store *store, const struct hf__look *look, int64_t deadline_ns,

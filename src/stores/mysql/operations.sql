@@ -1,11 +1,12 @@
--- One procedure per operation: sweep, apply, let in, commit, call, answer. An answer is a row of
+-- One procedure per operation: sweep, apply, let in, answer, commit, call. An answer is a row of
 --   verdict     granted, queued, busy, withdrawn, full, done, stale, lost
 --   generation  granted: its own; queued: the last one given
 --   lease       granted: in force, NULL: never; queued: what a hand-over would give
 --   claimed     granted: the store knows that the holder knows
 --   place       queued: from 1; 0: not counted
 --   ask_again   queued: after so many milliseconds, NULL: never
--- The transaction begins and ends here; an error rolls it back and is told. A client takes and frees a lock that
+-- The transaction begins and ends here; an error rolls it back and is told. The answer is sent before the commit: so an
+-- error without an answer means that nothing was applied, and one after it that this is not known. A client takes and frees a lock that
 -- has no queue without these, by one UPDATE of the lock's row (quick.c); whatever that does not match comes here.
 
 DELIMITER $$
@@ -29,7 +30,7 @@ BEGIN
     DECLARE CONTINUE HANDLER FOR NOT FOUND SET found = FALSE;
     DECLARE EXIT HANDLER FOR SQLEXCEPTION
     BEGIN
-        ROLLBACK;
+        ROLLBACK AND NO CHAIN NO RELEASE;
         RESIGNAL;
     END;
 
@@ -119,8 +120,8 @@ BEGIN
         END IF;
     END;
 
-    CALL holdfast_finish(calls);
     SELECT o_verdict, o_generation, o_lease, o_claimed, o_place, o_ask_again;
+    CALL holdfast_finish(calls);
 END $$
 
 -- The bidder is done with its ticket: release (withdraws = 0) or withdraw.
@@ -137,7 +138,7 @@ BEGIN
     DECLARE calls TEXT CHARACTER SET ascii DEFAULT '';
     DECLARE EXIT HANDLER FOR SQLEXCEPTION
     BEGIN
-        ROLLBACK;
+        ROLLBACK AND NO CHAIN NO RELEASE;
         RESIGNAL;
     END;
 
@@ -167,8 +168,8 @@ BEGIN
         AND NOT EXISTS (SELECT 1 FROM holdfast_retired WHERE name = a_name AND until > at_now) THEN
         UPDATE holdfast_lock SET inside = x'00000000000000000000000000000000' WHERE name = a_name;
     END IF;
-    CALL holdfast_finish(calls);
     SELECT IF(was = 'inside' OR (was = 'waiting' AND withdraws), 'done', 'stale');
+    CALL holdfast_finish(calls);
 END $$
 
 -- A sign of life; with the generation it claims the grant. Inside the caller's transaction; the answer is
@@ -242,7 +243,7 @@ BEGIN
     DECLARE answers MEDIUMTEXT CHARACTER SET ascii DEFAULT '';
     DECLARE EXIT HANDLER FOR SQLEXCEPTION
     BEGIN
-        ROLLBACK;
+        ROLLBACK AND NO CHAIN NO RELEASE;
         RESIGNAL;
     END;
 
@@ -254,8 +255,8 @@ BEGIN
                                 UNHEX(SUBSTRING_INDEX(SUBSTRING_INDEX(one, ' ', 2), ' ', -1)),
                                 CAST(SUBSTRING_INDEX(one, ' ', -1) AS SIGNED), calls, answers);
     END WHILE;
-    CALL holdfast_finish(calls);
     SELECT answers;
+    CALL holdfast_finish(calls);
 END $$
 
 -- Takes the lock away from a ticket. A holder keeps the door closed as long as it may believe that it holds.
@@ -273,7 +274,7 @@ BEGIN
     DECLARE CONTINUE HANDLER FOR NOT FOUND SET found = FALSE;
     DECLARE EXIT HANDLER FOR SQLEXCEPTION
     BEGIN
-        ROLLBACK;
+        ROLLBACK AND NO CHAIN NO RELEASE;
         RESIGNAL;
     END;
 
@@ -309,8 +310,8 @@ BEGIN
         SET calls = CONCAT(k_wake, ',');
     END IF;
     CALL holdfast_let_in(a_name, at_touched, at_now, NULL, k_generation, calls);
-    CALL holdfast_finish(calls);
     SELECT o_verdict;
+    CALL holdfast_finish(calls);
 END $$
 
 DELIMITER ;

@@ -15,7 +15,7 @@ struct asking {
 
 static int late(const struct asking *a, hf_error *err)
 {
-    a->c->broken = true;
+    a->c->broken = a->c->lost = true;
     return hf__fail(err, a->reads ? HF_UNAVAILABLE : HF_UNKNOWN,
                     "mysql: the server did not answer in time");
 }
@@ -26,6 +26,7 @@ static int failed(const struct asking *a, hf_error *err)
     unsigned number = mysql_errno(a->c->my);
 
     a->c->broken = !hf__my_is_conflict((long)number);
+    a->c->lost = hf__my_is_loss(number);
     return hf__my_fail(number, mysql_error(a->c->my), a->reads, err);
 }
 
@@ -67,6 +68,17 @@ static int store(const struct asking *a, MYSQL_RES **ret_result, hf_error *err)
     return 0;
 }
 
+/* The answer came before the COMMIT (operations.sql), and then something failed: only a conflict is known to have been
+ * rolled back. */
+static int failed_late(const struct asking *a, hf_error *err)
+{
+    int r = failed(a, err);
+
+    if (a->reads || hf__my_is_conflict((long)mysql_errno(a->c->my)))
+        return r;
+    return hf__wrap(err, HF_UNKNOWN, "it may have been committed");
+}
+
 /* A CALL answers with its tables and, at last, with how it went. */
 static int collect(const struct asking *a, MYSQL_RES **ret_result, hf_error *err)
 {
@@ -82,7 +94,9 @@ static int collect(const struct asking *a, MYSQL_RES **ret_result, hf_error *err
         if (!DRIVE(a, mysql_next_result_start(&more, my), mysql_next_result_cont(&more, my, came_)))
             return late(a, err);
     } while (more == 0);
-    return more > 0 ? failed(a, err) : 0;
+    if (more <= 0)
+        return 0;
+    return *ret_result != NULL ? failed_late(a, err) : failed(a, err);
 }
 
 int hf__my_ask(struct hf__my *s, struct hf__my_conn *c, const struct hf__my_text *t, bool reads,
@@ -110,6 +124,7 @@ static int stmt_failed(const struct asking *a, MYSQL_STMT *stmt, hf_error *err)
     unsigned number = mysql_stmt_errno(stmt);
 
     a->c->broken = !hf__my_is_conflict((long)number);
+    a->c->lost = hf__my_is_loss(number);
     return hf__my_fail(number, mysql_stmt_error(stmt), a->reads, err);
 }
 

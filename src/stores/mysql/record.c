@@ -147,10 +147,13 @@ static void call_listeners(struct hf__my_record *r)
         uint64_t id = strtoull(one, NULL, 10);
         const char *word = strchr(one, ' ');
         MYSQL_ROW row;
-        snprintf(sql, sizeof sql,
-                 "SELECT 1 FROM information_schema.processlist WHERE id = %" PRIu64
-                 " AND info LIKE '%%%.40s%%'",
-                 id, word != NULL ? word + 1 : "-");
+        word = word != NULL ? word + 1 : "-";
+        snprintf(
+            sql, sizeof sql,
+            "SELECT 1 FROM information_schema.processlist WHERE id = %" PRIu64
+            " AND (info LIKE '%%%.40s%%' OR (info LIKE 'SELECT GET_LOCK(SUBSTRING_INDEX(a_wake%%'"
+            " AND IS_USED_LOCK('%.40s') IS NOT NULL))",
+            id, word, word);
         MYSQL_RES *result = hf__my_look(r->s, r->c, sql, r->deadline_ns, &row, NULL);
         if (result == NULL)
             continue;
@@ -165,9 +168,10 @@ int hf__my_finish(void *ctx, int code)
     struct hf__my_record *r = ctx;
 
     if (code == 0)
-        code = hf__my_run(r->s, r->c, "COMMIT", r->deadline_ns, r->err);
+        code = hf__my_run(r->s, r->c, "COMMIT AND NO CHAIN NO RELEASE", r->deadline_ns, r->err);
     else if (!r->c->broken)
-        r->c->broken = hf__my_run(r->s, r->c, "ROLLBACK", r->deadline_ns, NULL) != 0;
+        r->c->broken =
+            hf__my_run(r->s, r->c, "ROLLBACK AND NO CHAIN NO RELEASE", r->deadline_ns, NULL) != 0;
     if (code == 0)
         call_listeners(r);
     hf__my_text_clear(&r->calls);

@@ -6,7 +6,7 @@
 
 DELIMITER $$
 
--- Begins the transaction of an operation, whatever autocommit says. SYSDATE() follows the time zone.
+-- Begins the transaction of an operation, whatever autocommit and completion_type say. SYSDATE() follows the time zone.
 DROP PROCEDURE IF EXISTS holdfast_begin $$
 CREATE PROCEDURE holdfast_begin()
 SQL SECURITY INVOKER
@@ -15,7 +15,7 @@ BEGIN
         SET time_zone = '+00:00';
     END IF;
     SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
-    START TRANSACTION;
+    START TRANSACTION READ WRITE;
 END $$
 
 -- Whoever stands in the lock's row alone moves to holdfast_holder, where the rules look.
@@ -202,36 +202,43 @@ BEGIN
     SET o_ask_again = IF(due >= '9999-01-01', NULL, TIMESTAMPDIFF(MICROSECOND, at_now, due) DIV 1000);
 END $$
 
--- Wakes listeners, "connection word,connection word,": ends what they run, which is a SLEEP, if the server
--- still runs it under that number. Only after the commit: whoever is woken looks at once. It is a hint, so
--- whatever goes wrong here is no error.
+-- Wakes listeners, "connection word,connection word,": ends what they run, if the server still runs it under that
+-- number. MariaDB's process list shows the values in a statement of a procedure, so the word is there; MySQL's shows the
+-- names, so the statement must be one of ours, and the lock of that word taken. Only after the commit: whoever is woken
+-- looks at once. It is a hint, so whatever goes wrong here is no error.
 DROP PROCEDURE IF EXISTS holdfast_call $$
 CREATE PROCEDURE holdfast_call(IN a_calls TEXT CHARACTER SET ascii)
 SQL SECURITY INVOKER
 BEGIN
-    DECLARE one VARCHAR(60) CHARACTER SET ascii;
+    DECLARE one, word VARCHAR(60) CHARACTER SET ascii;
     DECLARE connection BIGINT;
     DECLARE CONTINUE HANDLER FOR SQLEXCEPTION BEGIN END;
 
     WHILE a_calls <> '' DO
         SET one = SUBSTRING_INDEX(a_calls, ',', 1),
+            word = SUBSTRING_INDEX(one, ' ', -1),
             a_calls = SUBSTR(a_calls, LENGTH(one) + 2),
             connection = CAST(SUBSTRING_INDEX(one, ' ', 1) AS UNSIGNED);
         IF EXISTS (SELECT 1 FROM information_schema.processlist WHERE id = connection
-                   AND info LIKE CONCAT('%', SUBSTRING_INDEX(one, ' ', -1), '%')) THEN
+                   AND (info LIKE CONCAT('%', word, '%')
+                        OR (info LIKE 'SELECT GET_LOCK(SUBSTRING_INDEX(a_wake%' AND IS_USED_LOCK(word) IS NOT NULL))) THEN
             KILL QUERY connection;
         END IF;
     END WHILE;
 END $$
 
--- Ends the transaction of an operation and calls those who were let in.
+-- Ends the transaction of an operation, whose answer is on its way already, and calls those who were let in. What is
+-- committed stays so, so nothing that comes after that is an error.
 DROP PROCEDURE IF EXISTS holdfast_finish $$
 CREATE PROCEDURE holdfast_finish(IN a_calls TEXT CHARACTER SET ascii)
 SQL SECURITY INVOKER
 BEGIN
-    COMMIT;
+    COMMIT AND NO CHAIN NO RELEASE;
     IF a_calls <> '' THEN
-        CALL holdfast_call(a_calls);
+        BEGIN
+            DECLARE CONTINUE HANDLER FOR SQLEXCEPTION BEGIN END;
+            CALL holdfast_call(a_calls);
+        END;
     END IF;
 END $$
 

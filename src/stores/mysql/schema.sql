@@ -8,7 +8,11 @@
 -- Without the procedures, or without EXECUTE, holdfast keeps the same rules with plain statements, in more
 -- round trips. `holdfast setup` needs CREATE, DROP, INDEX, CREATE VIEW and CREATE/ALTER ROUTINE as well.
 --
--- Instants are SYSDATE(6) in UTC, cut to milliseconds; spans are milliseconds.
+-- Instants are SYSDATE(6) in UTC, cut to milliseconds; spans are milliseconds. The procedures keep the sql_mode and the
+-- character set that they were created with: these.
+
+SET SESSION sql_mode = 'STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION';
+SET NAMES utf8mb4;
 
 CREATE TABLE IF NOT EXISTS holdfast_schema (
     one_row TINYINT NOT NULL DEFAULT 1 PRIMARY KEY,

@@ -150,7 +150,7 @@ static int purge_one(struct hf__my *s, struct hf__my_conn *c, const char *name, 
     if (idle)
         r = drop_rows(s, c, name, deadline_ns, err);
     if (r == 0)
-        r = hf__my_run(s, c, "COMMIT", deadline_ns, err);
+        r = hf__my_run(s, c, "COMMIT AND NO CHAIN NO RELEASE", deadline_ns, err);
     if (r == 0)
         *count += idle;
     else

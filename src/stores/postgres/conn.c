@@ -125,6 +125,7 @@ static int dial(void *owner, size_t host, int64_t deadline_ns, struct hf__pooled
         free(c);
         return r;
     }
+    hf__sql_note_dial(&s->base);
     *ret_conn = &c->pooled;
     return 0;
 }
@@ -147,8 +148,16 @@ static bool is_alive(void *owner, struct hf__pooled *conn, int64_t idle_ns, int6
     struct hf__pg_conn *c = (struct hf__pg_conn *)conn;
     struct pollfd fd = {.fd = PQsocket(c->pg), .events = POLLIN};
 
-    (void)owner, (void)idle_ns, (void)deadline_ns;
-    return PQstatus(c->pg) == CONNECTION_OK && poll(&fd, 1, 0) == 0;
+    (void)idle_ns, (void)deadline_ns;
+    bool alive = PQstatus(c->pg) == CONNECTION_OK && poll(&fd, 1, 0) == 0;
+    if (!alive)
+        hf__sql_note_loss(&((struct hf__pg *)owner)->sql);
+    return alive;
+}
+
+static bool is_crowded(const hf_error *why)
+{
+    return why->store_code == strtol("53300", NULL, 36);
 }
 
 const struct hf__pool_type hf__pg_pool_type = {
@@ -156,6 +165,7 @@ const struct hf__pool_type hf__pg_pool_type = {
     .dial = dial,
     .hang_up = hang_up,
     .is_alive = is_alive,
+    .is_crowded = is_crowded,
 };
 
 int hf__pg_dial(struct hf__pg *s, int64_t deadline_ns, struct hf__pg_conn **ret_conn, hf_error *err)
@@ -183,10 +193,11 @@ void hf__pg_give_back(void *store, void *conn)
 {
     struct hf__pg *s = store;
     struct hf__pg_conn *c = conn;
+    bool sound = !c->replica && PQstatus(c->pg) == CONNECTION_OK;
 
-    hf__pool_give(&s->sql.pool, &c->pooled,
-                  !c->replica && PQstatus(c->pg) == CONNECTION_OK &&
-                      PQtransactionStatus(c->pg) == PQTRANS_IDLE);
+    if (!sound)
+        hf__sql_note_loss(&s->sql);
+    hf__pool_give(&s->sql.pool, &c->pooled, sound && PQtransactionStatus(c->pg) == PQTRANS_IDLE);
 }
 
 void hf__pg_hang_up_borrowed(struct hf__pg *s, struct hf__pg_conn *c)

@@ -1,4 +1,4 @@
-/* What `holdfast doctor` says about a live server. It reads and changes nothing. */
+/* What `holdfast doctor` says about a live server. It changes nothing, and claims only what it has tried. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -136,6 +136,27 @@ static void look_at_rights(const struct report *r)
         hf__say(&r->to, HF__FINE, NULL, "the role may read and write all tables");
 }
 
+static void look_at_calls(const struct report *r)
+{
+    const struct hf__sql_settings *set = &r->s->sql.set;
+    int64_t took_us = 0;
+    hf_error err = {0};
+
+    if (r->s->set.hold != HF__PG_LEASE)
+        hf__say(&r->to, HF__FINE, "C12",
+                "no pooler in between: a waiter is answered on its own connection");
+    else if (!set->push)
+        hf__say(&r->to, HF__FINE, "C12", "mode=poll: waiters ask every %" PRId64 " ms",
+                set->poll_ms);
+    else if (hf__pg_call_self(r->s, r->c, hf__sql_soon(&r->s->base, r->deadline_ns), &took_us,
+                              &err) == 0)
+        hf__say(&r->to, HF__FINE, "C12",
+                "no pooler in between: a call by NOTIFY came after %" PRId64 " us", took_us);
+    else
+        hf__say(&r->to, HF__WARNING, "C12", "waiters are not called, and ask instead: %s",
+                err.text);
+}
+
 static void look_at_pooler(const struct report *r)
 {
     bool pooled = false;
@@ -149,7 +170,7 @@ static void look_at_pooler(const struct report *r)
                 " ms instead of being called, hold=session and hold=advisory are refused",
                 r->s->sql.set.poll_ms);
     else
-        hf__say(&r->to, HF__FINE, "C12", "no pooler in between: waiters are called by NOTIFY");
+        look_at_calls(r);
     if (PQsslInUse(r->c->pg))
         hf__say(&r->to, HF__FINE, NULL, "%s", PQsslAttribute(r->c->pg, "protocol"));
     else

@@ -7,6 +7,7 @@
  *
  * LISTEN belongs to a session. Behind a pooler there is none, so there is no push, and waiters
  * ask. */
+#include <poll.h>
 #include <stdio.h>
 
 #include "stores/postgres/postgres.h"
@@ -53,6 +54,38 @@ static int dial(void *owner, int64_t deadline_ns, struct hf__line *ret_line)
     return 0;
 }
 
+static bool was_called(struct hf__pg *s, PGconn *pg, int64_t deadline_ns)
+{
+    PGnotify *call;
+
+    while ((call = PQnotifies(pg)) == NULL) {
+        if (!hf__pg_wait(s, pg, POLLIN, deadline_ns) || !PQconsumeInput(pg))
+            return false;
+    }
+    PQfreemem(call);
+    return true;
+}
+
+int hf__pg_call_self(struct hf__pg *s, struct hf__pg_conn *c, int64_t deadline_ns, int64_t *ret_us,
+                     hf_error *err)
+{
+    struct hf__pg_query q = {.sql = "SELECT pg_notify($1, 'doctor')", .reads = true};
+    struct hf__line line = {0};
+    PGresult *result = NULL;
+
+    if (dial(s, deadline_ns, &line) != 0)
+        return hf__fail(err, HF_UNAVAILABLE, "postgres: no connection to listen on");
+    hf__pg_text(&q, line.address);
+    int64_t before_ns = hf__now_ns(s->base.host->env);
+    int r = hf__pg_ask(s, c, &q, deadline_ns, &result, err);
+    PQclear(result);
+    if (r == 0 && !was_called(s, ((struct hf__pg_conn *)line.conn)->pg, deadline_ns))
+        r = hf__fail(err, HF_UNAVAILABLE, "postgres: no call came");
+    *ret_us = (hf__now_ns(s->base.host->env) - before_ns) / 1000;
+    hf__pg_hang_up(line.conn);
+    return r;
+}
+
 static void hang_up(void *conn, bool lost)
 {
     (void)lost;
@@ -84,6 +117,7 @@ void hf__pg_wake(struct hf__store *store, hf__wake_sink *sink, void *ctx)
     struct hf__pg_conn *c = hf__listener_wake(l, &missed);
 
     if (c != NULL && !read_calls(c, sink, ctx)) {
+        hf__sql_note_loss(&((struct hf__pg *)store)->sql);
         hf__listener_lost(l);
         missed = true;
     }

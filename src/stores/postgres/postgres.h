@@ -196,6 +196,10 @@ void hf__pg_cells(const PGresult *result, int row, const char *cells[HF__SQL_ENT
 extern const struct hf__listener_type hf__pg_listener_type;
 void hf__pg_wake(struct hf__store *store, hf__wake_sink *sink, void *ctx);
 
+/* Listens as a waiter would, and calls itself by `c`: how long that took. HF_UNAVAILABLE: no call came. */
+int hf__pg_call_self(struct hf__pg *s, struct hf__pg_conn *c, int64_t deadline_ns, int64_t *ret_us,
+                     hf_error *err);
+
 /* Whether something that is not the server answers on this connection. */
 int hf__pg_find_pooler(struct hf__pg *s, struct hf__pg_conn *c, int64_t deadline_ns,
                        bool *ret_pooled, hf_error *err);
