@@ -11,7 +11,7 @@ here=$(cd -P -- "$(dirname -- "$0")" && pwd) || exit 69
 
 odd="completion_type = CHAIN, sql_mode = 'ANSI_QUOTES,PIPES_AS_CONCAT,NO_BACKSLASH_ESCAPES,IGNORE_SPACE,NO_UNSIGNED_SUBTRACTION',
     time_zone = '+13:00', sql_select_limit = 1, sql_safe_updates = 1, sql_auto_is_null = 1, unique_checks = 0, group_concat_max_len = 4,
-    collation_connection = latin1_bin, character_set_results = latin1, div_precision_increment = 0, lc_time_names = 'ja_JP'"
+    collation_connection = latin1_bin, character_set_results = latin1, div_precision_increment = 0"
 fleet_mariadb mariadb
 fleet_mariadb_sql -e "CREATE DATABASE locks; CREATE USER app IDENTIFIED BY 'secret';
     GRANT SELECT, INSERT, UPDATE, DELETE, EXECUTE ON locks.* TO app; GRANT PROCESS ON *.* TO app" || exit 69
@@ -44,7 +44,7 @@ for way in hold=lease hold=session routines=no; do
         env -u HOLDFAST_HELD "$HOLDFAST" run -u "$app&$way" -w 200ms waits -- true
     check "nothing waits any more: $way" hf run -n -u "$plain?$way" waits -- true
     check "readers: $way" hf run -s -u "$app&$way" readers -- "$HOLDFAST" run -s -u "$app&$way" readers2 -- true
-    check "show: $way" shows 'show-me' hf run -u "$app&$way" show-me -- "$HOLDFAST" show -u "$app&$way" show-me
+    check "show: $way" shows 'inside' hf run -u "$app&$way" show-me -- "$HOLDFAST" show -u "$app&$way" show-me
     check "gc: $way" hf gc --retain 1ms -u "$app&$way"
     check "doctor: $way" hf doctor -u "$app&$way"
     check "one who waits is let in: $way" sh -c '"$HOLDFAST" run -u "$1" turn -- sh -c "until test -e $2.2; do sleep 0.02; done; rm $2.2" &

@@ -56,7 +56,7 @@ for role in trapped odd; do
             env -u HOLDFAST_HELD "$HOLDFAST" run -u "$url?$way" -w 200ms waits -- true
         check "$role: nothing waits any more: $way" hf run -n -u "$plain?$way" waits -- true
         check "$role: a reader: $way" hf run -s -u "$url?$way" readers -- true
-        check "$role: show finds the holder: $way" shows 'show-me' hf run -u "$url?$way" show-me -- "$HOLDFAST" show -u "$url?$way" show-me
+        check "$role: show finds the holder: $way" shows 'inside' hf run -u "$url?$way" show-me -- "$HOLDFAST" show -u "$url?$way" show-me
         check "$role: ls finds the holder: $way" shows 'show-me' hf run -u "$url?$way" show-me -- "$HOLDFAST" ls -u "$url?$way"
         check "$role: gc: $way" hf gc --retain 1ms -u "$url?$way"
         check "$role: doctor: $way" hf doctor -u "$url?$way"

@@ -96,9 +96,9 @@ static void write_texts(struct hf__my *s, const struct hf__my_conn *c, const str
     add_door(&t->from_door, bid);
     hf__my_add(&t->from_door, ")");
     hf__my_add(&t->to_row,
-               "%s INSERT INTO holdfast_session_holder (name, about, connection, since) SELECT"
-               " name, '%s', %" PRIu64 ", SYSDATE(6) FROM holdfast_session WHERE ",
-               about, about, c->session.number);
+               "%s INSERT INTO holdfast_session_holder (id, name, about, connection, since) SELECT"
+               " %" PRIu64 ", name, '%s', %" PRIu64 ", SYSDATE(6) FROM holdfast_session WHERE ",
+               about, c->session.number, about, c->session.number);
     if (!bid->queue) {
         hf__my_add(&t->to_row, "GET_LOCK(");
         add_door(&t->to_row, bid);

@@ -18,7 +18,7 @@
     " CAST(SUBSTRING_INDEX(SUBSTRING_INDEX(info, ') -- at ', -1), ' ', 1) AS UNSIGNED)"
 #define HOLDERS                                                                               \
     "SELECT name, about, generation, TIMESTAMPDIFF(MICROSECOND, since, SYSDATE(6)) DIV 1000," \
-    " 1 FROM holdfast_session_holder ORDER BY id"
+    " 1 FROM holdfast_session_holder ORDER BY since, id"
 
 struct found {
     struct hf__about about;

@@ -112,7 +112,8 @@ CREATE TABLE IF NOT EXISTS holdfast_session (
     name VARBINARY(512) NOT NULL PRIMARY KEY
 ) ENGINE = InnoDB;
 CREATE TABLE IF NOT EXISTS holdfast_session_holder (
-    id         BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY,
+    id         BIGINT NOT NULL PRIMARY KEY,         -- the connection's number; a counter would be locked by
+                                                    -- INSERT ... SELECT, which NOWAIT refuses on MariaDB 11
     name       VARBINARY(512) NOT NULL,
     generation BIGINT NOT NULL DEFAULT 0,
     connection BIGINT UNSIGNED NOT NULL,            -- CONNECTION_ID() of the holder
