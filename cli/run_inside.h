@@ -46,4 +46,10 @@ int run_acquire(struct run *r);
  * is renewed before. 0, or the exit status. */
 int run_freshen(struct run *r);
 
+/* The cause in words, and behind a lease that ran out what kept it from being renewed: r->why. */
+void run_explain(struct run *r, hf_cause cause);
+
+/* run_release.c: gives the lock back, if it is there, and notes whether it was still ours. */
+void run_release(struct run *r);
+
 #endif
