@@ -12,6 +12,8 @@ test_three_members_a_leader_and_latency() {
     [ "$(grep -c 'a read takes [0-9]* us' out)" -eq 3 ]
     out_has 'no alarm is raised'
     out_has 'the shortest lease is [0-9]+ s'
+    out_has 'a change was told by a watch after [0-9]+ us'
+    [ -z "$(ctl get --prefix --keys-only '')" ] || fail "it left something behind: $(ctl get --prefix --keys-only '')"
 }
 
 test_one_server_that_does_not_answer_is_named() {

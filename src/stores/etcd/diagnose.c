@@ -1,5 +1,5 @@
-/* What `holdfast doctor` says about a cluster. It asks every server of the URL and makes one read
- * each; it changes nothing. */
+/* What `holdfast doctor` says about a cluster. It asks every server of the URL and makes a few reads
+ * each. What it writes, to see that it is called, hangs on a lease of its own and goes with it. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -15,8 +15,8 @@ enum { NOSPACE = 1, CORRUPT = 2 }; /* AlarmType */
 struct report {
     struct hf__etcd *e;
     struct hf__report to;
-    int64_t deadline_ns; /* of the present question */
-    size_t up;
+    int64_t deadline_ns;        /* of the present question */
+    size_t up, answers;         /* how many, and the number of the last of them */
     int down;                   /* why the last server that cannot be asked cannot */
     uint64_t leader;            /* by the first server that answered */
     struct hf__grpc_conn *conn; /* to the server that is looked at */
@@ -109,6 +109,7 @@ static void look_at_refusal(struct report *r, size_t endpoint, const hf_error *e
         return;
     }
     r->up++;
+    r->answers = endpoint;
     hf__say(&r->to, HF__NOTE, NULL,
             "%s: this user may not ask for its version and its leader; a read takes %" PRId64 " us",
             r->e->set.endpoints[endpoint].url, us);
@@ -143,6 +144,7 @@ static void look_at_status(struct report *r, size_t endpoint, const struct statu
     const char *where = r->e->set.endpoints[endpoint].url;
 
     r->up++;
+    r->answers = endpoint;
     look_at_version(r, where, s->version);
     if (s->leader == 0)
         hf__say(&r->to, HF__PROBLEM, "C1", "%s has no leader: it can neither give nor renew",
@@ -324,6 +326,19 @@ static void look_at_rights(const struct report *r)
     hf__etcd_answer_clear(&answer);
 }
 
+/* A change, and how long it takes until the watch has told of it. */
+static void look_at_watch(const struct report *r)
+{
+    hf_error err = {0};
+    int64_t us = hf__etcd_try_watch(r->e, r->answers, r->deadline_ns, &err);
+
+    if (us < 0)
+        hf__say(&r->to, HF__PROBLEM, "C12",
+                "no watch has told of a change, so waiters only ask: %s", err.text);
+    else
+        hf__say(&r->to, HF__FINE, "C12", "a change was told by a watch after %" PRId64 " us", us);
+}
+
 static void look_at_security(const struct report *r)
 {
     const struct hf__etcd_settings *set = &r->e->set;
@@ -360,6 +375,7 @@ int hf__etcd_diagnose(struct hf__store *store, hf_finding_callback *found, void 
     look_at_alarms(&r);
     look_at_leases(&r);
     look_at_rights(&r);
+    look_at_watch(&r);
     look_at_security(&r);
     hf__say(&r.to, HF__NOTE, "C1",
             "limits are not supported; a lock-delay and a ttl are rounded up to whole seconds");

@@ -71,6 +71,10 @@ void hf__etcd_watches_refused(struct hf__etcd *e);
 /* Signs of life are looked for while there is anything to lose. */
 void hf__etcd_watches_time(struct hf__etcd *e);
 
+/* try.c: a watch of its own, on this server: the microseconds from a change until it has told of it;
+ * negative: it has not. */
+int64_t hf__etcd_try_watch(struct hf__etcd *e, size_t endpoint, int64_t deadline_ns, hf_error *err);
+
 /* Inside. ---------------------------------------------------------------------------------------- */
 enum hf__etcd_watched { HF__ETCD_BEFORE, HF__ETCD_OWN_MARK };
 
