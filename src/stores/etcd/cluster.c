@@ -265,7 +265,7 @@ int hf__etcd_call(struct hf__etcd *e, struct hf__etcd_request q, struct hf__buff
                   hf_error *err)
 {
     size_t count = e->set.endpoint_count, endpoint = 0;
-    bool maybe = false;
+    bool maybe = false, passing = false;
     struct hf__etcd_outcome o = {0};
 
     if (q.body.failed) {
@@ -284,13 +284,17 @@ int hf__etcd_call(struct hf__etcd *e, struct hf__etcd_request q, struct hf__buff
             hf__etcd_move_on(e, conn);
         hf__grpc_unref(conn);
         maybe |= o.maybe;
+        passing |= o.passing;
         if (q.doubted != NULL)
             *q.doubted |= o.maybe;
         if (!o.next || (o.maybe && q.once))
             break;
-        /* Another round only for servers that are there and for the moment cannot. */
-        if (left == 1 && (!o.passing || !pause_before(e, q.deadline_ns, i / count)))
+        if (left > 1)
+            continue;
+        /* Another round only if there is one that is there, and for the moment cannot. */
+        if (!passing || !pause_before(e, q.deadline_ns, i / count))
             break;
+        passing = false;
     }
     hf__buffer_clear(&q.body);
     if (o.code == HF_UNAVAILABLE && maybe)
