@@ -14,6 +14,8 @@ static int64_t earlier(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
+/* Who listens is not woken by what the server says to a call at once, such as that it has got it: the
+ * thread that has sent it comes to read. */
 struct hf__grpc_call *hf__grpc_begin(struct hf__grpc_conn *c,
                                      const struct hf__grpc_request *request, hf_error *err)
 {
@@ -27,8 +29,9 @@ struct hf__grpc_call *hf__grpc_begin(struct hf__grpc_conn *c,
     call = hf__grpc_session_call(&c->session, request);
     if (call != NULL) {
         call->sent_ns = now_ns;
-        hf__grpc_send(c);
+        c->coming += !request->open;
         hf__grpc_arm(c);
+        hf__grpc_send(c);
     } else if (c->broken) {
         hf__fail(err, c->why.code, "%s", c->why.text);
     } else if (c->session.going_away) {
@@ -118,6 +121,7 @@ enum hf__grpc_end hf__grpc_finish(struct hf__grpc_conn *c, struct hf__grpc_call 
                                   int64_t deadline_ns, hf_error *err)
 {
     pthread_mutex_lock(&c->mutex);
+    c->coming--;
     while (!call->ended && hf__now_ns(c->env) < deadline_ns) {
         if (c->reading)
             follow(c, call, deadline_ns);
@@ -125,7 +129,7 @@ enum hf__grpc_end hf__grpc_finish(struct hf__grpc_conn *c, struct hf__grpc_call 
             lead(c, deadline_ns);
     }
     /* Nothing at all since it was sent: the next one had better go another way. */
-    if (!call->ended && c->heard_ns < (int64_t)call->sent_ns)
+    if (!call->ended && c->heard_ns < call->sent_ns && !hf__grpc_is_readable(c))
         hf__grpc_break_for(c, "receive", ETIMEDOUT);
     hand_on(c);
     enum hf__grpc_end end = how_it_ended(c, call, err);
@@ -146,7 +150,9 @@ void hf__grpc_release(struct hf__grpc_conn *c, struct hf__grpc_call *call)
 void hf__grpc_leave(struct hf__grpc_conn *c, struct hf__grpc_call *call)
 {
     pthread_mutex_lock(&c->mutex);
+    c->coming--;
     hf__grpc_session_release(call, true);
+    hf__grpc_arm(c);
     pthread_mutex_unlock(&c->mutex);
 }
 

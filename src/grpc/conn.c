@@ -22,7 +22,7 @@
 #define OUT_MAX   (32 << 20) /* bytes that wait to be sent */
 #define IDLE_MS   50         /* after so long it is looked at before it is used */
 #define SILENT_MS 1000       /* and after so long without a byte it is asked for a sign of life, */
-#define ANSWER_MS 1000       /* for which it has so long */
+#define ANSWER_MS 1500       /* for which it has so long */
 
 /* Life. ---------------------------------------------------------------------------------------- */
 static void describe(const struct hf__address *to, char *text, size_t size)
@@ -249,7 +249,8 @@ void hf__grpc_arm(struct hf__grpc_conn *c)
 
     if (c->epoll_fd < 0 || c->broken)
         return;
-    event.events = c->reading ? 0 : EPOLLIN | (c->out_at < c->out.len ? EPOLLOUT : 0u);
+    if (!c->reading && c->coming == 0)
+        event.events = EPOLLIN | (c->out_at < c->out.len ? EPOLLOUT : 0u);
     if (event.events == c->armed)
         return;
     c->armed = event.events;
@@ -323,6 +324,15 @@ void hf__grpc_flush(struct hf__grpc_conn *c)
 }
 
 /* Signs of life. ------------------------------------------------------------------------------- */
+
+/* Something has come that nobody has read yet: it is we who are slow. */
+bool hf__grpc_is_readable(const struct hf__grpc_conn *c)
+{
+    struct pollfd p = {.fd = c->stream.fd, .events = POLLIN};
+
+    return poll(&p, 1, 0) > 0;
+}
+
 int64_t hf__grpc_next_check(const struct hf__grpc_conn *c)
 {
     int64_t since_ns = c->heard_ns > c->asked_ns ? c->heard_ns : c->asked_ns;
@@ -341,7 +351,8 @@ void hf__grpc_check_life(struct hf__grpc_conn *c)
     if (c->broken || now_ns < hf__grpc_next_check(c))
         return;
     if (c->probe_ns != INT64_MAX) {
-        hf__grpc_break_for(c, "receive", ETIMEDOUT);
+        if (!hf__grpc_is_readable(c))
+            hf__grpc_break_for(c, "receive", ETIMEDOUT);
         return;
     }
     c->probe_ns = now_ns;

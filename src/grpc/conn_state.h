@@ -16,6 +16,7 @@ struct hf__grpc_conn {
     size_t out_at; /* how much of it was sent */
     uint64_t sent; /* bytes, ever */
 
+    unsigned coming;   /* threads that have sent a call, and will come to read */
     bool reading;      /* somebody is the reader, and the chunk is his */
     char chunk[16384]; /* holds a record of TLS: none is left in the library when it was read */
     struct hf__grpc_call *waiters;
@@ -51,6 +52,8 @@ void hf__grpc_ring(struct hf__grpc_conn *c);
 /* Tells the epoll what to look for. */
 void hf__grpc_arm(struct hf__grpc_conn *c);
 
+/* Whether something waits to be read. */
+bool hf__grpc_is_readable(const struct hf__grpc_conn *c);
 /* When the server must be asked for a sign of life, or has given none; and doing so. */
 int64_t hf__grpc_next_check(const struct hf__grpc_conn *c);
 void hf__grpc_check_life(struct hf__grpc_conn *c);

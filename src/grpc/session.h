@@ -53,7 +53,7 @@ struct hf__grpc_call {
     struct hf__grpc_call *next, **to_this;
 
     /* The connection's own. */
-    uint64_t sent_ns;
+    int64_t sent_ns;
     pthread_cond_t wake;
     struct hf__grpc_call *next_waiter, **to_waiter;
 };
