@@ -266,13 +266,33 @@ void ledger_forget(struct process *p)
     }
 }
 
+/* It was held when hf_close() began, and the store has answered since. */
+static void check_given_back(const struct grant *g)
+{
+    const struct process *p = g->process;
+    int64_t since_ns = ledger.closing_ns[p->number];
+    bool answered = network_trouble_ns(p, OP_RELEASE) < since_ns &&
+                    network_trouble_ns(p, OP_WITHDRAW) < since_ns &&
+                    network_trouble_ns(p, OP_RENEW) < since_ns - 30 * SIM_S &&
+                    p->thawed_ns < since_ns - SIM_S;
+
+    if (answered && g->fd >= 0 && g->lost_ns >= since_ns && g->bid->place == HF__INSIDE &&
+        !g->bid->excepted && !g->call->opt.by_hand && g->call->opt.max_hold_ms == 0)
+        sim_fail("'%s' (call %d): the client is closed, and has not given it back",
+                 g->bid->room->name, g->call->number);
+}
+
 void ledger_closing(struct process *p, bool closed)
 {
+    if (!closed)
+        ledger.closing_ns[p->number] = sim.now_ns;
     for (size_t i = 0; i < ledger.grant_count; i++) {
         struct grant *g = ledger.grants[i];
         if (g->process != p || g->ended)
             continue;
         g->closed = true;
+        if (closed)
+            check_given_back(g);
         if (closed && g->fd >= 0 && !sim_is_readable(g->fd))
             sim_fail("C7: '%s' (call %d): the client is closed, and its descriptor does not say so",
                      g->bid->room->name, g->call->number);

@@ -23,6 +23,7 @@ struct ledger {
     size_t grant_count;
     struct bid *bids[BUCKETS];
     bool closing[64]; /* by process */
+    int64_t closing_ns[64];
     int callbacks[64];
     const hf_cancel *fired[FIRED_MAX]; /* so far in this seed */
     size_t fired_count;

@@ -6,7 +6,7 @@
 #include "ledger.h"
 #include "stores/look.h"
 
-#define ROOMS_MAX  512
+#define ROOMS_MAX  2048
 #define WALL_START UINT64_C(1700000000000000) /* microseconds */
 
 static struct {
