@@ -66,8 +66,11 @@ static int64_t next_moment(const hf_lock *lock)
         when_ns = earlier(when_ns, care_due(lock));
         break;
     case HF__DUTY_KEEP:
-        if (b->phase != HF__HOLDING)
+        if (b->phase != HF__HOLDING) {
+            bool untold = lock->call_lost && lock->call_turn.place == 0;
+            when_ns = untold ? lock->retry_ns : INT64_MAX;
             break;
+        }
         when_ns = earlier(b->deadline_ns, lock->max_hold_ns);
         when_ns = earlier(when_ns, care_due(lock));
         if (!lock->risk_told)
@@ -130,8 +133,11 @@ static void help_waiting(hf_lock *lock, int64_t now_ns)
 
 static void keep(hf_lock *lock, int64_t now_ns)
 {
-    if (!hf__lock_holds(lock, now_ns))
-        return; /* and it was told */
+    if (!hf__lock_holds(lock, now_ns)) { /* and it was told, if there was a thread for it */
+        if (lock->call_lost)
+            hf__notifier_push(lock);
+        return;
+    }
     if (now_ns >= care_due(lock))
         hf__renewer_push(lock);
     if (lock->risk_told ||

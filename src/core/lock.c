@@ -296,12 +296,16 @@ int hf__lock_renew_once(hf_lock *lock, hf_error *err)
 
 /* Giving it back. ------------------------------------------------------------------------------ */
 
-/* Takes a handle that its user gives back out of everybody's care. */
-static void take_back(hf_lock *lock)
+/* Takes a handle that its user gives back out of everybody's care. It is kept while a callback of it
+ * is waited for. True: it was held to the end. */
+static bool take_back(hf_lock *lock)
 {
     hf__reentry_remove(lock);
-    hf__duty_end(lock);
+    lock->on_at_risk = lock->on_lost = NULL;
     hf__notifier_forget(lock);
+    bool held = hf__lock_holds(lock, hf__now_ns(lock->client->env));
+    hf__duty_end(lock);
+    return held;
 }
 
 /* The client is closed or closing: it gives everything back by itself. So there is nothing to wait
@@ -335,13 +339,13 @@ static int release(hf_lock *lock, hf_error *err)
 
     if (lock->in_call && hf__workers_include_me(&client->notifier))
         return hf__fail(err, HF_DEADLOCK, "a callback must not release the lock it is about");
-    bool held = hf__lock_holds(lock, hf__now_ns(client->env));
     if (lock->count > 1) {
         lock->count--;
+        bool held = hf__lock_holds(lock, hf__now_ns(client->env));
         return held ? 0 : hf__fail(err, HF_STALE, NULL);
     }
+    bool held = take_back(lock);
     hf_cause cause = lock->bidder.cause;
-    take_back(lock);
 
     /* A holder that outstayed max_hold and now says so itself need not keep others waiting. */
     int r = held || cause == HF_CAUSE_MAX_HOLD ? hf__undo(lock, true, err) : 0;
@@ -400,6 +404,8 @@ static int detach(hf_lock *lock, hf_error *err)
         r = hf__lock_renew_once(lock, err); /* somebody else will go on: the store must know */
     if (r < 0)
         return r;
+    while (lock->in_call) /* kept meanwhile */
+        pthread_cond_wait(&client->changed, &client->mutex);
     if (lock->count > 1) /* looked at last: somebody may have entered again meanwhile */
         return hf__fail(err, HF_INVALID, "it is held %u times; release it to once", lock->count);
     if (!hf__lock_holds(lock, hf__now_ns(client->env)))

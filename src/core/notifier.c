@@ -4,31 +4,38 @@
 #include "core/client.h"
 #include "util/banned.h"
 
+#define NO_THREAD_PAUSE_MS 500
+
 void hf__notifier_push(hf_lock *lock)
 {
     struct hf__workers *notifier = &lock->client->notifier;
     bool queued = lock->call_turn.place != 0;
 
-    if (queued || !hf__workers_add(notifier, &lock->call_turn, hf__now_ns(lock->client->env)))
-        return; /* without a thread the state and the descriptor still tell */
-    hf__lock_ref(lock);
+    if (queued)
+        return;
+    if (hf__workers_add(notifier, &lock->call_turn, hf__now_ns(lock->client->env)))
+        hf__lock_ref(lock);
+    else /* no thread can be had; the state and the descriptor tell meanwhile */
+        lock->retry_ns = hf__now_ns(lock->client->env) + NO_THREAD_PAUSE_MS * HF__NS_PER_MS;
 }
 
 void hf__notifier_work(hf_client *client)
 {
     struct hf__timer *turn = hf__heap_first(&client->notifier.jobs);
     hf_lock *lock = (hf_lock *)((char *)turn - offsetof(hf_lock, call_turn));
-    bool risk = lock->call_risk, lost = lock->call_lost;
+    /* Taken out under the mutex: who gives the lock back takes them away. */
+    hf_lock_callback *on_lost = lock->call_lost ? lock->on_lost : NULL;
+    hf_lock_callback *on_at_risk = lock->call_risk ? lock->on_at_risk : NULL;
     hf_cause cause = lock->bidder.cause;
 
     hf__heap_remove(&client->notifier.jobs, turn);
     lock->call_risk = lock->call_lost = false;
     lock->in_call = true;
     hf__unlock_client(client);
-    if (risk && !lost)
-        lock->on_at_risk(lock, HF_CAUSE_NONE, lock->arg);
-    if (lost)
-        lock->on_lost(lock, cause, lock->arg);
+    if (on_lost != NULL)
+        on_lost(lock, cause, lock->arg);
+    else if (on_at_risk != NULL)
+        on_at_risk(lock, HF_CAUSE_NONE, lock->arg);
     hf__lock_client(client);
     lock->in_call = false;
     hf__lock_unref(lock);
