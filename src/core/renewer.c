@@ -8,8 +8,9 @@
 #include "core/client.h"
 #include "util/banned.h"
 
-#define BATCH       256
-#define CALL_MIN_MS 20
+#define BATCH        256
+#define CALL_MIN_MS  20
+#define PAUSE_MIN_MS 5
 
 /* When what this job keeps alive will be over. */
 static int64_t ends_ns(const hf_lock *lock)
@@ -37,9 +38,11 @@ static void note_failure(hf_lock *lock)
     int64_t pause_ns = hf__backoff_ns(client->env, lock->failures++, HF__PAUSE_MAX_MS);
     int64_t left_ns = ends_ns(lock) - now_ns;
 
-    /* Short leases do not wait for long: at least four tries in what is left. */
+    /* Short leases do not wait for long: some tries in what is left, but ever fewer near its end. */
     if (left_ns > 0 && pause_ns > left_ns / 4)
-        pause_ns = left_ns / 4 + 1;
+        pause_ns = left_ns / 4;
+    if (pause_ns < PAUSE_MIN_MS * HF__NS_PER_MS)
+        pause_ns = PAUSE_MIN_MS * HF__NS_PER_MS;
     lock->retry_ns = now_ns + pause_ns;
     if (lock->duty == HF__DUTY_WAIT) {
         lock->waiter->sign_ns = lock->retry_ns;

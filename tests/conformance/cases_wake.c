@@ -10,7 +10,7 @@
  * it does so with its first: this takes two attempts. */
 static void listen_first(hf_client *client, const char *name)
 {
-    hf_options opt = options(LONG_MS, 1);
+    hf_options opt = options(LONG_MS, 300); /* for two attempts: now it listens, and says so */
     hf_lock *none;
 
     EXPECT(HF_TIMEOUT, hf_acquire(client, name, HF_NTS, &opt, &none, NULL));
