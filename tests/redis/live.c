@@ -151,10 +151,10 @@ static int answers(void *ctx)
 static void become_server(const struct server *s, const char *const *options)
 {
     char port[16];
-    const char *argv[40] = {
-        "redis-server", "--bind", "127.0.0.1 127.0.0.2", "--port", port, "--dir", s->dir,
-        "--save",       "",       "--daemonize",         "no"};
-    int argc = 11, null = open("/dev/null", O_RDWR);
+    const char *argv[40] = {"redis-server", "--bind", "127.0.0.1",   "127.0.0.2",
+                            "--port",       port,     "--dir",       s->dir,
+                            "--save",       "",       "--daemonize", "no"};
+    int argc = 12, null = open("/dev/null", O_RDWR);
 
     snprintf(port, sizeof port, "%d", s->port);
     while (options != NULL && *options != NULL)

@@ -33,12 +33,17 @@ static void plain_server_is_told_as_it_is(void **state)
 
     (void)state;
     look(url_of(0, ""), &f);
-    check_contains("version", f.text, "0 - Redis ");
+    bool valkey = info_number("server", "valkey_version:") > 0;
+    check_contains("version", f.text, valkey ? "0 - Valkey " : "0 - Redis ");
     check_contains("uptime", f.text, " s, database 0");
     check_contains("eviction", f.text, "0 C1 maxmemory-policy is noeviction");
     check_contains("persistence", f.text, "2 C1 no append-only file");
     check_contains("latency", f.text, "- a round trip takes ");
     check_contains("clock", f.text, "C4 the server's clock is 0 ms ");
+    check_contains("lock", f.text, "0 C4 a lock was taken and let go in ");
+    check_contains("call", f.text, "0 C12 a waiter is called: that took ");
+    check_contains("watch", f.text,
+                   "0 C12 the server tells when another client lets go: that took ");
     check_lacks("problems", f.text, "\n3 ");
 }
 
@@ -71,6 +76,8 @@ static void missing_rights_are_told(void **state)
     ask_number(redis, "ACL DELUSER few");
     check_contains("INFO", f.text, "2 - INFO is not allowed");
     check_contains("PUBLISH", f.text, "3 C12 no right to PUBLISH");
+    check_contains("SUBSCRIBE", f.text, "2 C12 nobody can subscribe here");
+    check_lacks("what did not work", f.text, "0 C12");
 }
 
 static void replicas_are_told(void **state)
@@ -89,6 +96,7 @@ static void replicas_are_told(void **state)
     check_contains("min-replicas", f.text, "1 C1 min-replicas-to-write is 0");
     look(url_of(replica.port, ""), &f);
     check_contains("role", f.text, "3 C1 this is a replica");
+    check_contains("lock", f.text, "3 C1 a lock could not be taken and let go: READONLY");
     server_clear(&replica);
 }
 

@@ -137,6 +137,31 @@ static void c5_link_slower_than_the_lease_ends_with_the_wait(void **state)
     hf_close(client);
 }
 
+/* Whoever has many keys for other things: going through them takes longer than one request may. */
+static void many_keys_are_gone_through_page_by_page(void **state)
+{
+    static const char fill[] = "for i = 1, 10000 do redis.call('SET', 'x' .. i, '') end";
+    hf_client *client = open_behind("op_timeout=1s");
+    hf_query all = {.size = sizeof all};
+    hf_view *view = NULL;
+    hf_error err = {0};
+    uint64_t purged;
+
+    (void)state;
+    freeReplyObject(ask(redis, "EVAL %s 0", fill));
+    hf_lock *lock = take_free(client, "a", 60000);
+    proxy_set(proxy, PROXY_DELAY, 40); /* 80 ms a page, of which there are about twenty */
+    int listed = hf_inspect(client, &all, &view, &err);
+    int gone = hf_purge(client, 1, &purged, &err);
+    proxy_set(proxy, PROXY_PASS, 0);
+    check_number(err.text, listed, HF_OK);
+    check_number("entries", (int64_t)hf_view_count(view), 1);
+    hf_view_free(view);
+    check_number(err.text, gone, HF_OK);
+    hf_lock_release(lock, NULL);
+    hf_close(client);
+}
+
 static void c6_bad_ways_change_nothing(void **state)
 {
     static const enum proxy_mode modes[] = {PROXY_SPLIT, PROXY_DELAY};
@@ -237,6 +262,7 @@ int main(void)
         TEST(c5_late_attempt_for_ever_is_not_granted_either),
         TEST(c6_server_that_stays_away_is_unknown_or_unavailable),
         TEST(c5_link_slower_than_the_lease_ends_with_the_wait),
+        TEST(many_keys_are_gone_through_page_by_page),
         TEST(c6_bad_ways_change_nothing),
         TEST(c6_connection_cut_anywhere_leaves_one_outcome),
         TEST(c6_scripts_that_were_flushed_are_taught_again),

@@ -154,7 +154,8 @@ static void c12_only_the_first_waiter_is_told_of_a_strangers_release(void **stat
         assert_int_equal(join_waiter(&w[i]), HF_OK);
         hf_lock_release(w[i].lock, NULL);
     }
-    assert_int_equal(calls_of("client|caching"), 1);
+    if (info_number("server", "redis_version:") >= 7) /* older ones count CLIENT as a whole */
+        assert_int_equal(calls_of("client|caching"), 1);
     assert_int_equal(calls_of("publish"), BEHIND - 1);
     for (size_t i = 0; i < BEHIND; i++)
         hf_close(clients[i]);

@@ -203,10 +203,12 @@ static void sum_up(const struct report *r)
     if (r->s->set.tls == NULL && r->s->set.host != NULL && !hf__url_is_loopback(r->s->set.host))
         hf__say(&r->to, HF__NOTE, NULL,
                 "no TLS: who sees the network sees tickets and password (rediss://)");
-    hf__say(&r->to, HF__FINE, "C4",
-            "tokens are at least the server's time in us: they rise also after lost data");
-    hf__say(&r->to, HF__FINE, NULL,
-            "C2 to C13 hold as long as this one server keeps its data and its clock");
+    if (r->s->set.tls_insecure)
+        hf__say(&r->to, HF__WARNING, NULL,
+                "tls=insecure: whoever is between us and the server can pose as it, and read the "
+                "password (tls=verify, tls_ca=FILE)");
+    hf__say(&r->to, HF__NOTE, NULL,
+            "all of this as long as this one server keeps its data and its clock");
 }
 
 static char *ask_info(const struct report *r)
@@ -241,6 +243,7 @@ int hf__redis_diagnose(struct hf__store *store, hf_finding_callback *found, void
         look_at_replicas(&r);
         look_at_clock(&r);
         look_at_rights(&r);
+        hf__redis_try(r.s, r.c, &r.to, r.deadline_ns);
         sum_up(&r);
     }
     free(r.info);

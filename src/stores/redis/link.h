@@ -35,6 +35,7 @@ struct hf__redis_settings {
     struct hf__pool_limits limits;
     int64_t wait_replicas, replica_timeout_ms; /* 0: do not wait */
     struct hf__tls *tls;                       /* NULL: plain */
+    bool tls_insecure;                         /* nobody's certificate is looked at */
 };
 
 /* What a server says of itself when we connect. */

@@ -12,19 +12,15 @@
 
 #include "util/banned.h"
 
-#define WAKE_WORD  "holdfast.wake:"
-#define INVALIDATE "__redis__:invalidate"
-
-/* Subscribes; afterwards only messages come. */
-static int subscribe(struct hf__redis *s, struct hf__redis_conn *c, int64_t deadline_ns)
+int hf__redis_subscribe(struct hf__redis_conn *c, const char *word, int64_t deadline_ns)
 {
-    char channel[sizeof WAKE_WORD + HF_TICKET_SIZE];
+    char channel[sizeof HF__REDIS_WAKE_WORD + HF_TICKET_SIZE];
     redisReply *reply = NULL;
 
-    snprintf(channel, sizeof channel, WAKE_WORD "%s", s->listener.word);
+    snprintf(channel, sizeof channel, HF__REDIS_WAKE_WORD "%s", word);
     hf__redis_command(c, "CLIENT", "ID", (char *)NULL);
     hf__redis_command(c, "SUBSCRIBE", channel, (char *)NULL);
-    hf__redis_command(c, "SUBSCRIBE", INVALIDATE, (char *)NULL);
+    hf__redis_command(c, "SUBSCRIBE", HF__REDIS_INVALIDATE, (char *)NULL);
     int r = hf__redis_send(c, deadline_ns, NULL);
     for (int i = 0; r == 0 && i < 3; i++) {
         r = hf__redis_receive(c, deadline_ns, &reply, NULL);
@@ -46,7 +42,8 @@ static int dial(void *owner, int64_t deadline_ns, struct hf__line *ret_line)
 
     if (hf__redis_dial(owner, deadline_ns, &c, NULL) != 0)
         return HF_UNAVAILABLE;
-    int r = subscribe(owner, c, deadline_ns);
+    const struct hf__redis *s = owner;
+    int r = hf__redis_subscribe(c, s->listener.word, deadline_ns);
     if (r != 0) {
         hf__redis_hang_up(c);
         /* It is refused to this user, or not known: that will not change soon. */
@@ -127,7 +124,7 @@ static void hear(void *ctx, const redisReply *reply)
 
     if (!hf__redis_fits(reply, "[ssa]") || strcmp(reply->element[0]->str, "message") != 0)
         return;
-    if (strcmp(reply->element[1]->str, INVALIDATE) == 0)
+    if (strcmp(reply->element[1]->str, HF__REDIS_INVALIDATE) == 0)
         hear_change(ear, reply->element[2]);
     else
         hear_call(ear, reply->element[2]);

@@ -13,7 +13,7 @@
  *   listen.c    the one connection on which wake-ups come
  *   watch.c     being told when a stranger lets go
  *   sentinel.c, scout.c, replicas.c    a master that may change, and its replicas
- *   inspect.c, room.c, upkeep.c, diagnose.c
+ *   inspect.c, room.c, upkeep.c, diagnose.c, trial.c
  *
  * Mutexes: pool->mutex and listener->mutex; neither is held during a system call that may block,
  * and never both. */
@@ -25,6 +25,7 @@
 #include "net/listener.h"
 #include "net/pool.h"
 #include "stores/redis/link.h"
+#include "stores/report.h"
 
 #define HF__REDIS_WHO_MAX       1024
 #define HF__REDIS_OWN_WORD      "holdfast."
@@ -227,6 +228,12 @@ int hf__redis_answer(enum hf__redis_script script, const struct hf__bid *bid,
                      enum hf__redis_strangers *ret_strangers, hf_error *err);
 
 /* listen.c ------------------------------------------------------------------ */
+#define HF__REDIS_WAKE_WORD  "holdfast.wake:" /* before a client's word: its channel */
+#define HF__REDIS_INVALIDATE "__redis__:invalidate"
+
+/* Subscribes to the channel of that word, and to changes of keys if that is allowed (then c->id is
+ * set); afterwards only messages come. */
+int hf__redis_subscribe(struct hf__redis_conn *c, const char *word, int64_t deadline_ns);
 extern const struct hf__listener_type hf__redis_listener_type;
 int hf__redis_wake_fd(struct hf__store *store);
 void hf__redis_wake(struct hf__store *store, hf__wake_sink *sink, void *ctx);
@@ -262,6 +269,9 @@ int hf__redis_inspect(struct hf__store *store, const struct hf__look *look, int6
                       hf_error *err);
 int hf__redis_upkeep(struct hf__store *store, enum hf__upkeep what, int64_t retain_ms,
                      int64_t deadline_ns, uint64_t *ret_count, hf_error *err);
+/* For the doctor: tries a lock, and being called and told, and reports that. */
+void hf__redis_try(struct hf__redis *s, struct hf__redis_conn *c, const struct hf__report *to,
+                   int64_t deadline_ns);
 int hf__redis_diagnose(struct hf__store *store, hf_finding_callback *found, void *arg,
                        int64_t deadline_ns, hf_error *err);
 

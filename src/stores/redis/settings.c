@@ -94,8 +94,10 @@ static int read_tls(const struct hf__redis_url *from, struct hf__redis_settings 
     if (strcmp(scheme, "rediss") == 0 && tls != NULL && off)
         return hf__fail(err, HF_INVALID,
                         "tls is verify or insecure; for a connection without TLS write redis://");
-    if (strcmp(scheme, "rediss") == 0 || (by_option && !off))
+    if (strcmp(scheme, "rediss") == 0 || (by_option && !off)) {
+        set->tls_insecure = options.insecure;
         return hf__tls_new(&options, &set->tls, err);
+    }
     if (by_option && files)
         return hf__fail(err, HF_INVALID, "the tls_ options want tls=verify");
     if (files || !off)

@@ -302,7 +302,8 @@ int hf__redis_error(const redisReply *reply, hf_error *err)
         return hf__fail(err, HF_FULL, "the server's memory is full; raise maxmemory");
     /* Of a command inside a script; the words differ from version to version. */
     if (strstr(text, "NOPERM") != NULL || strstr(text, "can't run this command") != NULL ||
-        strstr(text, "can't access at least one of the keys") != NULL)
+        strstr(text, "can't access at least one of the keys") != NULL ||
+        strstr(text, "ACL failure in script") != NULL)
         return refuse(text, HF_DENIED, rights, err);
     return refuse(text, HF_CORRUPT, "", err);
 }

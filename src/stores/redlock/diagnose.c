@@ -93,6 +93,10 @@ static void sum_up(const struct looking *w)
     else if (s->count % 2 == 0)
         hf__say(&w->to, HF__NOTE, NULL, "%zu servers bear the loss of %zu; use 3 or 5", s->count,
                 s->count - s->quorum);
+    if (s->set.tls_insecure)
+        hf__say(&w->to, HF__WARNING, NULL,
+                "tls=insecure: whoever is between us and a server can pose as it, and read the "
+                "password (tls=verify, tls_ca=FILE)");
     if (!s->guard)
         hf__say(
             &w->to, HF__WARNING, "C1",
