@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define CONNECTIONS_MAX 64
+#define CONNECTIONS_MAX 512
 
 struct scripted {
     int fd, port;

@@ -421,6 +421,40 @@ static void c1_lost_notes_leave_the_key_in_force(void **state)
     hf_close(other);
 }
 
+/* Whoever deletes some of the notes costs others their place, not their turn. */
+static void c5_meddled_notes_keep_nobody_out(void **state)
+{
+    static const char kinds[] = "btqwilr";
+
+    (void)state;
+    for (size_t k = 0; k < 2 * (sizeof kinds - 1); k++) {
+        hf_client *client = open_live("recheck=200ms"), *other = open_live("recheck=200ms");
+        hf_options opt = HF_OPTIONS_INIT;
+        struct waiter w[3] = {0};
+        opt.mode = k % 2 == 0 ? HF_EXCLUSIVE : HF_SHARED;
+        opt.ttl_ms = 2000;
+        hf_lock *lock = hold(client, "a", &opt);
+        for (size_t i = 0; i < COUNT(w); i++) {
+            w[i].opt = (hf_options)HF_OPTIONS_INIT;
+            w[i].opt.ttl_ms = 2000;
+            w[i].opt.owner = 10 + i;
+            w[i].releases = true;
+            wait_in_thread(&w[i], other, "a");
+            await_waiting(client, "a", (long)i + 1);
+        }
+        char kind[] = {kinds[k / 2], '\0'};
+        ask_number(redis, "DEL holdfast.%s:{holdfast:a}", kind);
+        hf_lock_release(lock, NULL); /* it may be lost */
+        for (size_t i = 0; i < COUNT(w); i++) {
+            if (join_waiter(&w[i]) != HF_OK)
+                fail_msg("without holdfast.%c: %s", kinds[k / 2], w[i].err.text);
+        }
+        hf_close(other);
+        hf_close(client);
+        freeReplyObject(ask(redis, "FLUSHALL"));
+    }
+}
+
 static void c4_token_rises_after_the_notes_were_purged(void **state)
 {
     hf_client *client = open_live("");
@@ -479,6 +513,7 @@ int main(void)
         TEST(a_long_value_of_a_stranger_is_cut),
         TEST(c5_yield_sets_the_share_of_those_who_poll),
         TEST(c1_lost_notes_leave_the_key_in_force),
+        TEST(c5_meddled_notes_keep_nobody_out),
         TEST(c4_token_rises_after_the_notes_were_purged),
         TEST(purge_leaves_the_notes_of_another_key_format_alone),
     };

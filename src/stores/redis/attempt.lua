@@ -50,12 +50,7 @@ elseif queue == '0' then
 end
 
 if is_new then
-    lock.seq = lock.seq + 1
-    redis.call('ZADD', set_of(lock, 'q'), lock.seq, e.ticket)
-    if nobody_waits then
-        make(lock, 'q')
-        make(lock, 'w')
-    end
+    join(lock, e, nobody_waits)
     give(lock, e, own_lease(e.ttl))
     lock.yield = yield ~= '0:0' and yield or lock.yield
 end

@@ -229,7 +229,17 @@ local function ask_again(lock, rank)
     if not till then
         till = tonumber(redis.call('ZRANGE', set_of(lock, 'i'), 0, 0, 'WITHSCORES')[2])
     end
-    return till >= NEVER and -1 or till - now
+    return not till and 0 or till >= NEVER and -1 or till - now
+end
+
+local function join(lock, e, is_first)
+    lock.seq = lock.seq + 1
+    lock.touched = true
+    redis.call('ZADD', set_of(lock, 'q'), lock.seq, e.ticket)
+    if is_first then
+        make(lock, 'q')
+        make(lock, 'w')
+    end
 end
 
 local function granted(e)
@@ -239,6 +249,10 @@ end
 
 local function queued(lock, e, without_position)
     local rank = redis.call('ZRANK', set_of(lock, 'q'), e.ticket)
+    if not rank then -- somebody has meddled with the queue
+        join(lock, e, true)
+        rank = redis.call('ZRANK', set_of(lock, 'q'), e.ticket)
+    end
     local strangers = lock.foreign and 1 or lock.gap > now and 2 or 0 -- one holds it; it is left to them
     return string.format('queued %d %d %d %d %d', lock.gen, provisional_lease(e.ttl),
                          without_position and 0 or rank + 1, ask_again(lock, rank), strangers)
