@@ -100,6 +100,13 @@ class Leg:
 LOCAL = ("unit", "doorman", "sim", "conformance", "fault", "cli", "examples", "fuzz")
 
 
+def other_versions(leg):
+    """The suites of servers that are fetched: servers-NAME."""
+    listed = subprocess.run(["meson", "introspect", "--tests", leg.dir], stdout=subprocess.PIPE, check=True).stdout
+    names = {suite.split(":")[-1] for test in json.loads(listed) for suite in test["suite"]}
+    return sorted(name for name in names if name.startswith("servers-"))
+
+
 def leg_gcc(leg):
     """The build that people use, and every test that needs no server but one Redis."""
     leg.build(**GCC)
@@ -111,7 +118,7 @@ def leg_stores(leg):
     """The same build against real servers of every kind; it has the machine for itself."""
     leg.use("gcc")
     leg.build(**GCC)
-    leg.test(without=LOCAL, at_once=CPUS + 1)  # servers start, and leases end, while others compute
+    leg.test(without=(*LOCAL, *other_versions(leg)), at_once=CPUS + 1)  # servers start, and leases end, while others compute
     logs = [log for log in (leg.test_log, leg.test_log + ".local") if os.path.exists(log)]
     leg.checks("capabilities", [sys.executable, "scripts/capabilities.py", *logs])
 
@@ -153,7 +160,7 @@ def leg_deep(leg):
     """The servers' tests once more, for memory errors and races: too long for every day, so only if it is named."""
     leg.use("asan")
     build_asan(leg)
-    leg.test(without=LOCAL, slower=3, at_once=CPUS + 1, **ASAN)
+    leg.test(without=(*LOCAL, *other_versions(leg)), slower=3, at_once=CPUS + 1, **ASAN)
     leg.use("tsan")
     build_tsan(leg)
     suppressed = {"TSAN_OPTIONS": TSAN["TSAN_OPTIONS"] + " suppressions=" + os.path.join(TOP, "tests", "tsan.supp")}
@@ -164,9 +171,7 @@ def leg_servers(leg):
     """Servers of other versions than the installed ones, fetched once: too long for every day, so only if it is named."""
     leg.use("gcc")
     leg.build(**GCC)
-    listed = subprocess.run(["meson", "introspect", "--tests", leg.dir], stdout=subprocess.PIPE, check=True).stdout
-    names = {suite.split(":")[-1] for test in json.loads(listed) for suite in test["suite"]}
-    leg.test(*sorted(name for name in names if name.startswith("servers-")), slower=2)
+    leg.test(*other_versions(leg), slower=2)
 
 
 def leg_install(leg):
