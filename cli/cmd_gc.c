@@ -32,7 +32,7 @@ static int run(struct cli *cli, int argc, char **argv)
 {
     hf_error err = {0};
     hf_client *client;
-    uint64_t count = 0;
+    uint64_t count = 0, removed = 1;
 
     (void)argv;
     if (!cli_check_operands(&cli_verb_gc, argc, 0))
@@ -40,10 +40,14 @@ static int run(struct cli *cli, int argc, char **argv)
     int status = cli_open(cli, &client);
     if (status != 0)
         return status;
-    if (hf_purge(client, retain_ms, &count, &err) == HF_OK)
+    for (; removed > 0 && status == 0; count += removed) {
+        if (hf_purge(client, retain_ms, &removed, &err) != HF_OK) {
+            removed = 0;
+            status = cli_fail_error(&err);
+        }
+    }
+    if (status == 0)
         tell(cli, count);
-    else
-        status = cli_fail_error(&err);
     hf_close(client);
     return status;
 }

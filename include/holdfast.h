@@ -385,7 +385,8 @@ int hf_break(hf_client *client, const char *name, size_t name_len, const char *t
 int hf_setup(hf_client *client, hf_error *err);
 
 /* Removes the records of locks that nobody has touched for retain_ms; 0: the store's own retain
- * option. Their generations stay monotonic by the store's clock (C4). */
+ * option. Their generations stay monotonic by the store's clock (C4). Very many may take several
+ * calls of one op_timeout each: none is left when *ret_count is 0. */
 int hf_purge(hf_client *client, int64_t retain_ms, uint64_t *ret_count, hf_error *err);
 
 /* Tells what a live store is like: one call a finding. `clause` is "C3" or NULL; `level` 0 fine,

@@ -170,51 +170,6 @@ static void c4_generations_rise_after_the_last_commits_were_lost(void **state)
     assert_true(attempt(f, &second).generation > highest);
 }
 
-static void c4_a_purged_lock_goes_on_above(void **state)
-{
-    struct fixture *f = *state;
-    struct hf__bid first = make_bid(f, "x"), second = make_bid(f, "x");
-    uint64_t before, removed = 0;
-
-    before = attempt(f, &first).generation; /* left to expire */
-    pass_time(f, 100 * SECOND);
-    check_ok(f, "purge",
-             f->store->type->upkeep(f->store, HF__PURGE, 200 * SECOND, soon(f), &removed, &f->err));
-    check_number("too early", (int64_t)removed, 0);
-    pass_time(f, 200 * SECOND);
-    check_ok(f, "purge",
-             f->store->type->upkeep(f->store, HF__PURGE, 200 * SECOND, soon(f), &removed, &f->err));
-    check_number("purged", (int64_t)removed, 1);
-    check_number("rows",
-                 ask(f, "SELECT (SELECT count(*) FROM holdfast_lock) +"
-                        " (SELECT count(*) FROM holdfast_entry) +"
-                        " (SELECT count(*) FROM holdfast_retired)"),
-                 0);
-    assert_true(attempt(f, &second).generation > before);
-}
-
-static void purge_keeps_what_is_held(void **state)
-{
-    struct fixture *f = *state;
-    struct hf__bid holder = make_bid(f, "x");
-    uint64_t removed = 0;
-
-    holder.ttl_ms = 0;
-    renew(f, &holder, attempt(f, &holder).generation);
-    for (int i = 0; i < 450; i++) { /* more than a batch */
-        char name[16];
-        snprintf(name, sizeof name, "idle %d", i);
-        struct hf__bid bid = make_bid(f, name);
-        attempt(f, &bid);
-        release(f, &bid);
-    }
-    pass_time(f, 1000 * SECOND);
-    check_ok(f, "purge",
-             f->store->type->upkeep(f->store, HF__PURGE, SECOND, soon(f), &removed, &f->err));
-    check_number("purged", (int64_t)removed, 450);
-    assert_int_equal(release(f, &holder).verdict, HF__DONE);
-}
-
 int main(void)
 {
 #define OPEN(test) cmocka_unit_test_setup_teardown(test, setup_open, teardown)
@@ -226,8 +181,6 @@ int main(void)
         OPEN(the_same_boot_voids_nothing),
         OPEN(an_unknown_boot_voids_nothing_but_cuts_to_the_lease),
         OPEN(c4_generations_rise_after_the_last_commits_were_lost),
-        OPEN(c4_a_purged_lock_goes_on_above),
-        OPEN(purge_keeps_what_is_held),
     };
 
     return cmocka_run_group_tests_name("sqlite_boot", tests, NULL, NULL);

@@ -150,5 +150,8 @@ int hf__sqlite_boot_adopt(struct hf__sqlite *s, hf_error *err)
         return code;
     }
     s->durable = true;
-    return hf__sqlite_commit(s, err);
+    code = hf__sqlite_commit(s, err);
+    if (code == 0)
+        hf__sqlite_stale_sockets(s, true); /* all who listened then are gone */
+    return code;
 }

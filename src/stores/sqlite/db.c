@@ -221,6 +221,21 @@ int hf__sqlite_begin(struct hf__sqlite *s, hf_error *err)
     return code;
 }
 
+int hf__sqlite_begin_at_once(struct hf__sqlite *s)
+{
+    sqlite3_stmt *begin = NULL;
+    int busy_tries = s->busy_tries;
+    int code = hf__writers_busy(&s->writers) ? HF_UNAVAILABLE
+                                             : hf__sqlite_statement(s, HF__SQL_BEGIN, &begin, NULL);
+
+    s->busy_tries = 0;
+    if (code == 0)
+        code = hf__sqlite_run(s, begin, "begin", NULL);
+    s->busy_tries = busy_tries;
+    s->durable = false;
+    return code;
+}
+
 /* A second try, because an open transaction would keep everybody else out. */
 int hf__sqlite_rollback(struct hf__sqlite *s, hf_error *err)
 {

@@ -300,6 +300,7 @@ int hf__sqlite_open(const struct hf__url *url, const struct hf__host *host,
     s->base.host = host;
     s->base.capabilities = s->base.type->capabilities;
     s->rank = HF__SQLITE_ASKS;
+    s->tidy.last_id = -1;
     hf__sqlite_turn_init(s);
     hf__sqlite_wake_init(s);
     hf__sqlite_boot_read(s);

@@ -31,6 +31,7 @@ static int add_lock(struct hf__sqlite *s, const struct hf__bid *bid, hf_error *e
     code = hf__sqlite_run(s, q, "add a lock", err);
     if (code == 0)
         s->lock.id = sqlite3_last_insert_rowid(s->db);
+    s->tidy.due = true;
     return code;
 }
 

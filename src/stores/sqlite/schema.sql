@@ -12,7 +12,7 @@ CREATE TABLE holdfast_meta (
 ) STRICT;
 
 -- One row per name that was ever asked for. It outlives the grant, for the sake of its generation;
--- `holdfast gc` removes what has been idle for long.
+-- what has been idle for long is removed by others' operations, or by `holdfast gc`.
 CREATE TABLE holdfast_lock (
     id         INTEGER PRIMARY KEY,
     name       BLOB NOT NULL UNIQUE,

@@ -19,6 +19,7 @@
 
 #define WINDOW_FIRST  4    /* waiters loaded at first; with one, each hand-over would load twice */
 #define RENEW_BATCH   256  /* renewals in one transaction, then others get their turn */
+#define TIDY_EACH     256  /* operations of names that are known, between two looks for idle ones */
 #define LONG_LEASE_MS 5000 /* from here on the sign of life comes later than each second */
 
 enum kind { ATTEMPT, WITHDRAW, RELEASE, RENEW, BREAK };
@@ -166,6 +167,10 @@ static int operate(struct hf__store *store, const struct operation *op, int64_t 
     code = operate_once(s, op, ret_answer, err);
     if (code == HF_FULL && hf__sqlite_make_room(s))
         code = operate_once(s, op, ret_answer, err);
+    if (code == 0 && (s->tidy.due || ++s->tidy.others >= TIDY_EACH)) {
+        hf__sqlite_tidy(s);
+        s->tidy.others = 0;
+    }
     hf__sqlite_leave(s);
     return code;
 }

@@ -35,6 +35,8 @@ extern const struct hf__option hf__sqlite_options[];
       " VALUES (?1, 0, 0, 0, 0, 0)")                                                              \
     X(SET_LOCK, "UPDATE holdfast_lock SET generation = ?2, last_seq = ?3, waiting = ?4,"          \
                 " retired = ?5, touched = ?6 WHERE id = ?1")                                      \
+    X(DROP_LOCK, "DELETE FROM holdfast_lock WHERE id = ?1")                                       \
+    X(WALK, "SELECT id, name, touched FROM holdfast_lock WHERE id > ?1 ORDER BY id LIMIT ?2")     \
     X(LINE, "SELECT " HF__SQLITE_COLUMNS " FROM holdfast_entry WHERE lock = ?1 ORDER BY seq")     \
     X(OVERDUE, "SELECT " HF__SQLITE_COLUMNS " FROM holdfast_entry"                                \
                " INDEXED BY holdfast_waiting_until"                                               \
@@ -128,6 +130,11 @@ struct hf__sqlite {
     bool was_busy;                    /* why the last failure: another process is in the way */
     uint64_t dice;                    /* for jitter only */
     unsigned commits;                 /* until it is known to be there to stay */
+    struct {
+        bool due;        /* a name was added, or an idle one found */
+        unsigned others; /* operations since it was */
+        int64_t last_id; /* looked at; negative: none yet */
+    } tidy;
 
     char boot[40];
     int64_t offset_ms; /* of this time namespace */
@@ -169,6 +176,7 @@ int hf__sqlite_fail(struct hf__sqlite *s, int result, const char *doing, hf_erro
 
 /* One write transaction. `commit` makes it durable if s->durable is set, and tells s->calls. */
 int hf__sqlite_begin(struct hf__sqlite *s, hf_error *err);
+int hf__sqlite_begin_at_once(struct hf__sqlite *s); /* or not at all: waits for nobody */
 int hf__sqlite_commit(struct hf__sqlite *s, hf_error *err);
 int hf__sqlite_rollback(struct hf__sqlite *s, hf_error *err); /* 0: no transaction is open */
 
@@ -289,6 +297,10 @@ int hf__sqlite_inspect(struct hf__store *store, const struct hf__look *look, int
                        hf_error *err);
 int hf__sqlite_upkeep(struct hf__store *store, enum hf__upkeep what, int64_t retain_ms,
                       int64_t deadline_ns, uint64_t *ret_count, hf_error *err);
+
+/* After an operation for which s->tidy.due is set: removes a lock that has been idle for long, if
+ * there is one among the next few. Cannot fail: it is a favour. */
+void hf__sqlite_tidy(struct hf__sqlite *s);
 int hf__sqlite_diagnose(struct hf__store *store, hf_finding_callback *found, void *arg,
                         int64_t deadline_ns, hf_error *err);
 

@@ -1,12 +1,17 @@
 /* Setup, which opening has done already, and the removal of what has been idle for long.
  *
  * A lock's row is kept for its generation. Without it the next one is taken from the wall clock
- * alone, which is above it as long as the clock was not put back by more than `retain`. */
+ * alone, which is above it as long as the clock was not put back by more than `retain`.
+ *
+ * Rows come with new names only, so whoever adds one looks at a few others, from a place at random,
+ * and so does everybody now and then. Who finds an idle one removes it, in a transaction of its own
+ * that waits for nobody, and looks again with its next operation. */
 #include "stores/sqlite/sqlite.h"
 
 #include "util/banned.h"
 
 #define PURGE_BATCH 200 /* locks in one transaction, then others get their turn */
+#define TIDY_LOOKS  4   /* locks looked at with one operation */
 
 struct purge {
     int64_t before_ms; /* wall clock */
@@ -17,15 +22,13 @@ struct purge {
 
 static int remove_lock(struct hf__sqlite *s, hf_error *err)
 {
-    sqlite3_stmt *q = NULL;
-    int result = sqlite3_prepare_v2(s->db, "DELETE FROM holdfast_lock WHERE id = ?1", -1, &q, NULL);
+    sqlite3_stmt *q;
+    int code = hf__sqlite_statement(s, HF__SQL_DROP_LOCK, &q, err);
 
-    if (result == SQLITE_OK) {
-        sqlite3_bind_int64(q, 1, s->lock.id);
-        result = sqlite3_step(q);
-    }
-    sqlite3_finalize(q);
-    return result == SQLITE_DONE ? 0 : hf__sqlite_fail(s, result, "purge", err);
+    if (code != 0)
+        return code;
+    sqlite3_bind_int64(q, 1, s->lock.id);
+    return hf__sqlite_run(s, q, "purge", err);
 }
 
 static bool is_empty(const struct hf__sqlite *s)
@@ -63,26 +66,24 @@ static int purge_lock(struct hf__sqlite *s, struct purge *p, const char *name, s
 
 static int purge_some(struct hf__sqlite *s, struct purge *p, hf_error *err)
 {
-    sqlite3_stmt *q = NULL;
-    int code = 0;
-    int result =
-        sqlite3_prepare_v2(s->db,
-                           "SELECT id, name FROM holdfast_lock WHERE id > ?1 AND touched <= ?2"
-                           " ORDER BY id LIMIT ?3",
-                           -1, &q, NULL);
+    sqlite3_stmt *q;
+    int code = hf__sqlite_statement(s, HF__SQL_WALK, &q, err), result = SQLITE_ROW;
 
+    if (code != 0)
+        return code;
     sqlite3_bind_int64(q, 1, p->last_id);
-    sqlite3_bind_int64(q, 2, p->before_ms);
-    sqlite3_bind_int(q, 3, PURGE_BATCH);
-    while (code == 0 && result != SQLITE_DONE && (result = sqlite3_step(q)) == SQLITE_ROW) {
+    sqlite3_bind_int(q, 2, PURGE_BATCH);
+    while (code == 0 && (result = sqlite3_step(q)) == SQLITE_ROW) {
         p->last_id = sqlite3_column_int64(q, 0);
         p->seen++;
+        if (sqlite3_column_int64(q, 2) > p->before_ms)
+            continue;
         const char *name = sqlite3_column_blob(q, 1);
         code = purge_lock(s, p, name, (size_t)sqlite3_column_bytes(q, 1), err);
     }
     if (code == 0 && result != SQLITE_DONE)
         code = hf__sqlite_fail(s, result, "purge", err);
-    sqlite3_finalize(q);
+    hf__sqlite_done(q);
     return code;
 }
 
@@ -105,25 +106,77 @@ static int purge_batch(struct hf__sqlite *s, struct purge *p, int64_t deadline_n
     return code;
 }
 
+static int64_t idle_since(struct hf__sqlite *s, int64_t retain_ms)
+{
+    return (int64_t)(hf__sqlite_moment(s, NULL).stamp_us / 1000) -
+           (retain_ms > 0 ? retain_ms : s->retain_ms);
+}
+
 static int purge(struct hf__sqlite *s, int64_t retain_ms, int64_t deadline_ns, uint64_t *ret_count,
                  hf_error *err)
 {
-    int64_t wall_ms = (int64_t)(hf__sqlite_moment(s, NULL).stamp_us / 1000);
-    struct purge p = {.before_ms = wall_ms - (retain_ms > 0 ? retain_ms : s->retain_ms)};
+    const struct hf_env *env = s->base.host->env;
+    int64_t enough_ns = hf__now_ns(env) + (deadline_ns - hf__now_ns(env)) / 2;
+    struct purge p = {.before_ms = idle_since(s, retain_ms)};
     int code;
 
     do
         code = purge_batch(s, &p, deadline_ns, err);
-    while (code == 0 && p.seen == PURGE_BATCH);
-    if (code == 0)
-        code = hf__sqlite_enter(s, HF__SQLITE_ASKS, deadline_ns, err);
-    if (code != 0)
+    while (code == 0 && p.seen == PURGE_BATCH && (p.removed == 0 || hf__now_ns(env) < enough_ns));
+    if (code == 0 && (code = hf__sqlite_enter(s, HF__SQLITE_ASKS, deadline_ns, err)) == 0) {
+        hf__sqlite_stale_sockets(s, true);
+        hf__sqlite_leave(s);
+    }
+    if (code != 0 && (code != HF_UNAVAILABLE || p.removed == 0))
         return code;
-    hf__sqlite_stale_sockets(s, true);
-    hf__sqlite_leave(s);
     if (ret_count != NULL)
-        *ret_count = p.removed;
+        *ret_count = p.removed; /* there may be more: the next call goes on */
     return 0;
+}
+
+/* An idle one among the next few; its name is copied. */
+static bool find_idle(struct hf__sqlite *s, char *name, size_t *ret_len)
+{
+    int64_t before_ms = idle_since(s, 0);
+    sqlite3_stmt *q;
+    int result = SQLITE_DONE, seen = 0;
+    bool found = false;
+
+    if (hf__sqlite_statement(s, HF__SQL_WALK, &q, NULL) != 0)
+        return false;
+    sqlite3_bind_int64(q, 1, s->tidy.last_id);
+    sqlite3_bind_int(q, 2, TIDY_LOOKS);
+    while (!found && (result = sqlite3_step(q)) == SQLITE_ROW) {
+        size_t len = (size_t)sqlite3_column_bytes(q, 1);
+        s->tidy.last_id = sqlite3_column_int64(q, 0);
+        seen++;
+        found = sqlite3_column_int64(q, 2) <= before_ms && len > 0 && len <= HF_NAME_MAX;
+        if (found) {
+            memcpy(name, sqlite3_column_blob(q, 1), len);
+            *ret_len = len;
+        }
+    }
+    hf__sqlite_done(q);
+    if (!found && seen < TIDY_LOOKS)
+        s->tidy.last_id = 0; /* from the beginning next time */
+    return found;
+}
+
+void hf__sqlite_tidy(struct hf__sqlite *s)
+{
+    struct purge p = {0};
+    char name[HF_NAME_MAX];
+    size_t len = 0;
+
+    if (s->tidy.last_id < 0)
+        s->tidy.last_id = (int64_t)hf__sqlite_dice(s, (uint64_t)s->lock.id + 1);
+    s->tidy.due = find_idle(s, name, &len);
+    if (!s->tidy.due || hf__sqlite_begin_at_once(s) != 0)
+        return;
+    if (purge_lock(s, &p, name, len, NULL) == 0)
+        hf__sqlite_commit(s, NULL);
+    else
+        hf__sqlite_rollback(s, NULL);
 }
 
 static int setup(struct hf__sqlite *s, int64_t deadline_ns, hf_error *err)
