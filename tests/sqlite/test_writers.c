@@ -1,6 +1,5 @@
 /* The line of processes before the write lock: its order, and that nobody who dies, stops, gives up
  * or forks holds up the others. */
-#include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
@@ -8,7 +7,7 @@
 #include <sys/wait.h>
 
 #include "sqlite/fixture.h"
-#include "stores/sqlite/sqlite.h"
+#include "stores/sqlite/writers.h"
 
 #define MEMBERS  40
 #define PATIENCE (30 * SECOND * HF__NS_PER_MS)
@@ -352,75 +351,6 @@ static void without_a_file_everybody_naps_and_tries(void **state)
     hf__writers_close(&other);
 }
 
-/* The turn of threads ------------------------------------------------------ */
-
-struct thread {
-    struct hf__sqlite *s;
-    enum hf__sqlite_rank rank;
-    int number;
-    struct stage *stage;
-};
-
-static void *take_turn(void *arg)
-{
-    struct thread *t = arg;
-
-    if (hf__sqlite_enter(t->s, t->rank, real_ns() + PATIENCE, NULL) != 0)
-        return NULL;
-    atomic_store(&t->stage->order[atomic_fetch_add(&t->stage->count, 1)], t->number + 1);
-    hf__sqlite_leave(t->s);
-    return NULL;
-}
-
-static void threads_have_their_turns_in_order(void **state)
-{
-    struct line *l = *state;
-    static const int wanted[] = {4, 5, 0, 1, 2, 3};
-    struct thread threads[COUNT(wanted)];
-    pthread_t ids[COUNT(wanted)];
-
-    l->f->env = hf__system_env;
-    open_store(l->f);
-    struct hf__sqlite *s = (struct hf__sqlite *)l->f->store;
-    assert_int_equal(hf__sqlite_enter(s, HF__SQLITE_ASKS, real_ns() + PATIENCE, NULL), 0);
-    for (int i = 0; i < (int)COUNT(wanted); i++) {
-        enum hf__sqlite_rank rank = i < 4 ? HF__SQLITE_ASKS : HF__SQLITE_KEEPS;
-        pthread_mutex_lock(&s->turn.mutex);
-        void *last = s->turn.last[rank];
-        pthread_mutex_unlock(&s->turn.mutex);
-        threads[i] = (struct thread){.s = s, .rank = rank, .number = i, .stage = l->stage};
-        assert_int_equal(pthread_create(&ids[i], NULL, take_turn, &threads[i]), 0);
-        for (bool waits = false; !waits; usleep(200)) {
-            pthread_mutex_lock(&s->turn.mutex);
-            waits = s->turn.last[rank] != last;
-            pthread_mutex_unlock(&s->turn.mutex);
-        }
-    }
-    hf__sqlite_leave(s);
-    for (int i = 0; i < (int)COUNT(wanted); i++)
-        pthread_join(ids[i], NULL);
-    for (int i = 0; i < (int)COUNT(wanted); i++)
-        check_number("place", place_of(l, wanted[i]), i);
-}
-
-static void a_thread_whose_time_is_over_leaves_the_line(void **state)
-{
-    struct line *l = *state;
-
-    l->f->env = hf__system_env;
-    open_store(l->f);
-    struct hf__sqlite *s = (struct hf__sqlite *)l->f->store;
-    assert_int_equal(hf__sqlite_enter(s, HF__SQLITE_ASKS, real_ns() + PATIENCE, NULL), 0);
-    check_number("second",
-                 hf__sqlite_enter(s, HF__SQLITE_ASKS, real_ns() + 20 * HF__NS_PER_MS, &l->f->err),
-                 HF_UNAVAILABLE);
-    check_contains("text", l->f->err.text, "other threads kept the database busy");
-    assert_null(s->turn.next[HF__SQLITE_ASKS]);
-    hf__sqlite_leave(s);
-    assert_int_equal(hf__sqlite_enter(s, HF__SQLITE_ASKS, real_ns() + PATIENCE, NULL), 0);
-    hf__sqlite_leave(s);
-}
-
 int main(void)
 {
 #define LINE(test) cmocka_unit_test_setup_teardown(test, setup_line, teardown_line)
@@ -436,8 +366,6 @@ int main(void)
         LINE(whatever_is_in_the_file_holds_up_nobody),
         LINE(a_file_of_another_layout_is_not_used),
         LINE(without_a_file_everybody_naps_and_tries),
-        LINE(threads_have_their_turns_in_order),
-        LINE(a_thread_whose_time_is_over_leaves_the_line),
     };
 
     return cmocka_run_group_tests_name("sqlite_writers", tests, NULL, NULL);
