@@ -148,32 +148,57 @@ static int place_of(const struct line *l, int i)
     return -1;
 }
 
-/* A few are woken at once on a busy machine; without a line the order would be any. */
+/* All of them wait, the last one with the rank of who keeps a grant if so asked; then their order. */
+static void run_all(struct line *l, bool last_first)
+{
+    atomic_store(&l->stage->count, 0);
+    assert_true(get_inside(&l->w, l->stage, false, PATIENCE));
+    for (int i = 0; i < MEMBERS; i++)
+        start_member(l, i, last_first && i == MEMBERS - 1, PATIENCE);
+    get_out(&l->w, l->stage);
+    wait_for(&l->stage->count, MEMBERS);
+    for (int i = 0; i < MEMBERS; i++) {
+        waitpid(l->pids[i], NULL, 0);
+        l->pids[i] = 0;
+    }
+}
+
+static int largest_shift(const struct line *l)
+{
+    int largest = 0;
+
+    for (int i = 0; i < MEMBERS; i++) {
+        int shift = abs(place_of(l, i) - i);
+        largest = shift > largest ? shift : largest;
+    }
+    return largest;
+}
+
+/* The busier the machine, the more are woken at once: so one of a few times is enough. In any order
+ * somebody would be shifted by almost all the others each time. */
 static void first_come_first_served_but_for_a_few(void **state)
 {
     struct line *l = *state;
+    int shift = MEMBERS;
 
-    assert_true(get_inside(&l->w, l->stage, false, PATIENCE));
-    for (int i = 0; i < MEMBERS; i++)
-        start_member(l, i, false, PATIENCE);
-    get_out(&l->w, l->stage);
-    wait_for(&l->stage->count, MEMBERS);
-    for (int i = 0; i < MEMBERS; i++)
-        assert_in_range(place_of(l, i) + MEMBERS, i + MEMBERS - MEMBERS / 2,
-                        i + MEMBERS + MEMBERS / 2);
+    for (int tries = 0; tries < 8 && shift > MEMBERS / 2; tries++) {
+        run_all(l, false);
+        shift = largest_shift(l);
+    }
+    assert_in_range(shift, 0, MEMBERS / 2);
     assert_false(hf__writers_busy(&l->w) && hf__writers_count(&l->w) > 0);
 }
 
 static void who_keeps_a_grant_goes_before_who_asks_for_one(void **state)
 {
     struct line *l = *state;
+    int place = MEMBERS;
 
-    assert_true(get_inside(&l->w, l->stage, false, PATIENCE));
-    for (int i = 0; i < MEMBERS; i++)
-        start_member(l, i, i == MEMBERS - 1, PATIENCE);
-    get_out(&l->w, l->stage);
-    wait_for(&l->stage->count, MEMBERS);
-    assert_in_range(place_of(l, MEMBERS - 1), 0, MEMBERS / 2);
+    for (int tries = 0; tries < 8 && place > MEMBERS / 4; tries++) {
+        run_all(l, true);
+        place = place_of(l, MEMBERS - 1);
+    }
+    assert_in_range(place, 0, MEMBERS / 4);
 }
 
 static void who_comes_while_others_wait_does_not_try_before_them(void **state)
@@ -260,6 +285,26 @@ static void who_gives_up_leaves_the_line(void **state)
     wait_until_in_line(l, 1);
     get_out(&l->w, l->stage);
     wait_for(&l->stage->count, 1);
+}
+
+static void who_tries_again_soon_has_its_place(void **state)
+{
+    struct line *l = *state;
+
+    assert_true(try_inside(l->stage)); /* somebody who does not know of the line */
+    hf__writers_wait(&l->w, false, 1000000);
+    uint32_t place = l->w.ticket;
+    hf__writers_give_up(&l->w);
+    check_number("in line", hf__writers_count(&l->w), 0);
+    start_member(l, 0, false, PATIENCE);
+    hf__writers_wait(&l->w, false, 1000000);
+    check_number("place", l->w.ticket, place);
+    get_out(&l->w, l->stage);
+    wait_for(&l->stage->count, 1);
+    assert_true(try_inside(l->stage));
+    hf__writers_wait(&l->w, false, 1000000);
+    assert_true(l->w.ticket != place); /* it was used */
+    get_out(&l->w, l->stage);
 }
 
 /* The child has a copy of the descriptor, so the kernel keeps the slot's lock although its owner
@@ -362,6 +407,7 @@ int main(void)
         LINE(a_killed_holder_is_noticed_by_who_waits),
         LINE(the_stopped_are_passed_over_and_come_in_when_they_go_on),
         LINE(who_gives_up_leaves_the_line),
+        LINE(who_tries_again_soon_has_its_place),
         LINE(a_child_of_who_died_in_line_holds_up_nobody),
         LINE(whatever_is_in_the_file_holds_up_nobody),
         LINE(a_file_of_another_layout_is_not_used),

@@ -197,7 +197,7 @@ static int take_write_lock(struct hf__sqlite *s, sqlite3_stmt *begin, hf_error *
         if (code == 0 || !s->was_busy)
             return code;
         if (!hf__sqlite_wait(s)) {
-            hf__writers_next(&s->writers);
+            hf__writers_give_up(&s->writers);
             return may_try ? code : hf__sqlite_fail(s, SQLITE_BUSY, "begin", err);
         }
     }

@@ -40,12 +40,14 @@
 
 #include "util/banned.h"
 
-#define LAG_MAX_US 30000 /* who takes longer has been passed over */
-#define AWAKE_US   250   /* one more is woken for each such span that the last ones took */
-#define WATCH_NS   INT64_C(30000000) /* times the place in line: how long to sleep before looking */
-#define SLEEP_NS   INT64_C(1000000000)
-#define NAP_NS     INT64_C(200000) /* in front: before another try, if nobody wakes us; doubled */
-#define DOUBLINGS  5
+#define LAG_MAX_US  30000 /* who takes longer has been passed over */
+#define AWAKE_US    250   /* one more is woken for each such span that the last ones took */
+#define WATCH_NS    INT64_C(30000000) /* times the place in line: how long to sleep before looking */
+#define SLEEP_NS    INT64_C(1000000000)
+#define NAP_NS      INT64_C(200000) /* in front: before another try, if nobody wakes us; doubled */
+#define DOUBLINGS   5
+#define KEPT_NS     INT64_C(2000000000) /* how long who gave up has its place */
+#define LONG_NAP_NS INT64_C(20000000)   /* shorter than what makes one be passed over */
 
 static int64_t now_ns(void)
 {
@@ -185,6 +187,8 @@ static void get_in_line(struct hf__writers *w, bool first)
     struct hf__writers_slot *slot = &w->map->slots[w->slot];
     uint32_t number = atomic_fetch_add(&w->map->arrivals, 1) + 1;
 
+    if (w->kept != 0 && now_ns() - w->kept_ns < KEPT_NS)
+        number = w->kept;
     w->ticket = (number & HF__WRITERS_NUMBER) | HF__WRITERS_IN | (first ? HF__WRITERS_FIRST : 0);
     w->front = false;
     w->tries = 0;
@@ -195,13 +199,16 @@ static void get_in_line(struct hf__writers *w, bool first)
     atomic_store(&w->map->busy, 1);
 }
 
-/* In front: wakes up when a transaction ends, and now and then without that, as not everybody who
- * writes knows of the line. */
+/* In front, and tried in vain: the first is woken when a transaction ends, and tries now and then
+ * without that, as not everybody who writes knows of the line. The others of those who were woken
+ * with it become the first in their turn. */
 static void sleep_in_front(struct hf__writers *w, int64_t most_ns)
 {
     struct hf__writers_slot *slot = &w->map->slots[w->slot];
     int64_t nap_ns = NAP_NS << (w->tries < DOUBLINGS ? w->tries : DOUBLINGS);
 
+    if (hf__writers_first(w, NULL) != w->slot)
+        nap_ns = LONG_NAP_NS;
     w->tries++;
     atomic_store(&slot->seen, hf__writers_now_us());
     futex_wait(&slot->word, w->word, nap_ns < most_ns ? nap_ns : most_ns);
@@ -277,8 +284,20 @@ bool hf__writers_busy(const struct hf__writers *w)
     return w->map != NULL && atomic_load_explicit(&w->map->busy, memory_order_relaxed) != 0;
 }
 
+/* An operation has a time limit, a bid has two of them: without its place it would start anew at the
+ * tail, and in a crowd that takes that long for all nobody might come to the front. */
+void hf__writers_give_up(struct hf__writers *w)
+{
+    uint32_t place = w->ticket;
+
+    hf__writers_next(w);
+    w->kept = place;
+    w->kept_ns = now_ns();
+}
+
 void hf__writers_next(struct hf__writers *w)
 {
+    w->kept = 0;
     if (w->map == NULL) {
         w->naps = 0;
         return;

@@ -25,6 +25,8 @@ struct hf__writers {
     int slot;        /* ours in the map; -1: none yet */
     uint32_t ticket; /* our place; 0: not in line */
     uint32_t word;   /* of our slot before the last try */
+    uint32_t kept;   /* the place of one who gave up, for the next try; 0: none */
+    int64_t kept_ns; /* since when */
     bool front;      /* it was our turn to try, and we did */
     unsigned tries;  /* since we have been in front */
     int64_t naps;    /* without a line: how often we have napped */
@@ -46,8 +48,11 @@ bool hf__writers_busy(const struct hf__writers *w);
  * for `most_ns` at most. `first`: before all who are not. Returns what was slept, more or less. */
 int64_t hf__writers_wait(struct hf__writers *w, bool first, int64_t most_ns);
 
-/* The transaction is over, or we give up: leaves the line and wakes the first of it. */
+/* The transaction is over: leaves the line and wakes the first of it. */
 void hf__writers_next(struct hf__writers *w);
+
+/* The time is over: the same, but whoever tries again soon has the same place. */
+void hf__writers_give_up(struct hf__writers *w);
 
 /* How many are in line, for `doctor`. -1: there is no line. */
 int hf__writers_count(const struct hf__writers *w);
