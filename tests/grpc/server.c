@@ -22,6 +22,7 @@ struct server {
     bool ends;
     pthread_t thread;
     nghttp2_session *http2;
+    struct stream *streams; /* of the present connection */
 };
 
 /* A call: its path, and what is still to be said. */
@@ -30,6 +31,7 @@ struct stream {
     struct hf__buffer out;
     size_t out_at, endless;
     bool open;
+    struct stream *next, **to_this;
 };
 
 static bool asks_for(const struct stream *s, const char *what)
@@ -105,11 +107,16 @@ static void answer(struct server *server, int32_t id, struct stream *s)
 
 static int on_headers(nghttp2_session *http2, const nghttp2_frame *frame, void *ctx)
 {
+    struct server *server = ctx;
     struct stream *s = calloc(1, sizeof *s);
 
-    (void)ctx;
     assert_non_null(s);
     s->out.cap = 1 << 20;
+    s->to_this = &server->streams;
+    s->next = server->streams;
+    if (s->next != NULL)
+        s->next->to_this = &s->next;
+    server->streams = s;
     return nghttp2_session_set_stream_user_data(http2, frame->hd.stream_id, s);
 }
 
@@ -150,14 +157,22 @@ static int on_frame(nghttp2_session *http2, const nghttp2_frame *frame, void *ct
     return 0;
 }
 
+static void free_stream(struct stream *s)
+{
+    *s->to_this = s->next;
+    if (s->next != NULL)
+        s->next->to_this = s->to_this;
+    hf__buffer_clear(&s->out);
+    free(s);
+}
+
 static int on_close(nghttp2_session *http2, int32_t id, uint32_t error, void *ctx)
 {
     struct stream *s = nghttp2_session_get_stream_user_data(http2, id);
 
     (void)error, (void)ctx;
     if (s != NULL)
-        hf__buffer_clear(&s->out);
-    free(s);
+        free_stream(s);
     return 0;
 }
 
@@ -211,6 +226,8 @@ static void serve(struct server *server)
             break;
     }
     nghttp2_session_del(server->http2);
+    while (server->streams != NULL)
+        free_stream(server->streams);
     close(server->fd);
 }
 
