@@ -174,7 +174,7 @@ static void count_request(struct bid *b)
     }
     if (++b->asked > figures.requests_most)
         figures.requests_most = b->asked;
-    if (b->asked > (ledger_strict ? 90 : 300))
+    if (b->asked > ASKED_MAX)
         sim_fail("the server is asked %llu times within a second about one ticket of '%s'",
                  (unsigned long long)b->asked, b->room->name);
 }
@@ -255,9 +255,8 @@ static void check_place_lost(const struct bid *b)
     if (c->process->thawed_ns > calm_ns || network_trouble_ns(c->process, OP_ATTEMPT) > calm_ns ||
         network_trouble_ns(c->process, OP_RENEW) > calm_ns || ledger_time_up_ns(c) < sim.now_ns)
         return;
-    if (ledger_strict)
-        sim_fail("C5: call %d, ticket %02x%02x, lost its place for '%s' although its client lives",
-                 c->number, b->ticket.bits[0], b->ticket.bits[1], b->room->name);
+    sim_fail("C5: call %d, ticket %02x%02x, lost its place for '%s' although its client lives",
+             c->number, b->ticket.bits[0], b->ticket.bits[1], b->room->name);
 }
 
 static void see(struct bid *b, const struct hf__entry *e)

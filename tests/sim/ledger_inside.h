@@ -10,6 +10,7 @@
 #define GRANTS_MAX 1024
 #define BUCKETS    4096
 #define FIRED_MAX  1024
+#define ASKED_MAX  100 /* requests about one ticket in a second */
 #define SLACK_NS   (500 * SIM_MS)
 
 /* How many op_timeouts a call may go on after its time was up. hf_acquire: asked, asked again, told
