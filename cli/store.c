@@ -1,12 +1,35 @@
 /* What a verb checks before its first request: operands, names, tickets, and the store's door.
  * Wrong input is found here, before a store is opened, so that it leaves nothing behind. */
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli.h"
+#include "core/registry.h"
 #include "core/secret.h"
 
 #include "util/banned.h"
+
+/* Whoever is used to flock(1) expects that root and a user who name the same lock exclude each other:
+ * told once, when the user's own store is made. */
+static void tell_of_own_store(const struct cli *cli)
+{
+    char *url = NULL;
+
+    if (cli->url != NULL || cli->quiet || geteuid() == 0 || !isatty(STDERR_FILENO) ||
+        hf__embedded_url(&url, NULL) != HF_OK)
+        return;
+    const char *path = strchr(url, ':') + 1;
+    if (access(path, F_OK) != 0)
+        fprintf(
+            stderr,
+            "holdfast: your locks are in %s; other users have their own. To share them, name one "
+            "file for all: -u 'sqlite:/path/locks.db?group=NAME'\n",
+            path);
+    free(url);
+}
 
 int cli_open(const struct cli *cli, hf_client **ret_client)
 {
@@ -15,6 +38,7 @@ int cli_open(const struct cli *cli, hf_client **ret_client)
 
     /* A limit on the size of files becomes an error of the store, which has a sentence. */
     signal(SIGXFSZ, SIG_IGN);
+    tell_of_own_store(cli);
     if (hf_open(cli->url, &options, ret_client, &err) != HF_OK)
         return cli_fail_error(&err);
     return 0;

@@ -18,6 +18,20 @@ end 10 0
 X
 }
 
+test_the_first_lock_of_a_user_says_whose_it_is() {
+    [ "$(id -u)" = 0 ] || skip "needs root, to become another user"
+    mkdir home && chown 65534:65534 home && chmod 711 .
+    as_user="setpriv --reuid=65534 --regid=65534 --clear-groups env -u HOLDFAST_URL -u XDG_STATE_HOME HOME=$PWD/home"
+    in_script sh -c "$as_user $HOLDFAST run x -- true" <<'X'
+expect 10 other users have their own
+end 10 0
+X
+    in_script sh -c "$as_user $HOLDFAST run x -- true 2>&1 | grep -c other" <<'X'
+expect 10 0
+end 10 1
+X
+}
+
 test_ctrl_c_goes_to_the_command() {
     on_terminal <<'X'
 send holdfast run x -- sh -c 'echo in-$((40+2)); exec sleep 60'\r
