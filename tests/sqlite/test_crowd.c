@@ -128,8 +128,8 @@ static void wait_until(struct crowd *c, atomic_int *value, int wanted)
 static void check_turns(struct crowd *c)
 {
     hf_options opt = HF_OPTIONS_INIT;
-    hf_client *client;
-    hf_lock *lock;
+    hf_client *client = NULL;
+    hf_lock *lock = NULL;
     hf_error err;
 
     opt.ttl_ms = 5 * SECOND;
