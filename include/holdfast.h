@@ -217,8 +217,9 @@ typedef struct hf_options {
     hf_wait_callback *on_wait;    /* still waiting */
     void *arg;                    /* handed to the callbacks */
     int64_t patience_ms; /* how long a store that does not answer is asked again, within wait_ms; 0:
-                            for its op_timeout, and with wait_ms 0 not at all if it cannot be
-                            reached; HF_FOREVER */
+                            for wait_ms, or for its op_timeout if that is longer or wait_ms is
+                            HF_FOREVER, and with wait_ms 0 not at all if it cannot be reached;
+                            HF_FOREVER */
 } hf_options;
 
 #if defined(__cplusplus) && __cplusplus >= 201103L

@@ -324,6 +324,17 @@ static int advance(struct bid *bid)
     return r < 0 ? give_up(bid, r) : r;
 }
 
+/* Who has said how long to wait has also said how long to bear a store that is away. */
+static int64_t patience_ns(const hf_client *client, const hf_options *opt)
+{
+    if (opt->patience_ms == HF_FOREVER)
+        return INT64_MAX;
+    int64_t ms = opt->patience_ms > 0                   ? opt->patience_ms
+                 : opt->wait_ms > client->op_timeout_ms ? opt->wait_ms
+                                                        : client->op_timeout_ms;
+    return hf__moment_after(0, ms);
+}
+
 int hf__bid(hf_lock *lock, const hf_options *opt, hf_error *err)
 {
     hf_client *client = lock->client;
@@ -334,13 +345,9 @@ int hf__bid(hf_lock *lock, const hf_options *opt, hf_error *err)
                       .err = err,
                       .until_ns =
                           opt->wait_ms > 0 ? hf__moment_after(now_ns, opt->wait_ms) : INT64_MAX,
-                      .patience_ns = client->op_timeout_ms * HF__NS_PER_MS};
+                      .patience_ns = patience_ns(client, opt)};
     int r;
 
-    if (opt->patience_ms == HF_FOREVER)
-        bid.patience_ns = INT64_MAX;
-    else if (opt->patience_ms > 0)
-        bid.patience_ns = hf__moment_after(0, opt->patience_ms);
     while ((r = advance(&bid)) == ASLEEP)
         hf__wait_for_news(lock);
     return r == KEPT ? 0 : r;

@@ -272,6 +272,17 @@ static void c5_patience_outlasts_an_outage(void **state)
     hf_close(client);
 }
 
+static void c5_and_so_does_a_wait_with_a_limit(void **state)
+{
+    hf_client *client = open_store("s12", "fail=attempt:1-6&op_timeout=100ms");
+    hf_options opt = HF_OPTIONS_INIT;
+
+    (void)state;
+    opt.wait_ms = PATIENCE_MS;
+    hf_lock_release(take(client, "a", &opt), NULL);
+    hf_close(client);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -286,6 +297,7 @@ int main(void)
         cmocka_unit_test(c5_a_slow_first_on_wait_keeps_its_place),
         cmocka_unit_test(c5_no_wait_asks_a_store_that_is_away_once),
         cmocka_unit_test(c5_patience_outlasts_an_outage),
+        cmocka_unit_test(c5_and_so_does_a_wait_with_a_limit),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -44,7 +44,7 @@ check_crowd() {
     crowd=
     for _ in $(seq "${crowd_size:-50}"); do
         # shellcheck disable=SC2016
-        hf run "$@" -w 60s --patience 60s crowd -- sh -c 'n=$(cat "$1"); echo $((n + 1)) >"$1"' sh "$fleet_dir/count" 2>>"$fleet_dir/crowd" &
+        hf run "$@" -w 60s crowd -- sh -c 'n=$(cat "$1"); echo $((n + 1)) >"$1"' sh "$fleet_dir/count" 2>>"$fleet_dir/crowd" &
         crowd="$crowd $!"
     done
     for pid in $crowd; do
