@@ -218,7 +218,7 @@ typedef struct hf_options {
     void *arg;                    /* handed to the callbacks */
     int64_t patience_ms; /* how long a store that does not answer is asked again, within wait_ms; 0:
                             for wait_ms, or for its op_timeout if that is longer or wait_ms is
-                            HF_FOREVER, and with wait_ms 0 not at all if it cannot be reached;
+                            HF_FOREVER, and with wait_ms 0 only once if it cannot be reached;
                             HF_FOREVER */
 } hf_options;
 

@@ -179,11 +179,12 @@ static int attempt(struct bid *bid, struct hf__answer *ret_answer, enum hf__advi
     return 0;
 }
 
-/* Who does not wait for others does not wait for a store either that has not even been reached. */
+/* Who does not wait for others does not wait for a store either that has not even been reached; but
+ * once is no proof, a connection may just have been cut. */
 static bool is_worth_another_try(const struct bid *bid, int code)
 {
     return code != HF_UNAVAILABLE || bid->opt->wait_ms != 0 || bid->opt->patience_ms != 0 ||
-           is_left(bid->lock);
+           bid->setbacks == 0 || is_left(bid->lock);
 }
 
 static int ask(struct bid *bid)
