@@ -13,7 +13,7 @@
 #define EVENTS         64 /* taken at once */
 #define BLIND_PAUSE_MS 10 /* the program has closed our descriptors */
 #define LIMIT_SLACK_MS 50
-#define LIMIT_MAX_MS   60000
+#define LIMIT_MAX_MS   5000 /* what is scheduled during a sleep is told by a descriptor, too */
 
 enum tag { TAG_TIMER, TAG_KICK, TAG_WAKE, TAG_CANCEL };
 
