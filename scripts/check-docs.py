@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks the Markdown files: every link to a file or a heading of this tree leads somewhere.
+"""Checks the Markdown files: every link to a file or a heading of this tree, and every picture, leads somewhere.
 
 Prints "ok - FILE" or "not ok - FILE" with what is wrong; the status is 1 if something is."""
 
@@ -9,6 +9,7 @@ import sys
 
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+PICTURE = re.compile(r"<(?:img|source)\b[^>]*\bsrc(?:set)?=\"([^\"\s]+)\"")
 FENCE = re.compile(r"^(```|~~~).*?^\1\s*$", re.M | re.S)
 HEADING = re.compile(r"^#{1,6}\s+(.*?)\s*#*$", re.M)
 
@@ -36,7 +37,8 @@ def anchors(path):
 
 
 def problems(path):
-    for target in LINK.findall(read(path)):
+    text = read(path)
+    for target in LINK.findall(text) + PICTURE.findall(text):
         if re.match(r"[a-z]+:", target):
             continue
         file, _, anchor = target.partition("#")

@@ -3,8 +3,8 @@
 # ./check, which set `me` (the name in messages) and `here` (the top of the tree) first.
 #
 # A need is a line of a table: a probe that says whether it is met, and the packages that bring it on
-# each system. Packages are only installed by apt-get, and only those whose probe fails; elsewhere the
-# list is printed and the status is 69.
+# each system. Packages are only installed by apt-get, and only those whose probe fails; elsewhere, and
+# with HOLDFAST_INSTALL=no in the environment, the list is printed and the status is 69.
 
 : "${me:?}" "${here:?}"
 
@@ -163,7 +163,10 @@ meet_needs() {
     missing=$(missing_here "$1")
     [ -n "$missing" ] || return 0
     case $family in
-    debian) apt_install "$missing" ;;
+    debian)
+        [ "${HOLDFAST_INSTALL:-yes}" != no ] || die "please install: apt-get install $missing"
+        apt_install "$missing"
+        ;;
     fedora) die "please install: dnf install $missing" ;;
     arch) die "please install: pacman -S --needed $missing" ;;
     alpine) die "please install: apk add $missing" ;;

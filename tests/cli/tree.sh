@@ -79,6 +79,22 @@ test_without_the_right_to_install_it_says_what_is_left_out() {
     err_has 'building without the stores that need these; .* install them and remove .*/build'
 }
 
+test_who_says_no_gets_no_packages() {
+    make_system apt-get
+    make_tool dpkg-query 'exit 1'
+    export HOLDFAST_INSTALL=no
+    start run x
+    status_is 0
+    out_is 'ran run x'
+    absent asked
+    err_has '^holdfast: please install: apt-get install .*libhiredis-dev'
+    err_has 'building without the stores that need these'
+    rm -r tree/build tools/meson
+    start run x
+    refused 69 'please install: apt-get install meson$'
+    absent asked
+}
+
 test_an_installation_that_fails_costs_the_stores_only() {
     make_system
     make_tool dpkg-query 'exit 1'
