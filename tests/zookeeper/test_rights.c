@@ -71,6 +71,23 @@ static void server_that_nobody_knows_is_told(void **state)
     hf_close(client);
 }
 
+/* The library dials for ever; whoever does not wait is told at once all the same. */
+static void server_that_refuses_is_told(void **state)
+{
+    hf_options at_once = HF_OPTIONS_INIT;
+    hf_client *client;
+    hf_lock *lock;
+    hf_error err;
+
+    (void)state;
+    at_once.wait_ms = 0;
+    assert_int_equal(hf_open("zookeeper://u:w@127.0.0.1:1,localhost:1/x", NULL, &client, &err),
+                     HF_OK);
+    assert_int_equal(hf_acquire(client, "a", HF_NTS, &at_once, &lock, &err), HF_UNAVAILABLE);
+    check_contains("refused", err.text, "connect to 127.0.0.1:1,localhost:1: Connection refused");
+    hf_close(client);
+}
+
 /* "user:password@" or "" in front of the servers. */
 static hf_client *open_as(const char *user, const char *path_and_options)
 {
@@ -179,6 +196,7 @@ int main(void)
         cmocka_unit_test(c2_url_that_promises_too_much_is_refused),
         cmocka_unit_test(c2_url_that_is_unusual_is_accepted),
         cmocka_unit_test(server_that_nobody_knows_is_told),
+        cmocka_unit_test(server_that_refuses_is_told),
         cmocka_unit_test(c2_creator_alone_may_touch_a_lock),
         cmocka_unit_test(c2_world_is_everybody_and_must_be_asked_for),
     };

@@ -1,5 +1,5 @@
-/* Asking a server `srvr`, the one four-letter word that is answered by default, over a connection of
- * its own. The client library tells nothing of why it cannot connect; this does. */
+/* Why there is no session: the client library does not tell, so a server is dialled once more, and asked
+ * `srvr`, the one four-letter word that is answered by default. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,21 +9,27 @@
 #include "stores/zookeeper/zk.h"
 #include "util/banned.h"
 
-enum hf__zk_probed hf__zk_probe(const struct zk *zk, const char *host, int64_t deadline_ns,
-                                char *buf, size_t size)
+static int dial(const struct zk *zk, const char *host, int64_t deadline_ns,
+                struct hf__stream *ret_stream, hf_error *err)
 {
-    const struct hf_env *env = zk->base.host->env;
     const char *colon = strrchr(host, ':');
     bool bracketed = host[0] == '[';
     char name[256];
+
+    snprintf(name, sizeof name, "%.*s", (int)(colon - host) - 2 * bracketed, host + bracketed);
+    struct hf__address to = {.host = name, .port = colon + 1};
+    return hf__stream_connect(ret_stream, &to, zk->base.host->env, deadline_ns, err);
+}
+
+enum hf__zk_probed hf__zk_probe(const struct zk *zk, const char *host, int64_t deadline_ns,
+                                char *buf, size_t size)
+{
     struct hf__stream stream;
     size_t used = 0, count = 0;
     hf_error err = {0};
 
-    snprintf(name, sizeof name, "%.*s", (int)(colon - host) - 2 * bracketed, host + bracketed);
-    struct hf__address to = {.host = name, .port = colon + 1};
     buf[0] = '\0';
-    if (hf__stream_connect(&stream, &to, env, deadline_ns, &err) != 0) {
+    if (dial(zk, host, deadline_ns, &stream, &err) != 0) {
         bool closed = err.store_code == EPIPE || err.store_code == ECONNRESET; /* already */
         return closed ? HF__ZK_CLOSES : HF__ZK_UNREACHABLE;
     }
@@ -36,7 +42,25 @@ enum hf__zk_probed hf__zk_probe(const struct zk *zk, const char *host, int64_t d
     buf[used] = '\0';
     if (used > 0)
         return HF__ZK_ANSWERS;
-    return hf__now_ns(env) < deadline_ns ? HF__ZK_CLOSES : HF__ZK_UNREACHABLE;
+    return hf__now_ns(zk->base.host->env) < deadline_ns ? HF__ZK_CLOSES : HF__ZK_UNREACHABLE;
+}
+
+bool hf__zk_all_refuse(const struct zk *zk, int64_t deadline_ns)
+{
+    char *hosts = strdup(zk->hosts), *save = NULL;
+    bool refused = hosts != NULL;
+
+    for (char *host = refused ? strtok_r(hosts, ",", &save) : NULL; refused && host != NULL;
+         host = strtok_r(NULL, ",", &save)) {
+        struct hf__stream stream;
+        hf_error err = {0};
+        int r = dial(zk, host, deadline_ns, &stream, &err);
+        refused = r != 0 && err.store_code == ECONNREFUSED;
+        if (r == 0)
+            hf__stream_close(&stream);
+    }
+    free(hosts);
+    return refused;
 }
 
 int hf__zk_fail_to_connect(const struct zk *zk, int64_t deadline_ns, hf_error *err)

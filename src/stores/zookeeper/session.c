@@ -18,6 +18,7 @@
 #define ANY_MS    10000 /* a session for looking */
 #define STEADY_MS 2000
 #define PROBE_NS  (500 * HF__NS_PER_MS)
+#define ANSWER_NS (100 * HF__NS_PER_MS) /* a server that is there has answered by then, as a rule */
 
 static int64_t now_ns(const struct zk *zk)
 {
@@ -235,6 +236,21 @@ bool hf__zk_is_dead(struct session *s)
     return dead;
 }
 
+/* The library goes on dialling servers that refuse, and says nothing. A session that was connected is
+ * worth that: its server may be restarting. A new one is not. Under the mutex, which it lets go. */
+static bool is_refused(struct session *s, int64_t deadline_ns)
+{
+    struct zk *zk = s->zk;
+    int64_t soon_ns = now_ns(zk) + ANSWER_NS;
+
+    if (s->id != 0 || soon_ns > deadline_ns || await_locked(s, soon_ns) || s->state == HF__ZK_DEAD)
+        return false;
+    pthread_mutex_unlock(&zk->mutex);
+    bool refused = hf__zk_all_refuse(zk, deadline_ns);
+    pthread_mutex_lock(&zk->mutex);
+    return refused && s->state == HF__ZK_CONNECTING;
+}
+
 /* Under the mutex, which it lets go to find out why there is no session: the last part of the time is
  * for that. */
 static int check(struct session *s, int64_t deadline_ns, hf_error *err)
@@ -242,6 +258,8 @@ static int check(struct session *s, int64_t deadline_ns, hf_error *err)
     struct zk *zk = s->zk;
     int64_t left_ns = deadline_ns - now_ns(zk), probe_ns = left_ns / 4;
 
+    if (is_refused(s, deadline_ns))
+        return hf__fail(err, HF_UNAVAILABLE, "connect to %s: Connection refused", zk->hosts);
     if (probe_ns > PROBE_NS)
         probe_ns = PROBE_NS;
     if (await_locked(s, deadline_ns - probe_ns))

@@ -33,6 +33,8 @@ zhandle_t *hf__zk_connect(struct session *s, watcher_fn on_session);
 enum hf__zk_probed { HF__ZK_ANSWERS, HF__ZK_CLOSES, HF__ZK_UNREACHABLE };
 enum hf__zk_probed hf__zk_probe(const struct zk *zk, const char *host, int64_t deadline_ns,
                                 char *buf, size_t size);
+/* Whether nothing listens on any of them. */
+bool hf__zk_all_refuse(const struct zk *zk, int64_t deadline_ns);
 /* HF_UNAVAILABLE, with the reason as far as it can be found out until then. */
 int hf__zk_fail_to_connect(const struct zk *zk, int64_t deadline_ns, hf_error *err);
 
