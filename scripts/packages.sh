@@ -67,6 +67,7 @@ package:libcurator-recipes-java libcurator-recipes-java - - -
 package:python3-kazoo python3-kazoo    -                     -           -
 package:python3-pip python3-pip        -                     -           -
 command:mvn       maven                maven                 maven       maven
+command:go        golang-go            golang                go          go
 package:openjdk-17-jre-headless openjdk-17-jre-headless - -             -
 package:python3-cassandra python3-cassandra -            -           -
 command:javac     default-jdk-headless java-devel            jdk-openjdk openjdk17-jdk
