@@ -8,10 +8,10 @@
 #include <strings.h>
 #include <unistd.h>
 
+#include "base/percent.h"
 #include "cli.h"
-#include "util/percent.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 /* "trace+sqlite:": what stands behind it is a path, if it does not begin with "//". */
 static bool is_file_scheme(const char *url, const char *colon)

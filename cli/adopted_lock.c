@@ -5,10 +5,10 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "core/error.h"
+#include "base/error.h"
 #include "json.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 int cli_adopt(const struct cli *cli, const char *name, const char *ticket, hf_client **ret_client,
               hf_lock **ret_lock)

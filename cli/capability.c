@@ -1,7 +1,7 @@
 /* The list of capabilities of holdfast.h, as a table. */
 #include "capability.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 static const struct cli_capability capabilities[] = {
 #define X(id, bit, name, text) {id, name, text},

@@ -9,11 +9,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/env.h"
 #include "descendants.h"
 #include "signals.h"
-#include "util/env.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 /* In the child, on the parent's memory, all signals blocked. Gives the errno of what failed. */
 static int become_command(const struct child_plan *plan, pid_t parent)

@@ -6,7 +6,7 @@
 #include "cli.h"
 #include "entry.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 static const char *ticket, *ticket_file;
 static char whole[HF_TICKET_SIZE];

@@ -4,7 +4,7 @@
 #include "cli.h"
 #include "json.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 static int tell(const struct cli *cli, const char *sequencer, bool current)
 {

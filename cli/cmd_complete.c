@@ -6,7 +6,7 @@
 #include "cli.h"
 #include "entry.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 static bool is_one_line(const hf_entry *e)
 {

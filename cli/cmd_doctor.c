@@ -11,7 +11,7 @@
 #include "cli.h"
 #include "json.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 #define TRIAL_NAME "holdfast/doctor"
 

@@ -4,7 +4,7 @@
 #include "cli.h"
 #include "json.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 static int64_t retain_ms;
 

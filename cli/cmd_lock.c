@@ -5,11 +5,11 @@
 #include <string.h>
 
 #include "adopted_lock.h"
+#include "base/duration.h"
 #include "cli.h"
 #include "entry.h"
-#include "util/duration.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 static bool shared, exclusive, nonblock, never_expires;
 static int64_t wait_ms = HF_FOREVER, patience_ms, ttl_ms, lock_delay_ms, limit;

@@ -5,7 +5,7 @@
 #include "entry.h"
 #include "table.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 static int64_t older_than_ms;
 static const char *prefix;

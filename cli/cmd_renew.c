@@ -2,7 +2,7 @@
 #include "adopted_lock.h"
 #include "cli.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 static const char *ticket, *ticket_file;
 

@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/duration.h"
 #include "run.h"
-#include "util/duration.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 #define KILL_AFTER_USUAL_MS 5000
 

@@ -6,7 +6,7 @@
 #include "core/registry.h"
 #include "json.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 static bool print;
 

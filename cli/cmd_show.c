@@ -7,7 +7,7 @@
 #include "entry.h"
 #include "table.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 static void add_row(struct cli_table *table, const hf_entry *e)
 {

@@ -7,7 +7,7 @@
 #include "cli.h"
 #include "json.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 struct listing {
     const struct cli *cli;

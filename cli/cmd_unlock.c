@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 static const char *ticket, *ticket_file;
 

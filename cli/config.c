@@ -10,10 +10,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/handed_down.h"
 #include "cli.h"
-#include "core/handed_down.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 static bool has_password(const char *url)
 {

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 struct process {
     pid_t pid, parent, group;

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 static const char *mode_name(hf_mode mode)
 {

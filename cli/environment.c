@@ -13,10 +13,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "core/handed_down.h"
-#include "core/sequencer.h"
+#include "base/handed_down.h"
+#include "base/sequencer.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 #define PREFIX "HOLDFAST_"
 

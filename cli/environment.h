@@ -3,7 +3,7 @@
  * It gets HOLDFAST_URL (its password hidden, if it has one), HOLDFAST_NAME, HOLDFAST_MODE,
  * HOLDFAST_TOKEN and HOLDFAST_SEQUENCER (these two only where the store makes tokens) and
  * HOLDFAST_HELD, and loses what could hold a credential of ours, the variables of password_env=
- * among them. These are handed down to a holdfast inside the command by core/handed_down.h.
+ * among them. These are handed down to a holdfast inside the command by base/handed_down.h.
  *
  * HOLDFAST_HELD lists what is held around the command: "NAME=STORE=SEQUENCER" for each, separated
  * by blanks. NAME is escaped (%XX), STORE a hash of the URL without its password. It lets a nested

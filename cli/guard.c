@@ -15,7 +15,7 @@
 #include "guard_inside.h"
 #include "signals.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 static struct guard_state *new_state(void)
 {

@@ -10,10 +10,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/env.h"
 #include "guard_inside.h"
-#include "util/env.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 /* What the guard has open once the command runs. */
 enum { SOCKET_FD, TIMER_FD, CHILDREN_FD };

@@ -5,7 +5,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 /* Calls `found` for each that is open; false: it stopped, or there is no /proc. */
 static bool each(bool (*found)(int fd, void *arg), void *arg)

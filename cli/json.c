@@ -3,7 +3,7 @@
 
 #include <inttypes.h>
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 static void begin(struct cli_json *json, const char *key)
 {

@@ -1,10 +1,10 @@
 /* See leash.h. */
 #include "leash.h"
 
-#include "doorman/lease.h"
-#include "util/env.h"
+#include "base/env.h"
+#include "base/lease.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 #define MARGIN_LEAST_MS 10
 #define MARGIN_MOST_MS  500

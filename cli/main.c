@@ -8,10 +8,10 @@
 #include <sys/auxv.h>
 #include <unistd.h>
 
+#include "base/url.h"
 #include "cli.h"
-#include "core/url.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 static const struct cli_verb *const verbs[] = {
     &cli_verb_run,    &cli_verb_lock,   &cli_verb_unlock, &cli_verb_renew, &cli_verb_ls,

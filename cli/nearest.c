@@ -3,7 +3,7 @@
 
 #include "cli.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 #define WORD_MAX 31
 

@@ -10,7 +10,7 @@
 #include "cli.h"
 #include "value.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 struct parser {
     const struct cli_verb *verb;

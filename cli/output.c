@@ -9,12 +9,12 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/duration.h"
+#include "base/error.h"
+#include "base/utf8.h"
 #include "cli.h"
-#include "core/error.h"
-#include "util/duration.h"
-#include "util/utf8.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 #define SENTENCE_MAX 2048
 

@@ -17,7 +17,7 @@
 #include "cli.h"
 #include "text.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 #define EVERY_MS    1000
 #define CLEAR_LINE  "\r\033[K"

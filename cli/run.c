@@ -12,12 +12,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "core/error.h"
+#include "base/error.h"
 #include "core/registry.h"
 #include "environment.h"
 #include "signals.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 static void fire(void *cancel)
 {

@@ -6,7 +6,7 @@
 #include "progress.h"
 #include "signals.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 /* A reader inside a reader is let in like any other, if that needs no wait: the outer one cannot
  * leave before the inner one does. */

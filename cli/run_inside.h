@@ -2,11 +2,11 @@
 #ifndef CLI_RUN_INSIDE_H
 #define CLI_RUN_INSIDE_H
 
+#include "base/env.h"
 #include "inherited_fds.h"
 #include "run.h"
 #include "status.h"
 #include "supervise.h"
-#include "util/env.h"
 
 struct run {
     const struct cli *cli;

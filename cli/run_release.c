@@ -4,7 +4,7 @@
 
 #include "run_inside.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 #define OUTAGE_MS \
     5000 /* of the store, at the end: as long as an acquire bears one unless told otherwise */

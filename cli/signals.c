@@ -9,7 +9,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 enum part { ENDING, PASSED, STOPPING, CHILDREN, IGNORED };
 

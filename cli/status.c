@@ -12,7 +12,7 @@
 
 #include "json.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 /* Short words for scripts; the sentences of HF_CAUSES are for people. */
 static const char *cause_word(hf_cause cause)

@@ -6,11 +6,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/secret.h"
 #include "cli.h"
 #include "core/registry.h"
-#include "core/secret.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 /* Whoever is used to flock(1) expects that root and a user who name the same lock exclude each other:
  * told once, when the user's own store is made. */

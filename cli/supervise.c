@@ -12,10 +12,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/env.h"
 #include "signals.h"
-#include "util/env.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 /* Orphans of the group become our children and tell of their end. A process of the group whose
  * parent lives outside of it does not, so that we look. */

@@ -7,7 +7,7 @@
 
 #include "text.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 bool cli_table_init(struct cli_table *table, const char *const *titles)
 {

@@ -6,7 +6,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 void terminal_open(struct terminal *ret_terminal)
 {

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 struct range {
     uint32_t first, last;

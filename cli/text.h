@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "util/utf8.h"
+#include "base/utf8.h"
 
 /* Columns that printed text takes. */
 size_t cli_width(const char *text);

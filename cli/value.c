@@ -10,9 +10,9 @@
 #include <string.h>
 #include <strings.h>
 
-#include "core/url.h"
+#include "base/url.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 static bool read_number(const char *text, int64_t *ret_number)
 {

@@ -143,7 +143,8 @@ def leg_asan(leg):
     leg.test("unit", "doorman", "sim", "conformance", "fault", "cli", "examples", slower=3, **ASAN)
 
 
-TSAN = {"TSAN_OPTIONS": "halt_on_error=1 second_deadlock_stack=1"}
+# A thread costs ten times as much here, so crowds are smaller: 300 would test the machine.
+TSAN = {"TSAN_OPTIONS": "halt_on_error=1 second_deadlock_stack=1", "HOLDFAST_TEST_CROWD": "60"}
 
 
 def build_tsan(leg):
@@ -183,6 +184,7 @@ def leg_install(leg):
 def leg_style(leg):
     """Formatting, scripts and documents."""
     leg.checks("style", ["sh", "scripts/check-style.sh"])
+    leg.checks("layers", [sys.executable, "scripts/layers.py"])
     leg.checks("docs", [sys.executable, "scripts/check-docs.py"])
 
 
@@ -226,10 +228,11 @@ def sum_up(legs):
     total = results.Tally()
     for leg in legs:
         total.add(leg.name, leg.tally.passed, leg.tally.failed, leg.tally.skipped)
-        for case, _ in leg.tally.failures:
-            print(f"failed:  {leg.name}: {case} (build-check/{leg.name}.log)")
         for case in leg.tally.skips:
             print(f"skipped: {leg.name}: {case}")
+    for leg in legs:  # last, where nobody can miss it
+        for case, output in leg.tally.failures:
+            print(f"failed:  {leg.name}: {case} (build-check/{leg.name}.log)\n{excerpt(output)}")
     print(total.text())
     return 1 if total.failed else 0
 

@@ -24,7 +24,7 @@
 
 #include <string.h>
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 /* What a step leads to: 0 the next one, negative giving up, or one of these. */
 enum outcome { KEPT = 1, ASLEEP = 2 };
@@ -66,7 +66,7 @@ static int begin_waiting(struct bid *bid)
 static int fall_asleep(struct bid *bid, int over)
 {
     bid->slept = true;
-    bid->slept_ours = bid->lock->bidder.phase == HF__HOLDING;
+    bid->slept_ours = bid->lock->bidder.phase == HF__PHASE_HOLDING;
     bid->slept_over = over;
     hf__keeper_schedule(bid->lock);
     return ASLEEP;
@@ -79,7 +79,7 @@ static int wake_up(struct bid *bid)
         return 0;
     bid->slept = false;
     unsigned news = hf__wait_take_news(bid->lock);
-    if (bid->lock->bidder.phase == HF__HOLDING && !bid->slept_ours)
+    if (bid->lock->bidder.phase == HF__PHASE_HOLDING && !bid->slept_ours)
         return 0;
     if (news & HF__NEWS_CLOSED)
         return stop_because(bid, HF_CLOSED);
@@ -171,11 +171,12 @@ static int attempt(struct bid *bid, struct hf__answer *ret_answer, enum hf__advi
         return r;
 
     int64_t now_ns = hf__now_ns(client->env);
-    lock->in_store = ret_answer->verdict == HF__GRANTED || ret_answer->verdict == HF__QUEUED;
+    lock->in_store =
+        ret_answer->verdict == HF__VERDICT_GRANTED || ret_answer->verdict == HF__VERDICT_QUEUED;
     *ret_advice = hf__bidder_answered(&lock->bidder, ret_answer, now_ns);
     /* The answer may have been overtaken by a wake-up, or the grant it spoke of be over again. */
-    if (*ret_advice == HF__NOTHING)
-        *ret_advice = hf__bidder_holds(&lock->bidder, now_ns) ? HF__HOLD : HF__REBID;
+    if (*ret_advice == HF__ADVICE_NOTHING)
+        *ret_advice = hf__bidder_holds(&lock->bidder, now_ns) ? HF__ADVICE_HOLD : HF__ADVICE_REBID;
     return 0;
 }
 
@@ -204,17 +205,17 @@ static int ask(struct bid *bid)
         return is_worth_another_try(bid, r) ? bear_setback(bid, r) : r;
 
     switch (advice) {
-    case HF__WAIT:
+    case HF__ADVICE_WAIT:
         return wait_in_queue(bid, &answer);
-    case HF__ASK:
+    case HF__ADVICE_ASK:
         hf__fail(bid->err, HF_UNAVAILABLE,
                  "the store answers later than the lease lasts: ask for a longer ttl");
         return bear_setback(bid, HF_UNAVAILABLE);
-    case HF__REFUSED:
+    case HF__ADVICE_REFUSED:
         return stop_because(bid, HF_BUSY);
-    case HF__NO_ROOM:
+    case HF__ADVICE_NO_ROOM:
         return hf__fail(bid->err, HF_FULL, "the queue is full (%d)", HF__QUEUE_MAX);
-    case HF__REBID:
+    case HF__ADVICE_REBID:
         bid->spent = true;
         return 0;
     default: /* HOLD: the bidder knows */
@@ -313,9 +314,9 @@ static int advance(struct bid *bid)
     int r = wake_up(bid);
 
     while (r == 0) {
-        if (b->phase == HF__HOLDING)
+        if (b->phase == HF__PHASE_HOLDING)
             r = settle(bid);
-        if (r == 0 && (bid->spent || b->phase == HF__LOST_IT))
+        if (r == 0 && (bid->spent || b->phase == HF__PHASE_LOST))
             r = start_afresh(bid);
         if (r == 0)
             r = look_whether_wanted(bid);

@@ -2,9 +2,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/abi_struct.h"
 #include "core/acquire.h"
-#include "core/sized.h"
-#include "util/banned.h"
+
+#include "base/banned.h"
 
 struct request {
     struct hf__name name;
@@ -14,13 +15,13 @@ struct request {
 
 static int copy_options(const hf_options *given, hf_options *ret, hf_error *err)
 {
-    static const struct hf__sized sized = {"hf_options", offsetof(hf_options, ttl_ms),
-                                           sizeof(hf_options)};
+    static const struct hf__abi_struct type = {"hf_options", offsetof(hf_options, ttl_ms),
+                                               sizeof(hf_options)};
     int r = 0;
 
     *ret = (hf_options)HF_OPTIONS_INIT;
     if (given != NULL)
-        r = hf__copy_sized(&sized, given, ret, err);
+        r = hf__copy_abi_struct(&type, given, ret, err);
     if (r == 0 && ret->ttl_ms == 0)
         ret->ttl_ms = HF_TTL_DEFAULT_MS;
     return r;

@@ -1,6 +1,7 @@
 /* Mending a store: breaking locks, setting up, purging, diagnosing. */
 #include "core/client.h"
-#include "util/banned.h"
+
+#include "base/banned.h"
 
 static int break_ticket(hf_client *client, struct hf__bid *bid, bool now, hf_error *err)
 {
@@ -11,7 +12,7 @@ static int break_ticket(hf_client *client, struct hf__bid *bid, bool now, hf_err
     int r = client->store->type->break_ticket(client->store, bid, now, hf__op_deadline(client),
                                               &answer, err);
     hf__after_call_unlocked(client);
-    if (r == 0 && answer.verdict == HF__STALE)
+    if (r == 0 && answer.verdict == HF__VERDICT_STALE)
         r = hf__fail(err, HF_NOT_FOUND, NULL);
     return r;
 }
@@ -57,7 +58,7 @@ int hf_setup(hf_client *client, hf_error *err)
 {
     uint64_t count;
 
-    return upkeep(client, HF__SETUP, 0, &count, err);
+    return upkeep(client, HF__UPKEEP_SETUP, 0, &count, err);
 }
 
 int hf_purge(hf_client *client, int64_t retain_ms, uint64_t *ret_count, hf_error *err)
@@ -68,7 +69,7 @@ int hf_purge(hf_client *client, int64_t retain_ms, uint64_t *ret_count, hf_error
         return hf__fail(err, HF_INVALID, "retain_ms is negative");
     if (retain_ms == 0 && client != NULL)
         retain_ms = client->retain_ms;
-    return upkeep(client, HF__PURGE, retain_ms, ret_count != NULL ? ret_count : &count, err);
+    return upkeep(client, HF__UPKEEP_PURGE, retain_ms, ret_count != NULL ? ret_count : &count, err);
 }
 
 int hf_diagnose(hf_client *client, hf_finding_callback *found, void *arg, hf_error *err)

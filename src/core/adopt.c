@@ -1,6 +1,7 @@
 /* Taking over a lock by its ticket: look at the grant, renew it, keep it. */
 #include "core/acquire.h"
-#include "util/banned.h"
+
+#include "base/banned.h"
 
 /* Where leases end with their client, a lock that never expires may still stay. */
 bool hf__can_pass_on(const hf_client *client, bool never_expires)
@@ -23,7 +24,7 @@ static int take_terms(void *ctx, const char *name, size_t name_len, const struct
     struct hf__bid *bid = &search->lock->bid;
 
     (void)name, (void)name_len;
-    if (entry->place != HF__INSIDE || !hf__ticket_equal(&entry->ticket, &bid->ticket))
+    if (entry->place != HF__PLACE_INSIDE || !hf__ticket_equal(&entry->ticket, &bid->ticket))
         return 0;
     search->found = true;
     bid->mode = entry->mode;
@@ -64,7 +65,7 @@ static int learn_grant(hf_lock *lock, hf_error *err)
         return r;
     enum hf__advice advice =
         hf__bidder_answered(&lock->bidder, &item.answer, hf__now_ns(client->env));
-    return advice == HF__HOLD ? 0 : hf__fail(err, HF_STALE, NULL);
+    return advice == HF__ADVICE_HOLD ? 0 : hf__fail(err, HF_STALE, NULL);
 }
 
 int hf__adopt(hf_lock *lock, const char *ticket, const hf_options *opt, hf_error *err)

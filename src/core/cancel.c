@@ -6,7 +6,8 @@
 #include <unistd.h>
 
 #include "core/client.h"
-#include "util/banned.h"
+
+#include "base/banned.h"
 
 int hf_cancel_new(hf_cancel **ret_cancel)
 {

@@ -8,9 +8,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/abi_struct.h"
 #include "core/registry.h"
-#include "core/sized.h"
-#include "util/banned.h"
+
+#include "base/banned.h"
 
 #define WORKER_STACK     (512 * 1024)
 #define CLOSERS_MAX      7
@@ -112,11 +113,11 @@ static int read_common_options(hf_client *client, const char *text, hf_error *er
 int hf__open(const char *url, const hf_client_options *given, const struct hf_env *env,
              hf_client **ret_client, hf_error *err)
 {
-    static const struct hf__sized sized = {"hf_client_options", sizeof(hf_client_options),
-                                           sizeof(hf_client_options)};
+    static const struct hf__abi_struct type = {"hf_client_options", sizeof(hf_client_options),
+                                               sizeof(hf_client_options)};
     hf_client_options known = {0};
     int r = ret_client == NULL ? hf__fail(err, HF_INVALID, "there is no place for the client")
-            : given != NULL    ? hf__copy_sized(&sized, given, &known, err)
+            : given != NULL    ? hf__copy_abi_struct(&type, given, &known, err)
                                : 0;
 
     if (r < 0)
@@ -241,33 +242,13 @@ int64_t hf__op_deadline(const hf_client *client)
     return hf__now_ns(client->env) + client->op_timeout_ms * HF__NS_PER_MS;
 }
 
-int hf__thread_start(pthread_t *ret_thread, const char *name, size_t stack, void *(*run)(void *),
-                     void *arg)
-{
-    sigset_t all, before;
-    pthread_attr_t attr;
-
-    if (pthread_attr_init(&attr) != 0)
-        return HF_NO_MEMORY;
-    if (stack != 0)
-        pthread_attr_setstacksize(&attr, stack);
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int failed = pthread_create(ret_thread, &attr, run, arg);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&attr);
-    if (!failed)
-        pthread_setname_np(*ret_thread, name); /* for people who look; it may fail */
-    return failed ? HF_SYSTEM : 0;
-}
-
 void hf__after_call(hf_client *client)
 {
     bool moved = client->store->moved && atomic_exchange(&client->store->moved, false);
     bool lost = client->store->data_lost;
 
     for (hf_lock *lock = moved || lost ? client->on_duty : NULL; lock != NULL; lock = lock->next) {
-        if (lock->duty != HF__DUTY_KEEP || lock->bidder.phase != HF__HOLDING)
+        if (lock->duty != HF__DUTY_KEEP || lock->bidder.phase != HF__PHASE_HOLDING)
             continue;
         if (lost) {
             hf__bidder_lose(&lock->bidder, HF_CAUSE_STORE_LOST);

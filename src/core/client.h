@@ -22,14 +22,15 @@
 #include <pthread.h>
 #include <sys/types.h>
 
+#include "base/backoff.h"
+#include "base/table.h"
+#include "base/thread.h"
 #include "core/fork_guard.h"
 #include "core/keeper.h"
 #include "core/lock.h"
 #include "core/wake_reader.h"
 #include "core/workers.h"
 #include "stores/store.h"
-#include "util/patience.h"
-#include "util/table.h"
 
 #define HF__PAUSE_MAX_MS 2000 /* between two tries of what failed */
 
@@ -115,11 +116,6 @@ int64_t hf__op_deadline(const hf_client *client);
 
 /* Mutex held: unlocks it, and frees the client with its last reference. */
 void hf__unref_client(hf_client *client);
-
-/* A thread that takes no signals. `name` has at most 15 bytes and is static; `stack` 0: the default
- * size. */
-int hf__thread_start(pthread_t *ret_thread, const char *name, size_t stack, void *(*run)(void *),
-                     void *arg);
 
 /* After every store call: whether the store has lost its data under us, or speaks to another server.
  * Mutex held; hf__after_call_unlocked() takes it if there is something to do. */

@@ -9,11 +9,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/handed_down.h"
+#include "base/handed_down.h"
+#include "base/percent.h"
 #include "core/registry.h"
-#include "util/percent.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 #define ROOT_DIR  "/var/lib/holdfast"
 #define FILE_NAME "locks.db"

@@ -9,7 +9,8 @@
 #include <unistd.h>
 
 #include "core/client.h"
-#include "util/banned.h"
+
+#include "base/banned.h"
 
 #define SPARE 63 /* tickets drawn at once, besides the one that is used */
 

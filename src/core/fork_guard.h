@@ -5,8 +5,8 @@
 
 #include <stdbool.h>
 
+#include "base/ticket.h"
 #include "holdfast.h"
-#include "util/ticket.h"
 
 struct hf__fork_guard;
 

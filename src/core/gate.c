@@ -12,12 +12,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/error.h"
-#include "core/sequencer.h"
-#include "util/env.h"
-#include "util/table.h"
+#include "base/env.h"
+#include "base/error.h"
+#include "base/sequencer.h"
+#include "base/table.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 struct levels {
     struct hf__link link; /* first, so that a link is its levels */

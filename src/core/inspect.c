@@ -2,10 +2,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sequencer.h"
+#include "core/abi_struct.h"
 #include "core/client.h"
-#include "core/sequencer.h"
-#include "core/sized.h"
-#include "util/banned.h"
+
+#include "base/banned.h"
 
 struct hf_view {
     hf_entry *entries;
@@ -70,10 +71,10 @@ static int add(void *ctx, const char *name, size_t name_len, const struct hf__en
         view->position = 0;
 
     hf_entry *to = &view->entries[view->count];
-    *to = (hf_entry){.place = e->place == HF__INSIDE      ? HF_PLACE_INSIDE
-                              : e->place == HF__LINGERING ? HF_PLACE_LINGERING
-                                                          : HF_PLACE_WAITING,
-                     .position = e->place == HF__WAITING ? ++view->position : 0,
+    *to = (hf_entry){.place = e->place == HF__PLACE_INSIDE      ? HF_PLACE_INSIDE
+                              : e->place == HF__PLACE_LINGERING ? HF_PLACE_LINGERING
+                                                                : HF_PLACE_WAITING,
+                     .position = e->place == HF__PLACE_WAITING ? ++view->position : 0,
                      .mode = e->mode,
                      .limit = e->limit,
                      .generation = e->generation,
@@ -92,9 +93,9 @@ static int add(void *ctx, const char *name, size_t name_len, const struct hf__en
 
 static int prepare_look(const hf_query *given, struct hf__look *look, hf_error *err)
 {
-    static const struct hf__sized sized = {"hf_query", sizeof(hf_query), sizeof(hf_query)};
+    static const struct hf__abi_struct type = {"hf_query", sizeof(hf_query), sizeof(hf_query)};
     hf_query query = {0};
-    int r = given != NULL ? hf__copy_sized(&sized, given, &query, err) : 0;
+    int r = given != NULL ? hf__copy_abi_struct(&type, given, &query, err) : 0;
 
     if (r == 0 && query.older_than_ms < 0)
         r = hf__fail(err, HF_INVALID, "older_than_ms is negative");
@@ -171,7 +172,7 @@ static int compare(void *ctx, const char *name, size_t name_len, const struct hf
     struct check *check = ctx;
 
     (void)name, (void)name_len;
-    if (e->place == HF__INSIDE && e->generation == check->sequencer->generation &&
+    if (e->place == HF__PLACE_INSIDE && e->generation == check->sequencer->generation &&
         e->mode == check->sequencer->mode && (e->limit > 0) == check->sequencer->limited)
         check->live = true;
     return 0;

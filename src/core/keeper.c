@@ -8,7 +8,8 @@
 #include <unistd.h>
 
 #include "core/client.h"
-#include "util/banned.h"
+
+#include "base/banned.h"
 
 #define EVENTS         64 /* taken at once */
 #define BLIND_PAUSE_MS 10 /* the program has closed our descriptors */
@@ -47,9 +48,9 @@ static int64_t renewal_due(const hf_lock *lock)
  * like any other grant. */
 static int64_t care_due(const hf_lock *lock)
 {
-    if (lock->bidder.phase == HF__HOLDING)
+    if (lock->bidder.phase == HF__PHASE_HOLDING)
         return renewal_due(lock);
-    bool queues = lock->duty == HF__DUTY_WAIT && lock->bidder.phase == HF__QUEUEING;
+    bool queues = lock->duty == HF__DUTY_WAIT && lock->bidder.phase == HF__PHASE_WAITING;
     return queues && lock->job == HF__JOB_NONE ? lock->waiter->sign_ns : INT64_MAX;
 }
 
@@ -66,7 +67,7 @@ static int64_t next_moment(const hf_lock *lock)
         when_ns = earlier(when_ns, care_due(lock));
         break;
     case HF__DUTY_KEEP:
-        if (b->phase != HF__HOLDING) {
+        if (b->phase != HF__PHASE_HOLDING) {
             bool untold = lock->call_lost && lock->call_turn.place == 0;
             when_ns = untold ? lock->retry_ns : INT64_MAX;
             break;

@@ -12,8 +12,8 @@
 #include <pthread.h>
 #include <stdbool.h>
 
+#include "base/heap.h"
 #include "holdfast.h"
-#include "util/heap.h"
 
 struct hf__keeper {
     bool runs, stop;

@@ -7,7 +7,8 @@
 #include <unistd.h>
 
 #include "core/client.h"
-#include "util/banned.h"
+
+#include "base/banned.h"
 
 int hf__name_len(const char *name, size_t given, size_t *ret_len, hf_error *err)
 {
@@ -219,7 +220,7 @@ void hf__lock_show_lost(hf_lock *lock)
 static void tell_lost(hf_lock *lock)
 {
     /* Before KEEP nobody has the handle; after it, nobody wants to know. */
-    if (lock->duty != HF__DUTY_KEEP || lock->lost_told || lock->bidder.phase != HF__LOST_IT)
+    if (lock->duty != HF__DUTY_KEEP || lock->lost_told || lock->bidder.phase != HF__PHASE_LOST)
         return;
     lock->lost_told = true;
     hf__lock_show_lost(lock);
@@ -246,7 +247,8 @@ enum hf__advice hf__lock_renewed(hf_lock *lock, uint64_t generation,
     enum hf__advice advice = hf__bidder_renewed(&lock->bidder, generation, answer, now_ns);
 
     /* "Gone" may be the answer to a request from before the last attempt: that one tells. */
-    lock->in_store |= answer->verdict == HF__GRANTED || answer->verdict == HF__QUEUED;
+    lock->in_store |=
+        answer->verdict == HF__VERDICT_GRANTED || answer->verdict == HF__VERDICT_QUEUED;
     free(lock->trouble);
     lock->trouble = NULL;
     if (hf__lock_holds(lock, now_ns) &&

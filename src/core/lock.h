@@ -13,11 +13,11 @@
 
 #include <pthread.h>
 
+#include "base/heap.h"
+#include "base/lease.h"
+#include "base/table.h"
 #include "doorman/bidder.h"
-#include "doorman/lease.h"
 #include "stores/store.h"
-#include "util/heap.h"
-#include "util/table.h"
 
 enum hf__duty {
     HF__DUTY_NONE,

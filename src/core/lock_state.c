@@ -4,9 +4,10 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "base/sequencer.h"
 #include "core/client.h"
-#include "core/sequencer.h"
-#include "util/banned.h"
+
+#include "base/banned.h"
 
 static bool is_forked(const hf_lock *lock)
 {
@@ -87,7 +88,7 @@ int hf_lock_fd(hf_lock *lock)
     hf__lock_client(lock->client);
     if (lock->lost_fd < 0) {
         lock->lost_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-        if (lock->bidder.phase == HF__LOST_IT)
+        if (lock->bidder.phase == HF__PHASE_LOST)
             hf__lock_show_lost(lock);
     }
     int fd = lock->lost_fd;

@@ -2,7 +2,8 @@
  * nothing else. A lock that is being released has nothing more to tell, and the release waits for a
  * callback of that lock which is under way: afterwards none runs. */
 #include "core/client.h"
-#include "util/banned.h"
+
+#include "base/banned.h"
 
 #define NO_THREAD_PAUSE_MS 500
 

@@ -4,7 +4,8 @@
 #include <string.h>
 
 #include "core/client.h"
-#include "util/banned.h"
+
+#include "base/banned.h"
 
 /* Not pthread_self(): the next thread may be given that of one that has ended, and would enter what
  * that one took and somebody else still holds. */
@@ -44,7 +45,7 @@ hf_lock *hf__reentry_find(hf_client *client, const char *name, size_t name_len, 
         if (lock->owner != owner || lock->bid.name_len != name_len ||
             memcmp(lock->name, name, name_len) != 0)
             continue;
-        if (lock->bidder.phase != HF__LOST_IT)
+        if (lock->bidder.phase != HF__PHASE_LOST)
             return lock;
         lost = lock;
     }

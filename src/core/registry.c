@@ -17,7 +17,8 @@
 #include <unistd.h>
 
 #include "stores/builtin.h"
-#include "util/banned.h"
+
+#include "base/banned.h"
 
 static const struct hf__store_type *const builtins[] = {
     &hf__memory_store_type,

@@ -6,7 +6,8 @@
  * lease is at risk gets another thread. A failure is tried again after a pause that grows; nothing
  * ends this but hf_close(). */
 #include "core/client.h"
-#include "util/banned.h"
+
+#include "base/banned.h"
 
 #define BATCH        256
 #define CALL_MIN_MS  20
@@ -17,7 +18,7 @@ static int64_t ends_ns(const hf_lock *lock)
 {
     const struct hf__bidder *b = &lock->bidder;
 
-    if (b->phase == HF__HOLDING)
+    if (b->phase == HF__PHASE_HOLDING)
         return b->deadline_ns;
     return hf__moment_after(b->queued_sent_ns, hf__own_lease_ms(lock->bid.ttl_ms));
 }
@@ -28,7 +29,7 @@ static int64_t urgency(const hf_lock *lock)
 {
     int64_t ends = ends_ns(lock) / 2;
 
-    return lock->bidder.phase == HF__HOLDING ? ends : INT64_MAX / 2 + ends;
+    return lock->bidder.phase == HF__PHASE_HOLDING ? ends : INT64_MAX / 2 + ends;
 }
 
 static void note_failure(hf_lock *lock)
@@ -77,10 +78,10 @@ static void take_answer(hf_lock *lock, const struct hf__renewal *item, int64_t n
     lock->waiter->sign_ns = hf__lease_renew_ns(lock->bidder.queued_sent_ns, lease_ms);
     if (lock->waiter->sign_ns < now_ns + lease_ms * HF__NS_PER_MS / 24)
         lock->waiter->sign_ns = now_ns + lease_ms * HF__NS_PER_MS / 24;
-    if (advice == HF__HOLD) {
+    if (advice == HF__ADVICE_HOLD) {
         hf__wait_tell(lock, HF__NEWS_GRANT);
     } else if (advice ==
-               HF__ASK) { /* its place is gone: nothing to keep alive until it has asked */
+               HF__ADVICE_ASK) { /* its place is gone: nothing to keep alive until it has asked */
         lock->waiter->sign_ns = INT64_MAX;
         hf__wait_tell(lock, HF__NEWS_ASK);
     }

@@ -4,7 +4,8 @@
 
 #include "core/client.h"
 #include "core/registry.h"
-#include "util/banned.h"
+
+#include "base/banned.h"
 
 static void write_options(FILE *out, const struct hf__option *table)
 {

@@ -5,7 +5,8 @@
  * is told HF_UNKNOWN (C6). The withdrawer is apart from the renewer: what hangs here keeps no lock
  * from being renewed. */
 #include "core/client.h"
-#include "util/banned.h"
+
+#include "base/banned.h"
 
 /* A store that stays away for long must not fill the memory: beyond so many, those for which it
  * cannot hold anything any more, by our account, are given up. By its own account it may: servers
@@ -88,7 +89,7 @@ int hf__undo(hf_lock *lock, bool release, hf_error *err)
     if (r < 0)
         return go_on_in_background(lock, release, err);
     /* "Stale" to the retry of a release that was sent in time: the first one arrived (C2). */
-    if (release && answer.verdict == HF__STALE && !may_have_arrived)
+    if (release && answer.verdict == HF__VERDICT_STALE && !may_have_arrived)
         return hf__fail(err, HF_STALE, NULL);
     return 0;
 }

@@ -7,7 +7,8 @@
 #include <stdlib.h>
 
 #include "core/client.h"
-#include "util/banned.h"
+
+#include "base/banned.h"
 
 void hf__waiter_unref(struct hf__waiter *waiter)
 {

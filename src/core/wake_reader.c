@@ -7,7 +7,8 @@
 #include <unistd.h>
 
 #include "core/client.h"
-#include "util/banned.h"
+
+#include "base/banned.h"
 
 /* Calls. --------------------------------------------------------------------------------------- */
 
@@ -22,9 +23,9 @@ static struct hf__waiter *deliver(hf_lock *lock, uint64_t generation)
     }
     enum hf__advice advice =
         hf__bidder_woken(&lock->bidder, generation, hf__now_ns(lock->client->env));
-    if (advice == HF__HOLD)
+    if (advice == HF__ADVICE_HOLD)
         return hf__wait_note(lock, HF__NEWS_GRANT);
-    return advice == HF__ASK ? hf__wait_note(lock, HF__NEWS_ASK) : NULL;
+    return advice == HF__ADVICE_ASK ? hf__wait_note(lock, HF__NEWS_ASK) : NULL;
 }
 
 static void wake_sink(void *ctx, const struct hf__ticket *ticket, uint64_t generation)
@@ -68,15 +69,15 @@ void hf__wake_reader_init(struct hf__wake_reader *reader)
 
 bool hf__wake_reader_listens(const hf_client *client)
 {
-    return client->wake_reader.state == HF__ASKED && client->wake_reader.since_ns != INT64_MIN;
+    return client->wake_reader.state == HF__WAKE_ASKED && client->wake_reader.since_ns != INT64_MIN;
 }
 
 bool hf__wake_reader_open(hf_client *client, int64_t sent_ns)
 {
     struct hf__wake_reader *reader = &client->wake_reader;
 
-    if (reader->state == HF__NOT_ASKED) {
-        reader->state = HF__BEING_ASKED;
+    if (reader->state == HF__WAKE_NOT_ASKED) {
+        reader->state = HF__WAKE_BEING_ASKED;
         hf__unlock_client(client);
         const struct hf__store_type *type = client->store->type;
         int fd = type->wake_fd != NULL ? type->wake_fd(client->store) : -1;
@@ -86,10 +87,10 @@ bool hf__wake_reader_open(hf_client *client, int64_t sent_ns)
         reader->nudge_fd = nudge_fd;
         bool pushes = fd >= 0 && hf__keeper_read_wakes(client) == 0;
         reader->since_ns = pushes ? hf__now_ns(client->env) : INT64_MIN;
-        reader->state = HF__ASKED;
+        reader->state = HF__WAKE_ASKED;
         pthread_cond_broadcast(&client->changed);
     }
-    while (reader->state == HF__BEING_ASKED)
+    while (reader->state == HF__WAKE_BEING_ASKED)
         pthread_cond_wait(&client->changed, &client->mutex);
     return sent_ns < reader->since_ns;
 }

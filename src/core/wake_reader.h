@@ -16,8 +16,12 @@
 struct hf__waiter;
 
 struct hf__wake_reader {
-    enum { HF__NOT_ASKED, HF__BEING_ASKED, HF__ASKED } state; /* the store, for its wake_fd */
-    int64_t since_ns;                                         /* INT64_MIN: it has none */
+    enum {
+        HF__WAKE_NOT_ASKED,
+        HF__WAKE_BEING_ASKED,
+        HF__WAKE_ASKED
+    } state;          /* the store, for its wake_fd */
+    int64_t since_ns; /* INT64_MIN: it has none */
     int wake_fd, nudge_fd;
     struct hf__waiter *caller; /* who reads wake_fd now; NULL: the keeper */
     bool keeper_reads;         /* at this moment */

@@ -3,7 +3,8 @@
 #include "core/workers.h"
 
 #include "core/client.h"
-#include "util/banned.h"
+
+#include "base/banned.h"
 
 void hf__workers_init(struct hf__workers *workers)
 {

@@ -9,8 +9,8 @@
 #include <pthread.h>
 #include <stdbool.h>
 
+#include "base/heap.h"
 #include "holdfast.h"
-#include "util/heap.h"
 
 #define HF__WORKERS_MAX 4
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 #define FIRST_ROOM 256
 

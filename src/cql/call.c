@@ -5,7 +5,7 @@
 
 #include "cql/conn_state.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 #define FOLLOW_MAX (INT64_C(3600000) * HF__NS_PER_MS)
 

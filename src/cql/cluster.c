@@ -8,9 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "util/patience.h"
+#include "base/backoff.h"
+#include "base/thread.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 #define BACK_OFF_MAX_MS 2000
 #define IDLE_MS         30000 /* an older connection is asked for a sign of life first */

@@ -14,7 +14,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 #define OUT_MAX (32 << 20) /* bytes that wait to be sent */
 #define CHUNK   16384

@@ -22,10 +22,10 @@
 #ifndef HF_CQL_CQL_H
 #define HF_CQL_CQL_H
 
-#include "core/error.h"
+#include "base/env.h"
+#include "base/error.h"
 #include "cql/settings.h"
 #include "cql/value.h"
-#include "util/env.h"
 
 enum hf__cql_consistency {
     HF__CQL_ANY = 0,

@@ -10,7 +10,7 @@
 #include "cql/cluster.h"
 #include "cql/failure.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 /* One attempt on one node. */
 struct attempt {

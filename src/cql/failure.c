@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 /* Endpoints and reasons in v5; a number in v4. */
 static int32_t take_failures(struct hf__cql_reader *r, int version)

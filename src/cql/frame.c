@@ -7,7 +7,7 @@
 
 #include "cql/segment.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 #define ANSWER 0x80 /* the bit of the version that marks one */
 

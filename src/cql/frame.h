@@ -9,7 +9,7 @@
 #ifndef HF_CQL_FRAME_H
 #define HF_CQL_FRAME_H
 
-#include "core/error.h"
+#include "base/error.h"
 #include "cql/buffer.h"
 
 #define HF__CQL_HEADER      9

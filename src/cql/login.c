@@ -7,7 +7,7 @@
 #include "cql/conn.h"
 #include "cql/failure.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 /* What went wrong in the handshake; only here a protocol error has another meaning: the server
  * refuses our version. */

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 enum {
     WITH_VALUES = 0x01,

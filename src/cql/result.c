@@ -7,7 +7,7 @@
 
 #include "cql/message.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 enum { GLOBAL_TABLE = 1, HAS_MORE = 2, NO_METADATA = 4, METADATA_CHANGED = 8 };
 enum {

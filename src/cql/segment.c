@@ -6,7 +6,7 @@
  * enough. */
 #include "cql/segment.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 #define CRC24_START   0x875060u
 #define CRC24_DIVISOR 0x1974f0bu

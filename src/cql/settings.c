@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/error.h"
+#include "base/error.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 #define PORT "9042"
 

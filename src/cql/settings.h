@@ -4,7 +4,7 @@
 #ifndef HF_CQL_SETTINGS_H
 #define HF_CQL_SETTINGS_H
 
-#include "core/url.h"
+#include "base/url.h"
 #include "net/tls.h"
 #include "sql/url.h"
 
@@ -26,18 +26,20 @@ struct hf__cql_settings {
 
 /* Rows of a store's table of options. */
 #define HF__CQL_OPTIONS                                                                          \
-    {"tls", HF__TEXT,                                                                            \
+    {"tls", HF__OPTION_TEXT,                                                                     \
      NULL,  0,                                                                                   \
      0,     "verify (the default, but for loopback), insecure (no check of the server) or off"}, \
-        {"tls_ca", HF__TEXT, NULL,                                                               \
-         0,        0,        "the authority that signed the servers' certificates (PEM)"},       \
-        {"tls_cert", HF__TEXT, NULL, 0, 0, "our own certificate (PEM)"},                         \
-        {"tls_key", HF__TEXT, NULL, 0, 0, "its key, if it is not in the same file"},             \
+        {"tls_ca", HF__OPTION_TEXT,                                                              \
+         NULL,     0,                                                                            \
+         0,        "the authority that signed the servers' certificates (PEM)"},                 \
+        {"tls_cert", HF__OPTION_TEXT, NULL, 0, 0, "our own certificate (PEM)"},                  \
+        {"tls_key", HF__OPTION_TEXT, NULL, 0, 0, "its key, if it is not in the same file"},      \
         HF__SQL_PASSWORD_OPTIONS,                                                                \
-        {"protocol", HF__NUMBER, "0",                                                            \
-         0,          5,          "version of the native protocol: 4, 5, or 0 to find out"},      \
+        {"protocol", HF__OPTION_NUMBER,                                                          \
+         "0",        0,                                                                          \
+         5,          "version of the native protocol: 4, 5, or 0 to find out"},                  \
     {                                                                                            \
-        "node_timeout", HF__DURATION, "2s", 50, 600000,                                          \
+        "node_timeout", HF__OPTION_DURATION, "2s", 50, 600000,                                   \
             "how long one node may take before another one is asked"                             \
     }
 

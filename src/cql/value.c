@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 static struct hf__cql_value number(uint64_t value, int32_t size)
 {

@@ -1,12 +1,12 @@
 /* The rules of bidder.h. */
 #include "doorman/bidder.h"
 
-#include "doorman/lease.h"
+#include "base/lease.h"
 #include "doorman/planted.h"
 
 void hf__bidder_init(struct hf__bidder *b)
 {
-    *b = (struct hf__bidder){.phase = HF__ASKING};
+    *b = (struct hf__bidder){.phase = HF__PHASE_ASKING};
 }
 
 void hf__bidder_unanswered(struct hf__bidder *b)
@@ -16,17 +16,17 @@ void hf__bidder_unanswered(struct hf__bidder *b)
 
 void hf__bidder_lose(struct hf__bidder *b, hf_cause cause)
 {
-    if (b->phase != HF__HOLDING)
+    if (b->phase != HF__PHASE_HOLDING)
         return;
-    b->phase = HF__LOST_IT;
+    b->phase = HF__PHASE_LOST;
     b->cause = cause;
 }
 
 bool hf__bidder_holds(struct hf__bidder *b, int64_t now_ns)
 {
-    if (b->phase == HF__HOLDING && now_ns >= b->deadline_ns)
+    if (b->phase == HF__PHASE_HOLDING && now_ns >= b->deadline_ns)
         hf__bidder_lose(b, HF_CAUSE_EXPIRED);
-    return b->phase == HF__HOLDING;
+    return b->phase == HF__PHASE_HOLDING;
 }
 
 /* Each request that the store answers restarts the lease no earlier than it was sent; the later of
@@ -50,24 +50,24 @@ static enum hf__advice hold(struct hf__bidder *b, uint64_t generation,
 {
     int64_t sent_ns = PLANTED(DEADLINE_FROM_RECEIPT) ? now_ns : from->sent_ns;
 
-    b->phase = HF__HOLDING;
+    b->phase = HF__PHASE_HOLDING;
     b->generation = generation;
     b->known_ns = now_ns;
     believe(b, sent_ns, from->lease_ms, from->claimed);
     /* A grant whose lease has run out on the way is worth nothing: ask for a fresh lease. */
     if (now_ns >= b->deadline_ns) {
-        b->phase = HF__ASKING;
+        b->phase = HF__PHASE_ASKING;
         b->generation = 0;
         b->deadline_ns = 0;
         b->claimed = false;
-        return HF__ASK;
+        return HF__ADVICE_ASK;
     }
-    return HF__HOLD;
+    return HF__ADVICE_HOLD;
 }
 
 static void note_queued(struct hf__bidder *b, const struct hf__answer *a)
 {
-    b->phase = HF__QUEUEING;
+    b->phase = HF__PHASE_WAITING;
     if (a->sent_ns < b->queued_sent_ns)
         return;
     b->queued_generation = a->generation;
@@ -81,49 +81,49 @@ static enum hf__advice confirm(struct hf__bidder *b, const struct hf__answer *a,
                                int64_t now_ns)
 {
     if (!hf__bidder_holds(b, now_ns))
-        return HF__NOTHING;
-    if (a->verdict == HF__GRANTED && a->generation == b->generation) {
+        return HF__ADVICE_NOTHING;
+    if (a->verdict == HF__VERDICT_GRANTED && a->generation == b->generation) {
         believe(b, a->sent_ns, a->lease_ms, a->claimed);
-        return HF__HOLD;
+        return HF__ADVICE_HOLD;
     }
     if (!knew && !PLANTED(EARLY_ANSWER_COUNTS))
-        return HF__NOTHING;
+        return HF__ADVICE_NOTHING;
     hf__bidder_lose(b, HF_CAUSE_GONE);
-    return HF__NOTHING;
+    return HF__ADVICE_NOTHING;
 }
 
 enum hf__advice hf__bidder_answered(struct hf__bidder *b, const struct hf__answer *a,
                                     int64_t now_ns)
 {
-    if (b->phase == HF__HOLDING)
+    if (b->phase == HF__PHASE_HOLDING)
         return confirm(b, a, a->sent_ns > b->known_ns, now_ns);
-    if (b->phase != HF__ASKING && b->phase != HF__QUEUEING)
-        return HF__NOTHING;
+    if (b->phase != HF__PHASE_ASKING && b->phase != HF__PHASE_WAITING)
+        return HF__ADVICE_NOTHING;
     switch (a->verdict) {
-    case HF__GRANTED:
+    case HF__VERDICT_GRANTED:
         return hold(b, a->generation, a, now_ns);
-    case HF__QUEUED:
+    case HF__VERDICT_QUEUED:
         note_queued(b, a);
-        return HF__WAIT;
-    case HF__BUSY:
-        return HF__REFUSED;
-    case HF__FULL:
-        return HF__NO_ROOM;
+        return HF__ADVICE_WAIT;
+    case HF__VERDICT_BUSY:
+        return HF__ADVICE_REFUSED;
+    case HF__VERDICT_FULL:
+        return HF__ADVICE_NO_ROOM;
     default:
-        return HF__REBID;
+        return HF__ADVICE_REBID;
     }
 }
 
 enum hf__advice hf__bidder_woken(struct hf__bidder *b, uint64_t generation, int64_t now_ns)
 {
-    if (b->phase == HF__HOLDING || b->phase == HF__LOST_IT || b->phase == HF__OVER)
-        return HF__NOTHING;
+    if (b->phase == HF__PHASE_HOLDING || b->phase == HF__PHASE_LOST || b->phase == HF__PHASE_OVER)
+        return HF__ADVICE_NOTHING;
 
-    bool fresh = b->phase == HF__QUEUEING && generation > b->queued_generation;
+    bool fresh = b->phase == HF__PHASE_WAITING && generation > b->queued_generation;
     if (PLANTED(STALE_WAKE_BELIEVED))
         fresh = generation > 0;
     if (!fresh)
-        return HF__ASK;
+        return HF__ADVICE_ASK;
 
     struct hf__answer as_if = {.sent_ns = b->queued_sent_ns, .lease_ms = b->queued_lease_ms};
     if (PLANTED(LATE_WAKE_BELIEVED))
@@ -134,14 +134,14 @@ enum hf__advice hf__bidder_woken(struct hf__bidder *b, uint64_t generation, int6
 enum hf__advice hf__bidder_renewed(struct hf__bidder *b, uint64_t generation,
                                    const struct hf__answer *a, int64_t now_ns)
 {
-    if (b->phase == HF__HOLDING)
+    if (b->phase == HF__PHASE_HOLDING)
         return confirm(b, a, generation == b->generation, now_ns);
-    if (b->phase != HF__QUEUEING || generation != 0)
-        return HF__NOTHING;
-    if (a->verdict == HF__GRANTED)
+    if (b->phase != HF__PHASE_WAITING || generation != 0)
+        return HF__ADVICE_NOTHING;
+    if (a->verdict == HF__VERDICT_GRANTED)
         return hold(b, a->generation, a, now_ns);
-    if (a->verdict != HF__QUEUED)
-        return HF__ASK;
+    if (a->verdict != HF__VERDICT_QUEUED)
+        return HF__ADVICE_ASK;
     note_queued(b, a);
-    return HF__WAIT;
+    return HF__ADVICE_WAIT;
 }

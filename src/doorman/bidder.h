@@ -22,7 +22,13 @@
 
 #include "doorman/doorman.h"
 
-enum hf__phase { HF__ASKING, HF__QUEUEING, HF__HOLDING, HF__LOST_IT, HF__OVER };
+enum hf__phase {
+    HF__PHASE_ASKING,
+    HF__PHASE_WAITING,
+    HF__PHASE_HOLDING,
+    HF__PHASE_LOST,
+    HF__PHASE_OVER
+};
 
 struct hf__bidder {
     enum hf__phase phase;
@@ -40,13 +46,13 @@ struct hf__bidder {
 };
 
 enum hf__advice {
-    HF__HOLD,    /* it is ours */
-    HF__WAIT,    /* in the queue */
-    HF__ASK,     /* ask again with the same ticket */
-    HF__REFUSED, /* a no-wait bid: somebody else is there */
-    HF__REBID,   /* this ticket is spent; bid anew with a new one */
-    HF__NO_ROOM, /* the queue is full */
-    HF__NOTHING, /* no longer of interest, or of no news */
+    HF__ADVICE_HOLD,    /* it is ours */
+    HF__ADVICE_WAIT,    /* in the queue */
+    HF__ADVICE_ASK,     /* ask again with the same ticket */
+    HF__ADVICE_REFUSED, /* a no-wait bid: somebody else is there */
+    HF__ADVICE_REBID,   /* this ticket is spent; bid anew with a new one */
+    HF__ADVICE_NO_ROOM, /* the queue is full */
+    HF__ADVICE_NOTHING, /* no longer of interest, or of no news */
 };
 
 void hf__bidder_init(struct hf__bidder *b);

@@ -24,7 +24,7 @@ struct hf__entry *hf__record_find(const struct hf__record *record, const struct 
 {
     for (size_t i = 0; i < record->count; i++) {
         struct hf__entry *e = &record->entries[i];
-        if (e->place != HF__GONE && hf__ticket_equal(&e->ticket, ticket))
+        if (e->place != HF__PLACE_GONE && hf__ticket_equal(&e->ticket, ticket))
             return e;
     }
     return NULL;
@@ -35,7 +35,7 @@ void hf__record_settle(struct hf__record *record)
     size_t kept = 0;
 
     for (size_t i = 0; i < record->count; i++) {
-        if (record->entries[i].place == HF__GONE)
+        if (record->entries[i].place == HF__PLACE_GONE)
             continue;
         record->entries[i].marks = 0;
         if (kept != i)
@@ -47,13 +47,13 @@ void hf__record_settle(struct hf__record *record)
 
 static bool occupies(const struct hf__entry *e)
 {
-    return e->place == HF__INSIDE || e->place == HF__LINGERING;
+    return e->place == HF__PLACE_INSIDE || e->place == HF__PLACE_LINGERING;
 }
 
 static void move(struct hf__entry *e, enum hf__place place)
 {
     e->place = place;
-    e->marks |= HF__CHANGED;
+    e->marks |= HF__MARK_CHANGED;
 }
 
 /* Every span is given here, so that the rule against a clock that went back has one place to
@@ -62,16 +62,16 @@ static void give(struct hf__entry *e, int64_t from_ms, int64_t span_ms)
 {
     e->lease_ms = span_ms;
     e->until_ms = span_ms == HF__NEVER ? HF__NEVER : from_ms + span_ms;
-    e->marks |= HF__CHANGED;
+    e->marks |= HF__MARK_CHANGED;
 }
 
 static void leave(struct hf__entry *e, int64_t retire_ms, int64_t from_ms)
 {
     if (retire_ms > 0) {
-        move(e, HF__RETIRED);
+        move(e, HF__PLACE_RETIRED);
         give(e, from_ms, retire_ms);
     } else {
-        move(e, HF__GONE);
+        move(e, HF__PLACE_GONE);
     }
 }
 
@@ -86,7 +86,7 @@ static void expire(struct hf__entry *e)
         linger = e->lock_delay_ms > 0;
     if (linger) {
         int64_t expired_at = e->until_ms;
-        move(e, HF__LINGERING);
+        move(e, HF__PLACE_LINGERING);
         give(e, expired_at, e->lock_delay_ms);
     } else {
         leave(e, PLANTED(EXPIRED_TICKET_LET_IN_AGAIN) ? 0 : e->retire_ms, e->until_ms);
@@ -97,27 +97,27 @@ static void sweep_entry(struct hf__entry *e, int64_t now_ms)
 {
     int64_t span_ms = e->lease_ms;
 
-    if (PLANTED(PROVISIONAL_NEVER_CUT) && e->ttl_ms == 0 && e->place == HF__INSIDE)
+    if (PLANTED(PROVISIONAL_NEVER_CUT) && e->ttl_ms == 0 && e->place == HF__PLACE_INSIDE)
         span_ms = 0;
     if (e->until_ms != HF__NEVER && e->until_ms - now_ms > span_ms)
         give(e, now_ms, span_ms); /* the store's clock went back */
 
-    while (e->place != HF__GONE && e->until_ms <= now_ms) {
-        if (PLANTED(DEAD_WAITER_BLOCKS_HEAD) && e->place == HF__WAITING)
+    while (e->place != HF__PLACE_GONE && e->until_ms <= now_ms) {
+        if (PLANTED(DEAD_WAITER_BLOCKS_HEAD) && e->place == HF__PLACE_WAITING)
             return;
-        if (e->place == HF__INSIDE)
+        if (e->place == HF__PLACE_INSIDE)
             expire(e);
-        else if (e->place == HF__LINGERING)
+        else if (e->place == HF__PLACE_LINGERING)
             leave(e, e->retire_ms, e->until_ms);
         else
-            move(e, HF__GONE);
+            move(e, HF__PLACE_GONE);
     }
 }
 
 static void sweep(struct hf__record *record, int64_t now_ms)
 {
     for (size_t i = 0; i < record->count; i++) {
-        if (record->entries[i].place != HF__GONE)
+        if (record->entries[i].place != HF__PLACE_GONE)
             sweep_entry(&record->entries[i], now_ms);
     }
 }
@@ -172,8 +172,8 @@ static void enter(struct hf__record *record, struct hf__entry *e, bool knows, st
     e->generation = record->generation;
     e->since_ms = at.now_ms;
     e->claimed = knows && e->ttl_ms != 0;
-    move(e, HF__INSIDE);
-    e->marks |= HF__LET_IN;
+    move(e, HF__PLACE_INSIDE);
+    e->marks |= HF__MARK_LET_IN;
     give(e, at.now_ms, e->claimed ? e->ttl_ms : hf__provisional_lease_ms(e->ttl_ms));
 }
 
@@ -189,7 +189,7 @@ static bool let_in(struct hf__record *record, const struct hf__ticket *knows, st
 
     for (size_t i = 0; i < record->count; i++) {
         struct hf__entry *e = &record->entries[i];
-        if (e->place != HF__WAITING)
+        if (e->place != HF__PLACE_WAITING)
             continue;
         if (behind_gap(record, e))
             return false;
@@ -213,7 +213,7 @@ static struct hf__answer answer(enum hf__verdict verdict)
 
 static struct hf__answer granted(const struct hf__entry *e)
 {
-    return (struct hf__answer){.verdict = HF__GRANTED,
+    return (struct hf__answer){.verdict = HF__VERDICT_GRANTED,
                                .generation = e->generation,
                                .lease_ms = e->lease_ms,
                                .claimed = e->claimed};
@@ -229,7 +229,7 @@ static int64_t ask_again(const struct hf__record *record, const struct hf__entry
     if (behind_gap(record, me))
         return me->lease_ms;
     for (const struct hf__entry *e = record->entries; e < me; e++) {
-        if (e->place == HF__WAITING)
+        if (e->place == HF__PLACE_WAITING)
             before_until = e->until_ms;
     }
     for (size_t i = 0; i < record->count; i++) {
@@ -245,14 +245,14 @@ static int64_t ask_again(const struct hf__record *record, const struct hf__entry
 static struct hf__answer queued(const struct hf__record *record, const struct hf__entry *me,
                                 int64_t now_ms)
 {
-    struct hf__answer a = {.verdict = HF__QUEUED,
+    struct hf__answer a = {.verdict = HF__VERDICT_QUEUED,
                            .generation = record->generation,
                            .lease_ms = hf__provisional_lease_ms(me->ttl_ms),
                            .position = 1,
                            .ask_again_ms = ask_again(record, me, now_ms)};
 
     for (const struct hf__entry *e = record->entries; e < me; e++)
-        a.position += e->place == HF__WAITING;
+        a.position += e->place == HF__PLACE_WAITING;
     if (behind_gap(record, me))
         a.position += record->unseen;
     return a;
@@ -264,8 +264,8 @@ static struct hf__entry *join(struct hf__record *record, const struct hf__bid *b
     struct hf__entry *e = &record->entries[record->count++];
 
     *e = (struct hf__entry){.ticket = bid->ticket,
-                            .place = HF__WAITING,
-                            .marks = HF__NEW,
+                            .place = HF__PLACE_WAITING,
+                            .marks = HF__MARK_NEW,
                             .mode = bid->mode,
                             .limit = bid->mode == HF_SHARED ? bid->limit : 0,
                             .ttl_ms = bid->ttl_ms,
@@ -282,8 +282,8 @@ static bool is_full(const struct hf__record *record)
     size_t waiting = record->unseen, retired = 0;
 
     for (size_t i = 0; i < record->count; i++) {
-        waiting += record->entries[i].place == HF__WAITING;
-        retired += record->entries[i].place == HF__RETIRED;
+        waiting += record->entries[i].place == HF__PLACE_WAITING;
+        retired += record->entries[i].place == HF__PLACE_RETIRED;
     }
     return waiting >= HF__QUEUE_MAX || retired >= HF__RETIRED_MAX;
 }
@@ -295,24 +295,24 @@ struct hf__answer hf__doorman_attempt(struct hf__record *record, const struct hf
 
     struct hf__entry *e = hf__record_find(record, &bid->ticket);
     if (e == NULL && is_full(record))
-        return answer(let_in(record, NULL, at) ? HF__FULL : HF__MORE);
+        return answer(let_in(record, NULL, at) ? HF__VERDICT_FULL : HF__VERDICT_MORE);
     if (e == NULL)
         e = join(record, bid, who, at.now_ms);
-    else if (e->place == HF__WAITING)
+    else if (e->place == HF__PLACE_WAITING)
         give(e, at.now_ms, hf__own_lease_ms(e->ttl_ms));
-    else if (e->place == HF__INSIDE && !PLANTED(ATTEMPT_KEEPS_OLD_LEASE))
+    else if (e->place == HF__PLACE_INSIDE && !PLANTED(ATTEMPT_KEEPS_OLD_LEASE))
         give(e, at.now_ms, e->lease_ms);
 
     if (!let_in(record, &bid->ticket, at))
-        return answer(HF__MORE);
-    if (e->place == HF__INSIDE)
+        return answer(HF__VERDICT_MORE);
+    if (e->place == HF__PLACE_INSIDE)
         return granted(e);
-    if (e->place != HF__WAITING)
-        return answer(HF__WITHDRAWN);
+    if (e->place != HF__PLACE_WAITING)
+        return answer(HF__VERDICT_WITHDRAWN);
     if (bid->queue)
         return queued(record, e, at.now_ms);
-    move(e, HF__GONE);
-    return answer(HF__BUSY);
+    move(e, HF__PLACE_GONE);
+    return answer(HF__VERDICT_BUSY);
 }
 
 /* Its attempt may still be on the way: what has not been seen is remembered too. */
@@ -322,7 +322,7 @@ static void retire_unseen(struct hf__record *record, const struct hf__ticket *ti
     struct hf__entry *e = &record->entries[record->count++];
 
     *e = (struct hf__entry){
-        .ticket = *ticket, .marks = HF__NEW, .retire_ms = retire_ms, .since_ms = now_ms};
+        .ticket = *ticket, .marks = HF__MARK_NEW, .retire_ms = retire_ms, .since_ms = now_ms};
     leave(e, retire_ms, now_ms);
 }
 
@@ -332,13 +332,13 @@ static enum hf__place end_bid(struct hf__record *record, const struct hf__ticket
                               int64_t retire_ms, int64_t now_ms)
 {
     struct hf__entry *e = hf__record_find(record, ticket);
-    enum hf__place was = e == NULL ? HF__GONE : e->place;
+    enum hf__place was = e == NULL ? HF__PLACE_GONE : e->place;
 
-    if (was == HF__INSIDE || was == HF__WAITING)
+    if (was == HF__PLACE_INSIDE || was == HF__PLACE_WAITING)
         leave(e, retire_ms, now_ms);
-    else if (was == HF__GONE && retire_ms > 0)
+    else if (was == HF__PLACE_GONE && retire_ms > 0)
         retire_unseen(record, ticket, retire_ms, now_ms);
-    else if (was == HF__RETIRED && e->until_ms < now_ms + retire_ms)
+    else if (was == HF__PLACE_RETIRED && e->until_ms < now_ms + retire_ms)
         give(e, now_ms, retire_ms);
     return was;
 }
@@ -349,16 +349,16 @@ struct hf__answer hf__doorman_release(struct hf__record *record, const struct hf
     sweep(record, at.now_ms);
 
     for (size_t i = 0; PLANTED(WRONG_TICKET_RELEASES) && i < record->count; i++) {
-        if (record->entries[i].place == HF__INSIDE)
+        if (record->entries[i].place == HF__PLACE_INSIDE)
             ticket = &record->entries[i].ticket;
     }
     const struct hf__entry *e = hf__record_find(record, ticket);
-    if (PLANTED(WAITING_RELEASE_IGNORED) && e != NULL && e->place == HF__WAITING)
-        return answer(HF__STALE);
+    if (PLANTED(WAITING_RELEASE_IGNORED) && e != NULL && e->place == HF__PLACE_WAITING)
+        return answer(HF__VERDICT_STALE);
     enum hf__place was = end_bid(record, ticket, retire_ms, at.now_ms);
     if (!let_in(record, NULL, at))
-        return answer(HF__MORE);
-    return answer(was == HF__INSIDE ? HF__DONE : HF__STALE);
+        return answer(HF__VERDICT_MORE);
+    return answer(was == HF__PLACE_INSIDE ? HF__VERDICT_DONE : HF__VERDICT_STALE);
 }
 
 struct hf__answer hf__doorman_withdraw(struct hf__record *record, const struct hf__ticket *ticket,
@@ -370,8 +370,9 @@ struct hf__answer hf__doorman_withdraw(struct hf__record *record, const struct h
 
     enum hf__place was = end_bid(record, ticket, retire_ms, at.now_ms);
     if (!let_in(record, NULL, at))
-        return answer(HF__MORE);
-    return answer(was == HF__INSIDE || was == HF__WAITING ? HF__DONE : HF__STALE);
+        return answer(HF__VERDICT_MORE);
+    return answer(was == HF__PLACE_INSIDE || was == HF__PLACE_WAITING ? HF__VERDICT_DONE
+                                                                      : HF__VERDICT_STALE);
 }
 
 struct hf__answer hf__doorman_renew(struct hf__record *record, const struct hf__ticket *ticket,
@@ -379,12 +380,12 @@ struct hf__answer hf__doorman_renew(struct hf__record *record, const struct hf__
 {
     struct hf__entry *e = hf__record_find(record, ticket);
 
-    if (PLANTED(EXPIRED_HOLDER_RENEWS) && e != NULL && e->place == HF__INSIDE)
+    if (PLANTED(EXPIRED_HOLDER_RENEWS) && e != NULL && e->place == HF__PLACE_INSIDE)
         give(e, at.now_ms, e->lease_ms);
     sweep(record, at.now_ms);
     e = hf__record_find(record, ticket);
 
-    bool inside = e != NULL && e->place == HF__INSIDE;
+    bool inside = e != NULL && e->place == HF__PLACE_INSIDE;
     bool names_it = inside && generation == e->generation;
     if (PLANTED(EARLY_RENEWAL_CLAIMS) && inside && generation == 0)
         names_it = true;
@@ -393,18 +394,19 @@ struct hf__answer hf__doorman_renew(struct hf__record *record, const struct hf__
         give(e, at.now_ms, e->ttl_ms == 0 ? HF__NEVER : e->ttl_ms);
     } else if (inside && generation == 0) {
         give(e, at.now_ms, e->lease_ms);
-    } else if (e != NULL && e->place == HF__WAITING) {
+    } else if (e != NULL && e->place == HF__PLACE_WAITING) {
         give(e, at.now_ms, hf__own_lease_ms(e->ttl_ms));
     }
     if (!let_in(record, NULL, at))
-        return answer(HF__MORE);
-    if (e != NULL && e->place == HF__WAITING) {
+        return answer(HF__VERDICT_MORE);
+    if (e != NULL && e->place == HF__PLACE_WAITING) {
         struct hf__answer a = queued(record, e, at.now_ms);
         a.position = 0;
         return a;
     }
     bool known = names_it || generation == 0;
-    return known && e != NULL && e->place == HF__INSIDE ? granted(e) : answer(HF__GONE_LOST);
+    return known && e != NULL && e->place == HF__PLACE_INSIDE ? granted(e)
+                                                              : answer(HF__VERDICT_GONE);
 }
 
 /* A holder that was broken keeps the door closed as long as it may believe that it holds. */
@@ -414,7 +416,7 @@ static void break_inside(struct hf__entry *e, bool now, int64_t now_ms)
     int64_t delay_ms = e->claimed ? e->lock_delay_ms : 0;
 
     if (lease_ms + delay_ms > 0) {
-        move(e, HF__LINGERING);
+        move(e, HF__PLACE_LINGERING);
         give(e, now_ms, lease_ms + delay_ms);
     } else {
         leave(e, e->retire_ms, now_ms);
@@ -427,23 +429,23 @@ struct hf__answer hf__doorman_break(struct hf__record *record, const struct hf__
     sweep(record, at.now_ms);
 
     struct hf__entry *e = hf__record_find(record, ticket);
-    bool found = e != NULL && e->place != HF__RETIRED;
-    if (found && e->place == HF__INSIDE)
+    bool found = e != NULL && e->place != HF__PLACE_RETIRED;
+    if (found && e->place == HF__PLACE_INSIDE)
         break_inside(e, now, at.now_ms);
-    else if (found && (e->place == HF__WAITING || now))
+    else if (found && (e->place == HF__PLACE_WAITING || now))
         leave(e, e->retire_ms, at.now_ms);
     for (size_t i = 0; PLANTED(SHORTER_DELAY_OVERWRITES) && found && i < record->count; i++) {
         struct hf__entry *other = &record->entries[i];
-        if (other->place == HF__LINGERING && other->until_ms > e->until_ms)
+        if (other->place == HF__PLACE_LINGERING && other->until_ms > e->until_ms)
             give(other, at.now_ms, e->until_ms - at.now_ms);
     }
     if (!let_in(record, NULL, at))
-        return answer(HF__MORE);
-    return answer(found ? HF__DONE : HF__STALE);
+        return answer(HF__VERDICT_MORE);
+    return answer(found ? HF__VERDICT_DONE : HF__VERDICT_STALE);
 }
 
 struct hf__answer hf__doorman_sweep(struct hf__record *record, struct hf__moment at)
 {
     sweep(record, at.now_ms);
-    return answer(let_in(record, NULL, at) ? HF__DONE : HF__MORE);
+    return answer(let_in(record, NULL, at) ? HF__VERDICT_DONE : HF__VERDICT_MORE);
 }

@@ -26,20 +26,26 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/env.h"
+#include "base/ticket.h"
 #include "holdfast.h"
-#include "util/ticket.h"
 
-#define HF__NEVER       INT64_MAX
 #define HF__QUEUE_MAX   10000 /* waiters per lock */
 #define HF__RETIRED_MAX 10000 /* tombstones per lock: beyond it new bids are refused */
 
-enum hf__place { HF__GONE, HF__WAITING, HF__INSIDE, HF__LINGERING, HF__RETIRED };
+enum hf__place {
+    HF__PLACE_GONE,
+    HF__PLACE_WAITING,
+    HF__PLACE_INSIDE,
+    HF__PLACE_LINGERING,
+    HF__PLACE_RETIRED
+};
 
 /* What the last operation did to an entry; a store writes the marked ones and clears the marks. */
 enum hf__mark {
-    HF__CHANGED = 1, /* some field differs */
-    HF__NEW = 2,     /* it was not there before */
-    HF__LET_IN = 4,  /* it came inside: tell its bidder */
+    HF__MARK_CHANGED = 1, /* some field differs */
+    HF__MARK_NEW = 2,     /* it was not there before */
+    HF__MARK_LET_IN = 4,  /* it came inside: tell its bidder */
 };
 
 struct hf__entry {
@@ -78,15 +84,15 @@ struct hf__moment {
 };
 
 enum hf__verdict {
-    HF__GRANTED,   /* inside: generation, lease_ms, claimed */
-    HF__QUEUED,    /* waits: position, generation, ask_again_ms */
-    HF__BUSY,      /* a no-wait bid that was not let in */
-    HF__WITHDRAWN, /* this ticket was retired: it is never let in again */
-    HF__FULL,      /* the queue or the tombstones are */
-    HF__DONE,      /* released, withdrawn, broken */
-    HF__STALE, /* release, withdraw: this ticket was not inside; break: there is no such ticket */
-    HF__GONE_LOST, /* renew: neither inside with this generation nor waiting */
-    HF__MORE,      /* the record was too short a window: load more waiters and apply again */
+    HF__VERDICT_GRANTED,   /* inside: generation, lease_ms, claimed */
+    HF__VERDICT_QUEUED,    /* waits: position, generation, ask_again_ms */
+    HF__VERDICT_BUSY,      /* a no-wait bid that was not let in */
+    HF__VERDICT_WITHDRAWN, /* this ticket was retired: it is never let in again */
+    HF__VERDICT_FULL,      /* the queue or the tombstones are */
+    HF__VERDICT_DONE,      /* released, withdrawn, broken */
+    HF__VERDICT_STALE, /* release, withdraw: this ticket was not inside; break: there is no such ticket */
+    HF__VERDICT_GONE, /* renew: neither inside with this generation nor waiting */
+    HF__VERDICT_MORE, /* the record was too short a window: load more waiters and apply again */
 };
 
 struct hf__answer {

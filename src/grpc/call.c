@@ -2,10 +2,10 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/thread.h"
 #include "grpc/conn_state.h"
-#include "util/patience.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 #define PATIENT_MS 25 /* a read that waits in the kernel does so for less: see net/stream.c */
 

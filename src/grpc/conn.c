@@ -17,7 +17,7 @@
 
 #include "grpc/conn_state.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 #define OUT_MAX   (32 << 20) /* bytes that wait to be sent */
 #define IDLE_MS   50         /* after so long it is looked at before it is used */

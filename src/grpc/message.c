@@ -3,7 +3,7 @@
 
 #include "grpc/session.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 #define PREFIX 5
 

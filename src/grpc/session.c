@@ -10,10 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "util/patience.h"
-#include "util/percent.h"
+#include "base/percent.h"
+#include "base/thread.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 /* Long answers come without a pause: updates of the windows cost a frame for each half of them. */
 #define STREAM_WINDOW     (4 << 20)

@@ -12,7 +12,7 @@
 #include "net/resolve.h"
 #include "net/stream.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 /* A dead peer is noticed after about a minute even if nothing is sent. */
 #define KEEP_IDLE_S     30

@@ -8,9 +8,9 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "util/patience.h"
+#include "base/backoff.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 #define BACKOFF_MAX_MS 500
 

@@ -12,9 +12,9 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "core/error.h"
-#include "util/env.h"
-#include "util/ticket.h"
+#include "base/env.h"
+#include "base/error.h"
+#include "base/ticket.h"
 
 #define HF__LISTENER_ADDRESS 64
 

@@ -3,9 +3,10 @@
 
 #include <time.h>
 
-#include "util/patience.h"
+#include "base/backoff.h"
+#include "base/thread.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 #define BACKOFF_MAX_MS 250
 #define CROWDED_MS \
@@ -17,9 +18,9 @@ int hf__pool_init(struct hf__pool *pool, const struct hf__pool_type *type, void 
     *pool = (struct hf__pool){.type = type, .owner = owner, .env = env};
     pthread_mutex_init(&pool->mutex, NULL);
     hf__cond_init(&pool->free_one);
-    if (env->random(env->ctx, &pool->dice, sizeof pool->dice) != 0)
+    if (env->random(env->ctx, &pool->jitter, sizeof pool->jitter) != 0)
         return hf__fail(err, HF_SYSTEM, "there is no randomness to be had");
-    pool->dice |= 1;
+    pool->jitter |= 1;
     return 0;
 }
 
@@ -39,20 +40,17 @@ void hf__pool_clear(struct hf__pool *pool)
     pthread_mutex_destroy(&pool->mutex);
 }
 
-uint64_t hf__pool_dice(struct hf__pool *pool, uint64_t below)
+uint64_t hf__pool_jitter(struct hf__pool *pool, uint64_t below)
 {
     pthread_mutex_lock(&pool->mutex);
-    pool->dice ^= pool->dice << 13;
-    pool->dice ^= pool->dice >> 7;
-    pool->dice ^= pool->dice << 17;
-    uint64_t number = pool->dice % below;
+    uint64_t number = hf__jitter(&pool->jitter, below);
     pthread_mutex_unlock(&pool->mutex);
     return number;
 }
 
 void hf__pool_sleep(struct hf__pool *pool, int64_t ms)
 {
-    int64_t ns = (ms / 2 + (int64_t)hf__pool_dice(pool, (uint64_t)ms)) * HF__NS_PER_MS;
+    int64_t ns = (ms / 2 + (int64_t)hf__pool_jitter(pool, (uint64_t)ms)) * HF__NS_PER_MS;
     struct timespec span = {.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000};
 
     nanosleep(&span, NULL);

@@ -11,8 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/error.h"
-#include "util/env.h"
+#include "base/env.h"
+#include "base/error.h"
 
 struct hf__pooled {
     struct hf__pooled *next;
@@ -55,7 +55,7 @@ struct hf__pool {
     int64_t active;
     _Atomic unsigned epoch; /* rises when all connections have become useless */
     size_t best_host;       /* the one that answered last */
-    uint64_t dice;          /* for jitter only */
+    uint64_t jitter;        /* see hf__jitter() */
     int64_t retry_ns;       /* nobody dials before then */
     unsigned failures;
     hf_error failure; /* why the last dial failed */
@@ -87,7 +87,7 @@ void hf__pool_give(struct hf__pool *pool, struct hf__pooled *conn, bool whole);
 void hf__pool_flush(struct hf__pool *pool);
 
 /* A number below `below`, and a pause of about so long: for jitter. */
-uint64_t hf__pool_dice(struct hf__pool *pool, uint64_t below);
+uint64_t hf__pool_jitter(struct hf__pool *pool, uint64_t below);
 void hf__pool_sleep(struct hf__pool *pool, int64_t ms);
 
 #endif

@@ -5,15 +5,15 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "base/thread.h"
 #include "net/stream.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 static const struct addrinfo wanted = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
 
@@ -77,24 +77,17 @@ static struct inquiry *new_inquiry(const char *host, const char *port)
     return NULL;
 }
 
-/* The thread takes no signals: they belong to the program. */
 static int start(struct inquiry *q)
 {
-    pthread_attr_t attr;
     pthread_t thread;
-    sigset_t all, before;
 
-    pthread_attr_init(&attr);
-    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
     q->users++;
-    int error = pthread_create(&thread, &attr, look_up, q);
-    if (error != 0)
+    int r = hf__thread_start(&thread, "hf-resolver", 0, look_up, q);
+    if (r == 0)
+        pthread_detach(thread);
+    else
         q->users--;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&attr);
-    return error;
+    return r;
 }
 
 static int unknown_host(const char *host, int result, int error, hf_error *err)

@@ -4,8 +4,8 @@
 
 #include <netdb.h>
 
-#include "core/error.h"
-#include "util/env.h"
+#include "base/env.h"
+#include "base/error.h"
 
 /* As getaddrinfo() gives them; free with freeaddrinfo(). An address in figures is never looked up.
  * Errors: HF_UNAVAILABLE (no such name, or no answer in time), HF_NO_MEMORY, HF_SYSTEM. */

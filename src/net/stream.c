@@ -17,7 +17,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 #define PATIENCE_MS 20
 

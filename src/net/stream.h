@@ -11,8 +11,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "core/error.h"
-#include "util/env.h"
+#include "base/env.h"
+#include "base/error.h"
 
 /* Where to connect. Borrowed strings. */
 struct hf__address {

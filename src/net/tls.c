@@ -14,7 +14,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 struct hf__tls {
     SSL_CTX *context;

@@ -7,10 +7,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/percent.h"
 #include "sql/hold.h"
-#include "util/percent.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 #define WORD_MAX 100 /* of host, user and program as they are written */
 

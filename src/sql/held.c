@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <sys/epoll.h>
 
-#include "util/patience.h"
+#include "base/thread.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 struct hf__held *hf__held_find(struct hf__hold *hold, const struct hf__ticket *ticket)
 {

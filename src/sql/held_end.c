@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 #define GONE_YET_MS 5 /* how often to look whether the server has ended a session */
 

@@ -9,9 +9,9 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#include "util/patience.h"
+#include "base/thread.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 #define ASK_AGAIN_MS 1000 /* although wake() hears */
 #define COURTESY_MS  200  /* so much later at most a loss is told, for the sake of others */
@@ -55,7 +55,7 @@ void hf__hold_clear(struct hf__hold *hold)
 
 static struct hf__answer granted(const struct hf__held *h)
 {
-    return (struct hf__answer){.verdict = HF__GRANTED,
+    return (struct hf__answer){.verdict = HF__VERDICT_GRANTED,
                                .generation = h->generation,
                                .lease_ms = HF__NEVER,
                                .claimed = true};
@@ -63,7 +63,7 @@ static struct hf__answer granted(const struct hf__held *h)
 
 static struct hf__answer queued(const struct hf__held *h)
 {
-    return (struct hf__answer){.verdict = HF__QUEUED,
+    return (struct hf__answer){.verdict = HF__VERDICT_QUEUED,
                                .lease_ms = hf__provisional_lease_ms(h->ttl_ms),
                                .ask_again_ms = ASK_AGAIN_MS};
 }
@@ -109,7 +109,8 @@ int hf__hold_withdraw(struct hf__store *store, const struct hf__bid *bid, int64_
     enum hf__held_state was;
     int r = end_bid(hold_of(store), bid, retire_ms, deadline_ns, &was, err);
 
-    ret_answer->verdict = was == HF__HELD_INSIDE || was == HF__HELD_WAITING ? HF__DONE : HF__STALE;
+    ret_answer->verdict =
+        was == HF__HELD_INSIDE || was == HF__HELD_WAITING ? HF__VERDICT_DONE : HF__VERDICT_STALE;
     return r;
 }
 
@@ -119,7 +120,7 @@ int hf__hold_release(struct hf__store *store, const struct hf__bid *bid, int64_t
     enum hf__held_state was;
     int r = end_bid(hold_of(store), bid, retire_ms, deadline_ns, &was, err);
 
-    ret_answer->verdict = was == HF__HELD_INSIDE ? HF__DONE : HF__STALE;
+    ret_answer->verdict = was == HF__HELD_INSIDE ? HF__VERDICT_DONE : HF__VERDICT_STALE;
     return r;
 }
 
@@ -137,7 +138,7 @@ static int fail(struct hf__hold *hold, struct hf__held *h, int64_t deadline_ns,
     if (!hf__held_end(hold, h, deadline_ns))
         return not_proved(hold, err);
     if (why.code == 0)
-        ret_answer->verdict = HF__BUSY;
+        ret_answer->verdict = HF__VERDICT_BUSY;
     else if (err != NULL)
         *err = why;
     return why.code;
@@ -238,7 +239,7 @@ int hf__hold_attempt(struct hf__store *store, const struct hf__bid *bid, int64_t
         h = NULL;
     }
     if (retired) {
-        ret_answer->verdict = HF__WITHDRAWN;
+        ret_answer->verdict = HF__VERDICT_WITHDRAWN;
         return 0;
     }
     if (h == NULL)
@@ -256,7 +257,7 @@ static struct hf__answer alive(const struct hf__held *h, uint64_t generation)
     if (h->state == HF__HELD_WAITING || h->generation == 0)
         return queued(h);
     if (generation != 0 && generation != h->generation)
-        return (struct hf__answer){.verdict = HF__GONE_LOST};
+        return (struct hf__answer){.verdict = HF__VERDICT_GONE};
     return granted(h);
 }
 
@@ -275,7 +276,7 @@ static struct hf__answer sign_of_life(struct hf__hold *hold, const struct hf__re
                                       struct hf__held **ret_lost)
 {
     struct hf__held *h = hf__held_find(hold, &item->ticket);
-    struct hf__answer lost = {.verdict = HF__GONE_LOST};
+    struct hf__answer lost = {.verdict = HF__VERDICT_GONE};
 
     if (h == NULL || h->leaving)
         return lost;

@@ -6,7 +6,7 @@
 
 #include "stores/look.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 int64_t hf__sql_integer(const char *cell, int64_t null)
 {
@@ -23,9 +23,10 @@ bool hf__sql_flag(const char *cell)
 static bool read_verdict(const char *text, enum hf__verdict *ret_verdict)
 {
     static const char *const verdicts[] = {
-        [HF__GRANTED] = "granted",     [HF__QUEUED] = "queued",  [HF__BUSY] = "busy",
-        [HF__WITHDRAWN] = "withdrawn", [HF__FULL] = "full",      [HF__DONE] = "done",
-        [HF__STALE] = "stale",         [HF__GONE_LOST] = "lost",
+        [HF__VERDICT_GRANTED] = "granted", [HF__VERDICT_QUEUED] = "queued",
+        [HF__VERDICT_BUSY] = "busy",       [HF__VERDICT_WITHDRAWN] = "withdrawn",
+        [HF__VERDICT_FULL] = "full",       [HF__VERDICT_DONE] = "done",
+        [HF__VERDICT_STALE] = "stale",     [HF__VERDICT_GONE] = "lost",
     };
 
     for (size_t i = 0; text != NULL && i < sizeof verdicts / sizeof verdicts[0]; i++) {
@@ -44,13 +45,13 @@ bool hf__sql_read_answer(const char *const cells[HF__SQL_ANSWER_CELLS],
 
     if (!read_verdict(cells[HF__SQL_VERDICT], &a.verdict))
         return false;
-    if (a.verdict == HF__GRANTED || a.verdict == HF__QUEUED) {
+    if (a.verdict == HF__VERDICT_GRANTED || a.verdict == HF__VERDICT_QUEUED) {
         a.generation = (uint64_t)hf__sql_integer(cells[HF__SQL_GENERATION], 0);
         a.lease_ms = hf__sql_integer(cells[HF__SQL_LEASE], HF__NEVER);
     }
-    if (a.verdict == HF__GRANTED)
+    if (a.verdict == HF__VERDICT_GRANTED)
         a.claimed = hf__sql_flag(cells[HF__SQL_CLAIMED]);
-    if (a.verdict == HF__QUEUED) {
+    if (a.verdict == HF__VERDICT_QUEUED) {
         a.position = (size_t)hf__sql_integer(cells[HF__SQL_PLACE], 0);
         a.ask_again_ms = hf__sql_integer(cells[HF__SQL_ASK_AGAIN], HF__NEVER);
     }

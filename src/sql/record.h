@@ -93,7 +93,7 @@ bool hf__sql_record_add(struct hf__sql_record *r, const char *const cells[HF__SQ
 /* Writing ------------------------------------------------------------------ */
 
 /* What it takes to apply an operation; from `add` on one statement each. `from` and e->place:
- * HF__RETIRED, HF__WAITING, else a holder. set_wake and call are NULL where nobody is called. */
+ * HF__PLACE_RETIRED, HF__PLACE_WAITING, else a holder. set_wake and call are NULL where nobody is called. */
 struct hf__sql_writer {
     int (*load)(void *ctx);          /* begins, locks the lock's row, fills in the record */
     int (*end)(void *ctx, int code); /* commits, or rolls back if there is a code already */

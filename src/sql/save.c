@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 struct save {
     const struct hf__sql_operation *op;
@@ -14,10 +14,10 @@ struct save {
 
 static int save_new(const struct save *save, const struct hf__entry *e)
 {
-    if (e->place == HF__GONE)
+    if (e->place == HF__PLACE_GONE)
         return 0;
-    return e->place == HF__RETIRED ? save->to->set_retired(save->ctx, e)
-                                   : save->to->add(save->ctx, e);
+    return e->place == HF__PLACE_RETIRED ? save->to->set_retired(save->ctx, e)
+                                         : save->to->add(save->ctx, e);
 }
 
 static bool differs(const struct hf__entry *a, const struct hf__entry *b)
@@ -33,14 +33,15 @@ static int save_old(const struct save *save, const struct hf__entry *e)
 
     if (!differs(e, &row->was))
         return 0;
-    if (was == HF__RETIRED && e->place != HF__GONE)
+    if (was == HF__PLACE_RETIRED && e->place != HF__PLACE_GONE)
         return save->to->set_retired(save->ctx, e);
-    if (was == HF__WAITING && (e->place == HF__INSIDE || e->place == HF__LINGERING))
+    if (was == HF__PLACE_WAITING &&
+        (e->place == HF__PLACE_INSIDE || e->place == HF__PLACE_LINGERING))
         return save->to->move_inside(save->ctx, e);
-    if (e->place != HF__GONE && e->place != HF__RETIRED)
+    if (e->place != HF__PLACE_GONE && e->place != HF__PLACE_RETIRED)
         return save->to->set(save->ctx, e);
     int code = save->to->drop(save->ctx, e, was);
-    return code != 0 || e->place == HF__GONE ? code : save->to->set_retired(save->ctx, e);
+    return code != 0 || e->place == HF__PLACE_GONE ? code : save->to->set_retired(save->ctx, e);
 }
 
 static int tell(const struct save *save, const struct hf__entry *e, bool own)
@@ -49,7 +50,7 @@ static int tell(const struct save *save, const struct hf__entry *e, bool own)
 
     if (row == NULL || row->wake[0] == '\0')
         return 0;
-    if ((e->marks & HF__LET_IN) && !(own && save->op->kind == HF__SQL_ATTEMPT))
+    if ((e->marks & HF__MARK_LET_IN) && !(own && save->op->kind == HF__SQL_ATTEMPT))
         return save->to->call(save->ctx, row->wake, e, e->generation);
     if (own && save->op->kind == HF__SQL_BREAK)
         return save->to->call(save->ctx, row->wake, e, 0);
@@ -59,12 +60,12 @@ static int tell(const struct save *save, const struct hf__entry *e, bool own)
 static int save_entry(const struct save *save, const struct hf__entry *e)
 {
     bool own = hf__ticket_equal(&e->ticket, &save->op->bid->ticket);
-    int code = e->marks & HF__NEW ? save_new(save, e) : save_old(save, e);
+    int code = e->marks & HF__MARK_NEW ? save_new(save, e) : save_old(save, e);
 
     if (code == 0)
         code = tell(save, e, own);
-    if (code == 0 && own && save->op->kind == HF__SQL_ATTEMPT && e->place == HF__WAITING &&
-        !(e->marks & HF__NEW) && save->to->set_wake != NULL)
+    if (code == 0 && own && save->op->kind == HF__SQL_ATTEMPT && e->place == HF__PLACE_WAITING &&
+        !(e->marks & HF__MARK_NEW) && save->to->set_wake != NULL)
         code = save->to->set_wake(save->ctx, e);
     return code;
 }
@@ -79,7 +80,7 @@ static int write_record(const struct save *save, const struct hf__sql_record *r)
         const struct hf__entry *e = &r->record.entries[i];
         if (e->marks != 0)
             code = save_entry(save, e);
-        let_in |= (e->marks & HF__LET_IN) != 0;
+        let_in |= (e->marks & HF__MARK_LET_IN) != 0;
     }
     return code != 0 ? code : save->to->set_lock(save->ctx, let_in);
 }

@@ -4,9 +4,9 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "util/bytes.h"
+#include "base/bytes.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 static struct hf__sql *sql_of(struct hf__store *store)
 {
@@ -84,12 +84,13 @@ bool hf__sql_say_way(const struct hf__report *to, struct hf__store *store, void 
     hf_error err = {0};
 
     if (sql->type->learn(store, conn, deadline_ns, &err) != 0)
-        hf__say(to, HF__PROBLEM, NULL, "%s", err.text);
+        hf__say(to, HF__LEVEL_PROBLEM, NULL, "%s", err.text);
     else if (atomic_load(&sql->way) == HF__SQL_ROUTINES)
-        hf__say(to, HF__FINE, NULL, "tables and %s of version %d: one round trip an operation",
-                routines, sql->type->schema);
+        hf__say(to, HF__LEVEL_FINE, NULL,
+                "tables and %s of version %d: one round trip an operation", routines,
+                sql->type->schema);
     else
-        hf__say(to, HF__WARNING, NULL, "%s", without);
+        hf__say(to, HF__LEVEL_WARNING, NULL, "%s", without);
     return atomic_load(&sql->way) != HF__SQL_NOT_KNOWN;
 }
 
@@ -208,9 +209,9 @@ static void pace(struct hf__sql *sql, bool called, struct hf__answer *answer)
                                             : (int64_t)answer->position;
     int64_t most_ms = called ? sql->set.recheck_ms : sql->set.poll_ms * behind;
 
-    if (answer->verdict != HF__QUEUED || most_ms == 0 || (called && behind > 1))
+    if (answer->verdict != HF__VERDICT_QUEUED || most_ms == 0 || (called && behind > 1))
         return;
-    most_ms = most_ms * 3 / 4 + (int64_t)hf__pool_dice(&sql->pool, (uint64_t)most_ms / 2 + 1);
+    most_ms = most_ms * 3 / 4 + (int64_t)hf__pool_jitter(&sql->pool, (uint64_t)most_ms / 2 + 1);
     if (answer->ask_again_ms > most_ms)
         answer->ask_again_ms = most_ms;
 }
@@ -326,8 +327,8 @@ int hf__sql_upkeep(struct hf__store *store, enum hf__upkeep what, int64_t retain
 
     if (r != 0)
         return r;
-    r = what == HF__SETUP ? sql->type->setup(store, conn, deadline_ns, err)
-                          : purge(store, conn, retain_ms, deadline_ns, &count, err);
+    r = what == HF__UPKEEP_SETUP ? sql->type->setup(store, conn, deadline_ns, err)
+                                 : purge(store, conn, retain_ms, deadline_ns, &count, err);
     sql->type->give_back(store, conn);
     if (ret_count != NULL)
         *ret_count = count;

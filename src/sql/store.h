@@ -9,11 +9,11 @@
 
 #include <stdatomic.h>
 
+#include "base/report.h"
 #include "net/listener.h"
 #include "net/pool.h"
 #include "sql/record.h"
 #include "sql/url.h"
-#include "stores/report.h"
 
 #define HF__SQL_ALWAYS      UINT32_MAX /* see `tries` */
 #define HF__SQL_PURGE_BATCH 200

@@ -6,9 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/secret.h"
+#include "base/secret.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 #define SYSTEM_CA "/etc/ssl/certs/ca-certificates.crt"
 

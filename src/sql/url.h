@@ -5,8 +5,8 @@
 #ifndef HF_SQL_URL_H
 #define HF_SQL_URL_H
 
-#include "core/error.h"
-#include "core/url.h"
+#include "base/error.h"
+#include "base/url.h"
 #include "net/pool.h"
 
 #define HF__SQL_HOSTS_MAX 16 /* servers in a URL */
@@ -23,24 +23,28 @@ struct hf__sql_hosts {
 
 /* Options that mean the same in each of them; a store's table begins or ends with these. */
 #define HF__SQL_PASSWORD_OPTIONS                                                               \
-    {"password_file", HF__TEXT, NULL, 0, 0, "a file whose first line is the password"},        \
+    {"password_file", HF__OPTION_TEXT, NULL, 0, 0, "a file whose first line is the password"}, \
     {                                                                                          \
-        "password_env", HF__TEXT, NULL, 0, 0, "the environment variable that has the password" \
+        "password_env", HF__OPTION_TEXT, NULL, 0, 0,                                           \
+            "the environment variable that has the password"                                   \
     }
-#define HF__SQL_TLS_OPTIONS                                                                       \
-    {"tls", HF__TEXT, NULL,                                                                       \
-     0,     0,        "verify (the default, but not for loopback and sockets), insecure or off"}, \
-        {"tls_ca", HF__TEXT, NULL,                                                                \
-         0,        0,        "the authority that signed the server's certificate (PEM)"},         \
-        {"tls_cert", HF__TEXT, NULL, 0, 0, "our own certificate (PEM)"},                          \
-    {                                                                                             \
-        "tls_key", HF__TEXT, NULL, 0, 0, "its key"                                                \
+#define HF__SQL_TLS_OPTIONS                                                             \
+    {"tls", HF__OPTION_TEXT,                                                            \
+     NULL,  0,                                                                          \
+     0,     "verify (the default, but not for loopback and sockets), insecure or off"}, \
+        {"tls_ca", HF__OPTION_TEXT,                                                     \
+         NULL,     0,                                                                   \
+         0,        "the authority that signed the server's certificate (PEM)"},         \
+        {"tls_cert", HF__OPTION_TEXT, NULL, 0, 0, "our own certificate (PEM)"},         \
+    {                                                                                   \
+        "tls_key", HF__OPTION_TEXT, NULL, 0, 0, "its key"                               \
     }
-#define HF__SQL_POOL_OPTIONS                                                                  \
-    {"max_active", HF__NUMBER, "16", 1, 10000, "connections in use at the same time"},        \
-        {"max_idle", HF__NUMBER, "8", 0, 10000, "connections kept when they are not in use"}, \
-    {                                                                                         \
-        "idle_timeout", HF__DURATION, "60s", 100, 86400000, "for how long idle ones are kept" \
+#define HF__SQL_POOL_OPTIONS                                                                         \
+    {"max_active", HF__OPTION_NUMBER, "16", 1, 10000, "connections in use at the same time"},        \
+        {"max_idle", HF__OPTION_NUMBER, "8", 0, 10000, "connections kept when they are not in use"}, \
+    {                                                                                                \
+        "idle_timeout", HF__OPTION_DURATION, "60s", 100, 86400000,                                   \
+            "for how long idle ones are kept"                                                        \
     }
 
 /* A URL and the store's own table of options. */

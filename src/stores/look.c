@@ -1,7 +1,7 @@
 /* See look.h. */
 #include "stores/look.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 bool hf__look_wants(const struct hf__look *look, const char *name, size_t len)
 {
@@ -28,14 +28,14 @@ bool hf__look_settle(struct hf__entry *e, int64_t now_ms)
 {
     struct hf__record alone = {.entries = e, .count = 1, .capacity = 1};
 
-    if (e->place == HF__WAITING)
+    if (e->place == HF__PLACE_WAITING)
         return e->until_ms > now_ms;
     hf__doorman_sweep(&alone, (struct hf__moment){.now_ms = now_ms});
-    return e->place == HF__INSIDE || e->place == HF__LINGERING;
+    return e->place == HF__PLACE_INSIDE || e->place == HF__PLACE_LINGERING;
 }
 
 bool hf__look_is_old_enough(const struct hf__look *look, const struct hf__entry *e)
 {
     return look->older_than_ms <= 0 ||
-           (e->place == HF__INSIDE && e->since_ms >= look->older_than_ms);
+           (e->place == HF__PLACE_INSIDE && e->since_ms >= look->older_than_ms);
 }

@@ -23,18 +23,13 @@
 
 #include <stdatomic.h>
 
-#include "core/error.h"
-#include "core/url.h"
+#include "base/env.h"
+#include "base/error.h"
+#include "base/url.h"
+#include "base/who.h"
 #include "doorman/doorman.h"
-#include "util/env.h"
 
 #define HF__STORE_ABI 2
-
-/* Who asks; kept with the bid and shown to people. All strings are set, possibly empty. */
-struct hf__who {
-    const char *host, *user, *program, *note;
-    int64_t pid;
-};
 
 struct hf__store;
 
@@ -88,8 +83,8 @@ struct hf__look {
 };
 
 enum hf__upkeep {
-    HF__SETUP, /* create what is missing; idempotent */
-    HF__PURGE, /* remove records that nobody has touched for retain_ms and that are empty */
+    HF__UPKEEP_SETUP, /* create what is missing; idempotent */
+    HF__UPKEEP_PURGE, /* remove records that nobody has touched for retain_ms and that are empty */
 };
 
 /* A wake-up: `generation` is that of the grant, or 0 for "ask again". `ticket` NULL: everybody ask.

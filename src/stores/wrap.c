@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 static bool is_own(const struct hf__option *own, const char *pair, size_t len)
 {

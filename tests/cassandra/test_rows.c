@@ -4,7 +4,8 @@
 #include "lib/check.h"
 #include "stores/cassandra/simple.h"
 
-#define ALL (HF__CS_IN(HF__INSIDE) | HF__CS_IN(HF__LINGERING) | HF__CS_IN(HF__WAITING))
+#define ALL \
+    (HF__CS_IN(HF__PLACE_INSIDE) | HF__CS_IN(HF__PLACE_LINGERING) | HF__CS_IN(HF__PLACE_WAITING))
 
 static struct hf__cql_bytes bytes_of(const char *text)
 {
@@ -15,7 +16,7 @@ static struct hf__cql_bytes bytes_of(const char *text)
 static struct hf__cs_extra extras[4];
 static const struct hf__entry written[] = {
     {.ticket = {{1}},
-     .place = HF__INSIDE,
+     .place = HF__PLACE_INSIDE,
      .mode = HF_SHARED,
      .limit = UINT32_MAX,
      .generation = INT64_MAX - 1,
@@ -27,13 +28,17 @@ static const struct hf__entry written[] = {
      .lease_ms = 30100,
      .claimed = true,
      .who = &extras[0]},
-    {.ticket = {{2}}, .place = HF__LINGERING, .until_ms = 5, .lease_ms = 6, .who = &extras[1]},
+    {.ticket = {{2}},
+     .place = HF__PLACE_LINGERING,
+     .until_ms = 5,
+     .lease_ms = 6,
+     .who = &extras[1]},
     {.ticket = {{3}},
-     .place = HF__WAITING,
+     .place = HF__PLACE_WAITING,
      .until_ms = HF__NEVER,
      .lease_ms = HF__NEVER,
      .who = &extras[2]},
-    {.ticket = {{4}}, .place = HF__RETIRED, .until_ms = 8, .lease_ms = 9, .who = &extras[3]},
+    {.ticket = {{4}}, .place = HF__PLACE_RETIRED, .until_ms = 8, .lease_ms = 9, .who = &extras[3]},
 };
 
 static void pack(struct hf__cql_writer *list, unsigned places)
@@ -77,7 +82,7 @@ static void entries_come_back(void **state)
 
     (void)state;
     pack(&entries, ALL);
-    pack(&retired, HF__CS_IN(HF__RETIRED));
+    pack(&retired, HF__CS_IN(HF__PLACE_RETIRED));
     struct hf__cs_packed packed = {.holders = {entries.data, entries.len},
                                    .retired = {retired.data, retired.len}};
     check_number("code", hf__cs_row_take(&row, &packed, NULL), 0);
@@ -180,8 +185,11 @@ static void simple_values_come_back(void **state)
 static void c5_grant_of_which_little_is_left_begins_anew(void **state)
 {
     struct hf__cs_extra extra = {.skew_ms = 1000};
-    struct hf__entry inside = {
-        .ticket = {{1}}, .place = HF__INSIDE, .ttl_ms = 3000, .lease_ms = 3000, .who = &extra};
+    struct hf__entry inside = {.ticket = {{1}},
+                               .place = HF__PLACE_INSIDE,
+                               .ttl_ms = 3000,
+                               .lease_ms = 3000,
+                               .who = &extra};
     const struct hf__bid bid = {.ticket = {{1}}, .ttl_ms = 3000};
     const struct hf__cs_op op = {.kind = HF__CS_ATTEMPT, .bid = &bid};
 
@@ -193,7 +201,7 @@ static void c5_grant_of_which_little_is_left_begins_anew(void **state)
         struct hf__cs_case c = {.op = &op,
                                 .row = {.was = &was, .count = 1},
                                 .now_ms = 5000,
-                                .answer = {.verdict = HF__GRANTED, .lease_ms = 3000}};
+                                .answer = {.verdict = HF__VERDICT_GRANTED, .lease_ms = 3000}};
         c.row.record.entries = &is;
         c.row.record.count = 1;
         hf__cs_finish(&c);

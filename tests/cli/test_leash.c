@@ -5,9 +5,9 @@
 
 #include <cmocka.h>
 
-#include "doorman/lease.h"
+#include "base/env.h"
+#include "base/lease.h"
 #include "leash.h"
-#include "util/env.h"
 
 #define MS HF__NS_PER_MS
 

@@ -33,7 +33,7 @@ static inline void settle(struct place *p)
 {
     p->let_in = 0;
     for (size_t i = 0; i < p->record.count; i++)
-        p->let_in += (p->record.entries[i].marks & HF__LET_IN) != 0;
+        p->let_in += (p->record.entries[i].marks & HF__MARK_LET_IN) != 0;
     hf__record_settle(&p->record);
 }
 
@@ -136,7 +136,7 @@ static inline enum hf__place where(const struct place *p, unsigned number)
     struct hf__ticket t = ticket(number);
     const struct hf__entry *e = hf__record_find(&p->record, &t);
 
-    return e == NULL ? HF__GONE : e->place;
+    return e == NULL ? HF__PLACE_GONE : e->place;
 }
 
 /* Until when, counted from now; HF__NEVER. */

@@ -10,14 +10,14 @@ static void c8_a_vanished_holder_keeps_the_lock_closed(void **state)
     begin(&p);
     attempt(&p, with_delay(writer(1), 2000));
     pass(&p, 4999);
-    is("closed", attempt(&p, writer(2)).verdict, HF__QUEUED);
-    is("its ticket", attempt(&p, writer(1)).verdict, HF__WITHDRAWN);
-    is("its release", release(&p, 1, 60000).verdict, HF__STALE);
-    is("its withdraw", withdraw(&p, 1, 60000).verdict, HF__STALE);
-    is("its renewal", renew(&p, 1, 1).verdict, HF__GONE_LOST);
-    is("none of which opened it", where(&p, 1), HF__LINGERING);
+    is("closed", attempt(&p, writer(2)).verdict, HF__VERDICT_QUEUED);
+    is("its ticket", attempt(&p, writer(1)).verdict, HF__VERDICT_WITHDRAWN);
+    is("its release", release(&p, 1, 60000).verdict, HF__VERDICT_STALE);
+    is("its withdraw", withdraw(&p, 1, 60000).verdict, HF__VERDICT_STALE);
+    is("its renewal", renew(&p, 1, 1).verdict, HF__VERDICT_GONE);
+    is("none of which opened it", where(&p, 1), HF__PLACE_LINGERING);
     pass(&p, 1);
-    is("open", attempt(&p, writer(2)).verdict, HF__GRANTED);
+    is("open", attempt(&p, writer(2)).verdict, HF__VERDICT_GRANTED);
 }
 
 static void c8_no_delay_after_a_clean_release(void **state)
@@ -28,7 +28,7 @@ static void c8_no_delay_after_a_clean_release(void **state)
     begin(&p);
     attempt(&p, with_delay(writer(1), 2000));
     release(&p, 1, 0);
-    is("open", attempt(&p, writer(2)).verdict, HF__GRANTED);
+    is("open", attempt(&p, writer(2)).verdict, HF__VERDICT_GRANTED);
 }
 
 static void c8_no_delay_after_an_unclaimed_grant(void **state)
@@ -41,7 +41,7 @@ static void c8_no_delay_after_an_unclaimed_grant(void **state)
     attempt(&p, with_delay(writer(2), 60000));
     release(&p, 1, 0);
     pass(&p, 3000);
-    is("open", attempt(&p, writer(3)).verdict, HF__GRANTED);
+    is("open", attempt(&p, writer(3)).verdict, HF__VERDICT_GRANTED);
 }
 
 static void c8_a_claimed_hand_over_has_its_delay(void **state)
@@ -55,7 +55,7 @@ static void c8_a_claimed_hand_over_has_its_delay(void **state)
     release(&p, 1, 0);
     is("claim", renew(&p, 2, 2).claimed, true);
     pass(&p, 3000);
-    is("closed", attempt(&p, writer(3)).verdict, HF__QUEUED);
+    is("closed", attempt(&p, writer(3)).verdict, HF__VERDICT_QUEUED);
     is("for the delay", left_ms(&p, 2), 60000);
 }
 
@@ -67,8 +67,8 @@ static void c8_a_lingering_reader_keeps_its_mode(void **state)
     begin(&p);
     attempt(&p, with_delay(reader(1, 2), 5000));
     pass(&p, 3000);
-    is("a reader", attempt(&p, reader(2, 0)).verdict, HF__GRANTED);
-    is("its limit counts", attempt(&p, reader(3, 0)).verdict, HF__QUEUED);
+    is("a reader", attempt(&p, reader(2, 0)).verdict, HF__VERDICT_GRANTED);
+    is("its limit counts", attempt(&p, reader(3, 0)).verdict, HF__VERDICT_QUEUED);
 }
 
 /* Break -------------------------------------------------------------------- */
@@ -80,13 +80,13 @@ static void c3_break_leaves_a_leased_holder_its_lease(void **state)
     begin(&p);
     attempt(&p, with_delay(writer(1), 2000));
     pass(&p, 1000);
-    is("break", breaks(&p, 1, false).verdict, HF__DONE);
+    is("break", breaks(&p, 1, false).verdict, HF__VERDICT_DONE);
     is("lease and delay", left_ms(&p, 1), 4000);
-    is("again changes nothing", breaks(&p, 1, false).verdict, HF__DONE);
+    is("again changes nothing", breaks(&p, 1, false).verdict, HF__VERDICT_DONE);
     is("lease and delay", left_ms(&p, 1), 4000);
-    is("now removes it", breaks(&p, 1, true).verdict, HF__DONE);
-    is("retired", where(&p, 1), HF__RETIRED);
-    is("no such ticket", breaks(&p, 1, true).verdict, HF__STALE);
+    is("now removes it", breaks(&p, 1, true).verdict, HF__VERDICT_DONE);
+    is("retired", where(&p, 1), HF__PLACE_RETIRED);
+    is("no such ticket", breaks(&p, 1, true).verdict, HF__VERDICT_STALE);
 }
 
 static void c3_break_now_leaves_only_the_delay(void **state)
@@ -102,8 +102,8 @@ static void c3_break_now_leaves_only_the_delay(void **state)
     attempt(&p, writer(1));
     attempt(&p, writer(2));
     breaks(&p, 1, true);
-    is("handed over", where(&p, 2), HF__INSIDE);
-    is("its ticket", attempt(&p, writer(1)).verdict, HF__WITHDRAWN);
+    is("handed over", where(&p, 2), HF__PLACE_INSIDE);
+    is("its ticket", attempt(&p, writer(1)).verdict, HF__VERDICT_WITHDRAWN);
 }
 
 static void c3_break_of_what_never_expires_opens_after_the_delay(void **state)
@@ -129,8 +129,8 @@ static void c5_break_of_a_waiter_withdraws_it(void **state)
     begin(&p);
     attempt(&p, writer(1));
     attempt(&p, writer(2));
-    is("break", breaks(&p, 2, false).verdict, HF__DONE);
-    is("its attempt", attempt(&p, writer(2)).verdict, HF__WITHDRAWN);
+    is("break", breaks(&p, 2, false).verdict, HF__VERDICT_DONE);
+    is("its attempt", attempt(&p, writer(2)).verdict, HF__VERDICT_WITHDRAWN);
 }
 
 static void c8_breaking_one_reader_leaves_the_longer_delay_of_another(void **state)
@@ -145,9 +145,9 @@ static void c8_breaking_one_reader_leaves_the_longer_delay_of_another(void **sta
     breaks(&p, 2, true);
     is("longer", left_ms(&p, 1), 9000);
     pass(&p, 8999);
-    is("closed", attempt(&p, writer(3)).verdict, HF__QUEUED);
+    is("closed", attempt(&p, writer(3)).verdict, HF__VERDICT_QUEUED);
     pass(&p, 1);
-    is("open", attempt(&p, writer(3)).verdict, HF__GRANTED);
+    is("open", attempt(&p, writer(3)).verdict, HF__VERDICT_GRANTED);
 }
 
 int main(void)

@@ -15,7 +15,7 @@ static void c5_first_come_first_served(void **state)
         is("position", attempt(&p, writer(i)).position, i - 1);
     for (unsigned i = 2; i < 8; i++) {
         release(&p, i - 1, 0);
-        is("in turn", where(&p, i), HF__INSIDE);
+        is("in turn", where(&p, i), HF__PLACE_INSIDE);
     }
 }
 
@@ -27,10 +27,11 @@ static void c5_a_no_wait_bid_neither_queues_nor_overtakes(void **state)
     begin(&p);
     attempt(&p, reader(1, 0));
     attempt(&p, writer(2));
-    is("would fit, but a writer waits", attempt(&p, no_wait(reader(3, 0))).verdict, HF__BUSY);
-    is("gone", where(&p, 3), HF__GONE);
+    is("would fit, but a writer waits", attempt(&p, no_wait(reader(3, 0))).verdict,
+       HF__VERDICT_BUSY);
+    is("gone", where(&p, 3), HF__PLACE_GONE);
     withdraw(&p, 2, 0);
-    is("fits now", attempt(&p, no_wait(reader(3, 0))).verdict, HF__GRANTED);
+    is("fits now", attempt(&p, no_wait(reader(3, 0))).verdict, HF__VERDICT_GRANTED);
 }
 
 static void c5_a_dead_waiter_leaves_by_its_own_lease(void **state)
@@ -43,10 +44,10 @@ static void c5_a_dead_waiter_leaves_by_its_own_lease(void **state)
     attempt(&p, writer(2));
     attempt(&p, writer(3));
     pass(&p, 2999);
-    is("kept alive by a sign of life", renew(&p, 3, 0).verdict, HF__QUEUED);
+    is("kept alive by a sign of life", renew(&p, 3, 0).verdict, HF__VERDICT_QUEUED);
     pass(&p, 1);
     is("now first", attempt(&p, writer(3)).position, 1);
-    is("gone", where(&p, 2), HF__GONE);
+    is("gone", where(&p, 2), HF__PLACE_GONE);
 }
 
 static void c5_a_dead_waiter_at_the_head_costs_two_own_leases(void **state)
@@ -60,12 +61,12 @@ static void c5_a_dead_waiter_at_the_head_costs_two_own_leases(void **state)
     pass(&p, 2900);
     attempt(&p, with_ttl(writer(3), 60000));
     release(&p, 1, 0);
-    is("handed over to the dead", where(&p, 2), HF__INSIDE);
+    is("handed over to the dead", where(&p, 2), HF__PLACE_INSIDE);
     is("for its own lease", left_ms(&p, 2), 10000);
     pass(&p, 9999);
-    is("not yet", attempt(&p, with_ttl(writer(3), 60000)).verdict, HF__QUEUED);
+    is("not yet", attempt(&p, with_ttl(writer(3), 60000)).verdict, HF__VERDICT_QUEUED);
     pass(&p, 1);
-    is("no lock-delay", attempt(&p, with_ttl(writer(3), 60000)).verdict, HF__GRANTED);
+    is("no lock-delay", attempt(&p, with_ttl(writer(3), 60000)).verdict, HF__VERDICT_GRANTED);
 }
 
 static void c5_a_withdrawn_bid_is_not_let_in_by_its_late_attempt(void **state)
@@ -74,14 +75,14 @@ static void c5_a_withdrawn_bid_is_not_let_in_by_its_late_attempt(void **state)
 
     (void)state;
     begin(&p);
-    is("never seen", withdraw(&p, 1, 60000).verdict, HF__STALE);
-    is("its attempt", attempt(&p, writer(1)).verdict, HF__WITHDRAWN);
+    is("never seen", withdraw(&p, 1, 60000).verdict, HF__VERDICT_STALE);
+    is("its attempt", attempt(&p, writer(1)).verdict, HF__VERDICT_WITHDRAWN);
     pass(&p, 59999);
-    is("remembered", attempt(&p, writer(1)).verdict, HF__WITHDRAWN);
+    is("remembered", attempt(&p, writer(1)).verdict, HF__VERDICT_WITHDRAWN);
     pass(&p, 1);
-    is("forgotten", attempt(&p, writer(1)).verdict, HF__GRANTED);
-    is("granted meanwhile", withdraw(&p, 1, 60000).verdict, HF__DONE);
-    is("its attempt", attempt(&p, writer(1)).verdict, HF__WITHDRAWN);
+    is("forgotten", attempt(&p, writer(1)).verdict, HF__VERDICT_GRANTED);
+    is("granted meanwhile", withdraw(&p, 1, 60000).verdict, HF__VERDICT_DONE);
+    is("its attempt", attempt(&p, writer(1)).verdict, HF__VERDICT_WITHDRAWN);
 }
 
 static void c5_a_withdraw_renews_an_older_tombstone(void **state)
@@ -92,10 +93,10 @@ static void c5_a_withdraw_renews_an_older_tombstone(void **state)
     begin(&p);
     attempt(&p, writer(1));
     pass(&p, 3000 + 59000);
-    is("expired long ago", withdraw(&p, 1, 60000).verdict, HF__STALE);
+    is("expired long ago", withdraw(&p, 1, 60000).verdict, HF__VERDICT_STALE);
     pass(&p, 59999);
-    is("its attempt", attempt(&p, writer(1)).verdict, HF__WITHDRAWN);
-    is("a shorter one does not cut it", withdraw(&p, 1, 1).verdict, HF__STALE);
+    is("its attempt", attempt(&p, writer(1)).verdict, HF__VERDICT_WITHDRAWN);
+    is("a shorter one does not cut it", withdraw(&p, 1, 1).verdict, HF__VERDICT_STALE);
     is("left", left_ms(&p, 1), 1);
 }
 
@@ -105,13 +106,13 @@ static void c5_a_release_that_retires_is_remembered_like_a_withdraw(void **state
 
     (void)state;
     begin(&p);
-    is("never seen", release(&p, 1, 60000).verdict, HF__STALE);
-    is("its attempt", attempt(&p, writer(1)).verdict, HF__WITHDRAWN);
+    is("never seen", release(&p, 1, 60000).verdict, HF__VERDICT_STALE);
+    is("its attempt", attempt(&p, writer(1)).verdict, HF__VERDICT_WITHDRAWN);
     attempt(&p, writer(2));
-    is("inside", release(&p, 2, 60000).verdict, HF__DONE);
-    is("its attempt", attempt(&p, writer(2)).verdict, HF__WITHDRAWN);
+    is("inside", release(&p, 2, 60000).verdict, HF__VERDICT_DONE);
+    is("its attempt", attempt(&p, writer(2)).verdict, HF__VERDICT_WITHDRAWN);
     pass(&p, 59000);
-    is("again", release(&p, 2, 60000).verdict, HF__STALE);
+    is("again", release(&p, 2, 60000).verdict, HF__VERDICT_STALE);
     is("renewed", left_ms(&p, 2), 60000);
 }
 
@@ -123,8 +124,8 @@ static void c5_the_release_of_a_waiting_ticket_takes_it_out(void **state)
     begin(&p);
     attempt(&p, writer(1));
     attempt(&p, writer(2));
-    is("not a holder", release(&p, 2, 0).verdict, HF__STALE);
-    is("gone", where(&p, 2), HF__GONE);
+    is("not a holder", release(&p, 2, 0).verdict, HF__VERDICT_STALE);
+    is("gone", where(&p, 2), HF__PLACE_GONE);
 }
 
 static void c5_an_expired_ticket_is_not_let_in_again(void **state)
@@ -135,7 +136,7 @@ static void c5_an_expired_ticket_is_not_let_in_again(void **state)
     begin(&p);
     attempt(&p, writer(1));
     pass(&p, 3000);
-    is("expired", attempt(&p, writer(1)).verdict, HF__WITHDRAWN);
+    is("expired", attempt(&p, writer(1)).verdict, HF__VERDICT_WITHDRAWN);
     is("counted from the expiry", left_ms(&p, 1), 60000);
 }
 
@@ -150,7 +151,7 @@ static void c5_a_sign_of_life_can_let_its_sender_in(void **state)
     attempt(&p, writer(2));
     pass(&p, 2000);
     struct hf__answer a = renew(&p, 2, 0);
-    is("granted", a.verdict, HF__GRANTED);
+    is("granted", a.verdict, HF__VERDICT_GRANTED);
     is("by hand-over", a.claimed, false);
     is("marked", p.let_in, 1);
 }
@@ -173,26 +174,27 @@ static void check_cap(enum hf__place place, size_t most)
     struct hf__bid bid = writer(1), known = writer(100);
 
     assert_non_null(entries);
-    fill(&record, 1, HF__INSIDE, HF__NEVER);
+    fill(&record, 1, HF__PLACE_INSIDE, HF__NEVER);
     record.entries[0].ticket = ticket(2);
     fill(&record, most, place, at.now_ms + 60000);
-    is("full", hf__doorman_attempt(&record, &bid, NULL, at).verdict, HF__FULL);
+    is("full", hf__doorman_attempt(&record, &bid, NULL, at).verdict, HF__VERDICT_FULL);
     is("nobody joined", record.count, most + 1);
     struct hf__answer a = hf__doorman_attempt(&record, &known, NULL, at);
-    is("one that is known", a.verdict, place == HF__WAITING ? HF__QUEUED : HF__WITHDRAWN);
+    is("one that is known", a.verdict,
+       place == HF__PLACE_WAITING ? HF__VERDICT_QUEUED : HF__VERDICT_WITHDRAWN);
     is("a tombstone still finds room",
-       hf__doorman_withdraw(&record, &bid.ticket, 60000, at).verdict, HF__STALE);
-    is("its attempt", hf__doorman_attempt(&record, &bid, NULL, at).verdict, HF__WITHDRAWN);
+       hf__doorman_withdraw(&record, &bid.ticket, 60000, at).verdict, HF__VERDICT_STALE);
+    is("its attempt", hf__doorman_attempt(&record, &bid, NULL, at).verdict, HF__VERDICT_WITHDRAWN);
     at.now_ms += 60000;
     record.count = most + 1;
-    is("after they left", hf__doorman_attempt(&record, &bid, NULL, at).verdict, HF__QUEUED);
+    is("after they left", hf__doorman_attempt(&record, &bid, NULL, at).verdict, HF__VERDICT_QUEUED);
     free(entries);
 }
 
 static void c5_a_full_queue_refuses_new_bids(void **state)
 {
     (void)state;
-    check_cap(HF__WAITING, HF__QUEUE_MAX);
+    check_cap(HF__PLACE_WAITING, HF__QUEUE_MAX);
 }
 
 static void c5_a_refused_bid_still_lets_the_next_in(void **state)
@@ -204,18 +206,18 @@ static void c5_a_refused_bid_still_lets_the_next_in(void **state)
 
     (void)state;
     assert_non_null(entries);
-    fill(&record, 1, HF__INSIDE, at.now_ms);
+    fill(&record, 1, HF__PLACE_INSIDE, at.now_ms);
     record.entries[0].ticket = ticket(2);
-    fill(&record, HF__QUEUE_MAX, HF__WAITING, at.now_ms + 60000);
-    is("full", hf__doorman_attempt(&record, &bid, NULL, at).verdict, HF__FULL);
-    is("the head", record.entries[1].place, HF__INSIDE);
+    fill(&record, HF__QUEUE_MAX, HF__PLACE_WAITING, at.now_ms + 60000);
+    is("full", hf__doorman_attempt(&record, &bid, NULL, at).verdict, HF__VERDICT_FULL);
+    is("the head", record.entries[1].place, HF__PLACE_INSIDE);
     free(entries);
 }
 
 static void c5_full_tombstones_refuse_new_bids_and_none_is_dropped(void **state)
 {
     (void)state;
-    check_cap(HF__RETIRED, HF__RETIRED_MAX);
+    check_cap(HF__PLACE_RETIRED, HF__RETIRED_MAX);
 }
 
 int main(void)

@@ -10,9 +10,9 @@ static void c1_a_writer_is_alone(void **state)
 
     (void)state;
     begin(&p);
-    is("first", attempt(&p, writer(1)).verdict, HF__GRANTED);
-    is("second", attempt(&p, writer(2)).verdict, HF__QUEUED);
-    is("reader", attempt(&p, reader(3, 0)).verdict, HF__QUEUED);
+    is("first", attempt(&p, writer(1)).verdict, HF__VERDICT_GRANTED);
+    is("second", attempt(&p, writer(2)).verdict, HF__VERDICT_QUEUED);
+    is("reader", attempt(&p, reader(3, 0)).verdict, HF__VERDICT_QUEUED);
 }
 
 static void c1_the_smallest_limit_counts(void **state)
@@ -21,12 +21,12 @@ static void c1_the_smallest_limit_counts(void **state)
 
     (void)state;
     begin(&p);
-    is("limit 3", attempt(&p, reader(1, 3)).verdict, HF__GRANTED);
-    is("no limit", attempt(&p, reader(2, 0)).verdict, HF__GRANTED);
-    is("limit 2 beside two", attempt(&p, reader(3, 2)).verdict, HF__QUEUED);
-    is("withdraw", withdraw(&p, 3, 0).verdict, HF__DONE);
-    is("third", attempt(&p, reader(4, 0)).verdict, HF__GRANTED);
-    is("fourth beside a limit of 3", attempt(&p, reader(5, 0)).verdict, HF__QUEUED);
+    is("limit 3", attempt(&p, reader(1, 3)).verdict, HF__VERDICT_GRANTED);
+    is("no limit", attempt(&p, reader(2, 0)).verdict, HF__VERDICT_GRANTED);
+    is("limit 2 beside two", attempt(&p, reader(3, 2)).verdict, HF__VERDICT_QUEUED);
+    is("withdraw", withdraw(&p, 3, 0).verdict, HF__VERDICT_DONE);
+    is("third", attempt(&p, reader(4, 0)).verdict, HF__VERDICT_GRANTED);
+    is("fourth beside a limit of 3", attempt(&p, reader(5, 0)).verdict, HF__VERDICT_QUEUED);
 }
 
 static void c1_a_writers_limit_is_ignored(void **state)
@@ -37,7 +37,7 @@ static void c1_a_writers_limit_is_ignored(void **state)
     (void)state;
     begin(&p);
     bid.limit = 5;
-    is("writer", attempt(&p, bid).verdict, HF__GRANTED);
+    is("writer", attempt(&p, bid).verdict, HF__VERDICT_GRANTED);
     is("kept", p.entries[0].limit, 0);
 }
 
@@ -48,14 +48,14 @@ static void c9_a_waiting_writer_stops_later_readers(void **state)
     (void)state;
     begin(&p);
     attempt(&p, reader(1, 0));
-    is("reader joins reader", attempt(&p, reader(2, 0)).verdict, HF__GRANTED);
-    is("writer", attempt(&p, writer(3)).verdict, HF__QUEUED);
-    is("later reader", attempt(&p, reader(4, 0)).verdict, HF__QUEUED);
+    is("reader joins reader", attempt(&p, reader(2, 0)).verdict, HF__VERDICT_GRANTED);
+    is("writer", attempt(&p, writer(3)).verdict, HF__VERDICT_QUEUED);
+    is("later reader", attempt(&p, reader(4, 0)).verdict, HF__VERDICT_QUEUED);
     release(&p, 1, 0);
-    is("one reader left", where(&p, 3), HF__WAITING);
+    is("one reader left", where(&p, 3), HF__PLACE_WAITING);
     release(&p, 2, 0);
-    is("the writer's turn", where(&p, 3), HF__INSIDE);
-    is("not yet", where(&p, 4), HF__WAITING);
+    is("the writer's turn", where(&p, 3), HF__PLACE_INSIDE);
+    is("not yet", where(&p, 4), HF__PLACE_WAITING);
 }
 
 static void c9_readers_enter_together_after_a_writer(void **state)
@@ -70,8 +70,8 @@ static void c9_readers_enter_together_after_a_writer(void **state)
     attempt(&p, writer(4));
     release(&p, 1, 0);
     is("let in", p.let_in, 2);
-    is("second reader", where(&p, 3), HF__INSIDE);
-    is("writer behind them", where(&p, 4), HF__WAITING);
+    is("second reader", where(&p, 3), HF__PLACE_INSIDE);
+    is("writer behind them", where(&p, 4), HF__PLACE_WAITING);
 }
 
 /* C2, C3: whose it is, and how long ---------------------------------------- */
@@ -83,11 +83,11 @@ static void c2_only_its_ticket_releases(void **state)
     begin(&p);
     attempt(&p, writer(1));
     attempt(&p, writer(2));
-    is("a stranger", release(&p, 9, 0).verdict, HF__STALE);
-    is("a waiter", release(&p, 2, 0).verdict, HF__STALE);
-    is("still inside", where(&p, 1), HF__INSIDE);
-    is("the holder", release(&p, 1, 0).verdict, HF__DONE);
-    is("again", release(&p, 1, 0).verdict, HF__STALE);
+    is("a stranger", release(&p, 9, 0).verdict, HF__VERDICT_STALE);
+    is("a waiter", release(&p, 2, 0).verdict, HF__VERDICT_STALE);
+    is("still inside", where(&p, 1), HF__PLACE_INSIDE);
+    is("the holder", release(&p, 1, 0).verdict, HF__VERDICT_DONE);
+    is("again", release(&p, 1, 0).verdict, HF__VERDICT_STALE);
 }
 
 static void c2_a_renewal_with_another_generation_is_lost(void **state)
@@ -98,9 +98,9 @@ static void c2_a_renewal_with_another_generation_is_lost(void **state)
     begin(&p);
     struct hf__answer a = attempt(&p, writer(1));
     pass(&p, 1000);
-    is("another", renew(&p, 1, a.generation + 1).verdict, HF__GONE_LOST);
+    is("another", renew(&p, 1, a.generation + 1).verdict, HF__VERDICT_GONE);
     is("left as it was", left_ms(&p, 1), 2000);
-    is("its own", renew(&p, 1, a.generation).verdict, HF__GRANTED);
+    is("its own", renew(&p, 1, a.generation).verdict, HF__VERDICT_GRANTED);
     is("restarted", left_ms(&p, 1), 3000);
 }
 
@@ -112,8 +112,8 @@ static void c2_an_expired_holder_cannot_renew(void **state)
     begin(&p);
     struct hf__answer a = attempt(&p, writer(1));
     pass(&p, 3000);
-    is("too late", renew(&p, 1, a.generation).verdict, HF__GONE_LOST);
-    is("retired", where(&p, 1), HF__RETIRED);
+    is("too late", renew(&p, 1, a.generation).verdict, HF__VERDICT_GONE);
+    is("retired", where(&p, 1), HF__PLACE_RETIRED);
 }
 
 static void c3_a_repeated_attempt_restarts_the_lease(void **state)
@@ -125,7 +125,7 @@ static void c3_a_repeated_attempt_restarts_the_lease(void **state)
     struct hf__answer first = attempt(&p, writer(1));
     pass(&p, 2000);
     struct hf__answer again = attempt(&p, writer(1));
-    is("granted", again.verdict, HF__GRANTED);
+    is("granted", again.verdict, HF__VERDICT_GRANTED);
     is("the same grant", again.generation, first.generation);
     is("claimed", again.claimed, true);
     is("lease", left_ms(&p, 1), 3000);
@@ -159,7 +159,7 @@ static void c3_what_never_expires_is_provisional_until_claimed(void **state)
     is("the claim", renew(&p, 1, a.generation).lease_ms, HF__NEVER);
     is("never", left_ms(&p, 1), HF__NEVER);
     pass(&p, 1000000000);
-    is("still there", attempt(&p, writer(2)).verdict, HF__QUEUED);
+    is("still there", attempt(&p, writer(2)).verdict, HF__VERDICT_QUEUED);
 }
 
 static void c3_a_clock_that_went_back_prolongs_nothing_beyond_the_lease(void **state)

@@ -81,8 +81,8 @@ static void open_window(const struct place *full, const struct operation *op, si
         ret->record.gap = ret->record.count;
         for (size_t i = 0; i < full->record.count; i++) {
             const struct hf__entry *e = &full->entries[i];
-            bool front = e->place != HF__WAITING || line < waiters;
-            line += e->place == HF__WAITING;
+            bool front = e->place != HF__PLACE_WAITING || line < waiters;
+            line += e->place == HF__PLACE_WAITING;
             if (behind ? !front && matters(full, op, e) : front)
                 ret->entries[ret->record.count++] = *e;
         }
@@ -101,9 +101,9 @@ static void load(const struct place *full, const struct operation *op, size_t wa
 
     open_window(full, op, waiters, ret);
     for (size_t i = 0; i < full->record.count; i++)
-        all += full->entries[i].place == HF__WAITING;
+        all += full->entries[i].place == HF__PLACE_WAITING;
     for (size_t i = 0; i < ret->record.count; i++)
-        seen += ret->entries[i].place == HF__WAITING;
+        seen += ret->entries[i].place == HF__PLACE_WAITING;
     ret->record.unseen = all - seen;
 }
 
@@ -146,12 +146,12 @@ static void check_answers(const struct hf__answer *full, const struct hf__answer
     check_number("generation", (int64_t)full->generation, (int64_t)part->generation);
     check_number("lease", full->lease_ms, part->lease_ms);
     check_number("claimed", full->claimed, part->claimed);
-    if (full->verdict != HF__QUEUED)
+    if (full->verdict != HF__VERDICT_QUEUED)
         return;
     bool front = window->record.unseen == 0 || mine < window->entries + window->record.gap;
     if (front)
         check_number("ask again", full->ask_again_ms, part->ask_again_ms);
-    if (front || mine->marks & HF__NEW)
+    if (front || mine->marks & HF__MARK_NEW)
         check_number("position", (int64_t)full->position, (int64_t)part->position);
     assert_true(part->position >= full->position);
 }
@@ -170,7 +170,7 @@ static unsigned compare(const struct place *before, const struct operation *op, 
         loaded = window;
         loaded.record.entries = loaded.entries;
         b = apply(&window.record, op, before->at);
-        if (b.verdict != HF__MORE)
+        if (b.verdict != HF__VERDICT_MORE)
             break;
     }
     *full = *before;

@@ -14,7 +14,8 @@ static struct finding check_belief(struct world *w, int i)
 
     if (g->cut)
         return FINE; /* broken at once: only the generation protects */
-    if (e == NULL || (e->place != HF__INSIDE && !(e->place == HF__LINGERING && g->broken)))
+    if (e == NULL ||
+        (e->place != HF__PLACE_INSIDE && !(e->place == HF__PLACE_LINGERING && g->broken)))
         return FOUND("C12", "a client believes in a grant that the store does not know");
     if (e->generation != b->generation)
         return FOUND("C12", "a client believes in an old grant");
@@ -32,7 +33,7 @@ static struct finding check_exclusion(struct walk *k, struct world *w)
     bool exclusive = false;
 
     for (int i = 0; i < k->s->clients; i++) {
-        if (w->client[i].bidder.phase != HF__HOLDING || w->ghost[ticket_of(w, i)].cut)
+        if (w->client[i].bidder.phase != HF__PHASE_HOLDING || w->ghost[ticket_of(w, i)].cut)
             continue;
         const struct bidding *b = &k->s->client[i];
         holders++;
@@ -71,7 +72,7 @@ static struct finding check_gate(struct walk *k, struct world *w, int i)
         return FOUND("C10", "the gate turned a live holder away");
     for (size_t j = 0; j < w->entry_count && passed; j++) {
         const struct hf__entry *e = &w->entries[j];
-        if (e->place == HF__INSIDE && e->until_ms > NOW_MS && e->limit == 0 &&
+        if (e->place == HF__PLACE_INSIDE && e->until_ms > NOW_MS && e->limit == 0 &&
             ticket_number(&e->ticket) != t && conflict(k->s, t, ticket_number(&e->ticket)) &&
             !w->ghost[t].cut)
             return FOUND("C10", "two grants that exclude each other are live");
@@ -114,10 +115,10 @@ static int patience(const struct scenario *s, const struct world *w, uint8_t tic
 
     for (size_t i = 0; i < w->entry_count; i++) {
         const struct hf__entry *e = &w->entries[i];
-        bool mine = ticket_number(&e->ticket) == ticket && e->place != HF__LINGERING;
-        if (mine || e->place == HF__RETIRED)
+        bool mine = ticket_number(&e->ticket) == ticket && e->place != HF__PLACE_LINGERING;
+        if (mine || e->place == HF__PLACE_RETIRED)
             continue;
-        if (e->place == HF__WAITING) {
+        if (e->place == HF__PLACE_WAITING) {
             before_ms += 2 * hf__own_lease_ms(e->ttl_ms) + e->lock_delay_ms;
             continue;
         }
@@ -125,7 +126,7 @@ static int patience(const struct scenario *s, const struct world *w, uint8_t tic
             return -1;
         int64_t left_ms = e->until_ms - NOW_MS;
         left_ms = left_ms > e->lease_ms ? e->lease_ms : left_ms;
-        left_ms += e->place == HF__INSIDE ? e->lock_delay_ms : 0;
+        left_ms += e->place == HF__PLACE_INSIDE ? e->lock_delay_ms : 0;
         inside_ms = left_ms > inside_ms ? left_ms : inside_ms;
     }
     return (int)((inside_ms + before_ms) / s->tick_ms) + 1;
@@ -145,11 +146,11 @@ static bool gets_in(const struct scenario *s, const struct world *w, uint8_t tic
     for (int i = 0; i <= ticks; i++) {
         struct hf__moment at = {.now_ms = NOW_MS + i * s->tick_ms};
         struct hf__answer a = hf__doorman_attempt(&record, &bid, NULL, at);
-        if (a.verdict == HF__WITHDRAWN) {
+        if (a.verdict == HF__VERDICT_WITHDRAWN) {
             bid.ticket = ticket_bits(MAX_TICKETS);
             a = hf__doorman_attempt(&record, &bid, NULL, at);
         }
-        if (a.verdict == HF__GRANTED)
+        if (a.verdict == HF__VERDICT_GRANTED)
             return true;
         hf__record_settle(&record);
     }
@@ -181,7 +182,7 @@ void promises_free(struct walk *k)
 static struct finding check_client(struct walk *k, struct world *w, int i)
 {
     struct hf__bidder *b = &w->client[i].bidder;
-    bool held = b->phase == HF__HOLDING;
+    bool held = b->phase == HF__PHASE_HOLDING;
 
     if (!w->client[i].alive)
         return FINE;
@@ -191,7 +192,7 @@ static struct finding check_client(struct walk *k, struct world *w, int i)
     }
     if (held)
         k->sights[SAW_LOST_EXPIRED]++;
-    if (b->phase == HF__ASKING || b->phase == HF__QUEUEING)
+    if (b->phase == HF__PHASE_ASKING || b->phase == HF__PHASE_WAITING)
         return check_promise(k, w, i);
     return FINE;
 }

@@ -14,7 +14,7 @@ static bool is_request(const struct message *m)
 
 static bool wants_in(const struct client *c)
 {
-    return c->bidder.phase == HF__ASKING || c->bidder.phase == HF__QUEUEING;
+    return c->bidder.phase == HF__PHASE_ASKING || c->bidder.phase == HF__PHASE_WAITING;
 }
 
 /* Which moves there are ---------------------------------------------------- */
@@ -34,14 +34,14 @@ static void list_client(const struct scenario *s, const struct world *w, int i, 
 {
     const struct client *c = &w->client[i];
     bool room = s->client[i].near || w->message_count < (size_t)s->messages;
-    bool holds = c->bidder.phase == HF__HOLDING;
-    bool over = c->bidder.phase == HF__OVER || c->bidder.phase == HF__LOST_IT;
+    bool holds = c->bidder.phase == HF__PHASE_HOLDING;
+    bool over = c->bidder.phase == HF__PHASE_OVER || c->bidder.phase == HF__PHASE_LOST;
 
     if (!c->alive)
         return;
     if (room && wants_in(c) && !c->attempt_out)
         add(l, ASK, (size_t)i);
-    if (room && !c->renew_out && (holds || c->bidder.phase == HF__QUEUEING))
+    if (room && !c->renew_out && (holds || c->bidder.phase == HF__PHASE_WAITING))
         add(l, SIGN_OF_LIFE, (size_t)i);
     if (room && wants_in(c))
         add(l, GIVE_UP, (size_t)i);
@@ -80,7 +80,7 @@ size_t moves_of(const struct scenario *s, const struct world *w, struct move out
     for (size_t i = 0; i < w->message_count; i++)
         list_message(s, w, i, &l);
     for (size_t i = 0; i < w->entry_count && w->breaks > 0; i++) {
-        if (w->entries[i].place == HF__RETIRED)
+        if (w->entries[i].place == HF__PLACE_RETIRED)
             continue;
         add(&l, BREAK, ticket_number(&w->entries[i].ticket));
         add(&l, BREAK_NOW, ticket_number(&w->entries[i].ticket));
@@ -128,7 +128,7 @@ static void end_bid(struct world *w, int i, enum pending how)
         hf__bidder_unanswered(&c->bidder);
     hang_up(w, ticket_of(w, i), true);
     c->attempt_out = c->renew_out = c->end_out = 0;
-    c->bidder.phase = HF__OVER;
+    c->bidder.phase = HF__PHASE_OVER;
     c->pending = (uint8_t)how;
 }
 
@@ -146,7 +146,7 @@ static void client_act(struct world *w, enum move_kind kind, int i)
 {
     struct client *c = &w->client[i];
     uint8_t ticket = ticket_of(w, i);
-    bool holds = c->bidder.phase == HF__HOLDING;
+    bool holds = c->bidder.phase == HF__PHASE_HOLDING;
 
     if (kind == ASK) {
         c->attempt_out = 1;
@@ -180,7 +180,7 @@ static void follow(struct world *w, int i, enum hf__advice advice)
 {
     struct client *c = &w->client[i];
 
-    if (advice == HF__REBID || advice == HF__REFUSED || advice == HF__NO_ROOM)
+    if (advice == HF__ADVICE_REBID || advice == HF__ADVICE_REFUSED || advice == HF__ADVICE_NO_ROOM)
         end_bid(w, i, c->bidder.unanswered ? WITHDRAW_PENDING : NOTHING_PENDING);
 }
 
@@ -226,9 +226,9 @@ static void hear_wake(struct walk *k, struct world *w, const struct message *m)
     bool open = wants_in(c);
     enum hf__advice advice = hf__bidder_woken(&c->bidder, m->generation, NOW_NS);
 
-    if (open && advice == HF__HOLD)
+    if (open && advice == HF__ADVICE_HOLD)
         SAW(k, WAKE_BELIEVED);
-    if (open && advice == HF__ASK)
+    if (open && advice == HF__ADVICE_ASK)
         SAW(k, WAKE_REFUSED);
 }
 
@@ -236,7 +236,7 @@ static struct finding hear_answer(struct walk *k, struct world *w, const struct 
 {
     int i = client_of(m->ticket);
     struct client *c = &w->client[i];
-    bool held = c->bidder.phase == HF__HOLDING;
+    bool held = c->bidder.phase == HF__PHASE_HOLDING;
     struct hf__answer a = {.verdict = (enum hf__verdict)m->verdict,
                            .generation = m->generation,
                            .lease_ms = m->lease_ms,
@@ -250,13 +250,13 @@ static struct finding hear_answer(struct walk *k, struct world *w, const struct 
         c->renew_out = 0;
         hf__bidder_renewed(&c->bidder, m->named, &a, NOW_NS);
     }
-    if (m->verdict == HF__GRANTED && c->bidder.phase == HF__ASKING)
+    if (m->verdict == HF__VERDICT_GRANTED && c->bidder.phase == HF__PHASE_ASKING)
         SAW(k, ANSWER_TOO_LATE);
-    if (!held || c->bidder.phase != HF__LOST_IT || c->bidder.cause != HF_CAUSE_GONE)
+    if (!held || c->bidder.phase != HF__PHASE_LOST || c->bidder.cause != HF_CAUSE_GONE)
         return FINE;
     SAW(k, LOST_GONE);
     const struct hf__entry *e = entry_of(w, m->ticket);
-    if (e != NULL && e->place == HF__INSIDE && e->until_ms > NOW_MS)
+    if (e != NULL && e->place == HF__PLACE_INSIDE && e->until_ms > NOW_MS)
         return (struct finding){"C7", "a lock that is held was declared lost"};
     return FINE;
 }

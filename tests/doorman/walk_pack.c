@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "doorman/lease.h"
+#include "base/lease.h"
 
 #define NEVER_TICKS 127
 
@@ -145,12 +145,12 @@ static void put_client(struct writer *p, const struct client *c)
     if (!c->alive)
         return;
     put(p, (int)b->phase | b->claimed << 4 | b->unanswered << 5);
-    if (b->phase == HF__HOLDING) {
+    if (b->phase == HF__PHASE_HOLDING) {
         put_rank(p, b->generation);
         put(p, ticks_of(p->s, b->lease_ms));
         put(p, ticks_ago(p->s, b->sent_ns));
         put(p, ticks_ago(p->s, b->known_ns));
-    } else if (b->phase == HF__ASKING || b->phase == HF__QUEUEING) {
+    } else if (b->phase == HF__PHASE_ASKING || b->phase == HF__PHASE_WAITING) {
         put_rank(p, b->queued_generation);
         put(p, ticks_of(p->s, b->queued_lease_ms));
         put(p, b->queued_lease_ms == 0 ? 0 : ticks_ago(p->s, b->queued_sent_ns));
@@ -165,13 +165,13 @@ static void get_bidder(struct reader *r, struct hf__bidder *b)
     b->phase = (enum hf__phase)(head & 15);
     b->claimed = head >> 4 & 1;
     b->unanswered = head >> 5 & 1;
-    if (b->phase == HF__HOLDING) {
+    if (b->phase == HF__PHASE_HOLDING) {
         b->generation = (uint64_t)get(r);
         b->lease_ms = ms_of(r->s, get(r));
         b->sent_ns = ns_ago(r->s, get(r));
         b->known_ns = ns_ago(r->s, get(r));
         b->deadline_ns = hf__lease_deadline_ns(b->sent_ns, b->lease_ms);
-    } else if (b->phase == HF__ASKING || b->phase == HF__QUEUEING) {
+    } else if (b->phase == HF__PHASE_ASKING || b->phase == HF__PHASE_WAITING) {
         b->queued_generation = (uint64_t)get(r);
         b->queued_lease_ms = ms_of(r->s, get(r));
         int ago = get(r);
@@ -192,7 +192,7 @@ static void get_client(struct reader *r, struct client *c)
     if (c->alive)
         get_bidder(r, &c->bidder);
     else
-        c->bidder.phase = HF__OVER;
+        c->bidder.phase = HF__PHASE_OVER;
 }
 
 /* Messages ----------------------------------------------------------------- */

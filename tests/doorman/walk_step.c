@@ -8,13 +8,13 @@ static struct finding check_fields(const struct step *p, size_t i)
     const struct hf__entry *e = &p->w->entries[i], *old = &p->before[i];
 
     if (i >= p->before_count)
-        return e->marks & HF__NEW ? FINE : FOUND("marks", "a new entry is not marked");
+        return e->marks & HF__MARK_NEW ? FINE : FOUND("marks", "a new entry is not marked");
     if (!hf__ticket_equal(&e->ticket, &old->ticket))
         return FOUND("C5", "the order of the entries changed");
     bool same = e->place == old->place && e->until_ms == old->until_ms &&
                 e->generation == old->generation && e->claimed == old->claimed &&
                 e->lease_ms == old->lease_ms;
-    if (!same && !(e->marks & HF__CHANGED))
+    if (!same && !(e->marks & HF__MARK_CHANGED))
         return FOUND("marks", "an entry that changed is not marked");
     return FINE;
 }
@@ -25,19 +25,21 @@ static struct finding check_bystander(const struct step *p, const struct hf__ent
     uint8_t t = ticket_number(&e->ticket);
     const struct seen *before = &p->seen[t];
 
-    if (before->place == HF__INSIDE) {
-        if (e->place != HF__INSIDE || e->generation != before->generation)
+    if (before->place == HF__PLACE_INSIDE) {
+        if (e->place != HF__PLACE_INSIDE || e->generation != before->generation)
             return FOUND("C2", "a live grant was ended by somebody else's request");
         if (e->until_ms != before->until_ms)
             return FOUND("C3", "a live lease was changed by somebody else's request");
     }
-    if (before->place == HF__WAITING && e->place != HF__WAITING && e->place != HF__INSIDE)
+    if (before->place == HF__PLACE_WAITING && e->place != HF__PLACE_WAITING &&
+        e->place != HF__PLACE_INSIDE)
         return FOUND("C5", "a live waiter was dropped");
-    if (before->place == HF__WAITING && e->place == HF__WAITING && e->until_ms != before->until_ms)
+    if (before->place == HF__PLACE_WAITING && e->place == HF__PLACE_WAITING &&
+        e->until_ms != before->until_ms)
         return FOUND("C5", "a waiter's sign of life was changed by somebody else");
-    if (before->place == HF__GONE && e->place == HF__WAITING)
+    if (before->place == HF__PLACE_GONE && e->place == HF__PLACE_WAITING)
         return FOUND("C5", "a dead waiter stays in the queue");
-    if (before->place == HF__RETIRED && e->place == HF__LINGERING)
+    if (before->place == HF__PLACE_RETIRED && e->place == HF__PLACE_LINGERING)
         return FOUND("C8", "the lock stays closed without cause");
     return FINE;
 }
@@ -49,7 +51,7 @@ static struct finding check_closed(const struct step *p, uint8_t t)
 
     for (uint8_t u = 0; u < MAX_TICKETS; u++) {
         const struct hf__entry *e = entry_of(p->w, u);
-        bool inside = e != NULL && e->place == HF__INSIDE;
+        bool inside = e != NULL && e->place == HF__PLACE_INSIDE;
         uint32_t other = p->s->client[client_of(u)].limit;
         if (u == t || (!inside && p->w->ghost[u].closed == 0))
             continue;
@@ -74,13 +76,13 @@ static struct finding check_let_in(const struct step *p, size_t i)
         return FOUND("C5", "a ticket that was over was let in again");
     for (size_t j = 0; j < i; j++) {
         const struct hf__entry *other = &p->w->entries[j];
-        if (other->place != HF__WAITING)
+        if (other->place != HF__PLACE_WAITING)
             continue;
         if (other->mode == HF_EXCLUSIVE && e->mode == HF_SHARED)
             return FOUND("C9", "a reader passed a waiting writer");
         return FOUND("C5", "let in before somebody who came earlier");
     }
-    if (!(e->marks & HF__LET_IN))
+    if (!(e->marks & HF__MARK_LET_IN))
         return FOUND("C12", "let in, but nobody will be told");
     return check_closed(p, t);
 }
@@ -110,9 +112,9 @@ static struct finding check_inside(const struct step *p)
 
     for (size_t i = 0; i < p->w->entry_count; i++) {
         const struct hf__entry *e = &p->w->entries[i];
-        if (head == NULL && e->place == HF__WAITING)
+        if (head == NULL && e->place == HF__PLACE_WAITING)
             head = e;
-        if (e->place != HF__INSIDE && e->place != HF__LINGERING)
+        if (e->place != HF__PLACE_INSIDE && e->place != HF__PLACE_LINGERING)
             continue;
         count++;
         exclusive |= e->mode == HF_EXCLUSIVE;
@@ -140,15 +142,15 @@ static struct finding check_claims(const struct step *p, const struct hf__entry 
 {
     const struct ghost *g = &p->w->ghost[ticket_number(&e->ticket)];
 
-    if (e->place == HF__INSIDE && e->claimed && !g->claimed)
+    if (e->place == HF__PLACE_INSIDE && e->claimed && !g->claimed)
         return FOUND("C8", "a grant was claimed by a request that did not know of it");
-    if (e->place == HF__INSIDE && !e->claimed && g->claimed)
+    if (e->place == HF__PLACE_INSIDE && !e->claimed && g->claimed)
         return FOUND("C8", "a claim was forgotten");
-    if (e->place == HF__INSIDE && e->until_ms == HF__NEVER && !g->claimed)
+    if (e->place == HF__PLACE_INSIDE && e->until_ms == HF__NEVER && !g->claimed)
         return FOUND("C5", "a grant that nobody knows of never expires");
-    if (e->place == HF__LINGERING && g->closed == 0 && !p->w->stepped)
+    if (e->place == HF__PLACE_LINGERING && g->closed == 0 && !p->w->stepped)
         return FOUND("C8", "the lock stays closed without cause");
-    if (e->place == HF__LINGERING && !g->claimed && !g->broken)
+    if (e->place == HF__PLACE_LINGERING && !g->claimed && !g->broken)
         return FOUND("C8", "a lock-delay after a grant that nobody claimed");
     return FINE;
 }
@@ -158,15 +160,17 @@ static struct finding check_attempt(const struct step *p, enum hf__place after, 
 {
     bool queue = bid_of(p->s, p->d->ticket).queue;
 
-    if (p->a.verdict == HF__GRANTED && (after != HF__INSIDE || p->a.generation != generation))
+    if (p->a.verdict == HF__VERDICT_GRANTED &&
+        (after != HF__PLACE_INSIDE || p->a.generation != generation))
         return FOUND("C2", "told granted without a grant");
-    if (after == HF__INSIDE && p->a.verdict != HF__GRANTED)
+    if (after == HF__PLACE_INSIDE && p->a.verdict != HF__VERDICT_GRANTED)
         return FOUND("C6", "inside, but told otherwise");
-    if (after == HF__WAITING && (p->a.verdict != HF__QUEUED || !queue))
+    if (after == HF__PLACE_WAITING && (p->a.verdict != HF__VERDICT_QUEUED || !queue))
         return FOUND("C5", "waits, but was told otherwise");
-    if (p->a.verdict == HF__QUEUED && (after != HF__WAITING || p->a.generation != p->w->generation))
+    if (p->a.verdict == HF__VERDICT_QUEUED &&
+        (after != HF__PLACE_WAITING || p->a.generation != p->w->generation))
         return FOUND("C5", "told queued without being so");
-    if (p->a.verdict == HF__BUSY && after != HF__GONE)
+    if (p->a.verdict == HF__VERDICT_BUSY && after != HF__PLACE_GONE)
         return FOUND("C5", "a no-wait bid stays");
     return FINE;
 }
@@ -176,14 +180,15 @@ static struct finding check_renew(const struct step *p, enum hf__place after, ui
     const struct seen *before = &p->seen[p->d->ticket];
     bool known = p->d->generation == 0 || p->d->generation == generation;
 
-    if (p->a.verdict == HF__GRANTED && before->place != HF__INSIDE && before->place != HF__WAITING)
+    if (p->a.verdict == HF__VERDICT_GRANTED && before->place != HF__PLACE_INSIDE &&
+        before->place != HF__PLACE_WAITING)
         return FOUND("C2", "a ticket that was over renewed its grant");
-    if (p->a.verdict == HF__GRANTED &&
-        (after != HF__INSIDE || p->a.generation != generation || !known))
+    if (p->a.verdict == HF__VERDICT_GRANTED &&
+        (after != HF__PLACE_INSIDE || p->a.generation != generation || !known))
         return FOUND("C2", "told granted without a grant");
-    if (after == HF__INSIDE && known && p->a.verdict != HF__GRANTED)
+    if (after == HF__PLACE_INSIDE && known && p->a.verdict != HF__VERDICT_GRANTED)
         return FOUND("C6", "inside, but told otherwise");
-    if ((after == HF__WAITING) != (p->a.verdict == HF__QUEUED))
+    if ((after == HF__PLACE_WAITING) != (p->a.verdict == HF__VERDICT_QUEUED))
         return FOUND("C5", "told queued without being so, or the other way round");
     return FINE;
 }
@@ -192,15 +197,15 @@ static struct finding check_renew(const struct step *p, enum hf__place after, ui
 static struct finding check_end(const struct step *p, enum hf__place after)
 {
     enum hf__place before = p->seen[p->d->ticket].place;
-    bool was_inside = before == HF__INSIDE, was_waiting = before == HF__WAITING;
+    bool was_inside = before == HF__PLACE_INSIDE, was_waiting = before == HF__PLACE_WAITING;
     bool done = was_inside || (was_waiting && p->d->kind != RELEASE) ||
-                (before == HF__LINGERING && p->d->kind == BREAKING);
+                (before == HF__PLACE_LINGERING && p->d->kind == BREAKING);
 
-    if (before == HF__GONE && p->a.verdict == HF__DONE && p->d->kind != RELEASE)
+    if (before == HF__PLACE_GONE && p->a.verdict == HF__VERDICT_DONE && p->d->kind != RELEASE)
         return FOUND("C5", "a dead waiter was still in the queue");
-    if (after == HF__INSIDE || after == HF__WAITING)
+    if (after == HF__PLACE_INSIDE || after == HF__PLACE_WAITING)
         return FOUND("C5", "a ticket that was released, withdrawn or broken is still there");
-    if (p->a.verdict != (done ? HF__DONE : HF__STALE))
+    if (p->a.verdict != (done ? HF__VERDICT_DONE : HF__VERDICT_STALE))
         return FOUND("C2", "the wrong answer to a release, withdraw or break");
     return FINE;
 }
@@ -208,7 +213,7 @@ static struct finding check_end(const struct step *p, enum hf__place after)
 static struct finding check_answer(const struct step *p)
 {
     const struct hf__entry *e = entry_of(p->w, p->d->ticket);
-    enum hf__place after = e == NULL ? HF__GONE : e->place;
+    enum hf__place after = e == NULL ? HF__PLACE_GONE : e->place;
     uint64_t generation = e == NULL ? 0 : e->generation;
 
     if (p->d->kind == SWEEPING)

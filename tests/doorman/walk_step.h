@@ -27,7 +27,7 @@ static inline bool was_let_in(const struct step *p, const struct hf__entry *e)
 {
     const struct seen *before = &p->seen[ticket_number(&e->ticket)];
 
-    return e->place == HF__INSIDE && before->place != HF__INSIDE;
+    return e->place == HF__PLACE_INSIDE && before->place != HF__PLACE_INSIDE;
 }
 
 /* walk_step.c: what must be true of it. */

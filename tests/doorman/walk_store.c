@@ -23,7 +23,7 @@ static struct seen see_expired(struct step *p, const struct hf__entry *e, struct
         SAW(p->k, UNCLAIMED_EXPIRED);
     g->closed = ticks_left(p->s, e->until_ms + delay_ms);
     g->barred = ticks_left(p->s, e->until_ms + delay_ms + retire_ms(p->s));
-    return (struct seen){.place = g->closed > 0 ? HF__LINGERING : HF__RETIRED};
+    return (struct seen){.place = g->closed > 0 ? HF__PLACE_LINGERING : HF__PLACE_RETIRED};
 }
 
 static struct seen see_entry(struct step *p, struct hf__entry e)
@@ -36,11 +36,12 @@ static struct seen see_entry(struct step *p, struct hf__entry e)
     }
     if (e.until_ms > NOW_MS)
         return (struct seen){e.place, e.until_ms, e.generation};
-    if (e.place == HF__INSIDE)
+    if (e.place == HF__PLACE_INSIDE)
         return see_expired(p, &e, g);
-    if (e.place == HF__WAITING)
+    if (e.place == HF__PLACE_WAITING)
         SAW(p->k, DEAD_WAITER_LEFT);
-    return (struct seen){.place = e.place == HF__LINGERING ? HF__RETIRED : HF__GONE};
+    return (struct seen){.place =
+                             e.place == HF__PLACE_LINGERING ? HF__PLACE_RETIRED : HF__PLACE_GONE};
 }
 
 static void look_before(struct step *p)
@@ -87,14 +88,15 @@ static void remember_break(struct step *p, struct ghost *g)
     int64_t delay_ms = g->claimed ? p->s->client[client_of(p->d->ticket)].delay_ms : 0;
     bool at_once = p->d->now || before->until_ms == HF__NEVER;
 
-    if (before->place == HF__INSIDE) {
+    if (before->place == HF__PLACE_INSIDE) {
         int64_t from_ms = at_once ? NOW_MS : before->until_ms;
         g->closed = ticks_left(p->s, from_ms + delay_ms);
         g->barred = ticks_left(p->s, from_ms + delay_ms + retire_ms(p->s));
         g->broken = 1;
         g->cut |= at_once;
-    } else if (before->place == HF__WAITING || (before->place == HF__LINGERING && p->d->now)) {
-        g->cut |= before->place == HF__LINGERING;
+    } else if (before->place == HF__PLACE_WAITING ||
+               (before->place == HF__PLACE_LINGERING && p->d->now)) {
+        g->cut |= before->place == HF__PLACE_LINGERING;
         g->closed = 0;
         g->barred = ticks_left(p->s, NOW_MS + retire_ms(p->s));
     }
@@ -115,7 +117,7 @@ static void remember(struct step *p)
             SAW(p->k, RELEASE_RETRIED);
         g->withdrawn = 1;
     }
-    if (p->d->kind == RENEW && before->place == HF__INSIDE &&
+    if (p->d->kind == RENEW && before->place == HF__PLACE_INSIDE &&
         p->d->generation == before->generation)
         g->claimed = 1;
     if (p->d->kind == BREAKING)
@@ -159,21 +161,21 @@ static void note_sights(struct step *p)
 
     for (size_t i = 0; i < p->w->entry_count; i++) {
         const struct hf__entry *e = &p->w->entries[i];
-        if (e->place == HF__LINGERING && p->w->ghost[ticket_number(&e->ticket)].claimed)
+        if (e->place == HF__PLACE_LINGERING && p->w->ghost[ticket_number(&e->ticket)].claimed)
             SAW(p->k, LINGERED);
-        if (e->place == HF__WAITING && e->mode == HF_SHARED && writer)
+        if (e->place == HF__PLACE_WAITING && e->mode == HF_SHARED && writer)
             SAW(p->k, READER_BEHIND_WRITER);
-        writer |= e->place == HF__WAITING && e->mode == HF_EXCLUSIVE;
-        if (e->place == HF__INSIDE && e->until_ms == HF__NEVER)
+        writer |= e->place == HF__PLACE_WAITING && e->mode == HF_EXCLUSIVE;
+        if (e->place == HF__PLACE_INSIDE && e->until_ms == HF__NEVER)
             SAW(p->k, NEVER_CLAIMED);
-        bool reader = e->place == HF__INSIDE && e->mode == HF_SHARED;
+        bool reader = e->place == HF__PLACE_INSIDE && e->mode == HF_SHARED;
         if (reader && p->d->kind == BREAKING && ticket_number(&e->ticket) != p->d->ticket &&
-            p->seen[p->d->ticket].place == HF__INSIDE)
+            p->seen[p->d->ticket].place == HF__PLACE_INSIDE)
             SAW(p->k, BROKEN_READER);
     }
-    if (p->a.verdict == HF__WITHDRAWN)
+    if (p->a.verdict == HF__VERDICT_WITHDRAWN)
         SAW(p->k, LATE_ATTEMPT_REFUSED);
-    if (p->a.verdict == HF__BUSY)
+    if (p->a.verdict == HF__VERDICT_BUSY)
         SAW(p->k, BUSY_TOLD);
 }
 

@@ -44,7 +44,8 @@ static void tidy_generations(const struct scenario *s, struct world *w)
     for (size_t i = 0; i < w->message_count; i++) {
         struct message *m = &w->message[i];
         uint64_t generation = m->generation;
-        if ((m->kind == ATTEMPT_ANSWER || m->kind == RENEW_ANSWER) && m->verdict == HF__QUEUED)
+        if ((m->kind == ATTEMPT_ANSWER || m->kind == RENEW_ANSWER) &&
+            m->verdict == HF__VERDICT_QUEUED)
             tidy_queued(w, m->ticket, &generation);
         m->generation = (uint8_t)generation;
     }
@@ -57,11 +58,11 @@ static void tidy_entry(struct hf__entry *e)
 {
     int64_t passed_ms = 0;
 
-    if (e->place == HF__RETIRED || e->place == HF__WAITING)
+    if (e->place == HF__PLACE_RETIRED || e->place == HF__PLACE_WAITING)
         e->generation = 0, e->claimed = false;
-    if (e->place == HF__INSIDE)
+    if (e->place == HF__PLACE_INSIDE)
         passed_ms = e->lock_delay_ms + e->retire_ms;
-    if (e->place == HF__LINGERING)
+    if (e->place == HF__PLACE_LINGERING)
         passed_ms = e->retire_ms;
     if (e->until_ms < NOW_MS - passed_ms)
         e->until_ms = NOW_MS - passed_ms;
@@ -73,11 +74,11 @@ static void sort_entries(struct world *w)
     for (size_t i = 1; i < w->entry_count; i++) {
         struct hf__entry e = w->entries[i];
         size_t k = i;
-        if (e.place == HF__WAITING)
+        if (e.place == HF__PLACE_WAITING)
             continue;
         for (; k > 0; k--) {
             const struct hf__entry *before = &w->entries[k - 1];
-            if (before->place != HF__WAITING && before->ticket.bits[0] < e.ticket.bits[0])
+            if (before->place != HF__PLACE_WAITING && before->ticket.bits[0] < e.ticket.bits[0])
                 break;
             w->entries[k] = *before;
         }
@@ -92,11 +93,12 @@ static void tidy_bidder(const struct scenario *s, struct client *c)
     int64_t life_ns = (s->life + 1) * s->tick_ms * 1000000;
 
     hf__bidder_init(b);
-    b->phase = old.phase == HF__LOST_IT ? HF__OVER : old.phase;
-    if (old.phase == HF__LOST_IT || (old.phase == HF__OVER && c->pending == NOTHING_PENDING))
+    b->phase = old.phase == HF__PHASE_LOST ? HF__PHASE_OVER : old.phase;
+    if (old.phase == HF__PHASE_LOST ||
+        (old.phase == HF__PHASE_OVER && c->pending == NOTHING_PENDING))
         return;
     b->unanswered = old.unanswered;
-    if (old.phase == HF__HOLDING) {
+    if (old.phase == HF__PHASE_HOLDING) {
         b->generation = old.generation;
         b->claimed = old.claimed;
         b->lease_ms = old.lease_ms;
@@ -105,7 +107,7 @@ static void tidy_bidder(const struct scenario *s, struct client *c)
         b->known_ns = old.known_ns < NOW_NS - life_ns ? NOW_NS - life_ns : old.known_ns;
         if (!c->attempt_out)
             b->known_ns = NOW_NS; /* only compared with the answer to an attempt */
-    } else if (old.phase != HF__OVER && old.queued_lease_ms != 0) {
+    } else if (old.phase != HF__PHASE_OVER && old.queued_lease_ms != 0) {
         int64_t far_ns = old.queued_lease_ms * 1000000;
         far_ns = far_ns < life_ns ? life_ns : far_ns;
         b->queued_generation = old.queued_generation;
@@ -118,13 +120,13 @@ static void tidy_bidder(const struct scenario *s, struct client *c)
 /* A client that has nothing left to do is as good as dead. */
 static void tidy_client(const struct scenario *s, struct client *c, int bids)
 {
-    bool over = c->bidder.phase == HF__OVER || c->bidder.phase == HF__LOST_IT;
+    bool over = c->bidder.phase == HF__PHASE_OVER || c->bidder.phase == HF__PHASE_LOST;
 
     if (!c->alive || (over && c->pending == NOTHING_PENDING && c->bid + 1 >= bids)) {
         uint8_t bid = c->bid;
         memset(c, 0, sizeof *c);
         c->bid = bid;
-        c->bidder.phase = HF__OVER;
+        c->bidder.phase = HF__PHASE_OVER;
         return;
     }
     tidy_bidder(s, c);
@@ -140,14 +142,14 @@ static bool is_spent(struct world *w, uint8_t t)
     const struct client *c = &w->client[client_of(t)];
     const struct hf__entry *e = entry_of(w, t);
 
-    if (e != NULL && e->place != HF__RETIRED)
+    if (e != NULL && e->place != HF__PLACE_RETIRED)
         return false;
     for (size_t i = 0; i < w->message_count; i++) {
         if (w->message[i].ticket == t && w->message[i].kind == ATTEMPT)
             return false;
     }
-    return !c->alive || ticket_of(w, client_of(t)) > t || c->bidder.phase == HF__OVER ||
-           c->bidder.phase == HF__LOST_IT;
+    return !c->alive || ticket_of(w, client_of(t)) > t || c->bidder.phase == HF__PHASE_OVER ||
+           c->bidder.phase == HF__PHASE_LOST;
 }
 
 static void bury(struct world *w, uint8_t t)
@@ -157,7 +159,7 @@ static void bury(struct world *w, uint8_t t)
     size_t kept = 0;
 
     if (e != NULL)
-        e->place = HF__GONE;
+        e->place = HF__PLACE_GONE;
     hf__record_settle(&record);
     w->entry_count = record.count;
     for (size_t i = 0; i < w->message_count; i++) {
@@ -177,7 +179,7 @@ static void tidy_ghost(struct world *w, uint8_t t)
         bury(w, t);
         return;
     }
-    if (e == NULL || (e->place != HF__INSIDE && e->place != HF__LINGERING))
+    if (e == NULL || (e->place != HF__PLACE_INSIDE && e->place != HF__PLACE_LINGERING))
         g->claimed = 0;
     if (g->withdrawn)
         g->barred = 0;

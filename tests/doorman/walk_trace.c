@@ -13,17 +13,21 @@ static const char *const kind_name[] = {
     [WAKE] = "wake-up",
 };
 static const char *const verdict_name[] = {
-    [HF__GRANTED] = "granted",     [HF__QUEUED] = "queued",  [HF__BUSY] = "busy",
-    [HF__WITHDRAWN] = "withdrawn", [HF__FULL] = "full",      [HF__DONE] = "done",
-    [HF__STALE] = "stale",         [HF__GONE_LOST] = "lost", [HF__MORE] = "more",
+    [HF__VERDICT_GRANTED] = "granted", [HF__VERDICT_QUEUED] = "queued",
+    [HF__VERDICT_BUSY] = "busy",       [HF__VERDICT_WITHDRAWN] = "withdrawn",
+    [HF__VERDICT_FULL] = "full",       [HF__VERDICT_DONE] = "done",
+    [HF__VERDICT_STALE] = "stale",     [HF__VERDICT_GONE] = "lost",
+    [HF__VERDICT_MORE] = "more",
 };
 static const char *const place_name[] = {
-    [HF__GONE] = "gone",           [HF__WAITING] = "waiting", [HF__INSIDE] = "inside",
-    [HF__LINGERING] = "lingering", [HF__RETIRED] = "retired",
+    [HF__PLACE_GONE] = "gone",       [HF__PLACE_WAITING] = "waiting",
+    [HF__PLACE_INSIDE] = "inside",   [HF__PLACE_LINGERING] = "lingering",
+    [HF__PLACE_RETIRED] = "retired",
 };
 static const char *const phase_name[] = {
-    [HF__ASKING] = "asking", [HF__QUEUEING] = "queueing", [HF__HOLDING] = "HOLDING",
-    [HF__LOST_IT] = "lost",  [HF__OVER] = "over",
+    [HF__PHASE_ASKING] = "asking",   [HF__PHASE_WAITING] = "queueing",
+    [HF__PHASE_HOLDING] = "HOLDING", [HF__PHASE_LOST] = "lost",
+    [HF__PHASE_OVER] = "over",
 };
 static const char *const act_text[] = {
     [ASK] = "sends an attempt",
@@ -117,7 +121,7 @@ void print_world(const struct scenario *s, const struct world *w)
         printf("    client ");
         print_ticket(ticket_of(w, c));
         printf(": %s", w->client[c].alive ? phase_name[b->phase] : "dead");
-        if (b->phase == HF__HOLDING && b->deadline_ns != INT64_MAX)
+        if (b->phase == HF__PHASE_HOLDING && b->deadline_ns != INT64_MAX)
             printf(" generation %llu until %.2f ticks from now", (unsigned long long)b->generation,
                    (double)(b->deadline_ns - NOW_NS) / 1e6 / (double)s->tick_ms);
         printf("\n");

@@ -58,7 +58,7 @@ void world_begin(const struct scenario *s, struct world *w)
 struct hf__entry *entry_of(struct world *w, uint8_t ticket)
 {
     for (size_t i = 0; i < w->entry_count; i++) {
-        if (ticket_number(&w->entries[i].ticket) == ticket && w->entries[i].place != HF__GONE)
+        if (ticket_number(&w->entries[i].ticket) == ticket && w->entries[i].place != HF__PLACE_GONE)
             return &w->entries[i];
     }
     return NULL;

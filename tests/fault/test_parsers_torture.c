@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "core/url.h"
+#include "base/url.h"
 #include "lib/check.h"
 #include "lib/torture.h"
 

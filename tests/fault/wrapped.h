@@ -58,11 +58,11 @@ static inline int wrapped_release(struct hf__store *store, const struct hf__bid 
 }
 
 enum {
-    GRANTED = 100 + HF__GRANTED,
-    QUEUED = 100 + HF__QUEUED,
-    BUSY = 100 + HF__BUSY,
-    DONE = 100 + HF__DONE,
-    STALE = 100 + HF__STALE,
+    GRANTED = 100 + HF__VERDICT_GRANTED,
+    QUEUED = 100 + HF__VERDICT_QUEUED,
+    BUSY = 100 + HF__VERDICT_BUSY,
+    DONE = 100 + HF__VERDICT_DONE,
+    STALE = 100 + HF__VERDICT_STALE,
 };
 
 static inline void wrapped_close(struct hf__store *store)

@@ -40,8 +40,8 @@ static void write_back(struct hf__cs_row *row)
     row->record.count = row->count;
     hf__cql_writer_init(&w, HF__CS_ROW_MAX);
     hf__cs_pack(&w, row,
-                HF__CS_IN(HF__WAITING) | HF__CS_IN(HF__INSIDE) | HF__CS_IN(HF__LINGERING) |
-                    HF__CS_IN(HF__RETIRED));
+                HF__CS_IN(HF__PLACE_WAITING) | HF__CS_IN(HF__PLACE_INSIDE) |
+                    HF__CS_IN(HF__PLACE_LINGERING) | HF__CS_IN(HF__PLACE_RETIRED));
     REQUIRE(!w.failed);
     struct hf__cs_packed packed = {.holders = {w.data, w.len}};
     REQUIRE(hf__cs_row_take(&again, &packed, NULL) == 0 && again.count == row->count);

@@ -1,6 +1,6 @@
 /* Durations: what is read is in range and is written so that it reads the same. */
+#include "base/duration.h"
 #include "fuzz.h"
-#include "util/duration.h"
 
 static void check_round_trip(int64_t ms)
 {

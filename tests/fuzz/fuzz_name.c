@@ -1,7 +1,7 @@
 /* Names, which are any bytes: each form in which they leave the library is printable and can be
  * read back. */
-#include "core/error.h"
-#include "core/sequencer.h"
+#include "base/error.h"
+#include "base/sequencer.h"
 #include "fuzz.h"
 
 #include "cli/cli.h"

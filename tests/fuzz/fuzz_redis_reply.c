@@ -99,7 +99,7 @@ static int found(void *ctx, const char *name, size_t name_len, const struct hf__
     const struct hf__who *who = e->who;
 
     (void)ctx;
-    REQUIRE(name_len == 1 && name[0] == 'a' && e->place != HF__RETIRED);
+    REQUIRE(name_len == 1 && name[0] == 'a' && e->place != HF__PLACE_RETIRED);
     REQUIRE(strlen(who->host) + strlen(who->program) + strlen(who->note) < BUILT_MAX);
     return 0;
 }
@@ -117,9 +117,9 @@ static void try_answers(const redisReply *reply)
             hf_error err;
             if (hf__redis_answer(script, &bids[i], reply, &a, &strangers, &err) != 0)
                 continue;
-            REQUIRE(a.verdict != HF__GRANTED || (a.generation > 0 && a.lease_ms > 0));
-            REQUIRE(a.verdict != HF__QUEUED || a.lease_ms > 0);
-            REQUIRE(a.verdict != HF__QUEUED || script == HF__REDIS_RENEW || i == 1);
+            REQUIRE(a.verdict != HF__VERDICT_GRANTED || (a.generation > 0 && a.lease_ms > 0));
+            REQUIRE(a.verdict != HF__VERDICT_QUEUED || a.lease_ms > 0);
+            REQUIRE(a.verdict != HF__VERDICT_QUEUED || script == HF__REDIS_RENEW || i == 1);
             REQUIRE(strangers <= HF__REDIS_LEFT_TO_THEM);
         }
     }

@@ -1,5 +1,5 @@
 /* Sequencers: whatever is read has exactly this one spelling. */
-#include "core/sequencer.h"
+#include "base/sequencer.h"
 #include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

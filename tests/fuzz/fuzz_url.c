@@ -1,13 +1,13 @@
 /* URLs: what is read is well-formed, what is refused is refused in one printable line, and a
  * password is shown in neither case. */
-#include "core/url.h"
+#include "base/url.h"
 #include "fuzz.h"
 
 static const struct hf__option table[] = {
-    {"mode", HF__TEXT, "wal", 0, 0, "text"},
-    {"count", HF__NUMBER, "3", -10, 10, "a number"},
-    {"every", HF__DURATION, "5s", 1000, 60000, "a duration"},
-    {"push", HF__SWITCH, "yes", 0, 0, "a switch"},
+    {"mode", HF__OPTION_TEXT, "wal", 0, 0, "text"},
+    {"count", HF__OPTION_NUMBER, "3", -10, 10, "a number"},
+    {"every", HF__OPTION_DURATION, "5s", 1000, 60000, "a duration"},
+    {"push", HF__OPTION_SWITCH, "yes", 0, 0, "a switch"},
     {0},
 };
 

@@ -4,7 +4,7 @@
 
 #include <pthread.h>
 
-#include "util/env.h"
+#include "base/env.h"
 
 struct fake_clock {
     struct hf_env env;

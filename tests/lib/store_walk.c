@@ -1,7 +1,7 @@
 /* See store_walk.h. */
 #include "lib/store_walk.h"
 
-#include "core/url.h"
+#include "base/url.h"
 #include "lib/check.h"
 
 int64_t store_walk_soon(void)
@@ -72,7 +72,8 @@ static void compare_entries(struct walk *base)
 
     for (size_t i = 0; i < base->record.count; i++) {
         enum hf__place place = base->record.entries[i].place;
-        wanted += place == HF__INSIDE || place == HF__WAITING || place == HF__LINGERING;
+        wanted +=
+            place == HF__PLACE_INSIDE || place == HF__PLACE_WAITING || place == HF__PLACE_LINGERING;
     }
     if (w->first->type->inspect(w->first, &look, store_walk_soon(), &w->err) != 0)
         fail_msg("inspect: %s", w->err.text);

@@ -22,7 +22,7 @@ static size_t whoever_is_inside(const struct walk *w, size_t otherwise)
 {
     for (size_t i = 0; i < WALK_TICKETS; i++) {
         const struct hf__entry *e = hf__record_find(&w->record, &w->tickets[i]);
-        if (e != NULL && e->place == HF__INSIDE)
+        if (e != NULL && e->place == HF__PLACE_INSIDE)
             return i;
     }
     return otherwise;
@@ -135,7 +135,7 @@ const struct hf__entry *walk_next_called(const struct walk *w, const struct walk
     while (*i < w->record.count) {
         const struct hf__entry *e = &w->record.entries[(*i)++];
         bool asker = q->kind == WALK_ATTEMPT && hf__ticket_equal(&e->ticket, &q->bid.ticket);
-        if ((e->marks & HF__LET_IN) && !asker)
+        if ((e->marks & HF__MARK_LET_IN) && !asker)
             return e;
     }
     return NULL;
@@ -177,12 +177,12 @@ static void step(struct walk *w)
     if (w->type->compare != NULL)
         w->type->compare(w, &q);
     for (size_t k = 0; k < w->record.count; k++)
-        w->let_in += (w->record.entries[k].marks & HF__LET_IN) != 0;
-    w->queued += wanted.verdict == HF__QUEUED;
+        w->let_in += (w->record.entries[k].marks & HF__MARK_LET_IN) != 0;
+    w->queued += wanted.verdict == HF__VERDICT_QUEUED;
     hf__record_settle(&w->record);
-    if (wanted.verdict == HF__GRANTED)
+    if (wanted.verdict == HF__VERDICT_GRANTED)
         w->known[q.who] = wanted.generation;
-    else if (wanted.verdict != HF__QUEUED && one_in(w, 2))
+    else if (wanted.verdict != HF__VERDICT_QUEUED && one_in(w, 2))
         new_ticket(w, q.who);
     if (w->step % 25 == 0 && w->type->compare_entries != NULL)
         w->type->compare_entries(w);

@@ -128,7 +128,7 @@ static void c1_a_conflict_is_tried_again_and_nothing_else_is(void **state)
         if (row->again) {
             check_text(what, w->walk.err.text, "");
             check_number(what, r, 0);
-            check_number(what, answer.verdict, HF__GRANTED);
+            check_number(what, answer.verdict, HF__VERDICT_GRANTED);
             check_number(what, count(w, CALL), 2);
         } else if (strcmp(row->when, "version") != 0) { /* it looks once more */
             check_number(what, r, row->code);

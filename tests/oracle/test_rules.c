@@ -96,7 +96,7 @@ static int setup(void **state)
     run(w, "CREATE TABLE holdfast_test_clock (at_us NUMBER(19) NOT NULL)");
     run(w, "INSERT INTO holdfast_test_clock VALUES (0)");
     for (int again = 0; again < 2; again++) { /* what is there already is no error */
-        if (hf_store_type_v1.upkeep(w->plain, HF__SETUP, 0, store_walk_soon(), NULL,
+        if (hf_store_type_v1.upkeep(w->plain, HF__UPKEEP_SETUP, 0, store_walk_soon(), NULL,
                                     &w->walk.err) != 0)
             fail_msg("setup: %s", w->walk.err.text);
     }

@@ -138,7 +138,7 @@ static void compare_rows(struct walk *walk)
     for (size_t i = 0; i < walk->record.count; i++) {
         const struct hf__entry *e = &walk->record.entries[i];
         int row = 0;
-        if (e->place == HF__GONE)
+        if (e->place == HF__PLACE_GONE)
             continue;
         shown++;
         hf__ticket_format(&e->ticket, hex + 2);
@@ -150,7 +150,7 @@ static void compare_rows(struct walk *walk)
             assert_true(PQgetisnull(got, row, 3));
         else
             check_number("until of a row", strtoll(PQgetvalue(got, row, 3), NULL, 10), e->until_ms);
-        if (e->place == HF__INSIDE || e->place == HF__WAITING)
+        if (e->place == HF__PLACE_INSIDE || e->place == HF__PLACE_WAITING)
             check_number("since of a row", strtoll(PQgetvalue(got, row, 2), NULL, 10), e->since_ms);
     }
     check_number("rows", PQntuples(got), (int64_t)shown);

@@ -70,11 +70,11 @@ static void expire_key(struct world *w)
 
     for (size_t i = 0; i < w->walk.record.count; i++) {
         const struct hf__entry *e = &w->walk.record.entries[i];
-        bool inside = e->place == HF__INSIDE;
+        bool inside = e->place == HF__PLACE_INSIDE;
         int64_t end_ms = e->until_ms == HF__NEVER
                              ? HF__NEVER
                              : e->until_ms + (inside && e->claimed ? e->lock_delay_ms : 0);
-        if ((inside || e->place == HF__LINGERING) && end_ms > until_ms)
+        if ((inside || e->place == HF__PLACE_LINGERING) && end_ms > until_ms)
             until_ms = end_ms;
     }
     if (until_ms != INT64_MIN && until_ms <= w->walk.now_us / 1000)
@@ -134,13 +134,13 @@ static struct hf__answer read_answer(const char *text)
         sscanf(text, "%15s %" SCNu64 " %23s %23s %23s", word, &a.generation, lease, third, ask);
     while (a.verdict < COUNT(words) && strcmp(word, words[a.verdict]) != 0)
         a.verdict++;
-    if (a.verdict == COUNT(words) || count < (a.verdict <= HF__QUEUED ? 4 : 1))
+    if (a.verdict == COUNT(words) || count < (a.verdict <= HF__VERDICT_QUEUED ? 4 : 1))
         fail_msg("the script says '%s'", text);
-    if (a.verdict <= HF__QUEUED)
+    if (a.verdict <= HF__VERDICT_QUEUED)
         a.lease_ms = span(lease);
-    if (a.verdict == HF__GRANTED)
+    if (a.verdict == HF__VERDICT_GRANTED)
         a.claimed = strcmp(third, "1") == 0;
-    if (a.verdict == HF__QUEUED) {
+    if (a.verdict == HF__VERDICT_QUEUED) {
         a.position = strtoul(third, NULL, 10);
         a.ask_again_ms = span(ask);
     }
@@ -157,7 +157,7 @@ static struct hf__answer ask(struct walk *walk, const struct walk_request *q)
     bool granted = reply->str[0] >= '0' && reply->str[0] <= '9';
     bool released = strcmp(reply->str, "quick") == 0;
     struct hf__answer a =
-        granted ? (struct hf__answer){.verdict = HF__GRANTED,
+        granted ? (struct hf__answer){.verdict = HF__VERDICT_GRANTED,
                                       .generation = strtoull(reply->str, NULL, 10),
                                       .lease_ms = q->bid.ttl_ms > 0 ? q->bid.ttl_ms
                                                                     : hf__provisional_lease_ms(0),

@@ -207,7 +207,7 @@ void ledger_woken(struct bid *b)
 /* What the server has. ------------------------------------------------------------------------- */
 static bool occupies(const struct hf__entry *e)
 {
-    return e->place == HF__INSIDE || e->place == HF__LINGERING;
+    return e->place == HF__PLACE_INSIDE || e->place == HF__PLACE_LINGERING;
 }
 
 static void check_exclusion(const struct room *room)
@@ -232,9 +232,9 @@ static const char *const places[] = {"gone", "waiting", "inside", "lingering", "
 
 void ledger_check_over(const struct bid *b)
 {
-    bool there = b->place == HF__INSIDE || b->place == HF__WAITING ||
-                 (b->place == HF__LINGERING && ledger_strict && !b->broken && !b->may_linger &&
-                  !b->release_unanswered);
+    bool there = b->place == HF__PLACE_INSIDE || b->place == HF__PLACE_WAITING ||
+                 (b->place == HF__PLACE_LINGERING && ledger_strict && !b->broken &&
+                  !b->may_linger && !b->release_unanswered);
 
     if (b->over && there && !b->excepted && b->may_stay_ns != SIM_NEVER &&
         sim.now_ns > b->may_stay_ns)
@@ -262,22 +262,22 @@ static void check_place_lost(const struct bid *b)
 static void see(struct bid *b, const struct hf__entry *e)
 {
     int64_t now_ms = server_now_ms(), until_ms = e != NULL ? e->until_ms : 0;
-    enum hf__place place = e != NULL ? e->place : HF__GONE;
+    enum hf__place place = e != NULL ? e->place : HF__PLACE_GONE;
 
     if (e != NULL && until_ms != HF__NEVER && until_ms - now_ms > e->lease_ms)
         until_ms = now_ms + e->lease_ms; /* its clock went back: what the next sweep will say */
-    if (b->place == HF__WAITING && (place == HF__GONE || place == HF__RETIRED))
+    if (b->place == HF__PLACE_WAITING && (place == HF__PLACE_GONE || place == HF__PLACE_RETIRED))
         check_place_lost(b);
-    if (place == HF__INSIDE) {
+    if (place == HF__PLACE_INSIDE) {
         b->lease_end_ns = server_true_ns(until_ms);
         b->gone_ns = SIM_NEVER;
-    } else if (b->place == HF__INSIDE) {
+    } else if (b->place == HF__PLACE_INSIDE) {
         b->gone_ns = sim.now_ns;
     }
-    if (place == HF__WAITING)
+    if (place == HF__PLACE_WAITING)
         b->waits_until_ns = server_true_ns(until_ms);
     b->place = place;
-    if (e != NULL && place != HF__RETIRED) {
+    if (e != NULL && place != HF__PLACE_RETIRED) {
         b->generation = e->generation;
         b->claimed = e->claimed;
     }

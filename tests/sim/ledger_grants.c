@@ -92,7 +92,8 @@ void ledger_believe(struct grant *g)
     g->believed_until_ns = until_ns;
     if (g->bid->excepted || g->closed)
         return;
-    if (g->bid->place != HF__INSIDE && g->bid->place != HF__LINGERING && until_ns > sim.now_ns)
+    if (g->bid->place != HF__PLACE_INSIDE && g->bid->place != HF__PLACE_LINGERING &&
+        until_ns > sim.now_ns)
         sim_fail("C3: '%s' (call %d) is held by its client's account, but not by the server's",
                  g->bid->room->name, g->call->number);
     if (until_ns > g->bid->lease_end_ns)
@@ -147,7 +148,7 @@ void ledger_acquired(struct call *call, hf_lock *lock)
                  (unsigned long long)g->token, (unsigned long long)call->tokens_before);
     if (g->token > call->room->returned)
         call->room->returned = g->token;
-    if (call->opt.confirmed && call->kind == CALL_ACQUIRE && g->bid->place == HF__INSIDE &&
+    if (call->opt.confirmed && call->kind == CALL_ACQUIRE && g->bid->place == HF__PLACE_INSIDE &&
         !g->bid->claimed && !g->bid->excepted)
         sim_fail("'%s' is returned as confirmed, but the server does not know", call->room->name);
     ledger_believe(g);
@@ -213,7 +214,7 @@ static bool is_told(const struct grant *g)
 void ledger_giving_back(struct grant *g)
 {
     g->ended = true;
-    g->in_order = g->bid->place == HF__INSIDE && !g->bid->broken && !g->bid->excepted &&
+    g->in_order = g->bid->place == HF__PLACE_INSIDE && !g->bid->broken && !g->bid->excepted &&
                   network.quiet && !g->lost && !g->closed && !sim_is_readable(g->fd) &&
                   ledger.callbacks[g->process->number] == 0 &&
                   g->believed_until_ns > sim.now_ns + 50 * SIM_MS;
@@ -276,7 +277,7 @@ static void check_given_back(const struct grant *g)
                     network_trouble_ns(p, OP_RENEW) < since_ns - 30 * SIM_S &&
                     p->thawed_ns < since_ns - SIM_S;
 
-    if (answered && g->fd >= 0 && g->lost_ns >= since_ns && g->bid->place == HF__INSIDE &&
+    if (answered && g->fd >= 0 && g->lost_ns >= since_ns && g->bid->place == HF__PLACE_INSIDE &&
         !g->bid->excepted && !g->call->opt.by_hand && g->call->opt.max_hold_ms == 0)
         sim_fail("'%s' (call %d): the client is closed, and has not given it back",
                  g->bid->room->name, g->call->number);

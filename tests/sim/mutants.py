@@ -22,10 +22,10 @@ TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))
 MUTANTS = [
     ("deadline from the reply", "src/doorman/bidder.c",
      "int64_t sent_ns = PLANTED(DEADLINE_FROM_RECEIPT) ? now_ns : from->sent_ns;", "int64_t sent_ns = now_ns;"),
-    ("no drift taken off", "src/doorman/lease.c",
+    ("no drift taken off", "src/base/lease.c",
      "return sent_ns + lease_ns - lease_ns / 100 - margin_ns;", "(void)margin_ns; return sent_ns + lease_ns;"),
     ("no check after the wait", "src/doorman/bidder.c",
-     "bool fresh = b->phase == HF__QUEUEING && generation > b->queued_generation;", "bool fresh = true;"),
+     "bool fresh = b->phase == HF__PHASE_WAITING && generation > b->queued_generation;", "bool fresh = true;"),
     ("release without ticket", "src/doorman/doorman.c",
      "PLANTED(WRONG_TICKET_RELEASES) && i < record->count", "i < record->count"),
     ("retry with a new ticket", "src/core/acquire.c",

@@ -86,7 +86,7 @@ static void settle(struct room *room, const struct hf__ticket *knows)
     for (size_t i = 0; i < room->record.count; i++) {
         struct hf__entry *e = &room->record.entries[i];
         bool knows_it = knows != NULL && hf__ticket_equal(&e->ticket, knows);
-        if (!(e->marks & HF__LET_IN) || e->place != HF__INSIDE)
+        if (!(e->marks & HF__MARK_LET_IN) || e->place != HF__PLACE_INSIDE)
             continue;
         if (e->generation <= room->highest)
             sim_fail("C4: '%s' gave generation %llu after %llu", room->name,
@@ -126,10 +126,10 @@ static void note_break(const struct request *q, struct item *item)
 {
     const struct hf__entry *e = hf__record_find(&item->room->record, &item->bid->ticket);
 
-    if (e == NULL || e->place == HF__RETIRED)
+    if (e == NULL || e->place == HF__PLACE_RETIRED)
         return;
     item->bid->broken = true;
-    if (e->place != HF__WAITING && (q->op == OP_BREAK_NOW || e->until_ms == HF__NEVER))
+    if (e->place != HF__PLACE_WAITING && (q->op == OP_BREAK_NOW || e->until_ms == HF__NEVER))
         item->bid->excepted = true;
     if (network.tells_holders)
         network_call(item->bid, 0);
@@ -148,7 +148,7 @@ static void inspect(struct request *q)
         for (int waiting = 0; waiting < 2; waiting++) {
             for (size_t k = 0; k < room->record.count; k++) {
                 struct hf__entry copy = room->record.entries[k];
-                if ((copy.place == HF__WAITING) != (waiting == 1) ||
+                if ((copy.place == HF__PLACE_WAITING) != (waiting == 1) ||
                     !hf__look_settle(&copy, server_now_ms()))
                     continue;
                 copy.since_ms = server_now_ms() - copy.since_ms;

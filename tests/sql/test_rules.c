@@ -79,8 +79,8 @@ static int setup(void **state)
     set_clock(w, w->walk.base.now_us);
     w->routines = open_store(w, "");
     w->plain = open_store(w, "&routines=no");
-    if (hf_store_type_v1.upkeep(w->routines, HF__SETUP, 0, store_walk_soon(), NULL, &w->walk.err) !=
-        0)
+    if (hf_store_type_v1.upkeep(w->routines, HF__UPKEEP_SETUP, 0, store_walk_soon(), NULL,
+                                &w->walk.err) != 0)
         fail_msg("setup: %s", w->walk.err.text);
     *state = w;
     return 0;

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/url.h"
+#include "base/url.h"
 #include "lib/check.h"
 #include "lib/random.h"
 #include "stores/builtin.h"

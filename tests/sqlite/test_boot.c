@@ -44,14 +44,14 @@ static void c3_leases_of_another_boot_are_void(void **state)
     holder.ttl_ms = HF_TTL_MAX_MS;
     waiter.queue = true;
     uint64_t before = attempt(f, &holder).generation;
-    assert_int_equal(attempt(f, &waiter).verdict, HF__QUEUED);
+    assert_int_equal(attempt(f, &waiter).verdict, HF__VERDICT_QUEUED);
     reboot(f);
     check_number("nobody", (int64_t)look_at(f, "x").count, 0);
     struct hf__answer a = attempt(f, &next);
-    assert_int_equal(a.verdict, HF__GRANTED);
+    assert_int_equal(a.verdict, HF__VERDICT_GRANTED);
     assert_true(a.generation > before);
-    assert_int_equal(release(f, &holder).verdict, HF__STALE);
-    assert_int_equal(renew(f, &waiter, 0).verdict, HF__GONE_LOST);
+    assert_int_equal(release(f, &holder).verdict, HF__VERDICT_STALE);
+    assert_int_equal(renew(f, &waiter, 0).verdict, HF__VERDICT_GONE);
 }
 
 static void c8_a_claimed_lease_of_another_boot_begins_its_delay(void **state)
@@ -62,12 +62,12 @@ static void c8_a_claimed_lease_of_another_boot_begins_its_delay(void **state)
     holder.lock_delay_ms = 3 * SECOND;
     assert_true(attempt(f, &holder).claimed);
     reboot(f);
-    assert_int_equal(attempt(f, &next).verdict, HF__BUSY);
-    assert_int_equal(look_at(f, "x").last.place, HF__LINGERING);
+    assert_int_equal(attempt(f, &next).verdict, HF__VERDICT_BUSY);
+    assert_int_equal(look_at(f, "x").last.place, HF__PLACE_LINGERING);
     pass_time(f, 3 * SECOND - 1);
-    assert_int_equal(attempt(f, &next).verdict, HF__BUSY);
+    assert_int_equal(attempt(f, &next).verdict, HF__VERDICT_BUSY);
     pass_time(f, 1);
-    assert_int_equal(attempt(f, &next).verdict, HF__GRANTED);
+    assert_int_equal(attempt(f, &next).verdict, HF__VERDICT_GRANTED);
 }
 
 static void c3_a_grant_that_never_expires_outlives_the_boot(void **state)
@@ -80,14 +80,14 @@ static void c3_a_grant_that_never_expires_outlives_the_boot(void **state)
     assert_true(renew(f, &holder, generation).claimed);
     pass_time(f, 60 * SECOND);
     reboot(f);
-    assert_int_equal(attempt(f, &next).verdict, HF__BUSY);
+    assert_int_equal(attempt(f, &next).verdict, HF__VERDICT_BUSY);
     struct seen seen = look_at(f, "x");
     check_number("holders", (int64_t)seen.count, 1);
-    check_number("place", seen.last.place, HF__INSIDE);
+    check_number("place", seen.last.place, HF__PLACE_INSIDE);
     check_number("age", seen.last.since_ms, 3660 * SECOND);
     assert_true(seen.last.until_ms == HF__NEVER);
-    assert_int_equal(renew(f, &holder, generation).verdict, HF__GRANTED);
-    assert_int_equal(release(f, &holder).verdict, HF__DONE);
+    assert_int_equal(renew(f, &holder, generation).verdict, HF__VERDICT_GRANTED);
+    assert_int_equal(release(f, &holder).verdict, HF__VERDICT_DONE);
 }
 
 static void c3_an_unclaimed_grant_does_not_outlive_the_boot(void **state)
@@ -98,7 +98,7 @@ static void c3_an_unclaimed_grant_does_not_outlive_the_boot(void **state)
     holder.ttl_ms = 0;
     assert_false(attempt(f, &holder).claimed);
     reboot(f);
-    assert_int_equal(attempt(f, &next).verdict, HF__GRANTED);
+    assert_int_equal(attempt(f, &next).verdict, HF__VERDICT_GRANTED);
 }
 
 static void the_same_boot_voids_nothing(void **state)
@@ -106,10 +106,10 @@ static void the_same_boot_voids_nothing(void **state)
     struct fixture *f = *state;
     struct hf__bid holder = make_bid(f, "x"), next = make_bid(f, "x");
 
-    assert_int_equal(attempt(f, &holder).verdict, HF__GRANTED);
+    assert_int_equal(attempt(f, &holder).verdict, HF__VERDICT_GRANTED);
     close_store(f);
     open_store(f);
-    assert_int_equal(attempt(f, &next).verdict, HF__BUSY);
+    assert_int_equal(attempt(f, &next).verdict, HF__VERDICT_BUSY);
 }
 
 static void an_unknown_boot_voids_nothing_but_cuts_to_the_lease(void **state)
@@ -117,14 +117,14 @@ static void an_unknown_boot_voids_nothing_but_cuts_to_the_lease(void **state)
     struct fixture *f = *state;
     struct hf__bid holder = make_bid(f, "x"), next = make_bid(f, "x");
 
-    assert_int_equal(attempt(f, &holder).verdict, HF__GRANTED);
+    assert_int_equal(attempt(f, &holder).verdict, HF__VERDICT_GRANTED);
     close_store(f);
     meddle(f, "UPDATE holdfast_meta SET boot = ''");
     f->now_ns = 5 * SECOND * HF__NS_PER_MS;
     open_store(f);
-    assert_int_equal(attempt(f, &next).verdict, HF__BUSY);
+    assert_int_equal(attempt(f, &next).verdict, HF__VERDICT_BUSY);
     pass_time(f, 10 * SECOND);
-    assert_int_equal(attempt(f, &next).verdict, HF__GRANTED);
+    assert_int_equal(attempt(f, &next).verdict, HF__VERDICT_GRANTED);
 }
 
 static void copy(const char *from, const char *to)

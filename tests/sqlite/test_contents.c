@@ -50,7 +50,7 @@ static void an_empty_file_is_filled(void **state)
 
     assert_int_equal(mknod(f->path, S_IFREG | 0600, 0), 0);
     open_store(f);
-    assert_int_equal(attempt(f, &bid).verdict, HF__GRANTED);
+    assert_int_equal(attempt(f, &bid).verdict, HF__VERDICT_GRANTED);
 }
 
 static void check_lost(struct fixture *f)
@@ -99,7 +99,7 @@ static void c7_a_deleted_wal_loses_everything(void **state)
     struct hf__bid bid = make_bid(f, "x");
     char wal[200];
 
-    assert_int_equal(attempt(f, &bid).verdict, HF__GRANTED);
+    assert_int_equal(attempt(f, &bid).verdict, HF__VERDICT_GRANTED);
     snprintf(wal, sizeof wal, "%s-wal", f->path);
     assert_int_equal(unlink(wal), 0);
     pass_time(f, 30);

@@ -132,7 +132,7 @@ static void check_turns(struct crowd *c)
     hf_lock *lock = NULL;
     hf_error err;
 
-    opt.ttl_ms = 5 * SECOND;
+    opt.ttl_ms = 15 * SECOND;
     if (hf_open(c->f->url, NULL, &client, &err) != HF_OK ||
         hf_acquire(client, "one", HF_NTS, &opt, &lock, &err) != HF_OK)
         fail_msg("%s", err.text);

@@ -66,7 +66,7 @@ static void c6_a_failed_sync_leaves_the_outcome_unknown(void **state)
     int code = f->store->type->release(f->store, &bid, 0, soon(f), &a, &f->err);
     disk.fail_syncs = 0;
     check_number("release", code, HF_UNKNOWN);
-    check_number("asked again", release(f, &bid).verdict, HF__STALE);
+    check_number("asked again", release(f, &bid).verdict, HF__VERDICT_STALE);
 }
 
 static void c6_an_io_error_at_commit_is_unknown(void **state)
@@ -79,7 +79,7 @@ static void c6_an_io_error_at_commit_is_unknown(void **state)
     disk.fail_writes = 0;
     check_number("attempt", code, HF_UNKNOWN);
     check_number("store code", f->err.store_code, SQLITE_IOERR_WRITE);
-    check_number("asked again", attempt(f, &bid).verdict, HF__GRANTED);
+    check_number("asked again", attempt(f, &bid).verdict, HF__VERDICT_GRANTED);
 }
 
 static void a_full_disk_is_told_and_nothing_was_applied(void **state)
@@ -94,7 +94,7 @@ static void a_full_disk_is_told_and_nothing_was_applied(void **state)
     check_contains("attempt", f->err.text, "sqlite: ");
     check_contains("attempt", f->err.text, "disk is full");
     check_number("store code", f->err.store_code, SQLITE_FULL);
-    check_number("free", attempt(f, &other).verdict, HF__GRANTED);
+    check_number("free", attempt(f, &other).verdict, HF__VERDICT_GRANTED);
 }
 
 static void a_wal_that_cannot_grow_is_written_again(void **state)
@@ -105,7 +105,7 @@ static void a_wal_that_cannot_grow_is_written_again(void **state)
     for (int i = 0; i < 100; i++) {
         struct hf__bid bid = make_bid(f, "x");
         attempt(f, &bid);
-        assert_int_equal(release(f, &bid).verdict, HF__DONE);
+        assert_int_equal(release(f, &bid).verdict, HF__VERDICT_DONE);
     }
     disk.wal_room = 0;
 }
@@ -119,7 +119,7 @@ static void c3_on_a_full_disk_a_lease_is_renewed(void **state)
     disk.wal_room = 40 * 1024;
     for (int i = 0; i < 100; i++) {
         pass_time(f, 1 * SECOND);
-        assert_int_equal(renew(f, &holder, granted.generation).verdict, HF__GRANTED);
+        assert_int_equal(renew(f, &holder, granted.generation).verdict, HF__VERDICT_GRANTED);
     }
     disk.wal_room = 0;
 }
@@ -139,7 +139,7 @@ static void a_database_kept_busy_is_unavailable_at_the_deadline(void **state)
     check_contains("attempt", f->err.text, "busy");
     check_number("store code", f->err.store_code & 0xff, SQLITE_BUSY);
     sqlite3_close(db);
-    check_number("afterwards", attempt(f, &bid).verdict, HF__GRANTED);
+    check_number("afterwards", attempt(f, &bid).verdict, HF__VERDICT_GRANTED);
 }
 
 static void a_deadline_that_has_passed_asks_nobody(void **state)
@@ -172,7 +172,8 @@ static void many_renewals_are_answered_each(void **state)
     pass_time(f, 9 * SECOND);
     check_ok(f, "renew", f->store->type->renew(f->store, items, MANY, soon(f), &f->err));
     for (int i = 0; i < MANY; i++) {
-        check_number("verdict", items[i].answer.verdict, i % 3 == 0 ? HF__GONE_LOST : HF__GRANTED);
+        check_number("verdict", items[i].answer.verdict,
+                     i % 3 == 0 ? HF__VERDICT_GONE : HF__VERDICT_GRANTED);
         check_number("sent", items[i].answer.sent_ns, f->now_ns);
     }
     free(items);

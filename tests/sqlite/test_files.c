@@ -61,19 +61,19 @@ static void every_form_of_url_names_the_same_file(void **state)
     struct hf__bid bid = make_bid(f, "x");
 
     open_store(f);
-    assert_int_equal(attempt(f, &bid).verdict, HF__GRANTED);
+    assert_int_equal(attempt(f, &bid).verdict, HF__VERDICT_GRANTED);
     close_store(f);
     snprintf(f->url, sizeof f->url, "sqlite://%.150s", f->path);
     open_store(f);
-    assert_int_equal(attempt(f, &bid).verdict, HF__GRANTED);
+    assert_int_equal(attempt(f, &bid).verdict, HF__VERDICT_GRANTED);
     close_store(f);
     assert_non_null(getcwd(cwd, sizeof cwd));
     assert_int_equal(chdir(f->dir), 0);
     snprintf(f->url, sizeof f->url, "sqlite:locks.db");
     open_store(f);
     assert_int_equal(chdir(cwd), 0); /* the path was made absolute */
-    assert_int_equal(attempt(f, &bid).verdict, HF__GRANTED);
-    assert_int_equal(release(f, &bid).verdict, HF__DONE);
+    assert_int_equal(attempt(f, &bid).verdict, HF__VERDICT_GRANTED);
+    assert_int_equal(release(f, &bid).verdict, HF__VERDICT_DONE);
 }
 
 static void urls_without_a_file_are_refused(void **state)

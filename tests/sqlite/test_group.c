@@ -90,7 +90,7 @@ static int fails_busy(struct fixture *f)
 
     if (try_open(f, f->url) != 0)
         return 1;
-    return attempt(f, &bid).verdict == HF__BUSY ? 0 : 2;
+    return attempt(f, &bid).verdict == HF__VERDICT_BUSY ? 0 : 2;
 }
 
 static void c1_root_and_a_member_exclude_each_other(void **state)
@@ -110,7 +110,7 @@ static int holds(struct fixture *f)
 
     if (try_open(f, f->url) != 0)
         return 1;
-    return attempt(f, &bid).verdict == HF__GRANTED ? 0 : 2;
+    return attempt(f, &bid).verdict == HF__VERDICT_GRANTED ? 0 : 2;
 }
 
 static void c1_a_member_and_root_exclude_each_other(void **state)
@@ -126,7 +126,7 @@ static void c1_a_member_and_root_exclude_each_other(void **state)
     assert_int_equal(chmod(dir, 02770), 0);
     assert_int_equal(as_user(f, MEMBER, true, holds), 0); /* and makes the files */
     open_store(f);
-    assert_int_equal(attempt(f, &bid).verdict, HF__BUSY);
+    assert_int_equal(attempt(f, &bid).verdict, HF__VERDICT_BUSY);
     pass_time(f, 10 * SECOND);
     assert_int_equal(as_user(f, MEMBER + 5, true, holds), 0);
 }
@@ -159,7 +159,7 @@ static void c12_a_member_wakes_root(void **state)
     holder.ticket = (struct hf__ticket){{42}};
     attempt(f, &holder);
     waiter.queue = true;
-    assert_int_equal(attempt(f, &waiter).verdict, HF__QUEUED);
+    assert_int_equal(attempt(f, &waiter).verdict, HF__VERDICT_QUEUED);
     assert_int_equal(as_user(f, MEMBER, true, releases), 0);
     struct pollfd ready = {.fd = fd, .events = POLLIN};
     assert_int_equal(poll(&ready, 1, 10000), 1);

@@ -61,8 +61,8 @@ static void finds_by_name_prefix_and_age(void **state)
     check_number("all", (int64_t)seen.count, 6);
     assert_memory_equal(seen.names[0], "a", 1);
     assert_memory_equal(seen.names[1], "b/1", 3);
-    check_number("holder first", seen.entries[1].place, HF__INSIDE);
-    check_number("then waiter", seen.entries[2].place, HF__WAITING);
+    check_number("holder first", seen.entries[1].place, HF__PLACE_INSIDE);
+    check_number("then waiter", seen.entries[2].place, HF__PLACE_WAITING);
     assert_memory_equal(seen.names[3], "b/2", 3);
     check_number("age", seen.entries[3].since_ms, 2 * SECOND);
     check_number("left", seen.entries[3].until_ms, 8 * SECOND);
@@ -95,7 +95,7 @@ static void what_has_expired_is_not_shown_as_inside(void **state)
 
     struct seen seen = look(f, (struct hf__look){0});
     check_number("shown", (int64_t)seen.count, 1);
-    check_number("lingers", seen.entries[0].place, HF__LINGERING);
+    check_number("lingers", seen.entries[0].place, HF__PLACE_LINGERING);
     check_number("left", seen.entries[0].until_ms, 5 * SECOND);
     pass_time(f, 5 * SECOND);
     check_number("nobody", (int64_t)look(f, (struct hf__look){0}).count, 0);
@@ -149,7 +149,7 @@ static void any_bytes_are_a_name_and_no_two_collide(void **state)
         struct hf__bid bid = make_bid(f, "");
         bid.name = names[i].bytes;
         bid.name_len = names[i].len;
-        check_number("granted", attempt(f, &bid).verdict, HF__GRANTED);
+        check_number("granted", attempt(f, &bid).verdict, HF__VERDICT_GRANTED);
         struct seen seen =
             look(f, (struct hf__look){.name = names[i].bytes, .name_len = names[i].len});
         check_number("found", (int64_t)seen.count, 1);
@@ -212,7 +212,7 @@ static void a_miscounted_queue_is_refused_not_guessed(void **state)
     check_number("fewer", f->store->type->attempt(f->store, &bid, soon(f), &a, &f->err),
                  HF_CORRUPT);
     meddle(f, "UPDATE holdfast_lock SET waiting = 1");
-    check_number("right", attempt(f, &bid).verdict, HF__BUSY);
+    check_number("right", attempt(f, &bid).verdict, HF__VERDICT_BUSY);
 }
 
 int main(void)

@@ -64,12 +64,12 @@ static bool take_turn(struct fixture *f, const char *counter)
     do {
         if (f->store->type->attempt(f->store, &bid, until_ns, &a, &f->err) != 0)
             return false;
-        if (a.verdict == HF__QUEUED)
+        if (a.verdict == HF__VERDICT_QUEUED)
             usleep((useconds_t)hf__now_ns(&hf__system_env) % 300);
-    } while (a.verdict == HF__QUEUED && hf__now_ns(&hf__system_env) < until_ns);
-    return a.verdict == HF__GRANTED && increment(counter) &&
+    } while (a.verdict == HF__VERDICT_QUEUED && hf__now_ns(&hf__system_env) < until_ns);
+    return a.verdict == HF__VERDICT_GRANTED && increment(counter) &&
            f->store->type->release(f->store, &bid, 0, real_deadline(), &a, &f->err) == 0 &&
-           a.verdict == HF__DONE;
+           a.verdict == HF__VERDICT_DONE;
 }
 
 static void hammer(struct fixture *f, const char *counter)
@@ -118,7 +118,7 @@ static void many_processes_may_create_it_at_once(void **state)
             struct hf__bid bid = make_bid(f, "x");
             bid.mode = HF_SHARED;
             int code = f->store->type->attempt(f->store, &bid, real_deadline(), &a, &f->err);
-            _exit(code == 0 && a.verdict == HF__GRANTED ? 0 : 1);
+            _exit(code == 0 && a.verdict == HF__VERDICT_GRANTED ? 0 : 1);
         }
     }
     check_number("failed", wait_all(children, COUNT(children)), 0);
@@ -143,9 +143,9 @@ static void a_killed_process_leaves_a_lease_that_ends(void **state)
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_true(WIFSIGNALED(status));
     open_store(f);
-    assert_int_equal(attempt(f, &next).verdict, HF__BUSY);
+    assert_int_equal(attempt(f, &next).verdict, HF__VERDICT_BUSY);
     pass_time(f, 10 * SECOND);
-    assert_int_equal(attempt(f, &next).verdict, HF__GRANTED);
+    assert_int_equal(attempt(f, &next).verdict, HF__VERDICT_GRANTED);
 }
 
 #define THREADS 4
@@ -169,11 +169,12 @@ static bool take_turn_in_thread(struct worker *w)
     do {
         if (s->type->attempt(s, &bid, until_ns, &a, NULL) != 0)
             return false;
-    } while (a.verdict == HF__QUEUED && hf__now_ns(&hf__system_env) < until_ns);
-    if (a.verdict != HF__GRANTED)
+    } while (a.verdict == HF__VERDICT_QUEUED && hf__now_ns(&hf__system_env) < until_ns);
+    if (a.verdict != HF__VERDICT_GRANTED)
         return false;
     ++*w->counter;
-    return s->type->release(s, &bid, 0, real_deadline(), &a, NULL) == 0 && a.verdict == HF__DONE;
+    return s->type->release(s, &bid, 0, real_deadline(), &a, NULL) == 0 &&
+           a.verdict == HF__VERDICT_DONE;
 }
 
 static void *work(void *arg)

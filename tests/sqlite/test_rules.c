@@ -55,7 +55,7 @@ static void check_alike(const struct hf__answer *got, const struct hf__answer *w
     check_number("claimed", got->claimed, wanted->claimed);
     check_number("position", (int64_t)got->position, (int64_t)wanted->position);
     check_number("sent", got->sent_ns, now_ns);
-    if (got->verdict == HF__QUEUED && (got->ask_again_ms <= 0 || got->ask_again_ms > 10000))
+    if (got->verdict == HF__VERDICT_QUEUED && (got->ask_again_ms <= 0 || got->ask_again_ms > 10000))
         fail_msg("ask again in %lld ms", (long long)got->ask_again_ms);
 }
 
@@ -122,8 +122,8 @@ static void measure(struct world *w, int lock)
     size_t waiting = 0, entered = 0;
 
     for (size_t i = 0; i < w->record[lock].count; i++) {
-        waiting += w->record[lock].entries[i].place == HF__WAITING;
-        entered += (w->record[lock].entries[i].marks & HF__LET_IN) != 0;
+        waiting += w->record[lock].entries[i].place == HF__PLACE_WAITING;
+        entered += (w->record[lock].entries[i].marks & HF__MARK_LET_IN) != 0;
     }
     w->longest = waiting > w->longest ? waiting : w->longest;
     w->widest = entered > w->widest ? entered : w->widest;
@@ -140,9 +140,9 @@ static void step(struct world *w)
     measure(w, lock);
     check_alike(&got, &wanted, w->f->now_ns);
     hf__record_settle(&w->record[lock]);
-    if (got.verdict == HF__GRANTED)
+    if (got.verdict == HF__VERDICT_GRANTED)
         p->generation = got.generation;
-    else if (got.verdict != HF__QUEUED && random_below(&w->dice, 2) == 0)
+    else if (got.verdict != HF__VERDICT_QUEUED && random_below(&w->dice, 2) == 0)
         renew_person(w, lock, p);
 }
 
@@ -154,7 +154,8 @@ struct comparison {
 
 static bool is_shown(const struct hf__entry *e)
 {
-    return e->place == HF__INSIDE || e->place == HF__LINGERING || e->place == HF__WAITING;
+    return e->place == HF__PLACE_INSIDE || e->place == HF__PLACE_LINGERING ||
+           e->place == HF__PLACE_WAITING;
 }
 
 static const struct hf__entry *next_shown(struct comparison *c)
@@ -252,9 +253,9 @@ static void c5_too_many_tombstones_refuse_new_bids_until_they_end(void **state)
     meddle(f, sql);
     release(f, &bid);
     bid = make_bid(f, "x");
-    assert_int_equal(attempt(f, &bid).verdict, HF__FULL);
+    assert_int_equal(attempt(f, &bid).verdict, HF__VERDICT_FULL);
     pass_time(f, 60 * SECOND);
-    assert_int_equal(attempt(f, &bid).verdict, HF__GRANTED);
+    assert_int_equal(attempt(f, &bid).verdict, HF__VERDICT_GRANTED);
     check_number("tombstones", ask(f, "SELECT count(*) FROM holdfast_retired"), 0);
     check_number("counted", ask(f, "SELECT retired FROM holdfast_lock"), 0);
 }
@@ -270,9 +271,9 @@ static void c5_a_second_withdraw_neither_counts_twice_nor_shortens(void **state)
                  f->store->type->withdraw(f->store, &bid, retire, soon(f), &a, &f->err));
     check_number("counted", ask(f, "SELECT retired FROM holdfast_lock"), 1);
     pass_time(f, 59 * SECOND);
-    assert_int_equal(attempt(f, &bid).verdict, HF__WITHDRAWN);
+    assert_int_equal(attempt(f, &bid).verdict, HF__VERDICT_WITHDRAWN);
     pass_time(f, SECOND);
-    assert_int_equal(attempt(f, &bid).verdict, HF__GRANTED);
+    assert_int_equal(attempt(f, &bid).verdict, HF__VERDICT_GRANTED);
 }
 
 int main(void)

@@ -12,11 +12,13 @@ static void c4_a_purged_lock_goes_on_above(void **state)
     before = attempt(f, &first).generation; /* left to expire */
     pass_time(f, 100 * SECOND);
     check_ok(f, "purge",
-             f->store->type->upkeep(f->store, HF__PURGE, 200 * SECOND, soon(f), &removed, &f->err));
+             f->store->type->upkeep(f->store, HF__UPKEEP_PURGE, 200 * SECOND, soon(f), &removed,
+                                    &f->err));
     check_number("too early", (int64_t)removed, 0);
     pass_time(f, 200 * SECOND);
     check_ok(f, "purge",
-             f->store->type->upkeep(f->store, HF__PURGE, 200 * SECOND, soon(f), &removed, &f->err));
+             f->store->type->upkeep(f->store, HF__UPKEEP_PURGE, 200 * SECOND, soon(f), &removed,
+                                    &f->err));
     check_number("purged", (int64_t)removed, 1);
     check_number("rows",
                  ask(f, "SELECT (SELECT count(*) FROM holdfast_lock) +"
@@ -42,10 +44,11 @@ static void purge_keeps_what_is_held(void **state)
         release(f, &bid);
     }
     pass_time(f, 1000 * SECOND);
-    check_ok(f, "purge",
-             f->store->type->upkeep(f->store, HF__PURGE, SECOND, soon(f), &removed, &f->err));
+    check_ok(
+        f, "purge",
+        f->store->type->upkeep(f->store, HF__UPKEEP_PURGE, SECOND, soon(f), &removed, &f->err));
     check_number("purged", (int64_t)removed, 450);
-    assert_int_equal(release(f, &holder).verdict, HF__DONE);
+    assert_int_equal(release(f, &holder).verdict, HF__VERDICT_DONE);
 }
 
 /* Many more than fit into the time of one call: it says how many went, and the next goes on. */
@@ -63,7 +66,8 @@ static void a_purge_ends_in_time_and_the_next_goes_on(void **state)
     for (; removed > 0; calls++, total += removed) {
         int64_t deadline_ns = hf__now_ns(&f->env) + 100 * HF__NS_PER_MS;
         check_ok(f, "purge",
-                 f->store->type->upkeep(f->store, HF__PURGE, DAY, deadline_ns, &removed, &f->err));
+                 f->store->type->upkeep(f->store, HF__UPKEEP_PURGE, DAY, deadline_ns, &removed,
+                                        &f->err));
     }
     check_number("removed", (int64_t)total, ROWS);
     assert_true(calls > 2);
@@ -116,7 +120,7 @@ static void what_is_held_or_in_use_stays(void **state)
     pass_time(f, 11 * DAY);
     use_names(f, "later", 100);
     check_number("names", ask(f, "SELECT count(*) FROM holdfast_lock"), 1 + 20 + 100);
-    assert_int_equal(release(f, &holder).verdict, HF__DONE);
+    assert_int_equal(release(f, &holder).verdict, HF__VERDICT_DONE);
 }
 
 /* Tidying up is a favour: no operation fails with it. */

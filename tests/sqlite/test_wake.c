@@ -66,14 +66,14 @@ static void check_hand_over(struct fixture *f)
     assert_true(fcntl(fd, F_GETFL) & O_NONBLOCK);
     attempt(f, &holder);
     struct hf__answer queued = attempt(f, &waiter);
-    assert_int_equal(queued.verdict, HF__QUEUED);
+    assert_int_equal(queued.verdict, HF__VERDICT_QUEUED);
     assert_int_equal(take_calls(f->store, fd).count, 0);
     release(f, &holder);
     struct calls calls = take_calls(f->store, fd);
     check_number("calls", (int64_t)calls.count, 1);
     assert_true(hf__ticket_equal(&calls.ticket, &waiter.ticket));
     assert_true(calls.generation > queued.generation);
-    assert_int_equal(renew(f, &waiter, calls.generation).verdict, HF__GRANTED);
+    assert_int_equal(renew(f, &waiter, calls.generation).verdict, HF__VERDICT_GRANTED);
 }
 
 static void c12_a_hand_over_is_pushed_with_its_generation(void **state)
@@ -134,9 +134,9 @@ static void c12_a_waiter_of_another_client_is_told_and_nobody_else(void **state)
     attempt(f, &holder);
     first.queue = second.queue = true;
     f->store = mine;
-    assert_int_equal(attempt(f, &first).verdict, HF__QUEUED);
+    assert_int_equal(attempt(f, &first).verdict, HF__VERDICT_QUEUED);
     f->store = other;
-    assert_int_equal(attempt(f, &second).verdict, HF__QUEUED);
+    assert_int_equal(attempt(f, &second).verdict, HF__VERDICT_QUEUED);
     release(f, &holder);
     check_number("first", (int64_t)take_calls(mine, my_fd).count, 1);
     check_number("second", (int64_t)take_calls(other, other_fd).count, 0);
@@ -160,7 +160,7 @@ static void c12_a_waiter_let_in_by_its_own_sign_of_life_is_called(void **state)
     struct calls calls = take_calls(f->store, fd);
     check_number("calls", (int64_t)calls.count, 2); /* who held it is told to ask */
     assert_true(hf__ticket_equal(&calls.ticket, &waiter.ticket));
-    assert_int_equal(renew(f, &waiter, calls.generation).verdict, HF__GRANTED);
+    assert_int_equal(renew(f, &waiter, calls.generation).verdict, HF__VERDICT_GRANTED);
 }
 
 static void c12_a_broken_holder_is_told_to_ask(void **state)
@@ -192,7 +192,7 @@ static void c12_a_hundred_readers_of_one_client_are_called_at_once(void **state)
         struct hf__bid reader = make_bid(f, "x");
         reader.mode = HF_SHARED;
         reader.queue = true;
-        assert_int_equal(attempt(f, &reader).verdict, HF__QUEUED);
+        assert_int_equal(attempt(f, &reader).verdict, HF__VERDICT_QUEUED);
     }
     open_store(f); /* another client releases */
     release(f, &writer);
@@ -269,7 +269,7 @@ static void a_dead_clients_socket_is_removed_by_who_calls_it(void **state)
     leave_socket(f, name);
     meddle(f, "UPDATE holdfast_entry SET wake = zeroblob(16) WHERE place = 1");
     check_number("sockets", (int64_t)count_sockets(f), 2);
-    assert_int_equal(release(f, &holder).verdict, HF__DONE);
+    assert_int_equal(release(f, &holder).verdict, HF__VERDICT_DONE);
     check_number("sockets after the call", (int64_t)count_sockets(f), 1);
 }
 
@@ -302,7 +302,7 @@ static void gc_removes_dead_sockets_and_no_others(void **state)
     assert_true(f->store->type->wake_fd(f->store) >= 0);
     leave_socket(f, name);
     check_ok(f, "purge",
-             f->store->type->upkeep(f->store, HF__PURGE, 0, soon(f), &removed, &f->err));
+             f->store->type->upkeep(f->store, HF__UPKEEP_PURGE, 0, soon(f), &removed, &f->err));
     check_number("sockets", (int64_t)count_sockets(f), 1);
     check_hand_over(f);
 }
@@ -320,7 +320,7 @@ static void c12_when_calls_were_lost_everybody_asks(void **state)
         waiter.queue = true;
         attempt(f, &holder);
         attempt(f, &waiter);
-        assert_int_equal(release(f, &holder).verdict, HF__DONE);
+        assert_int_equal(release(f, &holder).verdict, HF__VERDICT_DONE);
         release(f, &waiter);
     }
     for (struct calls c = {.count = 1}; c.count > 0;) {
@@ -358,7 +358,7 @@ static void without_a_socket_waiters_ask_often(void **state)
     waiter.queue = true;
     for (int i = 0; i < 50; i++) {
         struct hf__answer a = attempt(f, &waiter);
-        assert_int_equal(a.verdict, HF__QUEUED);
+        assert_int_equal(a.verdict, HF__VERDICT_QUEUED);
         assert_in_range(a.ask_again_ms, 1, 250);
         pass_time(f, a.ask_again_ms);
     }

@@ -1,7 +1,7 @@
 /* The store that is used when no URL is given: the environment's, else the embedded one. */
 #include <stdlib.h>
 
-#include "core/handed_down.h"
+#include "base/handed_down.h"
 #include "core/registry.h"
 #include "lib/check.h"
 

@@ -1,7 +1,7 @@
 /* Durations: what is read, what is refused, and that nothing is rounded down. */
+#include "base/duration.h"
 #include "lib/check.h"
 #include "lib/random.h"
-#include "util/duration.h"
 
 #define YEAR_MS HF__DURATION_MAX_MS
 

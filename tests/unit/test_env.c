@@ -4,8 +4,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/env.h"
 #include "lib/check.h"
-#include "util/env.h"
 
 static const struct hf_env *env = &hf__system_env;
 

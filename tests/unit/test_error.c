@@ -1,9 +1,9 @@
 /* The error list and the filling in of hf_error. */
 #include <errno.h>
 
-#include "core/error.h"
+#include "base/error.h"
+#include "base/utf8.h"
 #include "lib/check.h"
-#include "util/utf8.h"
 
 static void every_code_has_a_name_a_text_and_a_status(void **state)
 {

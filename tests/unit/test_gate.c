@@ -3,7 +3,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "core/sequencer.h"
+#include "base/sequencer.h"
 #include "lib/check.h"
 #include "lib/random.h"
 

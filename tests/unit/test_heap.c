@@ -1,9 +1,9 @@
 /* The heap of timers, against a plain search for the earliest. */
 #include <stdlib.h>
 
+#include "base/heap.h"
 #include "lib/check.h"
 #include "lib/random.h"
-#include "util/heap.h"
 
 enum { TIMERS = 200 };
 

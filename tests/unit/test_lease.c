@@ -1,6 +1,6 @@
 /* How long a grant may be believed (C3), as arithmetic. */
+#include "base/lease.h"
 #include "doorman/doorman.h"
-#include "doorman/lease.h"
 #include "lib/check.h"
 #include "lib/random.h"
 

@@ -1,6 +1,6 @@
 /* Names in messages: any bytes, shown as printable ASCII that cannot be mistaken for another
  * name. */
-#include "core/error.h"
+#include "base/error.h"
 #include "lib/check.h"
 #include "lib/random.h"
 

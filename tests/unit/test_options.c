@@ -1,16 +1,16 @@
 /* The options of a URL against the tables that declare them. */
-#include "core/url.h"
+#include "base/url.h"
 #include "lib/check.h"
 
 static const struct hf__option table[] = {
-    {"mode", HF__TEXT, "wal", 0, 0, "text with a default"},
-    {"label", HF__TEXT, NULL, 0, 0, "text without"},
-    {"count", HF__NUMBER, "3", 1, 10, "a number in a range"},
-    {"offset", HF__NUMBER, NULL, 0, 0, "any number"},
-    {"every", HF__DURATION, "1500ms", 1000, 60000, "a duration in a range"},
-    {"push", HF__SWITCH, "yes", 0, 0, "a switch that is on"},
-    {"loud", HF__SWITCH, NULL, 0, 0, "a switch that is off"},
-    {"secret_count", HF__NUMBER, NULL, 0, 0, "a number nobody may see"},
+    {"mode", HF__OPTION_TEXT, "wal", 0, 0, "text with a default"},
+    {"label", HF__OPTION_TEXT, NULL, 0, 0, "text without"},
+    {"count", HF__OPTION_NUMBER, "3", 1, 10, "a number in a range"},
+    {"offset", HF__OPTION_NUMBER, NULL, 0, 0, "any number"},
+    {"every", HF__OPTION_DURATION, "1500ms", 1000, 60000, "a duration in a range"},
+    {"push", HF__OPTION_SWITCH, "yes", 0, 0, "a switch that is on"},
+    {"loud", HF__OPTION_SWITCH, NULL, 0, 0, "a switch that is off"},
+    {"secret_count", HF__OPTION_NUMBER, NULL, 0, 0, "a number nobody may see"},
     {0},
 };
 

@@ -1,6 +1,6 @@
 /* URLs in messages: what must be shown is shown, what is secret never, not even of a malformed
  * URL. */
-#include "core/url.h"
+#include "base/url.h"
 #include "lib/check.h"
 #include "lib/random.h"
 

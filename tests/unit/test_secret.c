@@ -1,5 +1,5 @@
 /* Where a password may come from, and which files are refused. */
-#include "core/secret.h"
+#include "base/secret.h"
 
 #include <stdlib.h>
 #include <sys/stat.h>

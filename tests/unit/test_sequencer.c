@@ -1,5 +1,5 @@
 /* Sequencers (C10): one spelling per grant, and never the ticket. */
-#include "core/sequencer.h"
+#include "base/sequencer.h"
 #include "lib/check.h"
 #include "lib/random.h"
 

@@ -1,9 +1,9 @@
 /* The hash table, against a plain array, and its hash. */
 #include <stdlib.h>
 
+#include "base/table.h"
 #include "lib/check.h"
 #include "lib/random.h"
-#include "util/table.h"
 
 struct member {
     struct hf__link link;

@@ -1,7 +1,7 @@
 /* Tickets as text. */
+#include "base/ticket.h"
 #include "lib/check.h"
 #include "lib/random.h"
-#include "util/ticket.h"
 
 static void a_ticket_is_32_hex_digits(void **state)
 {

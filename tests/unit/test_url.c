@@ -2,7 +2,7 @@
  * test_redact.c. */
 #include <stdlib.h>
 
-#include "core/url.h"
+#include "base/url.h"
 #include "lib/check.h"
 #include "lib/random.h"
 

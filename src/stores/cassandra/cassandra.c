@@ -3,12 +3,12 @@
  * Each operation is a SERIAL read, the doorman in this process, and a conditional update of what
  * was read (operate.c). Waiters ask at intervals; there is no push. README.md beside this file says
  * what holds and why. */
-#include <signal.h>
 #include <stdatomic.h>
 
+#include "base/thread.h"
 #include "stores/cassandra/cassandra.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 #define RENEWERS 8 /* renewals under way at once */
 
@@ -117,18 +117,6 @@ static void *renew_some(void *arg)
     return NULL;
 }
 
-/* No signal of the program's is to be handled in a thread of ours. */
-static bool start(pthread_t *thread, struct renewals *all)
-{
-    sigset_t every, before;
-
-    sigfillset(&every);
-    pthread_sigmask(SIG_SETMASK, &every, &before);
-    int failed = pthread_create(thread, NULL, renew_some, all);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return failed == 0;
-}
-
 static int renew(struct hf__store *store, struct hf__renewal *items, size_t count,
                  int64_t deadline_ns, hf_error *err)
 {
@@ -141,7 +129,8 @@ static int renew(struct hf__store *store, struct hf__renewal *items, size_t coun
     pthread_t threads[RENEWERS - 1];
     size_t started = 0;
 
-    while (started + 1 < count && started < RENEWERS - 1 && start(&threads[started], &all))
+    while (started + 1 < count && started < RENEWERS - 1 &&
+           hf__thread_start(&threads[started], "hf-renewer", 0, renew_some, &all) == 0)
         started++;
     renew_some(&all);
     for (size_t i = 0; i < started; i++)

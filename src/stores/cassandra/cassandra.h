@@ -9,15 +9,15 @@
  *   inspect.c, upkeep.c, diagnose.c
  *   simple.c, simple_look.c   layout=simple: the published recipe, in a table of its own
  *
- * The mutex guards `dice` and `signs` only and is never kept during a request. */
+ * The mutex guards `jitter` and `signs` only and is never kept during a request. */
 #ifndef HF_STORES_CASSANDRA_CASSANDRA_H
 #define HF_STORES_CASSANDRA_CASSANDRA_H
 
 #include <pthread.h>
 
+#include "base/who.h"
 #include "cql/cql.h"
 #include "stores/store.h"
-#include "stores/who.h"
 
 #define HF__CS_SIGNS           1024 /* waiters of one client whose last sign is remembered */
 #define HF__CS_SKEW_MAX        4000 /* ms; the shortest lease that counts on it is of 5 s */
@@ -60,7 +60,7 @@ struct hf__cs {
     atomic_ulong swaps; /* sent so far: what a lock costs the cluster */
 
     pthread_mutex_t mutex;
-    uint64_t dice; /* for jitter only */
+    uint64_t jitter; /* see hf__jitter() */
     struct hf__cs_sign {
         struct hf__ticket ticket;
         int64_t due_ns;
@@ -114,8 +114,8 @@ int hf__cs_open(const struct hf__url *url, const struct hf__host *host,
                 struct hf__store **ret_store, hf_error *err);
 void hf__cs_close(struct hf__store *store);
 
-/* A number below `below` (> 0), for jitter. */
-uint64_t hf__cs_dice(struct hf__cs *s, uint64_t below);
+/* A number below `below` (> 0): hf__jitter() under the mutex. */
+uint64_t hf__cs_jitter(struct hf__cs *s, uint64_t below);
 
 /* Sends a statement with the store's levels: SERIAL for a read of one lock and for a swap, QUORUM
  * for everything else. `prefer` is a node as in hf__cql_request. */

@@ -3,10 +3,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/report.h"
 #include "stores/cassandra/cassandra.h"
-#include "stores/report.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 struct report {
     struct hf__report to; /* first: a report is one of these too */
@@ -35,11 +35,11 @@ static void look_at_version(const struct report *r, const char *node, const char
 
     if (major < 4)
         hf__say(
-            &r->to, HF__PROBLEM, "C1",
+            &r->to, HF__LEVEL_PROBLEM, "C1",
             "%s is Cassandra %s: SERIAL reads are not linearizable before 4.0 (CASSANDRA-12126)",
             node, version);
     else
-        hf__say(&r->to, HF__FINE, "C1", "%s is Cassandra %s in data centre %s", node, version,
+        hf__say(&r->to, HF__LEVEL_FINE, "C1", "%s is Cassandra %s in data centre %s", node, version,
                 data_center);
 }
 
@@ -60,8 +60,8 @@ static bool look_at_node(const struct report *r, size_t index, struct clock *ret
     int code = hf__cs_ask(r->s, &call, &result, &err);
     int64_t took_ms = (hf__now_ns(r->to.env) - sent_ns) / HF__NS_PER_MS;
     if (code != 0 || result.node != (int)index + 1) {
-        hf__say(&r->to, HF__WARNING, NULL, "%s does not answer%s%s", node, code != 0 ? ": " : "",
-                err.text);
+        hf__say(&r->to, HF__LEVEL_WARNING, NULL, "%s does not answer%s%s", node,
+                code != 0 ? ": " : "", err.text);
         hf__cql_result_clear(&result);
         return false;
     }
@@ -93,17 +93,17 @@ static void look_at_nodes(const struct report *r)
         answered++;
     }
     if (answered < 2)
-        return hf__say(&r->to, HF__NOTE, "C3",
+        return hf__say(&r->to, HF__LEVEL_NOTE, "C3",
                        "only one node could be asked: nothing is known of how far apart"
                        " their clocks are; name more of them in the URL");
     int64_t apart_ms = last.offset_ms - first.offset_ms, doubt_ms = first.doubt_ms + last.doubt_ms;
     if (apart_ms - doubt_ms > r->s->skew_ms)
-        hf__say(&r->to, HF__PROBLEM, "C3",
+        hf__say(&r->to, HF__LEVEL_PROBLEM, "C3",
                 "the nodes' clocks are %" PRId64 " ms apart, more than clock_skew (%" PRId64
                 " ms): a lease may be given away before its holder gives it up",
                 apart_ms, r->s->skew_ms);
     else
-        hf__say(&r->to, HF__FINE, "C3",
+        hf__say(&r->to, HF__LEVEL_FINE, "C3",
                 "the nodes' clocks are %" PRId64 " ms apart, give or take %" PRId64
                 "; clock_skew allows for %" PRId64 " ms",
                 apart_ms, doubt_ms, r->s->skew_ms);
@@ -135,15 +135,15 @@ static void look_at_settings(const struct report *r)
     read_setting(r, "paxos_variant", variant, sizeof variant);
     read_setting(r, "commitlog_sync", sync, sizeof sync);
     if (strcmp(variant, "v2") == 0)
-        hf__say(&r->to, HF__FINE, "C1", "paxos_variant is v2");
+        hf__say(&r->to, HF__LEVEL_FINE, "C1", "paxos_variant is v2");
     else
-        hf__say(&r->to, HF__WARNING, "C1",
+        hf__say(&r->to, HF__LEVEL_WARNING, "C1",
                 "paxos_variant is %s: v2 (since 4.1) stays linearizable while nodes join and leave,"
                 " and reads and swaps in fewer round trips; see cassandra.yaml",
                 variant[0] != '\0' ? variant : "not known");
     if (strcmp(sync, "periodic") == 0)
         hf__say(
-            &r->to, HF__NOTE, "C3",
+            &r->to, HF__LEVEL_NOTE, "C3",
             "commitlog_sync is periodic: if a majority of the replicas crashes at once, they"
             " forget what they took last, also locks that never expire; batch and group do not");
 }
@@ -179,15 +179,15 @@ static void look_at_replication(const struct report *r)
         count = replicas(hf__cql_column(&result, 0));
     hf__cql_result_clear(&result);
     if (count < 0)
-        hf__say(&r->to, HF__PROBLEM, NULL, "there is no keyspace '%s'; run `holdfast setup`",
+        hf__say(&r->to, HF__LEVEL_PROBLEM, NULL, "there is no keyspace '%s'; run `holdfast setup`",
                 r->s->keyspace);
     else if (count < 3)
-        hf__say(&r->to, HF__WARNING, "C1",
+        hf__say(&r->to, HF__LEVEL_WARNING, "C1",
                 "keyspace '%s' has %" PRId64 " replica%s: no lock can be had while %s down",
                 r->s->keyspace, count, count == 1 ? "" : "s",
                 count == 1 ? "its node is" : "one of their nodes is");
     else
-        hf__say(&r->to, HF__FINE, "C1",
+        hf__say(&r->to, HF__LEVEL_FINE, "C1",
                 "keyspace '%s' has %" PRId64 " replicas: %" PRId64 " may be down", r->s->keyspace,
                 count, (count - 1) / 2);
 }
@@ -207,9 +207,10 @@ static int read_serially(void *ctx)
 static void look_at_serial(struct report *r)
 {
     if (read_serially(r) != 0) {
-        hf__say(&r->to, HF__PROBLEM, "C1", "a linearizable read (SERIAL) fails: %s", r->err.text);
+        hf__say(&r->to, HF__LEVEL_PROBLEM, "C1", "a linearizable read (SERIAL) fails: %s",
+                r->err.text);
     } else {
-        hf__say(&r->to, HF__FINE, "C1", "linearizable reads (SERIAL) work");
+        hf__say(&r->to, HF__LEVEL_FINE, "C1", "linearizable reads (SERIAL) work");
         hf__say_latency(&r->to, read_serially, r);
     }
     hf__cs_row_clear(&r->row);
@@ -233,6 +234,6 @@ int hf__cs_diagnose(struct hf__store *store, hf_finding_callback *found, void *a
     look_at_replication(&r);
     look_at_serial(&r);
     if (r.s->simple)
-        hf__say(&r.to, HF__NOTE, "C5", "layout=simple: no queue, no tokens, no lock-delay");
+        hf__say(&r.to, HF__LEVEL_NOTE, "C5", "layout=simple: no queue, no tokens, no lock-delay");
     return 0;
 }

@@ -4,11 +4,11 @@
  * that have waiters to be shown. */
 #include <stdlib.h>
 
+#include "base/bytes.h"
 #include "stores/cassandra/cassandra.h"
 #include "stores/look.h"
-#include "util/bytes.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 #define PAGE 200
 
@@ -19,7 +19,8 @@ static bool settle(struct hf__entry *e, int64_t now_ms)
 {
     const struct hf__cs_extra *x = e->who;
 
-    return (e->place == HF__WAITING && x->proof == HF__CS_ALIVE) || hf__look_settle(e, now_ms);
+    return (e->place == HF__PLACE_WAITING && x->proof == HF__CS_ALIVE) ||
+           hf__look_settle(e, now_ms);
 }
 
 static char *plain(char *to, size_t size, struct hf__cql_bytes text)
@@ -38,15 +39,15 @@ static int show(const struct hf__look *look, const struct hf__cs_lock *lock, str
     const struct hf__cs_extra *x = e.who;
     struct hf__who_text text;
 
-    if (e.place == HF__RETIRED || !settle(&e, now_ms))
+    if (e.place == HF__PLACE_RETIRED || !settle(&e, now_ms))
         return 0;
     e.since_ms = now_ms - e.since_ms;
     if (!hf__look_is_old_enough(look, &e))
         return 0;
-    if (e.place == HF__WAITING && x->proof == HF__CS_ALIVE)
+    if (e.place == HF__PLACE_WAITING && x->proof == HF__CS_ALIVE)
         e.until_ms = x->alive_until_ms;
     if (e.until_ms != HF__NEVER) /* as its bidder was told */
-        e.until_ms -= now_ms + (e.place == HF__INSIDE ? x->skew_ms : 0);
+        e.until_ms -= now_ms + (e.place == HF__PLACE_INSIDE ? x->skew_ms : 0);
     if (e.until_ms < 0)
         e.until_ms = 0;
     e.ttl_ms -= e.ttl_ms > 0 ? x->skew_ms : 0;
@@ -63,7 +64,7 @@ static int show(const struct hf__look *look, const struct hf__cs_lock *lock, str
 static bool needs_signs(const struct hf__look *look, const struct hf__cs_row *row)
 {
     for (size_t i = 0; look->older_than_ms == 0 && i < row->count; i++) {
-        if (row->was[i].place == HF__WAITING && row->was[i].until_ms <= row->now_ms)
+        if (row->was[i].place == HF__PLACE_WAITING && row->was[i].until_ms <= row->now_ms)
             return true;
     }
     return false;

@@ -13,7 +13,7 @@
 
 #include "stores/cassandra/cassandra.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 #define PAUSE_MIN_MS 10
 #define PAUSE_MAX_MS 100  /* of the first in the queue; of others so many times their position */
@@ -29,8 +29,8 @@ static bool is_assumed(const struct hf__cs_case *c, const struct hf__entry *was)
 {
     const struct hf__cs_extra *x = was->who;
 
-    return was->place == HF__WAITING && was->until_ms <= c->now_ms && x->proof == HF__CS_ASSUMED &&
-           !is_own(c, was);
+    return was->place == HF__PLACE_WAITING && was->until_ms <= c->now_ms &&
+           x->proof == HF__CS_ASSUMED && !is_own(c, was);
 }
 
 static void revive(const struct hf__cs_case *c, struct hf__entry *e)
@@ -53,7 +53,7 @@ static void fill_record(struct hf__cs_case *c)
     record->unseen = record->gap = 0;
     for (size_t i = 0; i < c->row.count; i++) {
         record->entries[i] = c->row.was[i];
-        if (c->row.was[i].place == HF__WAITING)
+        if (c->row.was[i].place == HF__PLACE_WAITING)
             revive(c, &record->entries[i]);
     }
 }
@@ -84,13 +84,13 @@ static size_t count_waiting(const struct hf__entry *entries, size_t count)
     size_t waiting = 0;
 
     for (size_t i = 0; i < count; i++)
-        waiting += entries[i].place == HF__WAITING;
+        waiting += entries[i].place == HF__PLACE_WAITING;
     return waiting;
 }
 
 static bool is_inside(const struct hf__entry *e)
 {
-    return e->place == HF__INSIDE || e->place == HF__LINGERING;
+    return e->place == HF__PLACE_INSIDE || e->place == HF__PLACE_LINGERING;
 }
 
 static bool only_readers_inside(const struct hf__record *record)
@@ -113,7 +113,7 @@ static bool is_blocked_reader(const struct hf__cs_case *c, const struct hf__entr
                    : me != NULL                  ? me->mode
                                                  : HF_EXCLUSIVE;
 
-    return (c->answer.verdict == HF__QUEUED || c->answer.verdict == HF__BUSY) &&
+    return (c->answer.verdict == HF__VERDICT_QUEUED || c->answer.verdict == HF__VERDICT_BUSY) &&
            mode == HF_SHARED && only_readers_inside(&c->row.record);
 }
 
@@ -128,14 +128,14 @@ static ssize_t blocker(const struct hf__cs_case *c)
     if (!is_blocked_reader(c, me))
         return -1;
     for (size_t i = 0; i < c->row.count && &c->row.record.entries[i] != me; i++) {
-        if (c->row.record.entries[i].place != HF__WAITING)
+        if (c->row.record.entries[i].place != HF__PLACE_WAITING)
             continue;
         first = first < 0 ? (ssize_t)i : first;
         ahead++;
     }
     if (first < 0 || !is_assumed(c, &c->row.was[first]))
         return -1;
-    bool my_turn = c->answer.verdict == HF__BUSY || hf__cs_dice(c->lock.s, ahead) == 0;
+    bool my_turn = c->answer.verdict == HF__VERDICT_BUSY || hf__cs_jitter(c->lock.s, ahead) == 0;
     return my_turn ? first : -1;
 }
 
@@ -145,7 +145,7 @@ static size_t find_wanted(const struct hf__cs_case *c, bool *wanted)
     size_t count = 0;
 
     for (size_t i = 0; i < c->row.count; i++) {
-        bool let_in = c->row.record.entries[i].marks & HF__LET_IN;
+        bool let_in = c->row.record.entries[i].marks & HF__MARK_LET_IN;
         wanted[i] = let_in && is_assumed(c, &c->row.was[i]);
         count += wanted[i];
     }
@@ -177,9 +177,9 @@ int hf__cs_judge(struct hf__cs_case *c)
         code = hf__cs_look_for_signs(&c->lock, &c->row, wanted);
     }
     free(wanted);
-    if (code == 0 && c->op->kind == HF__CS_ATTEMPT && c->answer.verdict == HF__QUEUED &&
+    if (code == 0 && c->op->kind == HF__CS_ATTEMPT && c->answer.verdict == HF__VERDICT_QUEUED &&
         count_waiting(c->row.record.entries, c->row.record.count) > HF__CS_WAITERS)
-        c->answer.verdict = HF__FULL;
+        c->answer.verdict = HF__VERDICT_FULL;
     return code;
 }
 
@@ -201,15 +201,15 @@ bool hf__cs_must_write(const struct hf__cs_case *c)
     const struct hf__entry *is = hf__record_find(&c->row.record, &c->op->bid->ticket);
 
     switch (c->answer.verdict) {
-    case HF__GRANTED:
-        return was == NULL || was->place != HF__INSIDE || must_restart(c, was);
-    case HF__QUEUED:
-        return was == NULL || was->place != HF__WAITING;
-    case HF__DONE:
+    case HF__VERDICT_GRANTED:
+        return was == NULL || was->place != HF__PLACE_INSIDE || must_restart(c, was);
+    case HF__VERDICT_QUEUED:
+        return was == NULL || was->place != HF__PLACE_WAITING;
+    case HF__VERDICT_DONE:
         return true;
-    case HF__STALE: /* a tombstone, new or longer */
-        return is != NULL && is->place == HF__RETIRED &&
-               (was == NULL || was->place != HF__RETIRED || was->until_ms != is->until_ms);
+    case HF__VERDICT_STALE: /* a tombstone, new or longer */
+        return is != NULL && is->place == HF__PLACE_RETIRED &&
+               (was == NULL || was->place != HF__PLACE_RETIRED || was->until_ms != is->until_ms);
     default:
         return false;
     }
@@ -226,7 +226,7 @@ static struct queue_view look_at_queue(const struct hf__cs_case *c, const struct
 
     for (size_t i = 0; i < c->row.record.count; i++) {
         const struct hf__entry *e = &c->row.record.entries[i];
-        q.position += e->place == HF__WAITING && e < me;
+        q.position += e->place == HF__PLACE_WAITING && e < me;
         if (is_inside(e) && c->now_ms - e->since_ms < q.quiet_ms)
             q.quiet_ms = c->now_ms - e->since_ms;
         if (is_inside(e) && e->until_ms < q.inside_until_ms)
@@ -249,7 +249,7 @@ static int64_t pause_ms(const struct hf__cs_case *c, const struct hf__entry *me)
     pause = (pause < least_ms ? least_ms : pause) * q.position;
     pause = pause > PAUSE_END_MS ? PAUSE_END_MS : pause;
     pause = pause > c->answer.lease_ms / 3 ? c->answer.lease_ms / 3 : pause;
-    pause += (int64_t)hf__cs_dice(c->lock.s, (uint64_t)pause / 2 + 1) - pause / 4;
+    pause += (int64_t)hf__cs_jitter(c->lock.s, (uint64_t)pause / 2 + 1) - pause / 4;
     if (q.position == 1 && q.inside_until_ms - c->now_ms < pause)
         pause = q.inside_until_ms - c->now_ms;
     return pause < 1 ? 1 : pause;
@@ -261,12 +261,12 @@ void hf__cs_finish(struct hf__cs_case *c)
     const struct hf__entry *me = hf__record_find(&c->row.record, &c->op->bid->ticket);
     struct hf__answer *a = &c->answer;
 
-    if (me == NULL || (a->verdict != HF__GRANTED && a->verdict != HF__QUEUED))
+    if (me == NULL || (a->verdict != HF__VERDICT_GRANTED && a->verdict != HF__VERDICT_QUEUED))
         return;
-    if (a->verdict == HF__GRANTED && !hf__cs_must_write(c) && was->until_ms != HF__NEVER)
+    if (a->verdict == HF__VERDICT_GRANTED && !hf__cs_must_write(c) && was->until_ms != HF__NEVER)
         a->lease_ms = was->until_ms - c->now_ms;
     if (a->lease_ms != HF__NEVER)
         a->lease_ms -= ((const struct hf__cs_extra *)me->who)->skew_ms;
-    if (a->verdict == HF__QUEUED)
+    if (a->verdict == HF__VERDICT_QUEUED)
         a->ask_again_ms = pause_ms(c, me);
 }

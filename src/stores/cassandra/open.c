@@ -2,17 +2,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/backoff.h"
 #include "stores/cassandra/cassandra.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 const struct hf__option hf__cs_options[] = {
     HF__CQL_OPTIONS,
-    {"clock_skew", HF__DURATION, "100ms", 0, HF__CS_SKEW_MAX,
+    {"clock_skew", HF__OPTION_DURATION, "100ms", 0, HF__CS_SKEW_MAX,
      "how far apart the clocks of two nodes may be: leases are kept so much longer than told"},
-    {"replication", HF__TEXT, NULL, 0, 0,
+    {"replication", HF__OPTION_TEXT, NULL, 0, 0,
      "for setup: replicas per data centre, as 3 or dc1:3,dc2:3; there is no default"},
-    {"layout", HF__TEXT, "doorman", 0, 0,
+    {"layout", HF__OPTION_TEXT, "doorman", 0, 0,
      "doorman, or simple: a plain mutex in the published table leases(name, owner, value)"},
     {0},
 };
@@ -175,13 +176,13 @@ int hf__cs_open(const struct hf__url *url, const struct hf__host *host,
     int code = read_url(s, url, err);
     if (code == 0 && !make_statements(s))
         code = hf__fail(err, HF_NO_MEMORY, NULL);
-    if (code == 0 && host->env->random(host->env->ctx, &s->dice, sizeof s->dice) != 0)
+    if (code == 0 && host->env->random(host->env->ctx, &s->jitter, sizeof s->jitter) != 0)
         code = hf__fail(err, HF_SYSTEM, "there is no randomness to be had");
     if (code != 0) {
         hf__cs_close(&s->base);
         return code;
     }
-    s->dice |= 1;
+    s->jitter |= 1;
     s->base.capabilities = s->base.type->capabilities & (s->simple ? SIMPLE : ~0U);
     *ret_store = &s->base;
     return 0;
@@ -199,13 +200,10 @@ void hf__cs_close(struct hf__store *store)
     free(s);
 }
 
-uint64_t hf__cs_dice(struct hf__cs *s, uint64_t below)
+uint64_t hf__cs_jitter(struct hf__cs *s, uint64_t below)
 {
     pthread_mutex_lock(&s->mutex);
-    s->dice ^= s->dice << 13; /* xorshift64 */
-    s->dice ^= s->dice >> 7;
-    s->dice ^= s->dice << 17;
-    uint64_t number = s->dice % below;
+    uint64_t number = hf__jitter(&s->jitter, below);
     pthread_mutex_unlock(&s->mutex);
     return number;
 }

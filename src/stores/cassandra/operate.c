@@ -18,7 +18,7 @@
 
 #include "stores/cassandra/cassandra.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 #define CLOCK_GOOD_MS 500 /* how long the time of a read may be carried on */
 
@@ -76,12 +76,12 @@ static void pack(struct swap *swap, const struct hf__cs_case *c)
     hf__cql_writer_init(&swap->holders, HF__CS_ROW_MAX);
     hf__cql_writer_init(&swap->waiters, HF__CS_ROW_MAX);
     hf__cql_writer_init(&swap->retired, HF__CS_ROW_MAX);
-    hf__cs_pack(&swap->holders, row, HF__CS_IN(HF__INSIDE) | HF__CS_IN(HF__LINGERING));
-    hf__cs_pack(&swap->waiters, row, HF__CS_IN(HF__WAITING));
-    hf__cs_pack(&swap->retired, row, HF__CS_IN(HF__RETIRED));
+    hf__cs_pack(&swap->holders, row, HF__CS_IN(HF__PLACE_INSIDE) | HF__CS_IN(HF__PLACE_LINGERING));
+    hf__cs_pack(&swap->waiters, row, HF__CS_IN(HF__PLACE_WAITING));
+    hf__cs_pack(&swap->retired, row, HF__CS_IN(HF__PLACE_RETIRED));
     /* Like a generation above all before it, and by its last digits like no other, also after the
      * row was purged and made anew. */
-    swap->version = c->now_ms * 1000 + (int64_t)hf__cs_dice(c->lock.s, 1000);
+    swap->version = c->now_ms * 1000 + (int64_t)hf__cs_jitter(c->lock.s, 1000);
     if (swap->version <= row->version)
         swap->version = row->version + 1;
 }
@@ -179,14 +179,14 @@ struct doubt {
 /* Its ticket is not there any more because the first try was applied after all. */
 static void believe(const struct doubt *doubt, struct hf__answer *answer)
 {
-    if (doubt->any && answer->verdict == HF__STALE && doubt->verdict == HF__DONE)
-        answer->verdict = HF__DONE;
+    if (doubt->any && answer->verdict == HF__VERDICT_STALE && doubt->verdict == HF__VERDICT_DONE)
+        answer->verdict = HF__VERDICT_DONE;
 }
 
 static void back_off(struct hf__cs *s, unsigned tries, int64_t deadline_ns)
 {
     int64_t most_ms = tries > 4 ? 64 : INT64_C(4) << tries;
-    int64_t pause_ns = (int64_t)hf__cs_dice(s, (uint64_t)(most_ms * HF__NS_PER_MS));
+    int64_t pause_ns = (int64_t)hf__cs_jitter(s, (uint64_t)(most_ms * HF__NS_PER_MS));
     int64_t left_ns = deadline_ns - hf__now_ns(s->base.host->env);
 
     if (tries == 0 || left_ns <= 0)
@@ -239,7 +239,7 @@ static int give_sign(const struct hf__cs_case *c)
     const struct hf__ticket *ticket = &c->op->bid->ticket;
     const struct hf__entry *was = hf__cs_row_was(&c->row, ticket);
 
-    if (was != NULL && was->place == HF__WAITING)
+    if (was != NULL && was->place == HF__PLACE_WAITING)
         return hf__cs_sign(&c->lock, ticket, was->lease_ms);
     hf__cs_signed(c->lock.s, ticket, hf__own_lease_ms(c->op->bid->ttl_ms));
     return 0;
@@ -260,7 +260,7 @@ int hf__cs_operate(struct hf__cs *s, const struct hf__cs_op *op, int64_t deadlin
         else
             code = try_once(&c, &doubt);
     }
-    if (code == 0 && c.answer.verdict == HF__QUEUED)
+    if (code == 0 && c.answer.verdict == HF__VERDICT_QUEUED)
         code = give_sign(&c);
     if (code == 0)
         *ret_answer = c.answer;

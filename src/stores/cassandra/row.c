@@ -7,12 +7,12 @@
 
 #include "stores/cassandra/cassandra.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
-static const char *const states[] = {[HF__WAITING] = "waiting",
-                                     [HF__INSIDE] = "inside",
-                                     [HF__LINGERING] = "lingering",
-                                     [HF__RETIRED] = "retired"};
+static const char *const states[] = {[HF__PLACE_WAITING] = "waiting",
+                                     [HF__PLACE_INSIDE] = "inside",
+                                     [HF__PLACE_LINGERING] = "lingering",
+                                     [HF__PLACE_RETIRED] = "retired"};
 
 static int corrupt(const char *what, hf_error *err)
 {
@@ -39,7 +39,7 @@ static bool read_ticket(struct hf__cql_bytes bytes, struct hf__ticket *ret)
 
 static bool read_state(struct hf__cql_bytes bytes, enum hf__place *ret)
 {
-    for (size_t i = HF__WAITING; i <= HF__RETIRED; i++) {
+    for (size_t i = HF__PLACE_WAITING; i <= HF__PLACE_RETIRED; i++) {
         if (bytes.data != NULL && is_text(bytes, states[i])) {
             *ret = (enum hf__place)i;
             return true;
@@ -109,7 +109,7 @@ static int read_entry(struct hf__cql_bytes bytes, struct hf__entry *e, struct hf
         return corrupt("a bid is neither waiting nor inside", err);
     e->until_ms = take_number(&r, HF__NEVER);
     e->lease_ms = take_number(&r, HF__NEVER);
-    if (e->place != HF__RETIRED)
+    if (e->place != HF__PLACE_RETIRED)
         read_rest(&r, e, x);
     if (r.failed)
         return corrupt("a bid is too short", err);
@@ -210,8 +210,8 @@ static int64_t until_of(const struct hf__cs_row *row, const struct hf__entry *e)
     const struct hf__cs_extra *x = e->who;
     const struct hf__entry *was = hf__cs_row_was(row, &e->ticket);
 
-    if (e->place == HF__WAITING && x != NULL && x->proof == HF__CS_ASSUMED && was != NULL &&
-        was->place == HF__WAITING)
+    if (e->place == HF__PLACE_WAITING && x != NULL && x->proof == HF__CS_ASSUMED && was != NULL &&
+        was->place == HF__PLACE_WAITING)
         return was->until_ms;
     return e->until_ms;
 }
@@ -247,7 +247,7 @@ static void put_entry(struct hf__cql_writer *w, const struct hf__cs_row *row,
     put(w, hf__cql_text(states[e->place]));
     put_number(w, until_of(row, e));
     put_number(w, e->lease_ms);
-    if (e->place != HF__RETIRED)
+    if (e->place != HF__PLACE_RETIRED)
         put_rest(w, e);
     hf__cql_end_bytes(w, place);
 }

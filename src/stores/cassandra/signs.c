@@ -11,7 +11,7 @@
 
 #include "stores/cassandra/cassandra.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 #define SOME 32 /* tickets asked for at once */
 
@@ -77,7 +77,7 @@ static void take_signs(struct hf__cs_row *row, struct hf__cql_result *result)
             !hf__cql_get_bigint(hf__cql_column(result, 1), &seen_ms))
             continue;
         const struct hf__entry *e = hf__cs_row_was(row, &parsed);
-        if (e == NULL || e->place != HF__WAITING)
+        if (e == NULL || e->place != HF__PLACE_WAITING)
             continue;
         struct hf__cs_extra *x = e->who;
         x->alive_until_ms = seen_ms + e->lease_ms;
@@ -116,7 +116,7 @@ static int32_t pack_some(struct hf__cs_row *row, const bool *wanted, size_t *at,
 
     for (; *at < row->count && count < SOME; ++*at) {
         char text[HF_TICKET_SIZE];
-        if (row->was[*at].place != HF__WAITING || (wanted != NULL && !wanted[*at]))
+        if (row->was[*at].place != HF__PLACE_WAITING || (wanted != NULL && !wanted[*at]))
             continue;
         hf__ticket_format(&row->was[*at].ticket, text);
         struct hf__cql_value ticket = hf__cql_text(text);

@@ -15,7 +15,7 @@
 
 #include "stores/cassandra/simple.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 #define ASK_MS 100
 
@@ -128,8 +128,8 @@ static bool is_owner(const struct hf__cql_result *result, const char *ticket)
 
 static struct hf__answer not_now(struct hf__cs *s, const struct hf__bid *bid, int64_t sent_ns)
 {
-    return (struct hf__answer){.verdict = bid->queue ? HF__QUEUED : HF__BUSY,
-                               .ask_again_ms = ASK_MS + (int64_t)hf__cs_dice(s, ASK_MS),
+    return (struct hf__answer){.verdict = bid->queue ? HF__VERDICT_QUEUED : HF__VERDICT_BUSY,
+                               .ask_again_ms = ASK_MS + (int64_t)hf__cs_jitter(s, ASK_MS),
                                .lease_ms = hf__provisional_lease_ms(bid->ttl_ms),
                                .sent_ns = sent_ns};
 }
@@ -138,7 +138,7 @@ static struct hf__answer granted(const struct hf__bid *bid, int64_t sent_ns)
 {
     bool claimed = bid->ttl_ms > 0; /* one that never expires has to be claimed first */
 
-    return (struct hf__answer){.verdict = HF__GRANTED,
+    return (struct hf__answer){.verdict = HF__VERDICT_GRANTED,
                                .generation = number_of(&bid->ticket),
                                .lease_ms = claimed ? bid->ttl_ms : hf__provisional_lease_ms(0),
                                .claimed = claimed,
@@ -162,7 +162,7 @@ static int attempt(struct hf__cs *s, const struct hf__cs_op *op, struct ask *a,
     struct hf__cs_note known;
     bool seen = look_up(s, &bid.ticket, &known);
     if (seen && (known.retired || known.until_ns <= sent_ns)) {
-        *ret_answer = (struct hf__answer){.verdict = HF__WITHDRAWN, .sent_ns = sent_ns};
+        *ret_answer = (struct hf__answer){.verdict = HF__VERDICT_WITHDRAWN, .sent_ns = sent_ns};
         return 0;
     }
     int code = seen ? 0 : swap_surely(s, HF__CS_TAKE_LEASE, a, &applied, &result, &unsure, err);
@@ -178,7 +178,7 @@ static int attempt(struct hf__cs *s, const struct hf__cs_op *op, struct ask *a,
     if (applied)
         note_grant(s, &bid.ticket, ret_answer);
     else if (seen)
-        ret_answer->verdict = HF__WITHDRAWN;
+        ret_answer->verdict = HF__VERDICT_WITHDRAWN;
     return 0;
 }
 
@@ -193,7 +193,8 @@ static int end(struct hf__cs *s, const struct hf__cs_op *op, struct ask *a,
 
     hf__cql_result_clear(&result);
     if (code == 0)
-        *ret_answer = (struct hf__answer){.verdict = applied || unsure ? HF__DONE : HF__STALE};
+        *ret_answer = (struct hf__answer){.verdict = applied || unsure ? HF__VERDICT_DONE
+                                                                       : HF__VERDICT_STALE};
     return code;
 }
 
@@ -236,7 +237,7 @@ static int renew(struct hf__cs *s, const struct hf__cs_op *op, struct ask *a,
     if (code != 0)
         return code;
     *ret_answer = applied ? granted(&bid, sent_ns)
-                          : (struct hf__answer){.verdict = HF__GONE_LOST, .sent_ns = sent_ns};
+                          : (struct hf__answer){.verdict = HF__VERDICT_GONE, .sent_ns = sent_ns};
     if (applied && bid.ttl_ms == 0 && knows) {
         ret_answer->lease_ms = HF__NEVER;
         ret_answer->claimed = true;

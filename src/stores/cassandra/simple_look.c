@@ -4,12 +4,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/bytes.h"
+#include "base/utf8.h"
 #include "stores/cassandra/simple.h"
 #include "stores/look.h"
-#include "util/bytes.h"
-#include "util/utf8.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 /* Names -------------------------------------------------------------------- */
 
@@ -158,7 +158,7 @@ static int show(struct hf__cs *s, const struct hf__look *look, struct kept *row)
                           .note = hf__who_plain(v->who.note),
                           .pid = v->pid};
     struct hf__entry e = {.ticket = row->ticket,
-                          .place = HF__INSIDE,
+                          .place = HF__PLACE_INSIDE,
                           .mode = HF_EXCLUSIVE,
                           .claimed = true,
                           .ttl_ms = v->ttl_ms > 0 ? v->ttl_ms : 0,

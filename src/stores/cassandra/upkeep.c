@@ -9,7 +9,7 @@
 
 #include "stores/cassandra/cassandra.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 #define AGREE_MS 50
 #define PAGE     100
@@ -209,10 +209,10 @@ static bool is_over(struct hf__entry *e, int64_t now_ms)
     const struct hf__cs_extra *x = e->who;
     struct hf__record alone = {.entries = e, .count = 1, .capacity = 1};
 
-    if (e->place == HF__WAITING)
+    if (e->place == HF__PLACE_WAITING)
         return e->until_ms <= now_ms && x->proof == HF__CS_DEAD;
     hf__doorman_sweep(&alone, (struct hf__moment){.now_ms = now_ms});
-    return e->place == HF__GONE;
+    return e->place == HF__PLACE_GONE;
 }
 
 /* Nobody inside, nobody who waits, nobody to be remembered, and for long. */
@@ -293,7 +293,7 @@ int hf__cs_upkeep(struct hf__store *store, enum hf__upkeep what, int64_t retain_
     uint64_t count = 0;
     int code = 0;
 
-    if (what == HF__SETUP)
+    if (what == HF__UPKEEP_SETUP)
         code = setup(s, deadline_ns, err);
     else if (!s->simple) /* the recipe's rows end by themselves */
         code = purge(s, retain_ms, deadline_ns, &count, err);

@@ -3,10 +3,10 @@
  * at, and a length that lies finds no memory to be written to. */
 #include <stdlib.h>
 
-#include "core/error.h"
+#include "base/error.h"
 #include "stores/etcd/message.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 enum { HEADER = 1, SUCCEEDED = 2, RESPONSES = 3 };                        /* TxnResponse */
 enum { RANGE = 1, PUT = 2, DELETE_RANGE = 3, TXN = 4 };                   /* ResponseOp */

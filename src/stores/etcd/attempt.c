@@ -15,7 +15,7 @@
 
 #include "stores/etcd/attempt.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 #define ROUNDS     16 /* questions in one attempt, such as to clear away places of the dead */
 #define RECHECK_MS 10000
@@ -61,7 +61,7 @@ static int withdrawn(struct hf__etcd_attempt *a, struct hf__answer *ret)
     hf__etcd_bid_retire(a->e, a->bid, a->bid->retire_ms);
     if (!lingers)
         hf__etcd_lease_revoke(a->e, a->lease, a->deadline_ns, NULL);
-    ret->verdict = HF__WITHDRAWN;
+    ret->verdict = HF__VERDICT_WITHDRAWN;
     return 0;
 }
 
@@ -77,7 +77,7 @@ static int granted(struct hf__etcd_attempt *a, const struct hf__etcd_seen *s,
     a->known.handed = s->handed;
     hf__etcd_bid_learn(a->e, &a->known);
     hf__etcd_unwatch(a->e, &a->bid->ticket);
-    ret->verdict = HF__GRANTED;
+    ret->verdict = HF__VERDICT_GRANTED;
     ret->generation = s->generation;
     ret->claimed = a->bid->ttl_ms != 0 && !s->handed;
     ret->lease_ms = ret->claimed ? a->bid->ttl_ms : hf__provisional_lease_ms(a->bid->ttl_ms);
@@ -91,7 +91,7 @@ static int granted(struct hf__etcd_attempt *a, const struct hf__etcd_seen *s,
 static int busy(struct hf__etcd_attempt *a, struct hf__answer *ret)
 {
     hf__etcd_bid_retire(a->e, a->bid, 0);
-    ret->verdict = HF__BUSY;
+    ret->verdict = HF__VERDICT_BUSY;
     hf__etcd_lease_keep(a->e, &a->known);
     return 0;
 }
@@ -114,7 +114,7 @@ static int refused(struct hf__etcd_attempt *a, int code)
 
 static int queued(struct hf__etcd_attempt *a, const struct hf__etcd_seen *s, struct hf__answer *ret)
 {
-    ret->verdict = HF__QUEUED;
+    ret->verdict = HF__VERDICT_QUEUED;
     ret->generation = s->revision;
     if (a->known.proved_ns < ret->sent_ns) /* likewise: it may be let in without another request */
         ret->sent_ns = a->known.proved_ns;
@@ -212,7 +212,7 @@ int hf__etcd_attempt(struct hf__store *store, const struct hf__bid *bid, int64_t
     if (!hf__etcd_bid_get(a->e, &bid->ticket, bid, &a->known)) {
         r = hf__fail(err, HF_NO_MEMORY, NULL);
     } else if (a->known.retired) {
-        ret_answer->verdict = HF__WITHDRAWN;
+        ret_answer->verdict = HF__VERDICT_WITHDRAWN;
         r = 0;
     } else if (is_over(a)) {
         a->lease = a->known.lease;

@@ -2,9 +2,9 @@
 #ifndef HF_STORES_ETCD_BIDS_H
 #define HF_STORES_ETCD_BIDS_H
 
+#include "base/table.h"
 #include "stores/etcd/keys.h"
 #include "stores/store.h"
-#include "util/table.h"
 
 struct hf__etcd_bid {
     struct hf__link link;

@@ -15,7 +15,7 @@
 
 #include "stores/etcd/etcd.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 #define CALL_S 5 /* a mark that only calls */
 
@@ -156,7 +156,7 @@ int hf__etcd_break(struct hf__store *store, const struct hf__bid *bid, bool now,
      * other keys on its own. */
     if (r == 0 && done && b->deleted && b->found.ours && b->found.lease != 0)
         hf__etcd_lease_revoke(b->e, b->found.lease, deadline_ns, NULL);
-    ret_answer->verdict = done ? HF__DONE : HF__STALE;
+    ret_answer->verdict = done ? HF__VERDICT_DONE : HF__VERDICT_STALE;
     free(b);
     return hf__etcd_full(r, err);
 }

@@ -10,10 +10,10 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "base/thread.h"
 #include "stores/etcd/etcd.h"
-#include "util/patience.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 #define CYCLES 4 /* through the list of servers */
 

@@ -3,10 +3,10 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "base/report.h"
 #include "stores/etcd/etcd.h"
-#include "stores/report.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 #define LATENCY_ROUNDS 8
 
@@ -34,17 +34,17 @@ static const struct bug {
     const char *clause, *text;
 } bugs[] = {
     {{{3, 4, 31}, {3, 5, 13}},
-     HF__WARNING,
+     HF__LEVEL_WARNING,
      "C3",
      "a slow former leader may revoke leases that are alive (fixed in 3.4.31 and 3.5.13): renewals "
      "read the key too, but a lock can be lost before its time"},
     {{{3, 4, 38}, {3, 5, 23}},
-     HF__NOTE,
+     HF__LEVEL_NOTE,
      "C3",
      "a revoked lease may be answered as renewed (fixed in 3.4.38 and 3.5.23); holdfast reads the "
      "key with every renewal"},
     {{{3, 4, 42}, {3, 5, 0}},
-     HF__NOTE,
+     HF__LEVEL_NOTE,
      "C1",
      "a server that was paused may answer with old data (fixed in 3.4.42); what grants is always a "
      "transaction, which is not affected"},
@@ -60,11 +60,12 @@ static void look_at_version(const struct report *r, const char *where, const cha
     struct version v = {0};
 
     if (sscanf(text, "%d.%d.%d", &v.major, &v.minor, &v.patch) != 3) {
-        hf__say(&r->to, HF__WARNING, NULL, "%s does not say its version", where);
+        hf__say(&r->to, HF__LEVEL_WARNING, NULL, "%s does not say its version", where);
         return;
     }
     if (v.major < 3 || (v.major == 3 && v.minor < 4))
-        hf__say(&r->to, HF__PROBLEM, "C1", "%s is version %s: 3.4 or later is needed", where, text);
+        hf__say(&r->to, HF__LEVEL_PROBLEM, "C1", "%s is version %s: 3.4 or later is needed", where,
+                text);
     for (size_t i = 0; i < sizeof bugs / sizeof bugs[0]; i++) {
         if (is_before(v, bugs[i].fixed[0]) || is_before(v, bugs[i].fixed[1]))
             hf__say(&r->to, bugs[i].level, bugs[i].clause, "%s (%s): %s", where, text,
@@ -96,7 +97,8 @@ static int64_t latency_us(const struct report *r, size_t endpoint)
 static void cannot_be_asked(struct report *r, const hf_error *err)
 {
     r->down = err->code;
-    hf__say(&r->to, err->code == HF_DENIED ? HF__PROBLEM : HF__WARNING, "C6", "%s", err->text);
+    hf__say(&r->to, err->code == HF_DENIED ? HF__LEVEL_PROBLEM : HF__LEVEL_WARNING, "C6", "%s",
+            err->text);
 }
 
 /* Since 3.6 only root may ask for the status; what locks need may be allowed all the same. */
@@ -110,7 +112,7 @@ static void look_at_refusal(struct report *r, size_t endpoint, const hf_error *e
     }
     r->up++;
     r->answers = endpoint;
-    hf__say(&r->to, HF__NOTE, NULL,
+    hf__say(&r->to, HF__LEVEL_NOTE, NULL,
             "%s: this user may not ask for its version and its leader; a read takes %" PRId64 " us",
             r->e->set.endpoints[endpoint].url, us);
 }
@@ -147,16 +149,16 @@ static void look_at_status(struct report *r, size_t endpoint, const struct statu
     r->answers = endpoint;
     look_at_version(r, where, s->version);
     if (s->leader == 0)
-        hf__say(&r->to, HF__PROBLEM, "C1", "%s has no leader: it can neither give nor renew",
+        hf__say(&r->to, HF__LEVEL_PROBLEM, "C1", "%s has no leader: it can neither give nor renew",
                 where);
     else if (r->leader != 0 && s->leader != r->leader)
-        hf__say(&r->to, HF__WARNING, "C1", "%s follows another leader than the others, for now",
-                where);
+        hf__say(&r->to, HF__LEVEL_WARNING, "C1",
+                "%s follows another leader than the others, for now", where);
     if (r->leader == 0)
         r->leader = s->leader;
     int64_t us = latency_us(r, endpoint);
-    hf__say(&r->to, HF__FINE, NULL, "%s: etcd %s, %.1f MB, a read takes %" PRId64 " us", where,
-            s->version[0] != '\0' ? s->version : "?", (double)s->size / 1048576, us);
+    hf__say(&r->to, HF__LEVEL_FINE, NULL, "%s: etcd %s, %.1f MB, a read takes %" PRId64 " us",
+            where, s->version[0] != '\0' ? s->version : "?", (double)s->size / 1048576, us);
 }
 
 static void look_at_server(struct report *r, size_t endpoint)
@@ -227,18 +229,18 @@ static int look_at_members(struct report *r, hf_error *err)
         struct member m = read_member(f.bytes);
         voters += !m.learns;
         if (m.id == r->leader)
-            hf__say(&r->to, HF__FINE, "C1", "the leader is %s",
+            hf__say(&r->to, HF__LEVEL_FINE, "C1", "the leader is %s",
                     hf__printable(m.name.data, m.name.len, shown, sizeof shown));
     }
     hf__buffer_clear(&answer);
     if (code < 0)
         return code;
-    hf__say(&r->to, voters >= 3 ? HF__FINE : HF__NOTE, "C1",
+    hf__say(&r->to, voters >= 3 ? HF__LEVEL_FINE : HF__LEVEL_NOTE, "C1",
             "%zu voting member%s, %zu of the URL's %zu answer%s", voters, voters == 1 ? "" : "s",
             r->up, r->e->set.endpoint_count,
             voters >= 3 ? "" : ": the locks are gone if this machine is");
     if (voters % 2 == 0)
-        hf__say(&r->to, HF__NOTE, "C1",
+        hf__say(&r->to, HF__LEVEL_NOTE, "C1",
                 "an even number of members stands no more failures than one less");
     return 0;
 }
@@ -253,7 +255,7 @@ static void tell_alarm(const struct report *r, struct hf__slice message)
         if (f.number == 2)
             kind = f.value;
     }
-    hf__say(&r->to, HF__PROBLEM, "C1", "alarm %s: %s",
+    hf__say(&r->to, HF__LEVEL_PROBLEM, "C1", "alarm %s: %s",
             kind == NOSPACE   ? "NOSPACE"
             : kind == CORRUPT ? "CORRUPT"
                               : "?",
@@ -275,7 +277,7 @@ static void look_at_alarms(const struct report *r)
 
     if (hf__etcd_call(r->e, q, &answer, &err) < 0 ||
         hf__etcd_message(&answer, &message, &err) < 0) {
-        hf__say(&r->to, HF__NOTE, NULL, "alarms cannot be read: %s", err.text);
+        hf__say(&r->to, HF__LEVEL_NOTE, NULL, "alarms cannot be read: %s", err.text);
         hf__buffer_clear(&answer);
         return;
     }
@@ -287,7 +289,7 @@ static void look_at_alarms(const struct report *r)
         }
     }
     if (count == 0)
-        hf__say(&r->to, HF__FINE, NULL, "no alarm is raised");
+        hf__say(&r->to, HF__LEVEL_FINE, NULL, "no alarm is raised");
     hf__buffer_clear(&answer);
 }
 
@@ -298,11 +300,11 @@ static void look_at_leases(const struct report *r)
     hf_error err;
 
     if (hf__etcd_lease_new(r->e, 1, r->deadline_ns, &lease, &least_s, &err) < 0) {
-        hf__say(&r->to, HF__PROBLEM, "C3", "no lease can be had: %s", err.text);
+        hf__say(&r->to, HF__LEVEL_PROBLEM, "C3", "no lease can be had: %s", err.text);
         return;
     }
     hf__etcd_lease_revoke(r->e, lease, r->deadline_ns, NULL);
-    hf__say(&r->to, HF__FINE, "C3",
+    hf__say(&r->to, HF__LEVEL_FINE, "C3",
             "the shortest lease is %" PRId64
             " s: a shorter ttl ends in time for its holder, and opens "
             "for others after %" PRId64 " s; after a change of the leader every lease starts anew",
@@ -319,9 +321,9 @@ static void look_at_rights(const struct report *r)
     hf__etcd_compare_above(&t, &r->probe, NULL, INT64_MAX);
     hf__etcd_put(&t, &r->probe, "", 0);
     if (hf__etcd_commit(r->e, &t, r->deadline_ns, &answer, &err) == 0)
-        hf__say(&r->to, HF__FINE, NULL, "this user may read and write below the prefix");
+        hf__say(&r->to, HF__LEVEL_FINE, NULL, "this user may read and write below the prefix");
     else
-        hf__say(&r->to, HF__PROBLEM, "C1", "this user may not write below the prefix: %s",
+        hf__say(&r->to, HF__LEVEL_PROBLEM, "C1", "this user may not write below the prefix: %s",
                 err.text);
     hf__etcd_answer_clear(&answer);
 }
@@ -333,10 +335,11 @@ static void look_at_watch(const struct report *r)
     int64_t us = hf__etcd_try_watch(r->e, r->answers, r->deadline_ns, &err);
 
     if (us < 0)
-        hf__say(&r->to, HF__PROBLEM, "C12",
+        hf__say(&r->to, HF__LEVEL_PROBLEM, "C12",
                 "no watch has told of a change, so waiters only ask: %s", err.text);
     else
-        hf__say(&r->to, HF__FINE, "C12", "a change was told by a watch after %" PRId64 " us", us);
+        hf__say(&r->to, HF__LEVEL_FINE, "C12", "a change was told by a watch after %" PRId64 " us",
+                us);
 }
 
 static void look_at_security(const struct report *r)
@@ -344,10 +347,10 @@ static void look_at_security(const struct report *r)
     const struct hf__etcd_settings *set = &r->e->set;
 
     if (set->tls_insecure)
-        hf__say(&r->to, HF__WARNING, NULL, "tls=insecure: anybody may pose as the servers");
+        hf__say(&r->to, HF__LEVEL_WARNING, NULL, "tls=insecure: anybody may pose as the servers");
     if (set->user == NULL && !set->has_certificate)
         hf__say(
-            &r->to, HF__NOTE, NULL,
+            &r->to, HF__LEVEL_NOTE, NULL,
             "no user and no certificate: unless the cluster asks for one, whoever reaches it may "
             "forge locks");
 }
@@ -377,7 +380,7 @@ int hf__etcd_diagnose(struct hf__store *store, hf_finding_callback *found, void 
     look_at_rights(&r);
     look_at_watch(&r);
     look_at_security(&r);
-    hf__say(&r.to, HF__NOTE, "C1",
+    hf__say(&r.to, HF__LEVEL_NOTE, "C1",
             "limits are not supported; a lock-delay and a ttl are rounded up to whole seconds");
     return 0;
 }

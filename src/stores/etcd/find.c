@@ -6,7 +6,7 @@
 
 #include "stores/etcd/etcd.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 #define STRANGER 0x57
 

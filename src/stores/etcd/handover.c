@@ -33,7 +33,7 @@
 
 #include "stores/etcd/attempt.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 static bool names(const struct hf__etcd_record *r, const char *field, struct hf__ticket *ret_ticket)
 {

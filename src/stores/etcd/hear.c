@@ -6,7 +6,7 @@
 
 #include "stores/etcd/etcd.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 /* Calls the bid of this watch, once. `generation` 0: it is to ask. */
 static void tell(struct hf__etcd *e, int64_t id, uint64_t revision, uint64_t generation)

@@ -5,11 +5,11 @@
  * and is for people. How long it has left is the server's word, in whole seconds, rounded up. */
 #include <stdlib.h>
 
+#include "base/bytes.h"
 #include "stores/etcd/etcd.h"
 #include "stores/look.h"
-#include "util/bytes.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 struct entry {
     struct hf__etcd_parts parts;
@@ -210,9 +210,9 @@ static struct hf__entry describe(const struct view *v, const struct entry *e,
     bool inside = e->generation != 0;
     bool lingers = e->broken || hf__etcd_lingers(life, d->ttl_ms, d->delay_ms);
     struct hf__entry shown = {.ticket = d->ticket,
-                              .place = !inside   ? HF__WAITING
-                                       : lingers ? HF__LINGERING
-                                                 : HF__INSIDE,
+                              .place = !inside   ? HF__PLACE_WAITING
+                                       : lingers ? HF__PLACE_LINGERING
+                                                 : HF__PLACE_INSIDE,
                               .mode = e->parts.mode,
                               .generation = e->generation,
                               .ttl_ms = e->ours ? d->ttl_ms : given_ms,
@@ -224,11 +224,11 @@ static struct hf__entry describe(const struct view *v, const struct entry *e,
 
     if (e->lease == 0)
         shown.until_ms = HF__NEVER;
-    else if (shown.place == HF__INSIDE && e->ours && d->ttl_ms != 0)
+    else if (shown.place == HF__PLACE_INSIDE && e->ours && d->ttl_ms != 0)
         shown.until_ms = left_ms - (given_ms - d->ttl_ms);
-    else if (shown.place == HF__LINGERING && left_ms > d->delay_ms && d->delay_ms > 0)
+    else if (shown.place == HF__PLACE_LINGERING && left_ms > d->delay_ms && d->delay_ms > 0)
         shown.until_ms = life->left_s * 1000;
-    if (shown.until_ms > shown.ttl_ms && shown.place == HF__INSIDE && shown.ttl_ms > 0)
+    if (shown.until_ms > shown.ttl_ms && shown.place == HF__PLACE_INSIDE && shown.ttl_ms > 0)
         shown.until_ms = shown.ttl_ms;
     if (shown.until_ms < 1)
         shown.until_ms = 1;

@@ -5,7 +5,7 @@
 
 #include "stores/etcd/etcd.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 static const char *const kinds[] = {"", ".holdfast/inside/", ".holdfast/broken/"};
 

@@ -17,9 +17,9 @@
 #ifndef HF_STORES_ETCD_KEYS_H
 #define HF_STORES_ETCD_KEYS_H
 
+#include "base/ticket.h"
 #include "grpc/proto.h"
 #include "holdfast.h"
-#include "util/ticket.h"
 
 #define HF__ETCD_KEY_MAX (3 * HF_NAME_MAX + 1024)
 #define HF__ETCD_INBOX   17 /* of a client's number, in hex */

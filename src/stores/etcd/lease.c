@@ -5,7 +5,7 @@
 
 #include "stores/etcd/etcd.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 #define TIME_TO_LIVE "/etcdserverpb.Lease/LeaseTimeToLive"
 

@@ -2,7 +2,7 @@
 #ifndef HF_STORES_ETCD_LEASE_H
 #define HF_STORES_ETCD_LEASE_H
 
-#include "core/error.h"
+#include "base/error.h"
 
 struct hf__etcd;
 struct hf__etcd_bid;

@@ -23,7 +23,7 @@
 
 #include "stores/etcd/etcd.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 struct leaving {
     struct hf__etcd *e;
@@ -176,13 +176,13 @@ static int leave_quickly(struct leaving *x, struct hf__answer *ret)
         return r;
     hf__etcd_bid_retire(x->e, x->bid, 0);
     hf__etcd_lease_keep(x->e, &x->known);
-    ret->verdict = had_place ? HF__DONE : HF__STALE;
+    ret->verdict = had_place ? HF__VERDICT_DONE : HF__VERDICT_STALE;
     return 1;
 }
 
 static int leave(struct leaving *x, struct hf__answer *ret)
 {
-    ret->verdict = HF__STALE;
+    ret->verdict = HF__VERDICT_STALE;
     int r = locate(x);
     if (r != 0)
         return r < 0 ? r : 0;
@@ -202,7 +202,7 @@ static int leave(struct leaving *x, struct hf__answer *ret)
         bool waited = !answer.succeeded && hf__etcd_nth(&answer, 0).succeeded;
         stays = !answer.succeeded && hf__etcd_first(&answer, 1) != NULL;
         if (answer.succeeded || (waited && x->withdraw))
-            ret->verdict = HF__DONE;
+            ret->verdict = HF__VERDICT_DONE;
         hf__etcd_answer_clear(&answer);
     }
     hf__etcd_bid_retire(x->e, x->bid, x->retire_ms);

@@ -5,7 +5,7 @@
 #include "grpc/session.h"
 #include "stores/etcd/message.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 enum { EQUAL = 0, GREATER = 1 }; /* Compare.result */
 enum { CREATE = 1, MOD = 2 };    /* Compare.target */

@@ -26,7 +26,7 @@
 
 #include "stores/etcd/attempt.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 void hf__etcd_prepare_attempt(struct hf__etcd_attempt *a)
 {

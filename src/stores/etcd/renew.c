@@ -18,7 +18,7 @@
 
 #include "stores/etcd/etcd.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 #define CHECKED 32 /* four reads each at most; a server takes 128 by default */
 
@@ -44,7 +44,7 @@ static struct hf__etcd_name name_of(const struct sign *s)
 
 static void answer_lost(struct sign *s)
 {
-    s->item->answer.verdict = HF__GONE_LOST;
+    s->item->answer.verdict = HF__VERDICT_GONE;
     s->skip = true;
 }
 
@@ -181,7 +181,7 @@ static void answer_granted(struct sign *s, bool claimed)
 {
     struct hf__answer *a = &s->item->answer;
 
-    a->verdict = HF__GRANTED;
+    a->verdict = HF__VERDICT_GRANTED;
     a->generation = s->known.generation;
     a->claimed = claimed;
     a->lease_ms = !claimed               ? hf__provisional_lease_ms(s->known.ttl_ms)
@@ -268,7 +268,7 @@ static int conclude(struct batch *b, struct sign *s, const struct hf__etcd_answe
     s->known.proved_ns = item->answer.sent_ns;
     int r = 0;
     if (generation == 0) {
-        item->answer.verdict = HF__QUEUED;
+        item->answer.verdict = HF__VERDICT_QUEUED;
         item->answer.generation = answer->revision;
         item->answer.lease_ms = hf__provisional_lease_ms(s->known.ttl_ms);
         item->answer.ask_again_ms = hf__own_lease_ms(s->known.ttl_ms);

@@ -7,24 +7,25 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/secret.h"
+#include "base/secret.h"
+#include "base/utf8.h"
 #include "stores/etcd/settings.h"
-#include "util/utf8.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 #define HOST_MAX   300
 #define PREFIX_MAX 512
 #define PORT       "2379"
 
 const struct hf__option hf__etcd_options[] = {
-    {"tls", HF__TEXT, NULL, 0, 0,
+    {"tls", HF__OPTION_TEXT, NULL, 0, 0,
      "verify (the default, but for loopback), insecure (no check of the server) or off"},
-    {"tls_ca", HF__TEXT, NULL, 0, 0, "the authority that signed the servers' certificates (PEM)"},
-    {"tls_cert", HF__TEXT, NULL, 0, 0, "our own certificate (PEM)"},
-    {"tls_key", HF__TEXT, NULL, 0, 0, "its key, if it is not in the same file"},
-    {"password_file", HF__TEXT, NULL, 0, 0, "a file whose first line is the password"},
-    {"password_env", HF__TEXT, NULL, 0, 0, "the environment variable that has the password"},
+    {"tls_ca", HF__OPTION_TEXT, NULL, 0, 0,
+     "the authority that signed the servers' certificates (PEM)"},
+    {"tls_cert", HF__OPTION_TEXT, NULL, 0, 0, "our own certificate (PEM)"},
+    {"tls_key", HF__OPTION_TEXT, NULL, 0, 0, "its key, if it is not in the same file"},
+    {"password_file", HF__OPTION_TEXT, NULL, 0, 0, "a file whose first line is the password"},
+    {"password_env", HF__OPTION_TEXT, NULL, 0, 0, "the environment variable that has the password"},
     {0},
 };
 

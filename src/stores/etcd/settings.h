@@ -2,8 +2,8 @@
 #ifndef HF_STORES_ETCD_SETTINGS_H
 #define HF_STORES_ETCD_SETTINGS_H
 
-#include "core/error.h"
-#include "core/url.h"
+#include "base/error.h"
+#include "base/url.h"
 #include "net/tls.h"
 
 #define HF__ETCD_ENDPOINTS 16

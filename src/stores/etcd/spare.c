@@ -11,7 +11,7 @@
  * answered: then there is none. */
 #include "stores/etcd/etcd.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 #define SHORT_S 60
 

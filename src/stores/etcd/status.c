@@ -5,7 +5,7 @@
 
 #include "stores/etcd/cluster.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 /* What the server says, and what to do about it. */
 static const char *refusal_hint(const char *text)

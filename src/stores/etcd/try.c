@@ -8,7 +8,7 @@
 
 #include "stores/etcd/etcd.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 #define LEASE_S 5
 

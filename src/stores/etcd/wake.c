@@ -14,7 +14,7 @@
 
 #include "stores/etcd/etcd.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 #define CHECK_MS    1000
 #define NS_PER_S    (1000 * HF__NS_PER_MS)

@@ -14,7 +14,7 @@
 
 #include "stores/etcd/etcd.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 #define WATCHES_MAX (16 << 20) /* bytes, of all that is said when the call begins */
 #define TOKEN_MS    10000      /* a token lives for longer than this */

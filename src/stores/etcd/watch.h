@@ -7,10 +7,10 @@
 #ifndef HF_STORES_ETCD_WATCH_H
 #define HF_STORES_ETCD_WATCH_H
 
+#include "base/table.h"
 #include "grpc/conn.h"
 #include "stores/etcd/keys.h"
 #include "stores/store.h"
-#include "util/table.h"
 
 #define HF__ETCD_BROKEN_ID 1 /* the watch on broken locks */
 #define HF__ETCD_INBOX_ID  2 /* on our inbox */

@@ -10,7 +10,8 @@
 #include "stores/fault/late.h"
 #include "stores/fault/wakes.h"
 #include "stores/wrap.h"
-#include "util/banned.h"
+
+#include "base/banned.h"
 
 struct fault {
     struct hf__wrapper wrapper;
@@ -97,7 +98,7 @@ static int fault_attempt(struct hf__store *store, const struct hf__bid *bid, int
         return r;
     r = hf__wrapper_attempt(store, bid, deadline_ns, ret_answer, err);
     r = after(f, order, deadline_ns, r, err);
-    if (r == 0 && ret_answer->verdict == HF__QUEUED)
+    if (r == 0 && ret_answer->verdict == HF__VERDICT_QUEUED)
         wakes_queued(&f->wakes, &bid->ticket, ret_answer->generation);
     return r;
 }

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "util/patience.h"
+#include "base/thread.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 struct late_call {
     struct late_call *next;
@@ -102,7 +102,7 @@ int late_add(struct late *late, enum fault_op op, const struct hf__bid *bid, int
         return HF_NO_MEMORY;
     }
     pthread_mutex_lock(&late->mutex);
-    int failed = pthread_create(&call->thread, NULL, run_call, call);
+    int failed = hf__thread_start(&call->thread, "hf-late", 0, run_call, call);
     if (failed == 0) {
         call->next = late->calls;
         late->calls = call;

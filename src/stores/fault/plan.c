@@ -7,23 +7,26 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 const struct hf__option fault_options[] = {
-    {"fail", HF__TEXT, NULL, 0, 0, "OP:WHICH,... fails as unavailable, not applied"},
-    {"lose", HF__TEXT, NULL, 0, 0, "OP:WHICH,... is applied, its answer is lost"},
-    {"delay", HF__TEXT, NULL, 0, 0, "OP:WHICH:DURATION,... is applied later and waits for it"},
-    {"slow", HF__TEXT, NULL, 0, 0, "OP:WHICH:DURATION,... is applied at once, answered later"},
-    {"hang", HF__TEXT, NULL, 0, 0, "OP:WHICH,... blocks until its deadline, not applied"},
-    {"late", HF__TEXT, NULL, 0, 0, "OP:WHICH:DURATION,... unknown at once, applied later"},
-    {"drop_wakes", HF__TEXT, NULL, 0, 0, "WHICH wake-ups are not delivered"},
-    {"dup_wakes", HF__TEXT, NULL, 0, 0, "WHICH wake-ups are delivered twice"},
-    {"late_wakes", HF__TEXT, NULL, 0, 0, "WHICH:DURATION wake-ups are delivered later"},
-    {"stale_wake", HF__TEXT, NULL, 0, 0,
+    {"fail", HF__OPTION_TEXT, NULL, 0, 0, "OP:WHICH,... fails as unavailable, not applied"},
+    {"lose", HF__OPTION_TEXT, NULL, 0, 0, "OP:WHICH,... is applied, its answer is lost"},
+    {"delay", HF__OPTION_TEXT, NULL, 0, 0,
+     "OP:WHICH:DURATION,... is applied later and waits for it"},
+    {"slow", HF__OPTION_TEXT, NULL, 0, 0,
+     "OP:WHICH:DURATION,... is applied at once, answered later"},
+    {"hang", HF__OPTION_TEXT, NULL, 0, 0, "OP:WHICH,... blocks until its deadline, not applied"},
+    {"late", HF__OPTION_TEXT, NULL, 0, 0, "OP:WHICH:DURATION,... unknown at once, applied later"},
+    {"drop_wakes", HF__OPTION_TEXT, NULL, 0, 0, "WHICH wake-ups are not delivered"},
+    {"dup_wakes", HF__OPTION_TEXT, NULL, 0, 0, "WHICH wake-ups are delivered twice"},
+    {"late_wakes", HF__OPTION_TEXT, NULL, 0, 0, "WHICH:DURATION wake-ups are delivered later"},
+    {"stale_wake", HF__OPTION_TEXT, NULL, 0, 0,
      "WHICH bids that are queued again are called with an old generation"},
-    {"chaos", HF__NUMBER, "0", 0, INT64_MAX, "calls go wrong at random, from this seed; 0: none"},
-    {"chaos_percent", HF__NUMBER, "10", 0, 100, "how many of them"},
-    {NULL, HF__TEXT, NULL, 0, 0, NULL},
+    {"chaos", HF__OPTION_NUMBER, "0", 0, INT64_MAX,
+     "calls go wrong at random, from this seed; 0: none"},
+    {"chaos_percent", HF__OPTION_NUMBER, "10", 0, 100, "how many of them"},
+    {NULL, HF__OPTION_TEXT, NULL, 0, 0, NULL},
 };
 
 /* How the value of an option is read. */

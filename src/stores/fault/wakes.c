@@ -6,7 +6,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 int wakes_init(struct wakes *wakes, struct fault_plan *plan, struct hf__store *inner)
 {

@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "stores/look.h"
 #include "stores/memory/memory.h"
-#include "util/bytes.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 #define ROOMS_AT_ONCE 64
 

@@ -12,7 +12,8 @@
 #include "stores/builtin.h"
 #include "stores/memory/memory.h"
 #include "stores/memory/window.h"
-#include "util/banned.h"
+
+#include "base/banned.h"
 
 #define FIRST_WAITERS 4
 #define PURGE_AT_ONCE 2
@@ -127,12 +128,12 @@ static int apply(struct memory *m, struct room *room, const struct operation *op
         }
         *ret_answer = decide(&w.record, op, at);
         w.waiters *= 8;
-    } while (ret_answer->verdict == HF__MORE);
+    } while (ret_answer->verdict == HF__VERDICT_MORE);
 
     bool taken = hf__window_save(&w, op->kind == ATTEMPT);
     if (!taken)
         hf__member_free(w.newcomer);
-    if (op->kind == ATTEMPT && ret_answer->verdict == HF__QUEUED && !taken)
+    if (op->kind == ATTEMPT && ret_answer->verdict == HF__VERDICT_QUEUED && !taken)
         ret_answer->position = hf__window_position(&w);
     hf__space_touch(m->space, room, at.now_ms);
     return 0;
@@ -170,7 +171,7 @@ static int operate(struct hf__store *store, const struct operation *op,
 {
     struct memory *m = memory_of(store);
     const struct hf__bid *bid = op->bid;
-    struct hf__answer answer = {.verdict = HF__STALE};
+    struct hf__answer answer = {.verdict = HF__VERDICT_STALE};
     int r = 0;
 
     pthread_mutex_lock(&m->space->mutex);
@@ -234,7 +235,7 @@ static int renew(struct hf__store *store, struct hf__renewal *items, size_t coun
     pthread_mutex_lock(&m->space->mutex);
     for (size_t i = 0; r == 0 && i < count; i++) {
         struct room *room = hf__space_find(m->space, items[i].name, items[i].name_len);
-        struct hf__answer answer = {.verdict = HF__GONE_LOST};
+        struct hf__answer answer = {.verdict = HF__VERDICT_GONE};
         if (room != NULL)
             r = apply(m, room, &(struct operation){.kind = RENEW, .item = &items[i]}, &answer);
         answer.sent_ns = items[i].answer.sent_ns;
@@ -251,7 +252,7 @@ static int upkeep(struct hf__store *store, enum hf__upkeep what, int64_t retain_
     struct room *newer;
 
     (void)deadline_ns, (void)err;
-    if (what != HF__PURGE)
+    if (what != HF__UPKEEP_PURGE)
         return 0;
     pthread_mutex_lock(&m->space->mutex);
     int64_t since_ms = moment(m).now_ms - retain_ms;

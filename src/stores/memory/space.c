@@ -7,7 +7,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 static struct {
     pthread_once_t once;

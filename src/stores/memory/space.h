@@ -5,9 +5,9 @@
 
 #include <pthread.h>
 
+#include "base/heap.h"
+#include "base/table.h"
 #include "stores/store.h"
-#include "util/heap.h"
-#include "util/table.h"
 
 struct wake {
     struct wake *next;

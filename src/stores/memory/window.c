@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 #define COUNTABLE_MAX 1000 /* beyond it a place in the queue is not worth its cost */
 
@@ -129,15 +129,15 @@ static void join_queue(struct window *w, struct member *m)
 static void write_back(struct window *w, struct member *m, enum hf__place was)
 {
     enum hf__place is = m->entry.place;
-    bool waited = was == HF__WAITING, waits = is == HF__WAITING;
+    bool waited = was == HF__PLACE_WAITING, waits = is == HF__PLACE_WAITING;
 
     if (waited && !waits)
         leave_queue(w, m);
-    if (was != HF__GONE && !waited && is == HF__GONE)
+    if (was != HF__PLACE_GONE && !waited && is == HF__PLACE_GONE)
         unlink_member(&w->room->present, m);
     if (waits && !waited)
         join_queue(w, m);
-    if (!waits && is != HF__GONE && (was == HF__GONE || waited))
+    if (!waits && is != HF__PLACE_GONE && (was == HF__PLACE_GONE || waited))
         append(&w->room->present, m);
     if (waits)
         hf__heap_set(&w->room->due, &m->due, m->entry.until_ms);
@@ -151,21 +151,21 @@ bool hf__window_save(struct window *w, bool skip_asker)
     w->room->generation = record->generation;
     for (size_t i = 0; i < record->count; i++) {
         struct hf__entry *e = &record->entries[i];
-        bool is_new = (e->marks & HF__NEW) != 0;
+        bool is_new = (e->marks & HF__MARK_NEW) != 0;
         struct member *m = is_new ? w->newcomer : w->space->members[i];
         bool is_asker = w->ticket != NULL && hf__ticket_equal(&e->ticket, w->ticket);
 
-        if (e->marks == 0 || (is_new && e->place == HF__GONE))
+        if (e->marks == 0 || (is_new && e->place == HF__PLACE_GONE))
             continue;
-        if ((e->marks & HF__LET_IN) && !(skip_asker && is_asker))
+        if ((e->marks & HF__MARK_LET_IN) && !(skip_asker && is_asker))
             hf__client_call(m->client, &e->ticket, e->generation);
-        enum hf__place was = is_new ? HF__GONE : m->entry.place;
+        enum hf__place was = is_new ? HF__PLACE_GONE : m->entry.place;
         e->marks = 0;
         m->entry = *e;
         m->room = w->room;
         write_back(w, m, was);
         taken |= is_new;
-        if (e->place == HF__GONE)
+        if (e->place == HF__PLACE_GONE)
             hf__member_free(m);
     }
     return taken;

@@ -6,7 +6,7 @@
 
 #include "stores/mysql/mysql.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 static int other_version(hf_error *err)
 {

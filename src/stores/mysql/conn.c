@@ -15,7 +15,7 @@
 #include "net/resolve.h"
 #include "stores/mysql/mysql.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 int hf__my_wait(struct hf__my *s, MYSQL *my, int wanted, int64_t deadline_ns)
 {

@@ -3,10 +3,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/report.h"
 #include "stores/mysql/mysql.h"
-#include "stores/report.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 struct report {
     struct hf__report to;
@@ -22,7 +22,7 @@ static MYSQL_RES *ask(const struct report *r, const char *sql, MYSQL_ROW *ret_ro
     MYSQL_RES *result = hf__my_look(r->s, r->c, sql, r->deadline_ns, ret_row, &err);
 
     if (result == NULL)
-        hf__say(&r->to, HF__WARNING, NULL, "%s", err.text);
+        hf__say(&r->to, HF__LEVEL_WARNING, NULL, "%s", err.text);
     return result;
 }
 
@@ -36,26 +36,27 @@ static void look_at_server(const struct report *r)
                        &row);
     if (a == NULL)
         return;
-    hf__say(&r->to, HF__FINE, NULL, "server %s, database %s, account %s", row[0], row[7], row[6]);
+    hf__say(&r->to, HF__LEVEL_FINE, NULL, "server %s, database %s, account %s", row[0], row[7],
+            row[6]);
     if (hf__sql_integer(row[1], 0) != 0)
-        hf__say(&r->to, HF__PROBLEM, "C1", "this server is read-only: name the primary");
+        hf__say(&r->to, HF__LEVEL_PROBLEM, "C1", "this server is read-only: name the primary");
     else
-        hf__say(&r->to, HF__FINE, "C1", "this server takes writes");
-    hf__say(&r->to, HF__FINE, "C1", "isolation: READ COMMITTED, set by each operation");
+        hf__say(&r->to, HF__LEVEL_FINE, "C1", "this server takes writes");
+    hf__say(&r->to, HF__LEVEL_FINE, "C1", "isolation: READ COMMITTED, set by each operation");
     hf__say(
-        &r->to, HF__FINE, NULL,
+        &r->to, HF__LEVEL_FINE, NULL,
         "innodb_lock_wait_timeout is %s s in our sessions (%s s in others): a statement does not "
         "wait"
         " for a row longer than its client does",
         row[2], row[8]);
     if (strcmp(row[3], "1") != 0)
         hf__say(
-            &r->to, HF__WARNING, "C3",
+            &r->to, HF__LEVEL_WARNING, "C3",
             "innodb_flush_log_at_trx_commit is %s: a crash forgets the last grants, also those that"
             " never expire",
             row[3]);
     if (hf__sql_integer(row[5], 0) != 0 && strcmp(row[4], "STATEMENT") == 0)
-        hf__say(&r->to, HF__PROBLEM, "C1",
+        hf__say(&r->to, HF__LEVEL_PROBLEM, "C1",
                 "binlog_format is STATEMENT, which refuses READ COMMITTED: set MIXED or ROW");
     mysql_free_result(a);
 }
@@ -79,17 +80,17 @@ static void look_at_replication(const struct report *r)
     int64_t waits = status(r, "Rpl_semi_sync_master_clients");
 
     if (nodes > 0)
-        hf__say(&r->to, HF__NOTE, "C1",
+        hf__say(&r->to, HF__LEVEL_NOTE, "C1",
                 "a Galera cluster of %" PRId64
                 " nodes: a conflict at COMMIT is not granted and tried"
                 " again; best let all clients use one node",
                 nodes);
     else if (waits > 0)
-        hf__say(&r->to, HF__FINE, "C1", "semi-synchronous replication to %" PRId64 " replicas",
-                waits);
+        hf__say(&r->to, HF__LEVEL_FINE, "C1",
+                "semi-synchronous replication to %" PRId64 " replicas", waits);
     else
         hf__say(
-            &r->to, HF__NOTE, "C1",
+            &r->to, HF__LEVEL_NOTE, "C1",
             "no synchronous replication: a failover may forget the last grants; the fencing token"
             " makes that harmless");
 }
@@ -123,12 +124,12 @@ static void look_at_rights(const struct report *r)
         hf__my_add(&t, "%s", at);
         if (hf__my_ask(r->s, r->c, &t, false, r->deadline_ns, NULL, &err) != 0) {
             whole = false;
-            hf__say(&r->to, HF__PROBLEM, NULL, "%s", err.text);
+            hf__say(&r->to, HF__LEVEL_PROBLEM, NULL, "%s", err.text);
         }
         hf__my_text_clear(&t);
     }
     if (whole)
-        hf__say(&r->to, HF__FINE, NULL, "the account may read and write all tables");
+        hf__say(&r->to, HF__LEVEL_FINE, NULL, "the account may read and write all tables");
 }
 
 /* The one call is tried: what a server shows in its process list, and lets an account see and end, differs. */
@@ -139,9 +140,10 @@ static void look_at_calls(const struct report *r)
 
     if (hf__my_call_self(r->s, r->c, hf__sql_soon(&r->s->base, r->deadline_ns), &took_us, &err) ==
         0)
-        hf__say(&r->to, HF__FINE, "C12", "a call by KILL QUERY came after %" PRId64 " us", took_us);
+        hf__say(&r->to, HF__LEVEL_FINE, "C12", "a call by KILL QUERY came after %" PRId64 " us",
+                took_us);
     else
-        hf__say(&r->to, HF__WARNING, "C12",
+        hf__say(&r->to, HF__LEVEL_WARNING, "C12",
                 "waiters are not called, and ask every %" PRId64 " ms instead: %s",
                 r->s->sql.set.poll_ms, err.text);
 }
@@ -151,19 +153,20 @@ static void look_at_connection(const struct report *r)
     const char *cipher = mysql_get_ssl_cipher(r->c->my);
 
     if (r->s->set.session)
-        hf__say(&r->to, HF__FINE, "C12", "a waiter is answered on its own connection");
+        hf__say(&r->to, HF__LEVEL_FINE, "C12", "a waiter is answered on its own connection");
     else if (r->c->proxied)
-        hf__say(&r->to, HF__NOTE, "C12",
+        hf__say(&r->to, HF__LEVEL_NOTE, "C12",
                 "something stands in between: waiters ask every %" PRId64 " ms",
                 r->s->sql.set.poll_ms);
     else if (r->s->sql.set.push)
         look_at_calls(r);
     else
-        hf__say(&r->to, HF__FINE, "C12",
+        hf__say(&r->to, HF__LEVEL_FINE, "C12",
                 "nobody is called (mode=poll or routines=no): the first of the queue asks every "
                 "%" PRId64 " ms",
                 r->s->sql.set.poll_ms);
-    hf__say(&r->to, HF__FINE, NULL, cipher != NULL ? "TLS: %s" : "no TLS on this connection%s",
+    hf__say(&r->to, HF__LEVEL_FINE, NULL,
+            cipher != NULL ? "TLS: %s" : "no TLS on this connection%s",
             cipher != NULL ? cipher : "");
 }
 
@@ -184,7 +187,7 @@ static void look_at_clock(const struct report *r)
     snprintf(zone, sizeof zone, "; our sessions are in UTC, others in %s", row[1]);
     hf__say_clock(&r->to, hf__sql_integer(row[0], 0), before_us, zone);
     if (hf__sql_integer(row[2], 0) != 0)
-        hf__say(&r->to, HF__PROBLEM, "C3",
+        hf__say(&r->to, HF__LEVEL_PROBLEM, "C3",
                 "the server runs with sysdate-is-now: the clock would be read before the"
                 " lock is had");
     mysql_free_result(a);
@@ -204,14 +207,14 @@ static void look_at_rows(const struct report *r)
     if (a == NULL)
         return;
     hf__say(
-        &r->to, HF__FINE, NULL,
+        &r->to, HF__LEVEL_FINE, NULL,
         "locks known %s, held or closed %s, waiting %s, tickets remembered %s; the tables take %s "
         "kB",
         row[0], row[1], row[2], row[3], row[4]);
     mysql_free_result(a);
     int64_t history = status(r, "Innodb_history_list_length");
     if (history > 100000)
-        hf__say(&r->to, HF__WARNING, NULL,
+        hf__say(&r->to, HF__LEVEL_WARNING, NULL,
                 "InnoDB keeps %" PRId64
                 " old versions of rows: a long transaction keeps it from purging,"
                 " and all queues get slow",

@@ -1,7 +1,7 @@
 /* What the errors of the server and of the library mean. */
 #include "stores/mysql/mysql.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 /* HF_UNKNOWN, also for what is not here: the server may have ended the statement after its COMMIT. */
 static const struct meaning {

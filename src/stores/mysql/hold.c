@@ -24,7 +24,7 @@
 
 #include "stores/mysql/hold.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 #define FIRST_LOOK_MS 20
 

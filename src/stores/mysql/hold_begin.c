@@ -5,7 +5,7 @@
 
 #include "stores/mysql/hold.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 #define WAIT_TIMEOUT_S 30 /* signs of life keep the session */
 

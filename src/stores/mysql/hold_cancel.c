@@ -4,7 +4,7 @@
 
 #include "stores/mysql/hold.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 /* False: not answered. `*ret_there`: it had a row to show. */
 static bool ask_elsewhere(struct hf__my *s, struct hf__my_conn *c, const char *sql,

@@ -3,11 +3,11 @@
  * order, so that nobody who is let in meanwhile is missed. */
 #include <stdlib.h>
 
+#include "base/bytes.h"
 #include "stores/look.h"
 #include "stores/mysql/hold.h"
-#include "util/bytes.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 /* Whoever is past the door asks for the row, again and again; then who has waited longest. MySQL knows whole seconds
  * only: within one of them the bidders' own clocks decide, which they have written behind the statement. */
@@ -71,7 +71,7 @@ static bool note(struct all *all, MYSQL_ROW row, size_t name_len, const struct h
         return true;
     bool inside = hf__sql_flag(row[INSIDE]);
     f->entry = (struct hf__entry){.ticket = f->about.ticket,
-                                  .place = inside ? HF__INSIDE : HF__WAITING,
+                                  .place = inside ? HF__PLACE_INSIDE : HF__PLACE_WAITING,
                                   .mode = f->about.mode,
                                   .ttl_ms = f->about.ttl_ms,
                                   .generation = (uint64_t)hf__sql_integer(row[GENERATION], 0),
@@ -110,7 +110,7 @@ static int compare(const void *a, const void *b)
     int order = hf__bytes_order(x->name, x->name_len, y->name, y->name_len);
 
     if (order == 0)
-        order = (y->entry.place == HF__INSIDE) - (x->entry.place == HF__INSIDE);
+        order = (y->entry.place == HF__PLACE_INSIDE) - (x->entry.place == HF__PLACE_INSIDE);
     return order != 0 ? order : (x->order > y->order) - (x->order < y->order);
 }
 

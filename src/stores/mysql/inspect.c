@@ -5,7 +5,7 @@
 #include "stores/look.h"
 #include "stores/mysql/mysql.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 #define WHO    " name, host, username, program, pid, note, "
 #define NOW_MS "(SELECT " HF__MY_MS(HF__MY_CLOCK) ")"

@@ -18,7 +18,7 @@
 
 #include "stores/mysql/mysql.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 #define SLEEP_S        10
 #define CALL_BEHIND_MS 200 /* a call comes at most so long after the commit it is for */

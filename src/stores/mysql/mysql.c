@@ -12,7 +12,7 @@
  * TRANSACTION and COMMIT (record.c, save.c). */
 #include "stores/mysql/mysql.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 #define ROUTINES    16  /* procedures */
 #define RENEW_BATCH 256 /* renewals in one transaction, then others get their turn */

@@ -4,7 +4,7 @@
 
 #include "stores/mysql/hold.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 /* The library ignores SIGPIPE from now on, since TLS would raise it. A program that handles it by itself
  * is in no danger, and keeps its handler. */

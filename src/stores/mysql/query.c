@@ -4,7 +4,7 @@
  * the deadline comes. A connection left so is of no more use. */
 #include "stores/mysql/mysql.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 struct asking {
     struct hf__my *s;

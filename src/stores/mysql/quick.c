@@ -14,11 +14,11 @@
  * The statements are prepared once on each connection. (A procedure that does the same takes twice
  * as long: its parameters, its variables and its result are as much work for the server as the
  * row.) */
+#include "base/table.h"
+#include "base/utf8.h"
 #include "stores/mysql/mysql.h"
-#include "util/table.h"
-#include "util/utf8.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 static atomic_bool *crowded(struct hf__my *s, const struct hf__bid *bid)
 {
@@ -114,10 +114,10 @@ static void fill_free(struct params *p, const struct hf__bid *bid)
 static void answer(const struct hf__my_conn *c, const struct hf__sql_operation *op,
                    struct hf__answer *ret_answer)
 {
-    *ret_answer = (struct hf__answer){.verdict = HF__DONE, .sent_ns = ret_answer->sent_ns};
+    *ret_answer = (struct hf__answer){.verdict = HF__VERDICT_DONE, .sent_ns = ret_answer->sent_ns};
     if (op->kind != HF__SQL_ATTEMPT)
         return;
-    ret_answer->verdict = HF__GRANTED;
+    ret_answer->verdict = HF__VERDICT_GRANTED;
     ret_answer->generation = mysql_stmt_insert_id(c->take);
     ret_answer->lease_ms = op->bid->ttl_ms;
     ret_answer->claimed = true;
@@ -174,6 +174,7 @@ int hf__my_quick(struct hf__my *s, struct hf__my_conn *c, const struct hf__sql_o
 void hf__my_quick_learn(struct hf__my *s, const struct hf__sql_operation *op,
                         const struct hf__answer *got)
 {
-    if (op->kind == HF__SQL_ATTEMPT && is_simple(op) && got->verdict == HF__GRANTED && got->claimed)
+    if (op->kind == HF__SQL_ATTEMPT && is_simple(op) && got->verdict == HF__VERDICT_GRANTED &&
+        got->claimed)
         atomic_store(crowded(s, op->bid), false);
 }

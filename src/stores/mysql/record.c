@@ -17,7 +17,7 @@
 
 #include "stores/mysql/mysql.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 /* A statement with the name in the middle. */
 static int ask_about(struct hf__my_record *r, const char *before, const char *after,

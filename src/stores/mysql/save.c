@@ -4,7 +4,7 @@
 
 #include "stores/mysql/mysql.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 static int run(struct hf__my_record *r, struct hf__my_text *t)
 {
@@ -34,9 +34,9 @@ static int drop(void *ctx, const struct hf__entry *e, enum hf__place from)
     struct hf__my_text t = {0};
 
     hf__my_add(&t, "DELETE FROM %s",
-               from == HF__RETIRED   ? "holdfast_retired"
-               : from == HF__WAITING ? "holdfast_waiter"
-                                     : "holdfast_holder");
+               from == HF__PLACE_RETIRED   ? "holdfast_retired"
+               : from == HF__PLACE_WAITING ? "holdfast_waiter"
+                                           : "holdfast_holder");
     add_where(r, &t, e);
     return run(r, &t);
 }
@@ -71,7 +71,7 @@ static int add_entry(void *ctx, const struct hf__entry *e)
 {
     struct hf__my_record *r = ctx;
     const struct hf__who *who = r->op->bid->who;
-    bool inside = e->place == HF__INSIDE;
+    bool inside = e->place == HF__PLACE_INSIDE;
     struct hf__my_text t = {0};
 
     hf__my_add(&t,
@@ -108,13 +108,13 @@ static int move_inside(void *ctx, const struct hf__entry *e)
                e->claimed);
     add_where(r, &t, e);
     int code = run(r, &t);
-    return code != 0 ? code : drop(ctx, e, HF__WAITING);
+    return code != 0 ? code : drop(ctx, e, HF__PLACE_WAITING);
 }
 
 static int set_entry(void *ctx, const struct hf__entry *e)
 {
     struct hf__my_record *r = ctx;
-    bool waits = e->place == HF__WAITING;
+    bool waits = e->place == HF__PLACE_WAITING;
     struct hf__my_text t = {0};
 
     hf__my_add(&t, "UPDATE %s SET until = ", waits ? "holdfast_waiter" : "holdfast_holder");
@@ -122,7 +122,8 @@ static int set_entry(void *ctx, const struct hf__entry *e)
     hf__my_add(&t, ", lease = ");
     hf__my_add_or_null(&t, e->lease_ms, HF__NEVER);
     if (!waits)
-        hf__my_add(&t, ", lingering = %d, claimed = %d", e->place == HF__LINGERING, e->claimed);
+        hf__my_add(&t, ", lingering = %d, claimed = %d", e->place == HF__PLACE_LINGERING,
+                   e->claimed);
     add_where(r, &t, e);
     return run(r, &t);
 }
@@ -151,7 +152,7 @@ static int call(void *ctx, const char *wake, const struct hf__entry *e, uint64_t
 static bool is_empty(const struct hf__record *record)
 {
     for (size_t i = 0; i < record->count; i++) {
-        if (record->entries[i].place != HF__GONE)
+        if (record->entries[i].place != HF__PLACE_GONE)
             return false;
     }
     return true;

@@ -8,29 +8,30 @@
 
 #include "stores/mysql/mysql.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 #define SOCKET "/run/mysqld/mysqld.sock"
 
 const struct hf__option hf__my_options[] = {
-    {"hold", HF__TEXT, "lease", 0, 0,
+    {"hold", HF__OPTION_TEXT, "lease", 0, 0,
      "lease: rows with a lease; session: a row lock of the server that lives as long as a "
      "connection"},
-    {"socket", HF__TEXT, NULL, 0, 0, "the server's socket, instead of a host"},
+    {"socket", HF__OPTION_TEXT, NULL, 0, 0, "the server's socket, instead of a host"},
     HF__SQL_PASSWORD_OPTIONS,
-    {"option_file", HF__TEXT, NULL, 0, 0,
+    {"option_file", HF__OPTION_TEXT, NULL, 0, 0,
      "a file of MySQL's own form; user and password of its group [client] are used"},
-    {"program_name", HF__TEXT, NULL, 0, 0,
+    {"program_name", HF__OPTION_TEXT, NULL, 0, 0,
      "shown in performance_schema.session_connect_attrs; holdfast and the program by default"},
     HF__SQL_TLS_OPTIONS,
-    {"mode", HF__TEXT, "push", 0, 0, "push: waiters are called, by KILL QUERY; poll: they ask"},
-    {"poll", HF__DURATION, "50ms", 1, 60000,
+    {"mode", HF__OPTION_TEXT, "push", 0, 0,
+     "push: waiters are called, by KILL QUERY; poll: they ask"},
+    {"poll", HF__OPTION_DURATION, "50ms", 1, 60000,
      "how often to ask when nobody calls, give or take 25 %"},
-    {"recheck", HF__DURATION, "1s", 10, 60000,
+    {"recheck", HF__OPTION_DURATION, "1s", 10, 60000,
      "how often the first in the queue asks although it will be called"},
-    {"routines", HF__SWITCH, "yes", 0, 0,
+    {"routines", HF__OPTION_SWITCH, "yes", 0, 0,
      "no: plain statements even if the procedures are there, and nobody is called"},
-    {"max_held", HF__NUMBER, "64", 1, 10000,
+    {"max_held", HF__OPTION_NUMBER, "64", 1, 10000,
      "hold=session: connections that hold or wait, one a lock"},
     HF__SQL_POOL_OPTIONS,
     {0},

@@ -7,7 +7,7 @@
 
 #include "stores/mysql/mysql.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 /* SQL files ---------------------------------------------------------------- */
 

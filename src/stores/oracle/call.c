@@ -6,7 +6,7 @@
 
 #include "stores/oracle/oracle.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 #define RENEWALS_MAX 48 /* in one call: their answers fit into HF__ORA_ANSWER */
 

@@ -12,14 +12,13 @@
  * The thread is started by the first job and stays with the connection: on a busy machine a new
  * thread waits for its first turn much longer than one that is woken. Only while the client has not
  * asked for any lock it is ended with each loan, so that such a client may fork. */
-#include <signal.h>
 #include <stdlib.h>
 
+#include "base/thread.h"
 #include "sql/url.h"
 #include "stores/oracle/oracle.h"
-#include "util/patience.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 /* Threads ------------------------------------------------------------------ */
 
@@ -97,19 +96,13 @@ static void *cancel_main(void *arg)
     return NULL;
 }
 
-/* Signals are the program's: none is delivered to our threads. The thread owns the connection
- * too. */
+/* The thread owns the connection too. */
 static bool start_thread(void *(*main)(void *), struct hf__ora_conn *c, pthread_t *ret_thread)
 {
-    sigset_t all, before;
-
     pthread_mutex_lock(&c->mutex);
     c->owners++;
     pthread_mutex_unlock(&c->mutex);
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    bool started = pthread_create(ret_thread, NULL, main, c) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    bool started = hf__thread_start(ret_thread, "hf-oracle", 0, main, c) == 0;
     if (!started)
         disown(c);
     return started;

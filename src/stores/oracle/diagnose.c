@@ -3,10 +3,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/report.h"
 #include "stores/oracle/oracle.h"
-#include "stores/report.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 struct report {
     struct hf__report to;
@@ -23,7 +23,7 @@ static bool ask(const struct report *r, const char *sql)
     hf__ora_start(r->c, sql);
     if (hf__ora_run(r->s, r->c, true, r->deadline_ns, &err) == 0 && r->c->job.rows.count > 0)
         return true;
-    hf__say(&r->to, HF__WARNING, NULL, "%s", err.code != 0 ? err.text : "oracle: no answer");
+    hf__say(&r->to, HF__LEVEL_WARNING, NULL, "%s", err.code != 0 ? err.text : "oracle: no answer");
     return false;
 }
 
@@ -38,19 +38,19 @@ static void look_at_server(const struct report *r)
 {
     const struct hf__ora_link *link = &r->c->link;
 
-    hf__say(&r->to, HF__FINE, NULL, "server %s %s, dialect %s, driver %s", link->dbms,
+    hf__say(&r->to, HF__LEVEL_FINE, NULL, "server %s %s, dialect %s, driver %s", link->dbms,
             link->version, r->c->dialect->name, link->driver);
     if (strcmp(r->c->dialect->name, "oracle") == 0)
-        hf__say(&r->to, HF__NOTE, NULL,
+        hf__say(&r->to, HF__LEVEL_NOTE, NULL,
                 "this store was never run on an Oracle server by those who wrote it: try it with"
                 " your own before you rely on it");
-    hf__say(&r->to, HF__FINE, "C1",
+    hf__say(&r->to, HF__LEVEL_FINE, "C1",
             "isolation: READ COMMITTED, autocommit off, set for each session");
     if (!ask(r, r->c->dialect->self))
         return;
-    hf__say(&r->to, HF__FINE, NULL, "account %s, schema %s", cell(r, 0), cell(r, 1));
+    hf__say(&r->to, HF__LEVEL_FINE, NULL, "account %s, schema %s", cell(r, 0), cell(r, 1));
     bool primary = strcmp(cell(r, 2), "PRIMARY") == 0;
-    hf__say(&r->to, primary ? HF__FINE : HF__PROBLEM, "C1",
+    hf__say(&r->to, primary ? HF__LEVEL_FINE : HF__LEVEL_PROBLEM, "C1",
             primary ? "this database takes writes%s%s"
                     : "this database is a %s: name the primary%s",
             primary ? "" : cell(r, 2), "");
@@ -60,11 +60,11 @@ static void look_at_server(const struct report *r)
 static void look_at_schema(const struct report *r)
 {
     if (r->s->set.schema == NULL)
-        hf__say(&r->to, HF__NOTE, "C1",
+        hf__say(&r->to, HF__LEVEL_NOTE, "C1",
                 "the URL names no schema, so the account or the data source decides, and another"
                 " account may have other locks; name one for all: oracle://user@/SCHEMA?...");
     if (ask(r, r->c->dialect->others) && hf__ora_cell(r->c, 0) != NULL)
-        hf__say(&r->to, HF__WARNING, "C1",
+        hf__say(&r->to, HF__LEVEL_WARNING, "C1",
                 "holdfast's tables are also in schema %s: locks there and here do not exclude each"
                 " other",
                 cell(r, 0));
@@ -96,11 +96,11 @@ static void look_at_rights(const struct report *r)
         hf__ora_start(r->c, tries[i]);
         if (hf__ora_run(r->s, r->c, false, r->deadline_ns, &err) != 0) {
             whole = false;
-            hf__say(&r->to, HF__PROBLEM, NULL, "%s", err.text);
+            hf__say(&r->to, HF__LEVEL_PROBLEM, NULL, "%s", err.text);
         }
     }
     if (whole)
-        hf__say(&r->to, HF__FINE, NULL, "the account may read and write all tables");
+        hf__say(&r->to, HF__LEVEL_FINE, NULL, "the account may read and write all tables");
 }
 
 static void look_at_rows(const struct report *r)
@@ -108,12 +108,12 @@ static void look_at_rows(const struct report *r)
     if (ask(r, "SELECT (SELECT COUNT(*) FROM holdfast_lock), (SELECT COUNT(*) FROM"
                " holdfast_holder), (SELECT COUNT(*) FROM holdfast_waiter), (SELECT COUNT(*) FROM"
                " holdfast_retired) FROM DUAL"))
-        hf__say(&r->to, HF__FINE, NULL,
+        hf__say(&r->to, HF__LEVEL_FINE, NULL,
                 "locks known %s, held or closed %s, waiting %s, tickets remembered %s", cell(r, 0),
                 cell(r, 1), cell(r, 2), cell(r, 3));
     hf__ora_start(r->c, "SELECT state FROM holdfast_now WHERE 1 = 0");
     if (hf__ora_run(r->s, r->c, true, r->deadline_ns, NULL) != 0)
-        hf__say(&r->to, HF__NOTE, NULL,
+        hf__say(&r->to, HF__LEVEL_NOTE, NULL,
                 "the view holdfast_now is missing: people cannot read the tables at a glance");
 }
 
@@ -146,8 +146,8 @@ int hf__ora_diagnose(struct hf__store *store, hf_finding_callback *found, void *
         look_at_rights(&r);
         look_at_rows(&r);
     }
-    hf__say(&r.to, HF__FINE, "C12", "waiters ask: the first of the queue every %" PRId64 " ms",
-            r.s->sql.set.poll_ms);
+    hf__say(&r.to, HF__LEVEL_FINE, "C12",
+            "waiters ask: the first of the queue every %" PRId64 " ms", r.s->sql.set.poll_ms);
     look_at_clock(&r);
     hf__say_latency(&r.to, ask_little, &r);
     hf__ora_give_back(r.s, r.c);

@@ -8,7 +8,7 @@
 
 #include "stores/oracle/oracle.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 enum { ORACLE, MARIADB, HSQLDB, COLUMNS };
 

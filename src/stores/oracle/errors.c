@@ -4,7 +4,7 @@
 
 #include "stores/oracle/oracle.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 #define RIGHTS "see the rights in `holdfast setup --print`"
 #define SETUP  "run `holdfast setup`"

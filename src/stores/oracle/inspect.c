@@ -5,7 +5,7 @@
 #include "stores/look.h"
 #include "stores/oracle/oracle.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 #define WHO                                                                          \
     ", RAWTOHEX(name), seq, host, username, program, '' || pid, RAWTOHEX(note), '' " \

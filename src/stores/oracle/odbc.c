@@ -4,7 +4,7 @@
 
 #include "stores/oracle/odbc.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 /* The driver's words on one line, without what would upset a terminal, and without its names. */
 static void tidy(const char *from, char *to, size_t size)

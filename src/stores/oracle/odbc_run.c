@@ -8,7 +8,7 @@
 
 #include "stores/oracle/odbc.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 #define CELL_MAX 2100 /* bytes: no cell of ours is longer */
 

@@ -3,7 +3,7 @@
 
 #include "stores/oracle/oracle.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 extern const struct hf__store_type hf_store_type_v1;
 

@@ -10,7 +10,7 @@
  * (record.c, save.c). Nobody is called: waiters ask. */
 #include "stores/oracle/oracle.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 static int check_version(struct hf__ora *s, struct hf__ora_conn *c, int64_t deadline_ns,
                          hf_error *err)

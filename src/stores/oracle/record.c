@@ -14,7 +14,7 @@
 
 #include "stores/oracle/oracle.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 static const char lock_sql[] =
     "SELECT line FROM holdfast_lock WHERE name = HEXTORAW(?) FOR UPDATE NOWAIT";

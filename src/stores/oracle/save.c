@@ -2,7 +2,7 @@
  * loaded. Nobody is called: waiters ask. */
 #include "stores/oracle/oracle.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 #define COLUMNS                                                                              \
     "name, ticket, seq, shared, room, ttl, delay, retire, since_ms, until_ms, lease, host, " \
@@ -47,9 +47,9 @@ static int drop(void *ctx, const struct hf__entry *e, enum hf__place from)
 {
     struct hf__ora_record *r = ctx;
 
-    hf__ora_start(r->c, from == HF__RETIRED   ? drop_retired
-                        : from == HF__WAITING ? drop_waiter
-                                              : drop_holder);
+    hf__ora_start(r->c, from == HF__PLACE_RETIRED   ? drop_retired
+                        : from == HF__PLACE_WAITING ? drop_waiter
+                                                    : drop_holder);
     add_key(r, e);
     return run(r);
 }
@@ -57,7 +57,7 @@ static int drop(void *ctx, const struct hf__entry *e, enum hf__place from)
 static int set_retired(void *ctx, const struct hf__entry *e)
 {
     struct hf__ora_record *r = ctx;
-    int code = drop(ctx, e, HF__RETIRED);
+    int code = drop(ctx, e, HF__PLACE_RETIRED);
 
     if (code != 0)
         return code;
@@ -73,7 +73,7 @@ static int add_entry(void *ctx, const struct hf__entry *e)
     struct hf__ora_record *r = ctx;
     struct hf__ora_conn *c = r->c;
     const struct hf__who *who = r->op->bid->who;
-    bool inside = e->place == HF__INSIDE;
+    bool inside = e->place == HF__PLACE_INSIDE;
 
     hf__ora_start(c, inside ? add_holder : add_waiter);
     add_key(r, e);
@@ -113,20 +113,20 @@ static int move_inside(void *ctx, const struct hf__entry *e)
     hf__ora_add_number(c, e->claimed);
     add_key(r, e);
     code = run(r);
-    return code != 0 ? code : drop(ctx, e, HF__WAITING);
+    return code != 0 ? code : drop(ctx, e, HF__PLACE_WAITING);
 }
 
 static int set_entry(void *ctx, const struct hf__entry *e)
 {
     struct hf__ora_record *r = ctx;
     struct hf__ora_conn *c = r->c;
-    bool waits = e->place == HF__WAITING;
+    bool waits = e->place == HF__PLACE_WAITING;
 
     hf__ora_start(c, waits ? set_waiter : set_holder);
     hf__ora_add_number(c, e->until_ms);
     hf__ora_add_or_null(c, e->lease_ms, HF__NEVER);
     if (!waits) {
-        hf__ora_add_number(c, e->place == HF__LINGERING);
+        hf__ora_add_number(c, e->place == HF__PLACE_LINGERING);
         hf__ora_add_number(c, e->claimed);
     }
     add_key(r, e);

@@ -4,7 +4,7 @@
 
 #include "stores/oracle/oracle.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 static int know_dialect(struct hf__ora_conn *c, hf_error *err)
 {

@@ -10,18 +10,20 @@
 #include "sql/url.h"
 #include "stores/oracle/oracle.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 const struct hf__option hf__ora_options[] = {
-    {"dsn", HF__TEXT, NULL, 0, 0, "the data source, a section of odbc.ini"},
-    {"connect", HF__TEXT, NULL, 0, 0,
+    {"dsn", HF__OPTION_TEXT, NULL, 0, 0, "the data source, a section of odbc.ini"},
+    {"connect", HF__OPTION_TEXT, NULL, 0, 0,
      "a driver string instead of a dsn: DRIVER={...};DBQ=//host:1521/service"},
-    {"hold", HF__TEXT, "lease", 0, 0, "lease; there is nothing else on Oracle"},
-    {"dialect", HF__TEXT, NULL, 0, 0, "oracle, mariadb or hsqldb; as the driver says by default"},
+    {"hold", HF__OPTION_TEXT, "lease", 0, 0, "lease; there is nothing else on Oracle"},
+    {"dialect", HF__OPTION_TEXT, NULL, 0, 0,
+     "oracle, mariadb or hsqldb; as the driver says by default"},
     HF__SQL_PASSWORD_OPTIONS,
-    {"poll", HF__DURATION, "50ms", 1, 60000,
+    {"poll", HF__OPTION_DURATION, "50ms", 1, 60000,
      "how often the first of the queue asks, give or take 25 %"},
-    {"routines", HF__SWITCH, "yes", 0, 0, "no: plain statements even if the package is there"},
+    {"routines", HF__OPTION_SWITCH, "yes", 0, 0,
+     "no: plain statements even if the package is there"},
     HF__SQL_POOL_OPTIONS,
     {0},
 };

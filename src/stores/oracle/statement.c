@@ -8,7 +8,7 @@
 
 #include "stores/oracle/oracle.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 #define TEXT_MAX 255 /* bytes in host, username, program */
 

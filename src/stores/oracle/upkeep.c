@@ -6,7 +6,7 @@
 
 #include "stores/oracle/oracle.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 /* SQL files ---------------------------------------------------------------- */
 

@@ -4,10 +4,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/who.h"
 #include "stores/postgres/postgres.h"
-#include "stores/who.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 enum { OID_BYTEA_ARRAY = 1001, OID_INT8_ARRAY = 1016 };
 

@@ -6,7 +6,7 @@
 
 #include "stores/postgres/postgres.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 #define PARAMETERS_MAX 32
 

@@ -3,10 +3,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/report.h"
 #include "stores/postgres/postgres.h"
-#include "stores/report.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 struct report {
     struct hf__report to;
@@ -22,7 +22,7 @@ static PGresult *ask(const struct report *r, const char *sql)
     hf_error err = {0};
 
     if (hf__pg_ask(r->s, r->c, &q, r->deadline_ns, &result, &err) != 0) {
-        hf__say(&r->to, HF__PROBLEM, NULL, "%s", err.text);
+        hf__say(&r->to, HF__LEVEL_PROBLEM, NULL, "%s", err.text);
         return NULL;
     }
     if (PQntuples(result) == 0) {
@@ -42,33 +42,33 @@ static void look_at_server(const struct report *r)
     if (a == NULL)
         return;
     const char *standbys = PQgetvalue(a, 0, 5), *sync = PQgetvalue(a, 0, 4);
-    hf__say(&r->to, hf__pg_cell(a, 0, 6, 0) < 120000 ? HF__WARNING : HF__FINE, NULL,
+    hf__say(&r->to, hf__pg_cell(a, 0, 6, 0) < 120000 ? HF__LEVEL_WARNING : HF__LEVEL_FINE, NULL,
             "PostgreSQL %s on %s:%s", PQgetvalue(a, 0, 0), PQhost(r->c->pg), PQport(r->c->pg));
     if (hf__pg_cell_flag(a, 0, 1))
-        hf__say(&r->to, HF__PROBLEM, "C1", "this server is a replica: name the primary");
+        hf__say(&r->to, HF__LEVEL_PROBLEM, "C1", "this server is a replica: name the primary");
     else
-        hf__say(&r->to, HF__FINE, "C1", "this server is a primary");
+        hf__say(&r->to, HF__LEVEL_FINE, "C1", "this server is a primary");
     if (strcmp(PQgetvalue(a, 0, 2), "read committed") != 0)
         hf__say(
-            &r->to, HF__NOTE, "C1",
+            &r->to, HF__LEVEL_NOTE, "C1",
             "default isolation is '%s': each operation sets READ COMMITTED, in three round trips"
             " instead of one",
             PQgetvalue(a, 0, 2));
     else
-        hf__say(&r->to, HF__FINE, "C1", "isolation: read committed");
+        hf__say(&r->to, HF__LEVEL_FINE, "C1", "isolation: read committed");
     if (strcmp(PQgetvalue(a, 0, 3), "on") != 0)
-        hf__say(&r->to, HF__WARNING, "C4",
+        hf__say(&r->to, HF__LEVEL_WARNING, "C4",
                 "fsync is off: a crash of the machine may lose locks and damage the data");
     if (strcmp(sync, "off") == 0)
         hf__say(
-            &r->to, HF__WARNING, "C3",
+            &r->to, HF__LEVEL_WARNING, "C3",
             "synchronous_commit is off: a crash of the server forgets the last grants, also those"
             " that never expire");
     if (standbys[0] != '\0')
-        hf__say(&r->to, HF__FINE, "C1", "synchronous replication to %s (synchronous_commit %s)",
-                standbys, sync);
+        hf__say(&r->to, HF__LEVEL_FINE, "C1",
+                "synchronous replication to %s (synchronous_commit %s)", standbys, sync);
     else
-        hf__say(&r->to, HF__NOTE, "C1",
+        hf__say(&r->to, HF__LEVEL_NOTE, "C1",
                 "no synchronous standby: a failover may forget the last grants; the fencing token"
                 " makes that harmless");
     PQclear(a);
@@ -91,18 +91,18 @@ static void look_at_schema(const struct report *r)
     hf_error err = {0};
 
     if (hf__pg_look_around(r->s, r->c, r->deadline_ns, &at, &err) != 0) {
-        hf__say(&r->to, HF__PROBLEM, NULL, "%s", err.text);
+        hf__say(&r->to, HF__LEVEL_PROBLEM, NULL, "%s", err.text);
         return;
     }
-    hf__say(&r->to, HF__FINE, NULL, "database %s, schema %s, role %s", at.database, schema,
+    hf__say(&r->to, HF__LEVEL_FINE, NULL, "database %s, schema %s, role %s", at.database, schema,
             at.role);
     if (at.other[0] != '\0')
-        hf__say(&r->to, HF__WARNING, "C1",
+        hf__say(&r->to, HF__LEVEL_WARNING, "C1",
                 "holdfast's tables are also in schema %s: locks there and here do not exclude each"
                 " other",
                 at.others);
     if (at.all_may_create)
-        hf__say(&r->to, HF__WARNING, NULL,
+        hf__say(&r->to, HF__LEVEL_WARNING, NULL,
                 "everybody may create functions and operators in schema %s, which may then run with"
                 " the rights of others: REVOKE CREATE ON SCHEMA \"%s\" FROM PUBLIC",
                 schema, schema);
@@ -126,14 +126,14 @@ static void look_at_rights(const struct report *r)
         PGresult *a = ask(r, sql);
         if (a != NULL && !hf__pg_cell_flag(a, 0, 0)) {
             whole = false;
-            hf__say(&r->to, HF__PROBLEM, NULL,
+            hf__say(&r->to, HF__LEVEL_PROBLEM, NULL,
                     "role %s needs SELECT, INSERT, UPDATE and DELETE on %s", PQgetvalue(a, 0, 1),
                     tables[i]);
         }
         PQclear(a);
     }
     if (whole)
-        hf__say(&r->to, HF__FINE, NULL, "the role may read and write all tables");
+        hf__say(&r->to, HF__LEVEL_FINE, NULL, "the role may read and write all tables");
 }
 
 static void look_at_calls(const struct report *r)
@@ -143,17 +143,17 @@ static void look_at_calls(const struct report *r)
     hf_error err = {0};
 
     if (r->s->set.hold != HF__PG_LEASE)
-        hf__say(&r->to, HF__FINE, "C12",
+        hf__say(&r->to, HF__LEVEL_FINE, "C12",
                 "no pooler in between: a waiter is answered on its own connection");
     else if (!set->push)
-        hf__say(&r->to, HF__FINE, "C12", "mode=poll: waiters ask every %" PRId64 " ms",
+        hf__say(&r->to, HF__LEVEL_FINE, "C12", "mode=poll: waiters ask every %" PRId64 " ms",
                 set->poll_ms);
     else if (hf__pg_call_self(r->s, r->c, hf__sql_soon(&r->s->base, r->deadline_ns), &took_us,
                               &err) == 0)
-        hf__say(&r->to, HF__FINE, "C12",
+        hf__say(&r->to, HF__LEVEL_FINE, "C12",
                 "no pooler in between: a call by NOTIFY came after %" PRId64 " us", took_us);
     else
-        hf__say(&r->to, HF__WARNING, "C12", "waiters are not called, and ask instead: %s",
+        hf__say(&r->to, HF__LEVEL_WARNING, "C12", "waiters are not called, and ask instead: %s",
                 err.text);
 }
 
@@ -163,18 +163,18 @@ static void look_at_pooler(const struct report *r)
     hf_error err = {0};
 
     if (hf__pg_find_pooler(r->s, r->c, r->deadline_ns, &pooled, &err) != 0)
-        hf__say(&r->to, HF__PROBLEM, NULL, "%s", err.text);
+        hf__say(&r->to, HF__LEVEL_PROBLEM, NULL, "%s", err.text);
     else if (pooled)
-        hf__say(&r->to, HF__NOTE, "C12",
+        hf__say(&r->to, HF__LEVEL_NOTE, "C12",
                 "a pooler stands between: leases work, waiters ask every %" PRId64
                 " ms instead of being called, hold=session and hold=advisory are refused",
                 r->s->sql.set.poll_ms);
     else
         look_at_calls(r);
     if (PQsslInUse(r->c->pg))
-        hf__say(&r->to, HF__FINE, NULL, "%s", PQsslAttribute(r->c->pg, "protocol"));
+        hf__say(&r->to, HF__LEVEL_FINE, NULL, "%s", PQsslAttribute(r->c->pg, "protocol"));
     else
-        hf__say(&r->to, HF__FINE, NULL, "no TLS on this connection");
+        hf__say(&r->to, HF__LEVEL_FINE, NULL, "no TLS on this connection");
 }
 
 static void look_at_clock(const struct report *r)
@@ -196,7 +196,7 @@ static void look_at_rows(const struct report *r)
                          " public.holdfast_retired)");
     if (a == NULL)
         return;
-    hf__say(&r->to, HF__FINE, NULL,
+    hf__say(&r->to, HF__LEVEL_FINE, NULL,
             "locks known %s, held or closed %s, waiting %s, tickets remembered %s",
             PQgetvalue(a, 0, 0), PQgetvalue(a, 0, 1), PQgetvalue(a, 0, 2), PQgetvalue(a, 0, 3));
     PQclear(a);
@@ -210,7 +210,7 @@ static void look_at_rows(const struct report *r)
            " to_regclass('public.holdfast_retired')::oid)");
     if (a == NULL)
         return;
-    hf__say(&r->to, hf__pg_cell_flag(a, 0, 2) ? HF__WARNING : HF__FINE, NULL,
+    hf__say(&r->to, hf__pg_cell_flag(a, 0, 2) ? HF__LEVEL_WARNING : HF__LEVEL_FINE, NULL,
             "the tables take %s, with %s dead rows%s", PQgetvalue(a, 0, 1), PQgetvalue(a, 0, 0),
             hf__pg_cell_flag(a, 0, 2) ? ": autovacuum does not keep up" : "");
     PQclear(a);

@@ -9,7 +9,7 @@
 
 #include "stores/postgres/hold.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 #define FIRST_LOOK_MS 20    /* for an answer, before an attempt says "queued" */
 #define KNOWN_MS      60000 /* how long a name counts as registered: `holdfast gc` may remove it */

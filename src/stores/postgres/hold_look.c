@@ -6,7 +6,7 @@
 #include "stores/look.h"
 #include "stores/postgres/hold.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 /* key # 1 is session's door, key # 2 its mark; see hold_text.c. `inside` sorts first, then who came
  * first. */
@@ -30,7 +30,8 @@ static int show(const PGresult *q, int row, const struct hf__look *look, const c
                 size_t len)
 {
     struct hf__about about;
-    struct hf__entry e = {.place = hf__pg_cell_flag(q, row, 1) ? HF__INSIDE : HF__WAITING,
+    struct hf__entry e = {.place =
+                              hf__pg_cell_flag(q, row, 1) ? HF__PLACE_INSIDE : HF__PLACE_WAITING,
                           .since_ms = hf__pg_cell(q, row, 3, 0),
                           .until_ms = HF__NEVER,
                           .lease_ms = HF__NEVER};
@@ -42,7 +43,7 @@ static int show(const PGresult *q, int row, const struct hf__look *look, const c
     e.ticket = about.ticket;
     e.mode = about.mode;
     e.ttl_ms = about.ttl_ms;
-    e.claimed = e.place == HF__INSIDE;
+    e.claimed = e.place == HF__PLACE_INSIDE;
     if (e.claimed)
         e.generation = (uint64_t)hf__pg_cell(q, row, 4, 0);
     e.who = &about.who;

@@ -15,7 +15,7 @@
 
 #include "stores/postgres/hold.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 #define KEY   HF__PG_KEY("$1")
 #define TOKEN "nextval('public.holdfast_token'::regclass)"

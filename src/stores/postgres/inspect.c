@@ -2,11 +2,11 @@
  * out but was not swept yet is shown as the doorman would leave it. */
 #include <stdlib.h>
 
+#include "base/who.h"
 #include "stores/look.h"
 #include "stores/postgres/postgres.h"
-#include "stores/who.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 #define WHO ", encode(name, 'hex'), host, username, program, pid, note"
 #define LOOK(where)                                                                            \

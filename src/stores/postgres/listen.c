@@ -12,7 +12,7 @@
 
 #include "stores/postgres/postgres.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 /* A pooler gives out a process id of its own making, since it has to find the right one to
  * cancel. */

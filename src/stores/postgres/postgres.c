@@ -13,7 +13,7 @@
 
 #include <stdlib.h>
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 static long state_number(const char *state)
 {

@@ -14,7 +14,7 @@
 
 #include "stores/postgres/postgres.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 #define LOCK                                                                               \
     "INSERT INTO public.holdfast_lock AS k (name, generation, touched, before, state)"     \

@@ -2,10 +2,10 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "base/who.h"
 #include "stores/postgres/postgres.h"
-#include "stores/who.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 /* $n, milliseconds since 1970, as an instant; NULL is never. */
 #define INSTANT(n) \
@@ -64,13 +64,14 @@ static struct hf__pg_query about(struct hf__pg_record *r, const char *sql,
 static int drop(void *ctx, const struct hf__entry *e, enum hf__place from)
 {
     struct hf__pg_record *r = ctx;
-    struct hf__pg_query q = about(
-        r,
-        from == HF__RETIRED ? "DELETE FROM public.holdfast_retired WHERE name = $1 AND ticket = $2"
-        : from == HF__WAITING
-            ? "DELETE FROM public.holdfast_waiter WHERE name = $1 AND ticket = $2"
-            : "DELETE FROM public.holdfast_holder WHERE name = $1 AND ticket = $2",
-        e);
+    struct hf__pg_query q =
+        about(r,
+              from == HF__PLACE_RETIRED
+                  ? "DELETE FROM public.holdfast_retired WHERE name = $1 AND ticket = $2"
+              : from == HF__PLACE_WAITING
+                  ? "DELETE FROM public.holdfast_waiter WHERE name = $1 AND ticket = $2"
+                  : "DELETE FROM public.holdfast_holder WHERE name = $1 AND ticket = $2",
+              e);
 
     return run(r, &q);
 }
@@ -88,7 +89,7 @@ static int set_retired(void *ctx, const struct hf__entry *e)
 static int add_entry(void *ctx, const struct hf__entry *e)
 {
     struct hf__pg_record *r = ctx;
-    bool inside = e->place == HF__INSIDE;
+    bool inside = e->place == HF__PLACE_INSIDE;
     struct hf__pg_query q = about(r, inside ? ADD_HOLDER : ADD_WAITER, e);
     const struct hf__who *from = r->op->bid->who;
     struct hf__who_text who;
@@ -131,11 +132,11 @@ static int move_inside(void *ctx, const struct hf__entry *e)
 static int set_entry(void *ctx, const struct hf__entry *e)
 {
     struct hf__pg_record *r = ctx;
-    bool waits = e->place == HF__WAITING;
+    bool waits = e->place == HF__PLACE_WAITING;
     struct hf__pg_query q = about(r, waits ? SET_WAITER : SET_HOLDER, e);
 
     if (!waits)
-        hf__pg_flag(&q, e->place == HF__LINGERING);
+        hf__pg_flag(&q, e->place == HF__PLACE_LINGERING);
     hf__pg_number_or_null(&q, e->until_ms, HF__NEVER);
     hf__pg_number_or_null(&q, e->lease_ms, HF__NEVER);
     if (!waits)

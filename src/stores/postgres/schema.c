@@ -8,7 +8,7 @@
 
 #include "stores/postgres/postgres.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 #define STANDS   "public.holdfast_"
 #define BECOMES  "\"%s\".holdfast_"

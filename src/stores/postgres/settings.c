@@ -11,28 +11,31 @@
 
 #include "stores/postgres/postgres.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 #define SOCKET_DIR "/var/run/postgresql"
 
 const struct hf__option hf__pg_options[] = {
-    {"hold", HF__TEXT, "lease", 0, 0,
+    {"hold", HF__OPTION_TEXT, "lease", 0, 0,
      "lease: rows with a lease; session, advisory: a lock of the server that lives as long as a "
      "connection"},
-    {"schema", HF__TEXT, NULL, 0, 0,
+    {"schema", HF__OPTION_TEXT, NULL, 0, 0,
      "the schema of the tables, whatever the search_path; public by default"},
-    {"socket", HF__TEXT, NULL, 0, 0, "the directory of the server's socket, instead of a host"},
-    {"port", HF__NUMBER, "5432", 1, 65535, "the port in the name of that socket"},
+    {"socket", HF__OPTION_TEXT, NULL, 0, 0,
+     "the directory of the server's socket, instead of a host"},
+    {"port", HF__OPTION_NUMBER, "5432", 1, 65535, "the port in the name of that socket"},
     HF__SQL_PASSWORD_OPTIONS,
-    {"passfile", HF__TEXT, NULL, 0, 0, "a password file of PostgreSQL's own form (~/.pgpass)"},
-    {"application_name", HF__TEXT, NULL, 0, 0,
+    {"passfile", HF__OPTION_TEXT, NULL, 0, 0,
+     "a password file of PostgreSQL's own form (~/.pgpass)"},
+    {"application_name", HF__OPTION_TEXT, NULL, 0, 0,
      "shown in pg_stat_activity; holdfast and the program by default"},
     HF__SQL_TLS_OPTIONS,
-    {"mode", HF__TEXT, "push", 0, 0, "push: waiters are called by NOTIFY; poll: they ask"},
-    {"poll", HF__DURATION, "100ms", 1, 60000,
+    {"mode", HF__OPTION_TEXT, "push", 0, 0, "push: waiters are called by NOTIFY; poll: they ask"},
+    {"poll", HF__OPTION_DURATION, "100ms", 1, 60000,
      "how often to ask when nobody calls, give or take 25 %"},
-    {"routines", HF__SWITCH, "yes", 0, 0, "no: plain statements even if the functions are there"},
-    {"max_held", HF__NUMBER, "64", 1, 10000,
+    {"routines", HF__OPTION_SWITCH, "yes", 0, 0,
+     "no: plain statements even if the functions are there"},
+    {"max_held", HF__OPTION_NUMBER, "64", 1, 10000,
      "hold=session, advisory: connections that hold or wait, one a lock"},
     HF__SQL_POOL_OPTIONS,
     {0},

@@ -7,7 +7,7 @@
 
 #include "stores/postgres/postgres.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 /* Rows that somebody works on are passed over: they are not idle. What has run out but was never
  * swept must not keep an idle lock alive. 200 is HF__SQL_PURGE_BATCH. */

@@ -13,7 +13,7 @@
 
 #include "stores/redis/redis.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 #define ATTEMPTS 1
 #define CHANGES  2
@@ -26,14 +26,14 @@ static const struct word {
     int to; /* which requests */
     size_t numbers;
 } words[] = {
-    {"granted", HF__GRANTED, ATTEMPTS | RENEWALS, 3},
-    {"queued", HF__QUEUED, ATTEMPTS | RENEWALS, 5},
-    {"busy", HF__BUSY, ATTEMPTS, 0},
-    {"withdrawn", HF__WITHDRAWN, ATTEMPTS, 0},
-    {"full", HF__FULL, ATTEMPTS, 0},
-    {"done", HF__DONE, CHANGES, 0},
-    {"stale", HF__STALE, CHANGES, 0},
-    {"lost", HF__GONE_LOST, RENEWALS, 0},
+    {"granted", HF__VERDICT_GRANTED, ATTEMPTS | RENEWALS, 3},
+    {"queued", HF__VERDICT_QUEUED, ATTEMPTS | RENEWALS, 5},
+    {"busy", HF__VERDICT_BUSY, ATTEMPTS, 0},
+    {"withdrawn", HF__VERDICT_WITHDRAWN, ATTEMPTS, 0},
+    {"full", HF__VERDICT_FULL, ATTEMPTS, 0},
+    {"done", HF__VERDICT_DONE, CHANGES, 0},
+    {"stale", HF__VERDICT_STALE, CHANGES, 0},
+    {"lost", HF__VERDICT_GONE, RENEWALS, 0},
 };
 
 static const struct word *find_word(const char *text, size_t len, int to)
@@ -72,7 +72,7 @@ static bool grant_as_bid(const struct hf__bid *bid, const char *digits, struct h
         generation > HF__REDIS_NUMBER_MAX)
         return false;
     *a =
-        (struct hf__answer){.verdict = HF__GRANTED,
+        (struct hf__answer){.verdict = HF__VERDICT_GRANTED,
                             .generation = (uint64_t)generation,
                             .lease_ms = bid->ttl_ms > 0 ? bid->ttl_ms : hf__provisional_lease_ms(0),
                             .claimed = bid->ttl_ms > 0,
@@ -98,12 +98,12 @@ static bool read_answer(int to, const struct hf__bid *bid, const char *text, str
         if (n[0] == HF__NEVER || n[1] == 0)
             return false; /* a lease of nothing would be asked for again and again */
     }
-    if (word->verdict == HF__GRANTED) {
+    if (word->verdict == HF__VERDICT_GRANTED) {
         answer.claimed = n[2] == 1;
         if (n[0] == 0 || n[2] > 1)
             return false;
     }
-    if (word->verdict == HF__QUEUED) {
+    if (word->verdict == HF__VERDICT_QUEUED) {
         answer.position = (size_t)n[2];
         answer.ask_again_ms = n[3];
         if ((bid != NULL && !bid->queue) || n[2] == HF__NEVER || n[4] > HF__REDIS_LEFT_TO_THEM)

@@ -24,7 +24,7 @@
  * leases count on the server's own clock. */
 #include "stores/redis/redis.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 #define READ_AGAIN_AFTER_NS (5000 * HF__NS_PER_MS)
 #define GOOD_FOR_NS         (10000 * HF__NS_PER_MS)

@@ -4,7 +4,7 @@
 
 #include "stores/redis/redis.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 static int connect_stream(struct hf__redis *s, struct hf__redis_conn *c,
                           const struct hf__address *to, int64_t deadline_ns, hf_error *err)

@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/report.h"
 #include "stores/redis/redis.h"
-#include "stores/report.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 #define ROUNDS 15
 
@@ -52,17 +52,18 @@ static void look_at_server(const struct report *r)
     int64_t up_s = number(r, "uptime_in_seconds");
 
     if (!f->known) {
-        hf__say(&r->to, HF__WARNING, NULL,
+        hf__say(&r->to, HF__LEVEL_WARNING, NULL,
                 "INFO is not allowed: version, memory, persistence and replicas are "
                 "not known");
         return;
     }
-    hf__say(&r->to, HF__FINE, NULL, "%s %s, up for %" PRId64 " s, database %" PRId64, f->product,
-            f->version, up_s, r->s->set.db);
+    hf__say(&r->to, HF__LEVEL_FINE, NULL, "%s %s, up for %" PRId64 " s, database %" PRId64,
+            f->product, f->version, up_s, r->s->set.db);
     if (is(r, "role", "slave"))
-        hf__say(&r->to, HF__PROBLEM, "C1", "this is a replica: it refuses writes; name its master");
+        hf__say(&r->to, HF__LEVEL_PROBLEM, "C1",
+                "this is a replica: it refuses writes; name its master");
     if (f->major < 6)
-        hf__say(&r->to, HF__WARNING, "C12",
+        hf__say(&r->to, HF__LEVEL_WARNING, "C12",
                 "before Redis 6 nobody tells when another client's lock is released: "
                 "the first in the queue asks every %" PRId64 " ms",
                 r->s->set.recheck_ms);
@@ -76,12 +77,12 @@ static void look_at_memory(const struct report *r)
     if (policy[0] == '\0')
         return;
     if (strcmp(policy, "noeviction") != 0)
-        hf__say(&r->to, HF__PROBLEM, "C1",
+        hf__say(&r->to, HF__LEVEL_PROBLEM, "C1",
                 "maxmemory-policy is %s: locks may be evicted; set it to noeviction", policy);
     else
-        hf__say(&r->to, HF__FINE, "C1", "maxmemory-policy is noeviction: no lock is evicted");
+        hf__say(&r->to, HF__LEVEL_FINE, "C1", "maxmemory-policy is noeviction: no lock is evicted");
     if (limit > 0 && used > limit / 10 * 9)
-        hf__say(&r->to, HF__WARNING, NULL,
+        hf__say(&r->to, HF__LEVEL_WARNING, NULL,
                 "%" PRId64 " of %" PRId64 " bytes are in use: new locks will be refused", used,
                 limit);
 }
@@ -93,16 +94,17 @@ static void look_at_persistence(const struct report *r)
     if (!r->c->facts.known)
         return;
     if (number(r, "aof_enabled") != 1) {
-        hf__say(&r->to, HF__WARNING, "C1",
+        hf__say(&r->to, HF__LEVEL_WARNING, "C1",
                 "no append-only file: after a crash of the server locks that were held "
                 "are free again (appendonly yes)");
         return;
     }
     ask_setting(r, "appendfsync", fsync, sizeof fsync);
     if (strcmp(fsync, "always") == 0)
-        hf__say(&r->to, HF__FINE, "C1", "append-only file, fsync always: locks survive a crash");
+        hf__say(&r->to, HF__LEVEL_FINE, "C1",
+                "append-only file, fsync always: locks survive a crash");
     else
-        hf__say(&r->to, HF__NOTE, "C1",
+        hf__say(&r->to, HF__LEVEL_NOTE, "C1",
                 "append-only file, fsync %s: a crash of the machine may lose the last "
                 "second of locks (appendfsync always)",
                 fsync[0] != '\0' ? fsync : "not known");
@@ -116,12 +118,12 @@ static void look_at_replicas(const struct report *r)
     if (!r->c->facts.known || replicas == 0)
         return;
     ask_setting(r, "min-replicas-to-write", least, sizeof least);
-    hf__say(&r->to, HF__WARNING, "C1",
+    hf__say(&r->to, HF__LEVEL_WARNING, "C1",
             "%" PRId64 " replicas: replication is asynchronous, so a failover may grant "
             "a lock that is held; only the token (C4) protects",
             replicas);
     if (strcmp(least, "0") == 0)
-        hf__say(&r->to, HF__NOTE, "C1",
+        hf__say(&r->to, HF__LEVEL_NOTE, "C1",
                 "min-replicas-to-write is 0: a master that is cut off goes on granting");
 }
 
@@ -152,17 +154,17 @@ static void look_at_clock(const struct report *r)
     for (int i = 0; i < ROUNDS; i++) {
         int64_t from_ns = hf__now_ns(env), wall_us = (int64_t)env->wall_us(env->ctx);
         if (!ask_time(r, &server_us)) {
-            hf__say(&r->to, HF__PROBLEM, "C3", "the server's clock cannot be read");
+            hf__say(&r->to, HF__LEVEL_PROBLEM, "C3", "the server's clock cannot be read");
             return;
         }
         took_us[i] = (hf__now_ns(env) - from_ns) / 1000;
         ahead_us = server_us - wall_us - took_us[i] / 2;
     }
     qsort(took_us, ROUNDS, sizeof took_us[0], compare);
-    hf__say(&r->to, took_us[ROUNDS / 2] > 20000 ? HF__WARNING : HF__FINE, NULL,
+    hf__say(&r->to, took_us[ROUNDS / 2] > 20000 ? HF__LEVEL_WARNING : HF__LEVEL_FINE, NULL,
             "a round trip takes %" PRId64 " us (median; %" PRId64 " at most)", took_us[ROUNDS / 2],
             took_us[ROUNDS - 1]);
-    hf__say(&r->to, llabs(ahead_us) > 60000000 ? HF__WARNING : HF__FINE, "C4",
+    hf__say(&r->to, llabs(ahead_us) > 60000000 ? HF__LEVEL_WARNING : HF__LEVEL_FINE, "C4",
             "the server's clock is %" PRId64
             " ms %s ours; leases are counted on it, so let NTP slew it "
             "and never step it",
@@ -189,8 +191,8 @@ static void look_at_rights(const struct report *r)
         hf__redis_command(r->c, rights[i].words[0], rights[i].words[1], rights[i].words[2],
                           (char *)NULL);
         if (hf__redis_ask(r->c, r->deadline_ns, &reply, &err) == HF_DENIED)
-            hf__say(&r->to, HF__PROBLEM, rights[i].clause, "no right to %s: %s", rights[i].words[0],
-                    rights[i].without);
+            hf__say(&r->to, HF__LEVEL_PROBLEM, rights[i].clause, "no right to %s: %s",
+                    rights[i].words[0], rights[i].without);
         freeReplyObject(reply);
     }
 }
@@ -198,16 +200,16 @@ static void look_at_rights(const struct report *r)
 static void sum_up(const struct report *r)
 {
     if (r->s->set.poll)
-        hf__say(&r->to, HF__NOTE, "C12", "mode=poll: waiters ask every %" PRId64 " ms",
+        hf__say(&r->to, HF__LEVEL_NOTE, "C12", "mode=poll: waiters ask every %" PRId64 " ms",
                 r->s->set.poll_ms);
     if (r->s->set.tls == NULL && r->s->set.host != NULL && !hf__url_is_loopback(r->s->set.host))
-        hf__say(&r->to, HF__NOTE, NULL,
+        hf__say(&r->to, HF__LEVEL_NOTE, NULL,
                 "no TLS: who sees the network sees tickets and password (rediss://)");
     if (r->s->set.tls_insecure)
-        hf__say(&r->to, HF__WARNING, NULL,
+        hf__say(&r->to, HF__LEVEL_WARNING, NULL,
                 "tls=insecure: whoever is between us and the server can pose as it, and read the "
                 "password (tls=verify, tls_ca=FILE)");
-    hf__say(&r->to, HF__NOTE, NULL,
+    hf__say(&r->to, HF__LEVEL_NOTE, NULL,
             "all of this as long as this one server keeps its data and its clock");
 }
 

@@ -3,12 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "stores/look.h"
 #include "stores/redis/redis.h"
 #include "stores/redis/room.h"
-#include "util/bytes.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 static int ask_for(struct hf__redis_conn *c, const struct hf__redis_names *names, size_t count,
                    int64_t deadline_ns, redisReply **ret_reply, hf_error *err)

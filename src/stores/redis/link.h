@@ -166,26 +166,32 @@ void hf__redis_info_word(const char *info, const char *name, char *buf, size_t s
 /* settings.c ---------------------------------------------------------------- */
 
 /* Rows of a store's table of options. */
-#define HF__REDIS_LINK_OPTIONS                                                                    \
-    {"key_format",                                                                                \
-     HF__TEXT,                                                                                    \
-     "holdfast:%s",                                                                               \
-     0,                                                                                           \
-     0,                                                                                           \
-     "the key of a lock; %s is its name (written %25s in a URL). %s, lock:%s, redlock:%s ... "    \
-     "meet "                                                                                      \
-     "other clients on their keys"},                                                              \
-        {"db", HF__NUMBER, "0", 0, 1000000, "the database, if it is not in the path"},            \
-        {"password_file", HF__TEXT, NULL, 0, 0, "a file whose first line is the password"},       \
-        {"password_env", HF__TEXT, NULL, 0, 0, "the environment variable that has the password"}, \
-        {"client_name", HF__TEXT, "holdfast", 0, 0, "shown by CLIENT LIST"},                      \
-        {"tls_ca", HF__TEXT, NULL,                                                                \
-         0,        0,        "the authority that signed the server's certificate (PEM)"},         \
-        {"tls_cert", HF__TEXT, NULL, 0, 0, "our own certificate (PEM)"},                          \
-        {"tls_key", HF__TEXT, NULL, 0, 0, "its key, if it is not in the same file"},              \
-    {                                                                                             \
-        "force", HF__TEXT, NULL, 0, 0,                                                            \
-            "'evicting': use a server that may evict locks when its memory is full"               \
+#define HF__REDIS_LINK_OPTIONS                                                                     \
+    {"key_format",                                                                                 \
+     HF__OPTION_TEXT,                                                                              \
+     "holdfast:%s",                                                                                \
+     0,                                                                                            \
+     0,                                                                                            \
+     "the key of a lock; %s is its name (written %25s in a URL). %s, lock:%s, redlock:%s ... "     \
+     "meet "                                                                                       \
+     "other clients on their keys"},                                                               \
+        {"db", HF__OPTION_NUMBER, "0", 0, 1000000, "the database, if it is not in the path"},      \
+        {"password_file", HF__OPTION_TEXT, NULL, 0, 0, "a file whose first line is the password"}, \
+        {"password_env",                                                                           \
+         HF__OPTION_TEXT,                                                                          \
+         NULL,                                                                                     \
+         0,                                                                                        \
+         0,                                                                                        \
+         "the environment variable that has the password"},                                        \
+        {"client_name", HF__OPTION_TEXT, "holdfast", 0, 0, "shown by CLIENT LIST"},                \
+        {"tls_ca", HF__OPTION_TEXT,                                                                \
+         NULL,     0,                                                                              \
+         0,        "the authority that signed the server's certificate (PEM)"},                    \
+        {"tls_cert", HF__OPTION_TEXT, NULL, 0, 0, "our own certificate (PEM)"},                    \
+        {"tls_key", HF__OPTION_TEXT, NULL, 0, 0, "its key, if it is not in the same file"},        \
+    {                                                                                              \
+        "force", HF__OPTION_TEXT, NULL, 0, 0,                                                      \
+            "'evicting': use a server that may evict locks when its memory is full"                \
     }
 
 /* A URL and the table its options were checked against. */

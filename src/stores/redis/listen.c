@@ -10,7 +10,7 @@
 
 #include "stores/redis/redis.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 int hf__redis_subscribe(struct hf__redis_conn *c, const char *word, int64_t deadline_ns)
 {

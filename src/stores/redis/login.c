@@ -10,7 +10,7 @@
 
 #include "stores/redis/link.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 #define UPTIME_MAX_S 1000000000 /* 30 years */
 

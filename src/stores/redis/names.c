@@ -11,7 +11,7 @@
 
 #include "stores/redis/redis.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 #define KINDS "btqwilern"
 

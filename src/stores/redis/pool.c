@@ -1,7 +1,7 @@
 /* Connections to the server, or to the master that a sentinel names, lent as net/pool.h says. */
 #include "stores/redis/redis.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 #define PEEK_AFTER_MS  5     /* idle for so long: look whether the server has hung up */
 #define PING_AFTER_MS  15000 /* idle for so long: ask whether it is still there */

@@ -11,7 +11,7 @@
  * silently: if its reply is lost the connection is closed, and the core asks again by ticket. */
 #include "stores/redis/redis.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 static struct hf__redis *redis_of(struct hf__store *store)
 {
@@ -39,7 +39,7 @@ static void pace(struct hf__redis *s, bool listens, struct hf__answer *a)
     int64_t most_ms = !listens ? s->set.poll_ms : a->position <= 1 ? s->set.recheck_ms : HF__NEVER;
     uint32_t dice = 0;
 
-    if (a->verdict != HF__QUEUED || a->ask_again_ms <= most_ms / 2)
+    if (a->verdict != HF__VERDICT_QUEUED || a->ask_again_ms <= most_ms / 2)
         return;
     if (most_ms == HF__NEVER)
         return;
@@ -86,7 +86,7 @@ static int attempt_once(struct hf__store *store, const struct hf__bid *bid, int6
     if (r != 0)
         return r;
     if (hf__redis_is_spoilt(s, &bid->ticket)) {
-        ret_answer->verdict = HF__STALE;
+        ret_answer->verdict = HF__VERDICT_STALE;
         return 0;
     }
     const char *channel = bid->queue ? hf__redis_listen_again(s, deadline_ns) : NULL;
@@ -96,7 +96,7 @@ static int attempt_once(struct hf__store *store, const struct hf__bid *bid, int6
     op.generation = hf__redis_clock_us(c, ret_answer->sent_ns);
     hf__redis_add_bid(s, c, &op, channel);
     r = run(c, &op, deadline_ns, ret_answer, &strangers, err);
-    if (r == 0 && s->set.wait_replicas > 0 && ret_answer->verdict == HF__GRANTED)
+    if (r == 0 && s->set.wait_replicas > 0 && ret_answer->verdict == HF__VERDICT_GRANTED)
         r = confirm(s, c, &op, deadline_ns, err);
     if (r == 0 && strangers != HF__REDIS_NONE && ret_answer->position == 1)
         changed = hf__redis_watch_key(s, c, &op, strangers, deadline_ns);

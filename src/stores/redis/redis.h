@@ -22,10 +22,10 @@
 
 #include <pthread.h>
 
+#include "base/report.h"
 #include "net/listener.h"
 #include "net/pool.h"
 #include "stores/redis/link.h"
-#include "stores/report.h"
 
 #define HF__REDIS_WHO_MAX       1024
 #define HF__REDIS_OWN_WORD      "holdfast."

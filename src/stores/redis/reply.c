@@ -10,7 +10,7 @@
 
 #include "stores/redis/link.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 /* The place behind the item at `shape`. */
 static const char *behind(const char *shape)

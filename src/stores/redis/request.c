@@ -3,7 +3,7 @@
 
 #include "stores/redis/redis.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 static char *put_field(char *at, int64_t number, char behind)
 {

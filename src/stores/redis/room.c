@@ -8,7 +8,7 @@
 #include "stores/look.h"
 #include "stores/redis/room.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 /* Of one lock; three parts for each entry follow. */
 enum { VALUE, NOTED, PTTL, STRANGER, ENTRIES };
@@ -53,10 +53,10 @@ static bool parse_line(const char *line, struct hf__entry *e)
     }
     if (count < 6 || strchr("ILWR", line[0]) == NULL || numbers[6] > UINT32_MAX)
         return false;
-    e->place = line[0] == 'I'   ? HF__INSIDE
-               : line[0] == 'L' ? HF__LINGERING
-               : line[0] == 'W' ? HF__WAITING
-                                : HF__RETIRED;
+    e->place = line[0] == 'I'   ? HF__PLACE_INSIDE
+               : line[0] == 'L' ? HF__PLACE_LINGERING
+               : line[0] == 'W' ? HF__PLACE_WAITING
+                                : HF__PLACE_RETIRED;
     e->mode = line[1] == 'S' ? HF_SHARED : HF_EXCLUSIVE;
     e->claimed = line[2] == 'Y';
     e->since_ms = numbers[0];
@@ -94,7 +94,7 @@ static int show_entry(const struct hf__redis_room *room, redisReply *const *at, 
     struct hf__who who;
 
     if (!hf__ticket_parse(at[0]->str, &e.ticket) || !parse_line(at[1]->str, &e) ||
-        !hf__look_settle(&e, room->now_ms) || (e.place != HF__WAITING && !vouched))
+        !hf__look_settle(&e, room->now_ms) || (e.place != HF__PLACE_WAITING && !vouched))
         return 0;
     e.since_ms = room->now_ms - e.since_ms;
     if (e.until_ms != HF__NEVER)
@@ -112,7 +112,7 @@ static int show_stranger(const struct hf__redis_room *room)
     int64_t pttl_ms = at[PTTL]->integer;
     char note[80];
     struct hf__who who = {.host = "", .user = "", .program = "(another client)", .note = note};
-    struct hf__entry e = {.place = HF__INSIDE,
+    struct hf__entry e = {.place = HF__PLACE_INSIDE,
                           .claimed = true,
                           .ttl_ms = pttl_ms < 0 ? 0 : pttl_ms,
                           .until_ms = pttl_ms < 0 ? HF__NEVER : pttl_ms};

@@ -16,7 +16,7 @@
 
 #include "stores/redis/redis.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 #define SWITCH "+switch-master"
 

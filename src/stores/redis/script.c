@@ -4,7 +4,7 @@
 
 #include "stores/redis/redis.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 #define X(id, name) extern const char hf__redis_lua_##name[], hf__redis_lua_##name##_sha1[];
 HF__REDIS_SCRIPTS(X)

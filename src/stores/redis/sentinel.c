@@ -14,7 +14,7 @@
 
 #include "stores/redis/redis.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 int hf__redis_read_sentinels(const struct hf__redis_url *from, struct hf__redis_sentinels *w,
                              hf_error *err)

@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/secret.h"
+#include "base/secret.h"
 #include "stores/redis/link.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 static const char *text(const struct hf__redis_url *from, const char *name)
 {

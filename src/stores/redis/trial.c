@@ -6,7 +6,7 @@
 
 #include "stores/redis/redis.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 #define WITHIN_MS 2000 /* for a message to come */
 
@@ -35,15 +35,15 @@ static void try_lock(const struct trial *t)
     store->host->env->random(store->host->env->ctx, &bid.ticket, sizeof bid.ticket);
     int r = store->type->attempt(store, &bid, t->deadline_ns, &answer, &err);
     uint64_t token = answer.generation;
-    bool granted = r == 0 && answer.verdict == HF__GRANTED;
+    bool granted = r == 0 && answer.verdict == HF__VERDICT_GRANTED;
     if (granted)
         r = store->type->release(store, &bid, 0, t->deadline_ns, &answer, &err);
-    if (granted && r == 0 && answer.verdict == HF__DONE)
-        hf__say(t->to, HF__FINE, "C4",
+    if (granted && r == 0 && answer.verdict == HF__VERDICT_DONE)
+        hf__say(t->to, HF__LEVEL_FINE, "C4",
                 "a lock was taken and let go in %" PRId64 " us, with the token %" PRIu64,
                 took_us(t, from_ns), token);
     else
-        hf__say(t->to, HF__PROBLEM, "C1", "a lock could not be taken and let go: %s",
+        hf__say(t->to, HF__LEVEL_PROBLEM, "C1", "a lock could not be taken and let go: %s",
                 r != 0 ? err.text : "it was refused");
 }
 
@@ -88,10 +88,10 @@ static void try_call(const struct trial *t)
     snprintf(channel, sizeof channel, HF__REDIS_WAKE_WORD "%s", t->word);
     hf__redis_command(t->c, "PUBLISH", channel, "x", (char *)NULL);
     if (ask_all(t, 1) == 0 && hear(t, channel))
-        hf__say(t->to, HF__FINE, "C12", "a waiter is called: that took %" PRId64 " us",
+        hf__say(t->to, HF__LEVEL_FINE, "C12", "a waiter is called: that took %" PRId64 " us",
                 took_us(t, from_ns));
     else
-        hf__say(t->to, HF__WARNING, "C12",
+        hf__say(t->to, HF__LEVEL_WARNING, "C12",
                 "a waiter was called and did not hear it: waiters ask every %" PRId64 " ms",
                 t->s->set.poll_ms);
 }
@@ -110,11 +110,11 @@ static void try_watch(const struct trial *t)
     int64_t from_ns = hf__now_ns(t->s->base.host->env);
     hf__redis_command(t->c, "SET", key, "x", "PX", "1000", (char *)NULL);
     if (asked && ask_all(t, 1) == 0 && hear(t, HF__REDIS_INVALIDATE))
-        hf__say(t->to, HF__FINE, "C12",
+        hf__say(t->to, HF__LEVEL_FINE, "C12",
                 "the server tells when another client lets go: that took %" PRId64 " us",
                 took_us(t, from_ns));
     else
-        hf__say(t->to, HF__WARNING, "C12",
+        hf__say(t->to, HF__LEVEL_WARNING, "C12",
                 "the server does not tell when another client lets go: the first in the queue asks "
                 "every %" PRId64 " ms",
                 t->s->set.recheck_ms);
@@ -139,7 +139,7 @@ void hf__redis_try(struct hf__redis *s, struct hf__redis_conn *c, const struct h
         try_call(&t);
         try_watch(&t);
     } else {
-        hf__say(to, HF__WARNING, "C12",
+        hf__say(to, HF__LEVEL_WARNING, "C12",
                 "nobody can subscribe here: waiters ask every %" PRId64 " ms", s->set.poll_ms);
     }
     hf__redis_hang_up(t.ear);

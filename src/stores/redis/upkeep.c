@@ -5,7 +5,7 @@
 
 #include "stores/redis/redis.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 #define BOOKS    HF__REDIS_OWN_WORD "b[:.]*"
 #define PER_PAGE "500"
@@ -102,7 +102,7 @@ int hf__redis_upkeep(struct hf__store *store, enum hf__upkeep what, int64_t reta
 {
     struct purge purge = {.s = (struct hf__redis *)store, .retain_ms = retain_ms};
 
-    if (what != HF__PURGE)
+    if (what != HF__UPKEEP_PURGE)
         return reach(purge.s, deadline_ns, err);
     int r = hf__redis_scan(purge.s, purge_page, &purge, err);
     if (r == 0)

@@ -15,7 +15,7 @@
 
 #include "stores/redis/redis.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 /* Mutex held. */
 static void remove_watch(struct hf__redis *s, const struct hf__ticket *ticket)

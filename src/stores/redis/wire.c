@@ -8,7 +8,7 @@
 
 #include "stores/redis/link.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 #define OUT_MAX (16 << 20)
 

@@ -5,7 +5,7 @@
 
 #include "stores/redis/link.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 size_t hf__redis_put_self(const struct hf__who *self, char *to, size_t size)
 {

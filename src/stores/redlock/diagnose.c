@@ -3,10 +3,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/report.h"
 #include "stores/redlock/redlock.h"
-#include "stores/report.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 struct looking {
     struct hf__redlock_ask ask;
@@ -43,17 +43,17 @@ static int take_info(struct hf__redlock_ask *ask, size_t node, redisReply **at, 
     where(w, node, name, sizeof name);
     hf__redis_info_word(info, "redis_version", version, sizeof version);
     hf__redis_info_word(info, "role", role, sizeof role);
-    hf__say(&w->to, HF__FINE, NULL,
+    hf__say(&w->to, HF__LEVEL_FINE, NULL,
             "%s: Redis %s, up for %" PRId64 " s, answered in %" PRId64 " us", name, version,
             up_ms / 1000, took_us);
     if (strcmp(role, "slave") == 0)
-        hf__say(&w->to, HF__PROBLEM, "C1", "%s is a replica; Redlock wants independent masters",
-                name);
+        hf__say(&w->to, HF__LEVEL_PROBLEM, "C1",
+                "%s is a replica; Redlock wants independent masters", name);
     else if (hf__redis_info_number(info, "connected_slaves") > 0)
-        hf__say(&w->to, HF__WARNING, "C1",
+        hf__say(&w->to, HF__LEVEL_WARNING, "C1",
                 "%s has replicas: after a failover it would have forgotten locks", name);
     if (w->s->guard && up_ms < w->s->max_ttl_ms)
-        hf__say(&w->to, HF__WARNING, "C1",
+        hf__say(&w->to, HF__LEVEL_WARNING, "C1",
                 "%s has no vote until it has been up for max_ttl (%" PRId64 " s)", name,
                 w->s->max_ttl_ms / 1000);
     else
@@ -75,39 +75,39 @@ static void sum_up(const struct looking *w)
 
     for (size_t i = 0; i < s->count; i++) {
         if (!(w->ask.replied & 1U << i))
-            hf__say(&w->to, HF__WARNING, NULL, "%s does not answer",
+            hf__say(&w->to, HF__LEVEL_WARNING, NULL, "%s does not answer",
                     where(w, i, name, sizeof name));
     }
     if (voters < s->quorum)
-        hf__say(&w->to, HF__PROBLEM, NULL,
+        hf__say(&w->to, HF__LEVEL_PROBLEM, NULL,
                 "%zu of %zu servers can vote, %zu are needed: nothing can be locked", voters,
                 s->count, s->quorum);
     else
-        hf__say(&w->to, voters == s->count ? HF__FINE : HF__NOTE, NULL,
+        hf__say(&w->to, voters == s->count ? HF__LEVEL_FINE : HF__LEVEL_NOTE, NULL,
                 "%zu of %zu servers can vote: %zu more may fail", voters, s->count,
                 voters - s->quorum);
     if (s->count < 3)
-        hf__say(&w->to, HF__WARNING, "C1",
+        hf__say(&w->to, HF__LEVEL_WARNING, "C1",
                 "%zu server%s: the loss of one stops all; use 3 or 5, or redis://", s->count,
                 s->count == 1 ? "" : "s");
     else if (s->count % 2 == 0)
-        hf__say(&w->to, HF__NOTE, NULL, "%zu servers bear the loss of %zu; use 3 or 5", s->count,
-                s->count - s->quorum);
+        hf__say(&w->to, HF__LEVEL_NOTE, NULL, "%zu servers bear the loss of %zu; use 3 or 5",
+                s->count, s->count - s->quorum);
     if (s->set.tls_insecure)
-        hf__say(&w->to, HF__WARNING, NULL,
+        hf__say(&w->to, HF__LEVEL_WARNING, NULL,
                 "tls=insecure: whoever is between us and a server can pose as it, and read the "
                 "password (tls=verify, tls_ca=FILE)");
     if (!s->guard)
         hf__say(
-            &w->to, HF__WARNING, "C1",
+            &w->to, HF__LEVEL_WARNING, "C1",
             "restart_guard=off: a server that restarts without its data can let a second holder "
             "in");
     hf__say(
-        &w->to, HF__NOTE, "C1",
+        &w->to, HF__LEVEL_NOTE, "C1",
         "best effort: pauses, delays and clock errors must stay well below the ttl; there is no "
         "safe Redlock");
-    hf__say(&w->to, HF__NOTE, "C4", "no fencing token: nothing makes overlap harmless");
-    hf__say(&w->to, HF__NOTE, "C5", "no queue: waiters ask every %" PRId64 " ms, at random",
+    hf__say(&w->to, HF__LEVEL_NOTE, "C4", "no fencing token: nothing makes overlap harmless");
+    hf__say(&w->to, HF__LEVEL_NOTE, "C5", "no queue: waiters ask every %" PRId64 " ms, at random",
             s->retry_ms);
 }
 

@@ -10,7 +10,7 @@
 #include "stores/look.h"
 #include "stores/redlock/looking.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 #define PAGE 200 /* names in one question */
 
@@ -121,7 +121,7 @@ static int show(struct hf__redlock_looking *w, const redisReply *page, size_t at
     int64_t left_ms = value->type == REDIS_REPLY_STRING ? majority_ms(w, at, lock) : 0;
     char words[80];
     struct hf__who who = {.host = "", .user = "", .program = "(another client)", .note = words};
-    struct hf__entry e = {.place = HF__INSIDE, .claimed = true};
+    struct hf__entry e = {.place = HF__PLACE_INSIDE, .claimed = true};
 
     if (left_ms == 0)
         return 0;

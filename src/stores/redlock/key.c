@@ -3,7 +3,7 @@
 
 #include "stores/redlock/redlock.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 int hf__redlock_key(const struct hf__redlock *s, const char *name, size_t len,
                     struct hf__redlock_key *key, hf_error *err)

@@ -15,11 +15,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/backoff.h"
 #include "net/resolve.h"
 #include "stores/redlock/redlock.h"
-#include "util/patience.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 #define BACKOFF_MAX_MS 500
 

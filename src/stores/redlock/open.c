@@ -8,24 +8,26 @@
 
 #include "stores/redlock/redlock.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 const struct hf__option hf__redlock_options[] = {
     HF__REDIS_LINK_OPTIONS,
-    {"tls", HF__TEXT, "off", 0, 0, "off, verify or insecure, to all servers"},
-    {"max_ttl", HF__DURATION, "60s", HF_TTL_MIN_MS, HF_TTL_MAX_MS,
+    {"tls", HF__OPTION_TEXT, "off", 0, 0, "off, verify or insecure, to all servers"},
+    {"max_ttl", HF__OPTION_DURATION, "60s", HF_TTL_MIN_MS, HF_TTL_MAX_MS,
      "the longest ttl that any client asks for; must be the same for all clients"},
-    {"restart_guard", HF__SWITCH, "on", 0, 0,
+    {"restart_guard", HF__OPTION_SWITCH, "on", 0, 0,
      "a server that has been up for less than max_ttl has no vote: it may have forgotten locks"},
-    {"node_timeout", HF__DURATION, "250ms", 5, 60000,
+    {"node_timeout", HF__OPTION_DURATION, "250ms", 5, 60000,
      "how long to wait for a server when no majority has answered yet; at most a fifth of the ttl"},
-    {"retry", HF__DURATION, "100ms", 1, 60000,
+    {"retry", HF__OPTION_DURATION, "100ms", 1, 60000,
      "how often waiters ask, half more or less at random"},
-    {"max_active", HF__NUMBER, "16", 1, 10000,
+    {"max_active", HF__OPTION_NUMBER, "16", 1, 10000,
      "operations at the same time; each has a connection to every server"},
-    {"max_idle", HF__NUMBER, "4", 0, 10000, "sets of connections kept when they are not in use"},
-    {"idle_timeout", HF__DURATION, "60s", 100, 86400000, "for how long they are kept"},
-    {"pool_wait", HF__SWITCH, "yes", 0, 0, "wait for a connection when all are in use, or fail"},
+    {"max_idle", HF__OPTION_NUMBER, "4", 0, 10000,
+     "sets of connections kept when they are not in use"},
+    {"idle_timeout", HF__OPTION_DURATION, "60s", 100, 86400000, "for how long they are kept"},
+    {"pool_wait", HF__OPTION_SWITCH, "yes", 0, 0,
+     "wait for a connection when all are in use, or fail"},
     {0},
 };
 

@@ -5,7 +5,7 @@
 
 #include "stores/redlock/redlock.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 static int make(void *owner, size_t host, int64_t deadline_ns, struct hf__pooled **ret_set,
                 hf_error *err)

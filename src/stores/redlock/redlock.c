@@ -15,7 +15,7 @@
 
 #include "stores/redlock/redlock.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 #define RETIRE_MS     60000 /* how long an attempt may stay on its way to a node */
 #define NODE_TIME_MIN 50
@@ -174,19 +174,19 @@ static int conclude(struct hf__redlock *s, const struct bidding *b, struct hf__a
     size_t answered = hf__redlock_votes(b->yes | b->no | b->withdrawn);
 
     if (hf__redlock_votes(b->yes) >= s->quorum) {
-        a->verdict = HF__GRANTED;
+        a->verdict = HF__VERDICT_GRANTED;
         a->generation = HF__REDLOCK_GRANT;
         a->lease_ms = b->bid->ttl_ms;
         a->claimed = true;
         return 0;
     }
     if (b->withdrawn != 0) {
-        a->verdict = HF__WITHDRAWN;
+        a->verdict = HF__VERDICT_WITHDRAWN;
         return 0;
     }
     if (answered < s->quorum)
         return hf__redlock_too_few(s, &b->ask, answered, err);
-    a->verdict = b->bid->queue ? HF__QUEUED : HF__BUSY;
+    a->verdict = b->bid->queue ? HF__VERDICT_QUEUED : HF__VERDICT_BUSY;
     a->lease_ms = hf__provisional_lease_ms(b->bid->ttl_ms);
     a->ask_again_ms = pause_ms(s, b->yes != 0);
     return 0;
@@ -258,7 +258,7 @@ static int end(struct bidding *b, struct hf__redlock *s, int64_t retire_ms, int6
 /* What no node has contradicted was ours. */
 static enum hf__verdict judge(const struct hf__redlock *s, const struct bidding *b)
 {
-    return hf__redlock_votes(b->no) > s->count - s->quorum ? HF__STALE : HF__DONE;
+    return hf__redlock_votes(b->no) > s->count - s->quorum ? HF__VERDICT_STALE : HF__VERDICT_DONE;
 }
 
 static int release(struct hf__store *store, const struct hf__bid *bid, int64_t retire_ms,
@@ -294,7 +294,7 @@ static int withdraw(struct hf__store *store, const struct hf__bid *bid, int64_t 
     int r = begin(&b, s, bid, err);
     if (r == 0)
         r = end(&b, s, 0, deadline_ns, err);
-    ret_answer->verdict = r == 0 ? judge(s, &b) : HF__STALE;
+    ret_answer->verdict = r == 0 ? judge(s, &b) : HF__VERDICT_STALE;
     return r == HF_UNAVAILABLE ? 0 : r;
 }
 

@@ -7,7 +7,7 @@
 
 #include "stores/redlock/redlock.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 struct renewing {
     struct hf__redlock_ask ask;
@@ -77,12 +77,12 @@ static void answer_renewals(const struct renewing *w)
         struct hf__renewal *item = &w->items[i];
         struct hf__answer *a = &item->answer;
         if (w->tallies[i].yes >= w->s->quorum) {
-            a->verdict = HF__GRANTED;
+            a->verdict = HF__VERDICT_GRANTED;
             a->generation = HF__REDLOCK_GRANT;
             a->lease_ms = w->tallies[i].ttl_ms;
             a->claimed = true;
         } else {
-            a->verdict = item->generation != 0 ? HF__GONE_LOST : HF__QUEUED;
+            a->verdict = item->generation != 0 ? HF__VERDICT_GONE : HF__VERDICT_QUEUED;
             a->lease_ms = 0;
             a->ask_again_ms = w->s->retry_ms;
         }

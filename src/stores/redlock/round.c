@@ -11,7 +11,7 @@
 
 #include "stores/redlock/redlock.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 #define OWED_MAX   32   /* a node that owes more replies gets no bids until it has caught up */
 #define QUIET_MS   1000 /* idle for so long: look whether the server has hung up */

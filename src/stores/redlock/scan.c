@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "stores/look.h"
 #include "stores/redlock/looking.h"
-#include "util/bytes.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 #define SCAN_COUNT "1000"
 

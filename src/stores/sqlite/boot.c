@@ -20,7 +20,7 @@
 
 #include "stores/sqlite/sqlite.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 static size_t read_file(const char *path, char *buf, size_t size)
 {

@@ -10,10 +10,10 @@
 #include <errno.h>
 #include <time.h>
 
+#include "base/backoff.h"
 #include "stores/sqlite/sqlite.h"
-#include "util/patience.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 #define STAYS 200 /* commits after which a client is there to stay */
 
@@ -22,14 +22,6 @@ static const char *const statements[] = {
     HF__SQLITE_STATEMENTS(X)
 #undef X
 };
-
-uint64_t hf__sqlite_dice(struct hf__sqlite *s, uint64_t below)
-{
-    s->dice ^= s->dice << 13;
-    s->dice ^= s->dice >> 7;
-    s->dice ^= s->dice << 17;
-    return s->dice % below;
-}
 
 struct hf__moment hf__sqlite_moment(struct hf__sqlite *s, int64_t *ret_ns)
 {
@@ -171,7 +163,7 @@ int hf__sqlite_ask(struct hf__sqlite *s, const char *sql, int64_t *ret_value, hf
 bool hf__sqlite_pause(struct hf__sqlite *s, int tries)
 {
     int64_t most_us = tries < 4 ? 50 : tries < 16 ? 250 : 2000;
-    int64_t ns = (int64_t)(1 + hf__sqlite_dice(s, (uint64_t)most_us)) * 1000;
+    int64_t ns = (int64_t)(1 + hf__jitter(&s->jitter, (uint64_t)most_us)) * 1000;
     struct timespec span = {.tv_nsec = ns};
 
     if (s->patience_ns <= 0 || hf__now_ns(s->base.host->env) >= s->deadline_ns)

@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <sys/statfs.h>
 
-#include "stores/report.h"
+#include "base/report.h"
 #include "stores/sqlite/sqlite.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 #define LATENCY_ROUNDS 16
 
@@ -19,7 +19,7 @@ struct report {
 
 static void say_error(const struct report *r, const char *clause, const hf_error *err)
 {
-    hf__say(&r->to, HF__PROBLEM, clause, "%s", err->text);
+    hf__say(&r->to, HF__LEVEL_PROBLEM, clause, "%s", err->text);
 }
 
 static void look_at_files(const struct report *r)
@@ -33,23 +33,24 @@ static void look_at_files(const struct report *r)
     if (hf__sqlite_secure(r->s, &err) != 0)
         say_error(r, "C1", &err);
     else if (r->s->rights.by_group)
-        hf__say(&r->to, HF__FINE, "C1",
+        hf__say(&r->to, HF__LEVEL_FINE, "C1",
                 "the file is shared with the group '%s' (0660), in a directory where nobody else "
                 "can replace it",
                 r->s->rights.group);
     else
-        hf__say(&r->to, HF__FINE, "C1",
+        hf__say(&r->to, HF__LEVEL_FINE, "C1",
                 "the file is ours alone (0600), in a directory where nobody else can replace it");
     if (statfs(r->s->path, &fs) == 0)
         network = hf__sqlite_network_name((unsigned long)fs.f_type & 0xffffffff);
     if (network != NULL)
-        hf__say(&r->to, HF__WARNING, "C1",
+        hf__say(&r->to, HF__LEVEL_WARNING, "C1",
                 "the file is on %s (force=network): safe only while one machine uses it", network);
     hf__printable(r->s->path, strlen(r->s->path), shown, sizeof shown);
     if (stat(r->s->path, &st) == 0)
-        hf__say(&r->to, HF__FINE, NULL, "'%s': %" PRIdMAX " bytes", shown, (intmax_t)st.st_size);
+        hf__say(&r->to, HF__LEVEL_FINE, NULL, "'%s': %" PRIdMAX " bytes", shown,
+                (intmax_t)st.st_size);
     if (stat(r->s->wal_path, &st) == 0)
-        hf__say(&r->to, st.st_size > 64 << 20 ? HF__WARNING : HF__FINE, NULL,
+        hf__say(&r->to, st.st_size > 64 << 20 ? HF__LEVEL_WARNING : HF__LEVEL_FINE, NULL,
                 "write-ahead log: %" PRIdMAX " bytes", (intmax_t)st.st_size);
 }
 
@@ -63,9 +64,9 @@ static void look_at_text(const struct report *r, const char *sql, const char *ex
         sqlite3_step(q) == SQLITE_ROW)
         value = (const char *)sqlite3_column_text(q, 0);
     if (value != NULL && strcmp(value, expected) == 0)
-        hf__say(&r->to, HF__FINE, NULL, "%s: %s", what, value);
+        hf__say(&r->to, HF__LEVEL_FINE, NULL, "%s: %s", what, value);
     else
-        hf__say(&r->to, HF__PROBLEM, NULL, "%s: %s, expected %s", what,
+        hf__say(&r->to, HF__LEVEL_PROBLEM, NULL, "%s: %s, expected %s", what,
                 value != NULL ? value : "nothing", expected);
     sqlite3_finalize(q);
 }
@@ -88,7 +89,7 @@ static void look_at_rows(const struct report *r)
         if (hf__sqlite_ask(r->s, counts[i].sql, &number, &err) != 0)
             say_error(r, NULL, &err);
         else
-            hf__say(&r->to, HF__FINE, NULL, "%s: %" PRId64, counts[i].what, number);
+            hf__say(&r->to, HF__LEVEL_FINE, NULL, "%s: %" PRId64, counts[i].what, number);
     }
     if (hf__sqlite_ask(r->s,
                        "SELECT count(*) FROM holdfast_lock WHERE waiting <>"
@@ -96,7 +97,7 @@ static void look_at_rows(const struct report *r)
                        &number, &err) != 0)
         say_error(r, NULL, &err);
     else if (number > 0)
-        hf__say(&r->to, HF__PROBLEM, "C5",
+        hf__say(&r->to, HF__LEVEL_PROBLEM, "C5",
                 "%" PRId64 " locks have miscounted their queue: rows were changed by hand", number);
 }
 
@@ -123,7 +124,7 @@ static void look_at_latency(const struct report *r)
     }
     qsort(took_ns, LATENCY_ROUNDS, sizeof took_ns[0], compare);
     int64_t median_us = took_ns[LATENCY_ROUNDS / 2] / 1000;
-    hf__say(&r->to, median_us > 20000 ? HF__WARNING : HF__FINE, NULL,
+    hf__say(&r->to, median_us > 20000 ? HF__LEVEL_WARNING : HF__LEVEL_FINE, NULL,
             "an empty transaction takes %" PRId64 " us (median)", median_us);
 }
 
@@ -133,32 +134,34 @@ static void look_at_clock_and_push(const struct report *r)
     char shown[160];
 
     if (r->s->boot[0] == '\0')
-        hf__say(&r->to, HF__WARNING, "C3",
+        hf__say(&r->to, HF__LEVEL_WARNING, "C3",
                 "the kernel does not tell its boot (no /proc, or a container in its place): "
                 "leases of an earlier boot last once more");
     else
-        hf__say(&r->to, HF__FINE, "C3", "leases count on CLOCK_BOOTTIME of boot %s", r->s->boot);
-    hf__say(&r->to, HF__FINE, "C4", "generations are kept per lock and never below the wall clock");
+        hf__say(&r->to, HF__LEVEL_FINE, "C3", "leases count on CLOCK_BOOTTIME of boot %s",
+                r->s->boot);
+    hf__say(&r->to, HF__LEVEL_FINE, "C4",
+            "generations are kept per lock and never below the wall clock");
     if (stale > 0)
-        hf__say(&r->to, HF__NOTE, "C12",
+        hf__say(&r->to, HF__LEVEL_NOTE, "C12",
                 "%zu sockets of clients that died; `holdfast gc` removes them", stale);
     if (hf__sqlite_wake_barred(r->s))
-        hf__say(&r->to, HF__WARNING, "C12",
+        hf__say(&r->to, HF__LEVEL_WARNING, "C12",
                 "'%s.wake' is not a directory of ours alone (%04o), where waiters are called: they "
                 "ask by themselves, and wait longer; remove it",
                 hf__printable(r->s->path, strlen(r->s->path), shown, sizeof shown),
                 (unsigned)r->s->rights.directory);
     else if (r->s->wake.asked && r->s->wake.in < 0)
-        hf__say(&r->to, HF__WARNING, "C12",
+        hf__say(&r->to, HF__LEVEL_WARNING, "C12",
                 "no socket could be made beside the database: waiters ask by themselves");
     int writers = hf__writers_count(&r->s->writers);
     if (writers < 0)
-        hf__say(&r->to, HF__WARNING, "C5",
+        hf__say(&r->to, HF__LEVEL_WARNING, "C5",
                 "no file for the line of writers beside the database: with hundreds of processes "
                 "some would not get their turn in time");
     else
-        hf__say(&r->to, HF__FINE, "C5", "in line to write: %d", writers);
-    hf__say(&r->to, HF__FINE, NULL, "C1 to C13 hold for the processes of this machine");
+        hf__say(&r->to, HF__LEVEL_FINE, "C5", "in line to write: %d", writers);
+    hf__say(&r->to, HF__LEVEL_FINE, NULL, "C1 to C13 hold for the processes of this machine");
 }
 
 int hf__sqlite_diagnose(struct hf__store *store, hf_finding_callback *found, void *arg,
@@ -172,7 +175,7 @@ int hf__sqlite_diagnose(struct hf__store *store, hf_finding_callback *found, voi
         return code;
     code = hf__sqlite_still_ours(r.s, err);
     if (code == 0) {
-        hf__say(&r.to, HF__FINE, NULL, "SQLite %s", sqlite3_libversion());
+        hf__say(&r.to, HF__LEVEL_FINE, NULL, "SQLite %s", sqlite3_libversion());
         look_at_files(&r);
         look_at_text(&r, "PRAGMA journal_mode", "wal", "journal mode");
         look_at_text(&r, "PRAGMA quick_check(1)", "ok", "integrity");

@@ -16,7 +16,7 @@
 
 #include "stores/sqlite/sqlite.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 #define WAL_LOOK_NS (25 * HF__NS_PER_MS)
 

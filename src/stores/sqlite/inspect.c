@@ -3,7 +3,7 @@
 #include "stores/look.h"
 #include "stores/sqlite/sqlite.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 #define LOOK                                                         \
     "SELECT " HF__SQLITE_COLUMNS ", host, user, program, pid, note," \

@@ -15,7 +15,7 @@
 #include "stores/builtin.h"
 #include "stores/sqlite/sqlite.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 #define PAGE_SIZE 1024
 
@@ -23,14 +23,14 @@
 #define VALUE_OF(x) TEXT_OF(x)
 
 const struct hf__option hf__sqlite_options[] = {
-    {"force", HF__TEXT, NULL, 0, 0,
+    {"force", HF__OPTION_TEXT, NULL, 0, 0,
      "'network': use the file although it is on a network file system; no other machine may use "
      "it"},
-    {"group", HF__TEXT, NULL, 0, 0,
+    {"group", HF__OPTION_TEXT, NULL, 0, 0,
      "share the file with the members of this group (directory 2770, file 0660) instead of having "
      "it "
      "for one user"},
-    {NULL, HF__TEXT, NULL, 0, 0, NULL},
+    {NULL, HF__OPTION_TEXT, NULL, 0, 0, NULL},
 };
 
 static int on_busy(void *ctx, int tries)
@@ -248,9 +248,9 @@ static int fill_in(struct hf__sqlite *s, const struct hf__url *url, hf_error *er
                         force);
     s->allow_network = force != NULL;
     s->retain_ms = hf__url_number(url, hf__sqlite_options, "retain");
-    if (env->random(env->ctx, &s->dice, sizeof s->dice) != 0)
+    if (env->random(env->ctx, &s->jitter, sizeof s->jitter) != 0)
         return hf__fail_errno(err, HF_SYSTEM, "sqlite: no random bits");
-    s->dice |= 1;
+    s->jitter |= 1;
     int code = hf__rights_init(&s->rights, hf__url_text(url, hf__sqlite_options, "group"), err);
     if (code == 0)
         code = hf__sqlite_absolute(url->path, &s->path, err);
@@ -262,7 +262,7 @@ static void open_line(struct hf__sqlite *s)
     char path[4200];
 
     snprintf(path, sizeof path, "%s" HF__WRITERS_SUFFIX, s->path);
-    hf__writers_open(&s->writers, path, s->rights.file, s->dice);
+    hf__writers_open(&s->writers, path, s->rights.file, s->jitter);
 }
 
 /* Making the file, the change to WAL and the reading of a WAL that somebody left each need the

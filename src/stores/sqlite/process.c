@@ -10,10 +10,10 @@
  *    only forgets what is not its own.
  *
  * This must be known where there is no client at hand, so it is global, as what it guards is. */
+#include "base/thread.h"
 #include "stores/sqlite/sqlite.h"
-#include "util/patience.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 #define FORK_PATIENCE_MS 2000 /* somebody may fork inside an operation, in a callback of diagnose */
 

@@ -13,7 +13,7 @@
 
 #include "stores/sqlite/sqlite.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 #define COUNTABLE_MAX 1000 /* beyond it a place in the queue is not worth its cost */
 
@@ -68,7 +68,7 @@ int hf__sqlite_read_entry(sqlite3_stmt *q, struct hf__sqlite_row *ret_row, hf_er
 
     if (!read_bits(q, 1, row.was.ticket.bits, sizeof row.was.ticket.bits))
         return corrupt("a ticket is not 16 bytes long", err);
-    if (place != HF__WAITING && place != HF__INSIDE && place != HF__LINGERING)
+    if (place != HF__PLACE_WAITING && place != HF__PLACE_INSIDE && place != HF__PLACE_LINGERING)
         return corrupt("an entry is neither waiting nor inside", err);
     row.was.place = (enum hf__place)place;
     row.was.mode = sqlite3_column_int(q, 3) == HF_SHARED ? HF_SHARED : HF_EXCLUSIVE;
@@ -102,7 +102,7 @@ static int take_entry(struct hf__sqlite *s, sqlite3_stmt *q, hf_error *err)
 
 static int take_retired(struct hf__sqlite *s, sqlite3_stmt *q, hf_error *err)
 {
-    struct hf__sqlite_row row = {.was = {.place = HF__RETIRED}};
+    struct hf__sqlite_row row = {.was = {.place = HF__PLACE_RETIRED}};
     int code = make_room(s, err);
 
     if (code != 0)
@@ -125,7 +125,7 @@ static int take_all(struct hf__sqlite *s, sqlite3_stmt *q, size_t most, size_t *
     while (code == 0 && *ret_waiting < most && (result = sqlite3_step(q)) == SQLITE_ROW) {
         code = take_entry(s, q, err);
         if (code == 0)
-            *ret_waiting += s->record.entries[s->record.count - 1].place == HF__WAITING;
+            *ret_waiting += s->record.entries[s->record.count - 1].place == HF__PLACE_WAITING;
     }
     if (code == 0 && result != SQLITE_ROW && result != SQLITE_DONE)
         code = hf__sqlite_fail(s, result, "read", err);

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 #define ENTRY_MAX (1 << 20) /* of the group database */
 

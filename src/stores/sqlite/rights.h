@@ -9,7 +9,7 @@
 
 #include <sys/stat.h>
 
-#include "core/error.h"
+#include "base/error.h"
 
 /* One user (0700 and 0600), or the members of a group (2770 and 0660). */
 struct hf__rights {

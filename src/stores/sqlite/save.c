@@ -3,7 +3,7 @@
 
 #include "stores/sqlite/sqlite.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 #define TOUCH_MS 60000
 
@@ -197,15 +197,15 @@ static int save_new(struct hf__sqlite *s, const struct hf__entry *e, const struc
 {
     int code = 0;
 
-    if (e->place == HF__GONE)
+    if (e->place == HF__PLACE_GONE)
         return 0;
     if (s->lock.id == 0)
         code = add_lock(s, bid, err);
     if (code != 0)
         return code;
-    if (e->place == HF__RETIRED)
+    if (e->place == HF__PLACE_RETIRED)
         return save_retired(s, e, true, err);
-    s->lock.waiting += e->place == HF__WAITING;
+    s->lock.waiting += e->place == HF__PLACE_WAITING;
     return add_entry(s, e, bid, err);
 }
 
@@ -216,15 +216,16 @@ static int save_old(struct hf__sqlite *s, const struct hf__entry *e, hf_error *e
 
     if (!differs(e, &row->was))
         return 0;
-    if (row->was.place == HF__RETIRED)
-        return e->place == HF__GONE ? drop_retired(s, e, err) : save_retired(s, e, false, err);
+    if (row->was.place == HF__PLACE_RETIRED)
+        return e->place == HF__PLACE_GONE ? drop_retired(s, e, err)
+                                          : save_retired(s, e, false, err);
     if (row->was.until_ms == HF__NEVER || e->until_ms == HF__NEVER)
         s->durable = true;
-    s->lock.waiting += (e->place == HF__WAITING) - (row->was.place == HF__WAITING);
-    if (e->place != HF__GONE && e->place != HF__RETIRED)
+    s->lock.waiting += (e->place == HF__PLACE_WAITING) - (row->was.place == HF__PLACE_WAITING);
+    if (e->place != HF__PLACE_GONE && e->place != HF__PLACE_RETIRED)
         return set_entry(s, e, row->seq, err);
     code = drop_entry(s, row->seq, err);
-    return code != 0 || e->place == HF__GONE ? code : save_retired(s, e, true, err);
+    return code != 0 || e->place == HF__PLACE_GONE ? code : save_retired(s, e, true, err);
 }
 
 void hf__sqlite_call(struct hf__sqlite *s, const struct hf__entry *entry, uint64_t generation)
@@ -251,12 +252,13 @@ static bool needs_wake(const struct hf__sqlite *s, const struct hf__entry *e)
 {
     const struct hf__sqlite_row *row = e->who;
 
-    return e->place == HF__WAITING && row != NULL && !row->can_wake && s->wake.in >= 0;
+    return e->place == HF__PLACE_WAITING && row != NULL && !row->can_wake && s->wake.in >= 0;
 }
 
 static bool ran_out(const struct hf__entry *e, bool own)
 {
-    return !own && !(e->marks & HF__NEW) && (e->place == HF__GONE || e->place == HF__RETIRED);
+    return !own && !(e->marks & HF__MARK_NEW) &&
+           (e->place == HF__PLACE_GONE || e->place == HF__PLACE_RETIRED);
 }
 
 static bool lock_differs(const struct hf__sqlite_lock *a, const struct hf__sqlite_lock *b)
@@ -276,10 +278,10 @@ int hf__sqlite_save(struct hf__sqlite *s, const struct hf__bid *bid, struct hf__
         const struct hf__entry *e = &s->record.entries[i];
         if (e->marks == 0)
             continue;
-        code = e->marks & HF__NEW ? save_new(s, e, bid, err) : save_old(s, e, err);
+        code = e->marks & HF__MARK_NEW ? save_new(s, e, bid, err) : save_old(s, e, err);
         bool own = hf__ticket_equal(&e->ticket, &bid->ticket);
         /* An attempt learns of it from its answer, a renewal does not. */
-        if ((e->marks & HF__LET_IN) && (!own || bid->who == NULL))
+        if ((e->marks & HF__MARK_LET_IN) && (!own || bid->who == NULL))
             hf__sqlite_call(s, e, e->generation);
         if (ran_out(e, own))
             hf__sqlite_call(s, e, 0); /* to ask, if it lives; else its socket goes */

@@ -13,9 +13,10 @@
  * The clock is the client's own (CLOCK_BOOTTIME of this machine), so an answer's sent_ns is the
  * moment read inside the transaction. */
 #include "stores/sqlite/sqlite.h"
+#include "base/backoff.h"
 #include "stores/builtin.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 #define WINDOW_FIRST  4    /* waiters loaded at first; with one, each hand-over would load twice */
 #define RENEW_BATCH   256  /* renewals in one transaction, then others get their turn */
@@ -57,7 +58,7 @@ static int count_ahead(struct hf__sqlite *s, const struct operation *op, struct 
     size_t ahead = 0;
     int code;
 
-    if (op->kind != ATTEMPT || answer->verdict != HF__QUEUED || s->record.unseen == 0 ||
+    if (op->kind != ATTEMPT || answer->verdict != HF__VERDICT_QUEUED || s->record.unseen == 0 ||
         me == NULL || me->who == NULL || me < s->record.entries + s->record.gap)
         return 0;
     code = hf__sqlite_ahead(s, me, &ahead, err);
@@ -77,7 +78,7 @@ static void pace(struct hf__sqlite *s, const struct operation *op, struct hf__mo
     bool called = row != NULL ? row->can_wake : s->wake.in >= 0;
     int64_t most_ms = HF__NEVER;
 
-    if (answer->verdict != HF__QUEUED || me == NULL)
+    if (answer->verdict != HF__VERDICT_QUEUED || me == NULL)
         return;
     if (!called) {
         int64_t waited_ms = at.now_ms - me->since_ms;
@@ -88,7 +89,7 @@ static void pace(struct hf__sqlite *s, const struct operation *op, struct hf__mo
     }
     if (most_ms == HF__NEVER)
         return;
-    most_ms += (int64_t)hf__sqlite_dice(s, (uint64_t)most_ms / 4 + 1);
+    most_ms += (int64_t)hf__jitter(&s->jitter, (uint64_t)most_ms / 4 + 1);
     if (answer->ask_again_ms > most_ms)
         answer->ask_again_ms = most_ms;
 }
@@ -111,7 +112,7 @@ static int apply(struct hf__sqlite *s, const struct operation *op, struct hf__mo
         if (code != 0)
             return code;
         answer = decide(&s->record, op, at);
-        if (answer.verdict != HF__MORE)
+        if (answer.verdict != HF__VERDICT_MORE)
             break;
     }
     code = hf__sqlite_save(s, op->bid, at, err);

@@ -128,7 +128,7 @@ struct hf__sqlite {
     enum hf__sqlite_rank rank;        /* of the running operation */
     int busy_tries;                   /* how often SQLite may try by itself when it is busy */
     bool was_busy;                    /* why the last failure: another process is in the way */
-    uint64_t dice;                    /* for jitter only */
+    uint64_t jitter;                  /* see hf__jitter() */
     unsigned commits;                 /* until it is known to be there to stay */
     struct {
         bool due;        /* a name was added, or an idle one found */
@@ -187,9 +187,6 @@ bool hf__sqlite_make_room(struct hf__sqlite *s);
 
 /* How SQLite's busy handler waits. False when the time is over. */
 bool hf__sqlite_pause(struct hf__sqlite *s, int tries);
-
-/* A number below `below`, for jitter. */
-uint64_t hf__sqlite_dice(struct hf__sqlite *s, uint64_t below);
 
 /* The present in the store's time; `ret_ns` (may be NULL) is the client's clock at that moment. */
 struct hf__moment hf__sqlite_moment(struct hf__sqlite *s, int64_t *ret_ns);

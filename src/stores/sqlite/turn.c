@@ -5,10 +5,10 @@
  * later, and nobody is woken in vain. Among processes the line of writers does the same. */
 #include <time.h>
 
+#include "base/thread.h"
 #include "stores/sqlite/sqlite.h"
-#include "util/patience.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 struct hf__sqlite_waiter {
     pthread_cond_t called;

@@ -6,9 +6,10 @@
  * Rows come with new names only, so whoever adds one looks at a few others, from a place at random,
  * and so does everybody now and then. Who finds an idle one removes it, in a transaction of its own
  * that waits for nobody, and looks again with its next operation. */
+#include "base/backoff.h"
 #include "stores/sqlite/sqlite.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 #define PURGE_BATCH 200 /* locks in one transaction, then others get their turn */
 #define TIDY_LOOKS  4   /* locks looked at with one operation */
@@ -34,7 +35,7 @@ static int remove_lock(struct hf__sqlite *s, hf_error *err)
 static bool is_empty(const struct hf__sqlite *s)
 {
     for (size_t i = 0; i < s->record.count; i++) {
-        if (s->record.entries[i].place != HF__GONE)
+        if (s->record.entries[i].place != HF__PLACE_GONE)
             return false;
     }
     return true;
@@ -169,7 +170,7 @@ void hf__sqlite_tidy(struct hf__sqlite *s)
     size_t len = 0;
 
     if (s->tidy.last_id < 0)
-        s->tidy.last_id = (int64_t)hf__sqlite_dice(s, (uint64_t)s->lock.id + 1);
+        s->tidy.last_id = (int64_t)hf__jitter(&s->jitter, (uint64_t)s->lock.id + 1);
     s->tidy.due = find_idle(s, name, &len);
     if (!s->tidy.due || hf__sqlite_begin_at_once(s) != 0)
         return;
@@ -195,7 +196,7 @@ int hf__sqlite_upkeep(struct hf__store *store, enum hf__upkeep what, int64_t ret
 {
     struct hf__sqlite *s = (struct hf__sqlite *)store;
 
-    if (what == HF__PURGE)
+    if (what == HF__UPKEEP_PURGE)
         return purge(s, retain_ms, deadline_ns, ret_count, err);
     if (ret_count != NULL)
         *ret_count = 0;

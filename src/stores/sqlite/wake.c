@@ -19,7 +19,7 @@
 
 #include "stores/sqlite/sqlite.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 #define CALL_SIZE 24 /* ticket, generation (little-endian) */
 #define CALLS_MAX 160

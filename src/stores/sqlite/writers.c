@@ -36,9 +36,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/backoff.h"
 #include "stores/sqlite/writers_slots.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 #define LAG_MAX_US  30000 /* who takes longer has been passed over */
 #define AWAKE_US    250   /* one more is woken for each such span that the last ones took */
@@ -75,7 +76,7 @@ void hf__writers_open(struct hf__writers *w, const char *path, mode_t mode, uint
     uint32_t none = 0;
     void *map = MAP_FAILED;
 
-    *w = (struct hf__writers){.fd = -1, .slot = -1, .dice = seed | 1};
+    *w = (struct hf__writers){.fd = -1, .slot = -1, .jitter = seed | 1};
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, mode);
     if (fd < 0)
         return;
@@ -242,7 +243,7 @@ static void note_lag(struct hf__writers *w, uint32_t us)
 static int64_t nap_without_line(struct hf__writers *w, int64_t most_ns)
 {
     int64_t longest_ns = w->naps < 4 ? 50000 : w->naps < 16 ? 250000 : 2000000;
-    int64_t ns = (int64_t)(1 + hf__writers_dice(w, (uint64_t)longest_ns));
+    int64_t ns = (int64_t)(1 + hf__jitter(&w->jitter, (uint64_t)longest_ns));
     struct timespec span = {.tv_nsec = ns < most_ns ? ns : most_ns};
 
     w->naps++;
@@ -258,8 +259,8 @@ int64_t hf__writers_wait(struct hf__writers *w, bool first, int64_t most_ns)
     int64_t began_ns = now_ns(), slept_ns = 0;
 
     if (most_ns > SLEEP_NS)
-        most_ns = SLEEP_NS + (int64_t)hf__writers_dice(
-                                 w, SLEEP_NS / 4); /* then tries, whatever the line says */
+        most_ns = SLEEP_NS + (int64_t)hf__jitter(
+                                 &w->jitter, SLEEP_NS / 4); /* then tries, whatever the line says */
     if (w->ticket == 0)
         get_in_line(w, first);
     else if (w->front)

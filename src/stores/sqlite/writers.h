@@ -30,7 +30,7 @@ struct hf__writers {
     bool front;      /* it was our turn to try, and we did */
     unsigned tries;  /* since we have been in front */
     int64_t naps;    /* without a line: how often we have napped */
-    uint64_t dice;
+    uint64_t jitter;
 };
 
 #define HF__WRITERS_SUFFIX "-writers"

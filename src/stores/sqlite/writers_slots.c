@@ -1,22 +1,15 @@
 /* See writers_slots.h. */
 #include "stores/sqlite/writers_slots.h"
+#include "base/backoff.h"
 
 #include <fcntl.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 #define FEW_SLOTS 64    /* tried first, so that a short line is read fast */
 #define SEEN_US   30000 /* who is to try and was not seen for so long is passed over */
-
-uint64_t hf__writers_dice(struct hf__writers *w, uint64_t below)
-{
-    w->dice ^= w->dice << 13;
-    w->dice ^= w->dice >> 7;
-    w->dice ^= w->dice << 17;
-    return w->dice % below;
-}
 
 /* Of the wall clock, which time namespaces do not shift. A step of it is taken for silence, or for
  * a sign of life, once. */
@@ -44,7 +37,7 @@ bool hf__writers_claim(struct hf__writers *w)
     short type;
 
     for (int tries = 0; w->slot < 0 && tries < 32; tries++) {
-        int slot = (int)hf__writers_dice(w, tries < 8 ? FEW_SLOTS : HF__WRITERS_SLOTS);
+        int slot = (int)hf__jitter(&w->jitter, tries < 8 ? FEW_SLOTS : HF__WRITERS_SLOTS);
         if (lock_slot(w, slot, F_OFD_SETLK, &type))
             w->slot = slot;
     }

@@ -43,9 +43,6 @@ struct hf__writers_head_list {
 /* The time in us, the same in every time namespace; never 0. */
 uint32_t hf__writers_now_us(void);
 
-/* A number below `below`, for jitter. */
-uint64_t hf__writers_dice(struct hf__writers *w, uint64_t below);
-
 /* A slot of our own. False: all that were tried are taken. */
 bool hf__writers_claim(struct hf__writers *w);
 

@@ -16,7 +16,8 @@
 #include <unistd.h>
 
 #include "stores/wrap.h"
-#include "util/banned.h"
+
+#include "base/banned.h"
 
 #define LINE_MAX_BYTES 1000
 #define NAME_BYTES     80
@@ -37,8 +38,8 @@ struct line {
 };
 
 static const struct hf__option options[] = {
-    {"trace", HF__TEXT, "fd:2", 0, 0, "where the lines go: a file, or fd:N"},
-    {NULL, HF__TEXT, NULL, 0, 0, NULL},
+    {"trace", HF__OPTION_TEXT, "fd:2", 0, 0, "where the lines go: a file, or fd:N"},
+    {NULL, HF__OPTION_TEXT, NULL, 0, 0, NULL},
 };
 
 __attribute__((format(printf, 2, 3))) static void put(struct line *line, const char *format, ...)
@@ -97,19 +98,21 @@ static void begin_bid(struct hf__store *store, struct line *line, const char *op
 static void put_answer(struct line *line, const struct hf__answer *a)
 {
     static const char *const verdicts[] = {
-        [HF__GRANTED] = "granted",     [HF__QUEUED] = "queued",  [HF__BUSY] = "busy",
-        [HF__WITHDRAWN] = "withdrawn", [HF__FULL] = "full",      [HF__DONE] = "done",
-        [HF__STALE] = "stale",         [HF__GONE_LOST] = "gone", [HF__MORE] = "more",
+        [HF__VERDICT_GRANTED] = "granted", [HF__VERDICT_QUEUED] = "queued",
+        [HF__VERDICT_BUSY] = "busy",       [HF__VERDICT_WITHDRAWN] = "withdrawn",
+        [HF__VERDICT_FULL] = "full",       [HF__VERDICT_DONE] = "done",
+        [HF__VERDICT_STALE] = "stale",     [HF__VERDICT_GONE] = "gone",
+        [HF__VERDICT_MORE] = "more",
     };
 
     put(line, " -> %s", verdicts[a->verdict]);
-    if (a->verdict == HF__GRANTED && a->lease_ms == HF__NEVER)
+    if (a->verdict == HF__VERDICT_GRANTED && a->lease_ms == HF__NEVER)
         put(line, " %llu never", (unsigned long long)a->generation);
-    else if (a->verdict == HF__GRANTED)
+    else if (a->verdict == HF__VERDICT_GRANTED)
         put(line, " %llu %lldms", (unsigned long long)a->generation, (long long)a->lease_ms);
-    if (a->verdict == HF__GRANTED)
+    if (a->verdict == HF__VERDICT_GRANTED)
         put(line, a->claimed ? " claimed" : " provisional");
-    if (a->verdict == HF__QUEUED)
+    if (a->verdict == HF__VERDICT_QUEUED)
         put(line, " %zu", a->position);
 }
 
@@ -244,7 +247,7 @@ static int trace_upkeep(struct hf__store *store, enum hf__upkeep what, int64_t r
 {
     struct line line;
 
-    begin(store, &line, what == HF__SETUP ? "setup" : "purge", err);
+    begin(store, &line, what == HF__UPKEEP_SETUP ? "setup" : "purge", err);
     return end(&line, hf__wrapper_upkeep(store, what, retain_ms, deadline_ns, ret_count, line.err));
 }
 

@@ -9,7 +9,8 @@
 
 #include "doorman/doorman.h"
 #include "stores/zookeeper/zk.h"
-#include "util/banned.h"
+
+#include "base/banned.h"
 
 #define LOOKS 16 /* each time the one before it was gone when it was to be watched */
 
@@ -25,7 +26,7 @@ int hf__zk_spent(struct bidding *b, struct hf__answer *ret_answer)
     if (b->state == HF__ZK_JOINING || b->state == HF__ZK_JOINED)
         hf__zk_spend(b, b->retire_ms);
     pthread_mutex_unlock(&b->zk->mutex);
-    answer(ret_answer, HF__WITHDRAWN);
+    answer(ret_answer, HF__VERDICT_WITHDRAWN);
     return 0;
 }
 
@@ -75,7 +76,7 @@ static void queued(struct bidding *b, const struct standing *at, struct hf__answ
         return;
     }
     int64_t own_ms = hf__own_lease_ms(b->ttl_ms), proved_ns = b->session->proved_ns;
-    *ret = (struct hf__answer){.verdict = HF__QUEUED,
+    *ret = (struct hf__answer){.verdict = HF__VERDICT_QUEUED,
                                .lease_ms =
                                    hf__zk_lease_ms(b->session, hf__provisional_lease_ms(b->ttl_ms)),
                                .position = at->position,
@@ -156,7 +157,8 @@ static int look(struct bidding *b, const struct hf__bid *bid, const struct call 
         return 0;
     }
     if (!bid->queue || at.crowd > HF__QUEUE_MAX)
-        return turn_away(b, bid->queue ? HF__FULL : HF__BUSY, deadline_ns, ret_answer, err);
+        return turn_away(b, bid->queue ? HF__VERDICT_FULL : HF__VERDICT_BUSY, deadline_ns,
+                         ret_answer, err);
     int r = become_waiter(b, deadline_ns, err);
     if (r != 0)
         return r == 1 ? hf__zk_spent(b, ret_answer) : r;
@@ -238,7 +240,8 @@ int hf__zk_attempt(struct hf__store *store, const struct hf__bid *bid, int64_t d
         r = zk->fair ? ask(b, bid, deadline_ns, ret_answer, err)
                      : hf__zk_simple_ask(b, bid, deadline_ns, ret_answer, err);
         forget_if_nothing(b, r);
-        if (r == 0 && (ret_answer->verdict == HF__GRANTED || ret_answer->verdict == HF__QUEUED))
+        if (r == 0 && (ret_answer->verdict == HF__VERDICT_GRANTED ||
+                       ret_answer->verdict == HF__VERDICT_QUEUED))
             hf__zk_watch_break_requests(zk, b->session, deadline_ns);
         hf__zk_end(b);
     } else {

@@ -13,7 +13,8 @@
 #include <time.h>
 
 #include "stores/zookeeper/zk.h"
-#include "util/banned.h"
+
+#include "base/banned.h"
 
 static int64_t now_ns(const struct zk *zk)
 {

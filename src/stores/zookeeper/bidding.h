@@ -3,9 +3,9 @@
 #ifndef HF_STORES_ZOOKEEPER_BIDDING_H
 #define HF_STORES_ZOOKEEPER_BIDDING_H
 
+#include "base/heap.h"
 #include "stores/zookeeper/names.h"
 #include "stores/zookeeper/watch.h"
-#include "util/heap.h"
 
 /* JOINING: nothing is known to be in the store, or nothing is needed there (a waiter for the simple
  * lock). LEAVING: its node is to be deleted. SPENT: over; only the ticket is remembered. */

@@ -9,7 +9,8 @@
 #include <string.h>
 
 #include "stores/zookeeper/zk.h"
-#include "util/banned.h"
+
+#include "base/banned.h"
 
 struct breaking {
     struct session *s;
@@ -191,7 +192,7 @@ int hf__zk_break(struct hf__store *store, const struct hf__bid *bid, bool now, i
         return hf__fail(err, HF_UNSUPPORTED,
                         "another client holds it and cannot be asked to leave; break it now, or "
                         "wait until its session ends");
-    *ret_answer = (struct hf__answer){.verdict = rc == ZOK ? HF__DONE : HF__STALE,
+    *ret_answer = (struct hf__answer){.verdict = rc == ZOK ? HF__VERDICT_DONE : HF__VERDICT_STALE,
                                       .sent_ns = ret_answer->sent_ns};
     return 0;
 }

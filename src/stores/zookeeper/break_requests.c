@@ -11,7 +11,8 @@
 #include <string.h>
 
 #include "stores/zookeeper/zk.h"
-#include "util/banned.h"
+
+#include "base/banned.h"
 
 #define PATIENCE_NS (500 * HF__NS_PER_MS) /* a grant or a renewal does not wait for longer */
 

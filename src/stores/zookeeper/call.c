@@ -8,7 +8,8 @@
 #include <time.h>
 
 #include "stores/zookeeper/zk.h"
-#include "util/banned.h"
+
+#include "base/banned.h"
 
 struct call *hf__zk_call_new(void)
 {

@@ -10,7 +10,8 @@
 #include <stdlib.h>
 
 #include "stores/zookeeper/zk.h"
-#include "util/banned.h"
+
+#include "base/banned.h"
 
 #define CLOSE_NS (1000 * HF__NS_PER_MS) /* for all that is still to be said */
 

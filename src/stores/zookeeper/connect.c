@@ -17,7 +17,8 @@
 #include <string.h>
 
 #include "stores/zookeeper/zk.h"
-#include "util/banned.h"
+
+#include "base/banned.h"
 
 #define SERVERS_MAX 64 /* of which so many are shuffled */
 

@@ -11,9 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/percent.h"
 #include "stores/zookeeper/zk.h"
-#include "util/banned.h"
-#include "util/percent.h"
+
+#include "base/banned.h"
 
 static void put_escaped(char *buf, size_t size, const char *text)
 {

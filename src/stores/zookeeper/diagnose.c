@@ -7,12 +7,13 @@
 #include <string.h>
 
 #include "stores/zookeeper/doctor.h"
-#include "util/banned.h"
+
+#include "base/banned.h"
 
 #define LOCKS_MAX 1000 /* that are looked into */
 
-void hf__zk_tell(const struct doctor *d, enum finding level, const char *clause, const char *format,
-                 ...)
+void hf__zk_tell(const struct doctor *d, enum hf__level level, const char *clause,
+                 const char *format, ...)
 {
     char text[300];
     va_list args;
@@ -30,17 +31,18 @@ static void tell_sessions(const struct doctor *d)
 
     if (shortest_ms == 0 || longest_ms == 0)
         return;
-    hf__zk_tell(d, HF__ZK_FINE, "C3", "sessions last from %lld ms to %lld ms",
+    hf__zk_tell(d, HF__LEVEL_FINE, "C3", "sessions last from %lld ms to %lld ms",
                 (long long)shortest_ms, (long long)longest_ms);
     if (longest_ms < HF_TTL_DEFAULT_MS)
-        hf__zk_tell(d, HF__ZK_PROBLEM, "C3",
+        hf__zk_tell(d, HF__LEVEL_PROBLEM, "C3",
                     "the default ttl of %d ms is refused: raise maxSessionTimeout",
                     HF_TTL_DEFAULT_MS);
     else
-        hf__zk_tell(d, HF__ZK_NOTE, "C8", "ttl and lock-delay together may be %lld ms at most",
+        hf__zk_tell(d, HF__LEVEL_NOTE, "C8", "ttl and lock-delay together may be %lld ms at most",
                     (long long)longest_ms);
     if (shortest_ms > 1000)
-        hf__zk_tell(d, HF__ZK_NOTE, "C3", "a dead holder is missed after %lld ms at the earliest",
+        hf__zk_tell(d, HF__LEVEL_NOTE, "C3",
+                    "a dead holder is missed after %lld ms at the earliest",
                     (long long)shortest_ms);
 }
 
@@ -66,14 +68,14 @@ static bool tell_latency(const struct doctor *d, struct session *s)
         hf__zk_call_free(call);
     }
     if (rc == ZOK)
-        hf__zk_tell(d, HF__ZK_FINE, NULL, "a write takes %lld us", (long long)(sum_us / rounds));
+        hf__zk_tell(d, HF__LEVEL_FINE, NULL, "a write takes %lld us", (long long)(sum_us / rounds));
     else if (rc == ZNOAUTH)
-        hf__zk_tell(d, HF__ZK_PROBLEM, "C2",
+        hf__zk_tell(d, HF__LEVEL_PROBLEM, "C2",
                     "this user may not write below %s: check user and password in the URL, and the "
                     "nodes' ACL",
                     d->zk->prefix);
     else
-        hf__zk_tell(d, HF__ZK_PROBLEM, NULL, "a write is refused: %s", zerror(rc));
+        hf__zk_tell(d, HF__LEVEL_PROBLEM, NULL, "a write is refused: %s", zerror(rc));
     return rc == ZOK;
 }
 
@@ -92,15 +94,15 @@ static bool is_open(const struct doctor *d, struct session *s)
 static void tell_rights(const struct doctor *d, struct session *s)
 {
     if (d->zk->acl != &ZOO_CREATOR_ALL_ACL) {
-        hf__zk_tell(d, HF__ZK_WARNING, "C2",
+        hf__zk_tell(d, HF__LEVEL_WARNING, "C2",
                     "acl=world: whoever reaches the servers may delete any node and so break any "
                     "lock; give a user and a password in the URL instead");
         return;
     }
-    hf__zk_tell(d, HF__ZK_FINE, "C2",
+    hf__zk_tell(d, HF__LEVEL_FINE, "C2",
                 "nodes belong to their creator: only this user may read or delete them");
     if (is_open(d, s))
-        hf__zk_tell(d, HF__ZK_WARNING, "C2",
+        hf__zk_tell(d, HF__LEVEL_WARNING, "C2",
                     "%s was made by somebody else and is open to the world: others may take names "
                     "there before this user does",
                     d->zk->prefix);
@@ -128,7 +130,7 @@ static void tell_use(const struct doctor *d, const char *path, const struct call
         if (limit <= 0)
             continue;
         bool near = used * 10 >= limit * 8;
-        hf__zk_tell(d, near ? HF__ZK_WARNING : HF__ZK_FINE, near ? "C5" : NULL,
+        hf__zk_tell(d, near ? HF__LEVEL_WARNING : HF__LEVEL_FINE, near ? "C5" : NULL,
                     "the quota of %s: %lld of %lld %s are used%s", path, used, limit, kinds[i].what,
                     hard > 0 ? "; more is refused if the server enforces quotas" : "");
     }
@@ -165,7 +167,7 @@ static void tell_quota(const struct doctor *d, struct session *s)
         found |= path[0] != '\0' && tell_quota_of(d, s, path);
     }
     if (!found)
-        hf__zk_tell(d, HF__ZK_FINE, NULL, "there is no quota on %s", d->zk->prefix);
+        hf__zk_tell(d, HF__LEVEL_FINE, NULL, "there is no quota on %s", d->zk->prefix);
 }
 
 /* A node of a client that does not see ours; one of ours with another layout heeds us as we do it. */
@@ -204,7 +206,7 @@ static void tell_blind(const struct doctor *d, struct session *s)
         for (int j = 0; rc == ZOK && j < list->name_count; j++) {
             if (!is_blind(d, s, directory, list->names[j]))
                 continue;
-            hf__zk_tell(d, HF__ZK_WARNING, "C1", "%s is used by %s: it may enter beside us",
+            hf__zk_tell(d, HF__LEVEL_WARNING, "C1", "%s is used by %s: it may enter beside us",
                         directory, hf__zk_blind(d->zk->layout, list->names[j]));
             told++;
             break;
@@ -223,7 +225,7 @@ static void tell_break_requests(const struct doctor *d, struct session *s)
     snprintf(path, sizeof path, "%s/%s", d->zk->prefix, HF__ZK_BREAK_DIRECTORY);
     if (list != NULL && hf__zk_children(s, path, false, d->deadline_ns, list) == ZOK &&
         list->name_count > 0)
-        hf__zk_tell(d, HF__ZK_NOTE, NULL,
+        hf__zk_tell(d, HF__LEVEL_NOTE, NULL,
                     "%d requests to break a lock are there; those to holders that have died stay "
                     "until 'holdfast gc' removes them, a day later",
                     list->name_count);
@@ -251,7 +253,7 @@ int hf__zk_diagnose(struct hf__store *store, hf_finding_callback *found, void *a
     hf__zk_unuse(s);
     tell_sessions(&d);
     if (!d.zk->fair)
-        hf__zk_tell(&d, HF__ZK_NOTE, "C5",
+        hf__zk_tell(&d, HF__LEVEL_NOTE, "C5",
                     "fair=no: no queue, and each release wakes all who wait");
     return 0;
 }

@@ -2,6 +2,7 @@
 #ifndef HF_STORES_ZOOKEEPER_DOCTOR_H
 #define HF_STORES_ZOOKEEPER_DOCTOR_H
 
+#include "base/report.h"
 #include "stores/zookeeper/zk.h"
 
 struct doctor {
@@ -11,11 +12,9 @@ struct doctor {
     int64_t deadline_ns;
 };
 
-enum finding { HF__ZK_FINE, HF__ZK_NOTE, HF__ZK_WARNING, HF__ZK_PROBLEM };
-
 /* `clause` may be NULL. */
-void hf__zk_tell(const struct doctor *d, enum finding level, const char *clause, const char *format,
-                 ...) HF__PRINTF(4, 5);
+void hf__zk_tell(const struct doctor *d, enum hf__level level, const char *clause,
+                 const char *format, ...) HF__PRINTF(4, 5);
 
 /* Who is there, who leads, and which known bugs they have. Needs no session. */
 void hf__zk_tell_servers(const struct doctor *d);

@@ -8,11 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "doorman/doorman.h"
 #include "stores/look.h"
 #include "stores/zookeeper/zk.h"
-#include "util/banned.h"
-#include "util/bytes.h"
+
+#include "base/banned.h"
 
 struct view {
     struct zk *zk;
@@ -76,9 +77,9 @@ static void add_own(const struct view *v, struct hf__entry *e)
             e->until_ms = HF__NEVER;
         else
             e->until_ms = b->until_ns > now_ns ? (b->until_ns - now_ns) / HF__NS_PER_MS : 0;
-        if (e->place == HF__INSIDE && b->state == HF__ZK_LINGERING)
-            e->place = HF__LINGERING;
-        if (e->place == HF__INSIDE)
+        if (e->place == HF__PLACE_INSIDE && b->state == HF__ZK_LINGERING)
+            e->place = HF__PLACE_LINGERING;
+        if (e->place == HF__PLACE_INSIDE)
             e->claimed = b->claimed;
     }
     pthread_mutex_unlock(&v->zk->mutex);
@@ -93,7 +94,7 @@ static void fill(const struct view *v, const struct seen *seen, const struct det
     bool never = d->ttl_ms == 0 || (d->ttl_ms < 0 && stat->ephemeralOwner == 0);
 
     *e = (struct hf__entry){.ticket = d->ticket,
-                            .place = seen->waits ? HF__WAITING : HF__INSIDE,
+                            .place = seen->waits ? HF__PLACE_WAITING : HF__PLACE_INSIDE,
                             .mode = seen->child.mode,
                             .ttl_ms = d->ttl_ms > 0 ? d->ttl_ms : 0,
                             .lock_delay_ms = d->lock_delay_ms,
@@ -108,7 +109,7 @@ static void fill(const struct view *v, const struct seen *seen, const struct det
         if (d->ttl_ms > 0)
             e->until_ms = d->ttl_ms;
         if (has_break_request(v, &e->ticket))
-            e->place = HF__LINGERING;
+            e->place = HF__PLACE_LINGERING;
     }
     add_own(v, e);
 }

@@ -5,7 +5,8 @@
 #include <string.h>
 
 #include "stores/zookeeper/zk.h"
-#include "util/banned.h"
+
+#include "base/banned.h"
 
 bool hf__zk_is_over(struct bidding *b)
 {

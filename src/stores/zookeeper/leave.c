@@ -6,7 +6,8 @@
 #include <stdlib.h>
 
 #include "stores/zookeeper/zk.h"
-#include "util/banned.h"
+
+#include "base/banned.h"
 
 static int remove_break_request(struct bidding *b, int64_t deadline_ns)
 {
@@ -90,16 +91,16 @@ static int leave(struct bidding *b, const struct leaving *how, enum hf__verdict 
     bool was_inside = b->inside, had_node = b->path != NULL;
     pthread_mutex_unlock(&b->zk->mutex);
 
-    *ret = HF__STALE;
+    *ret = HF__VERDICT_STALE;
     if (state == HF__ZK_LINGERING)
         return 0; /* a late release does not cut the lock-delay short */
     int rc = state == HF__ZK_SPENT ? ZNONODE : hf__zk_remove(b, how->deadline_ns);
     if (rc != ZOK && rc != ZNONODE)
         return hf__zk_fail(err, rc, "delete");
     if (rc == ZOK && (!how->release || (was_inside && had_node)))
-        *ret = HF__DONE;
+        *ret = HF__VERDICT_DONE;
     if (!how->release && state == HF__ZK_JOINING && rc == ZNONODE)
-        *ret = HF__DONE; /* it waited for the simple lock, or was never applied */
+        *ret = HF__VERDICT_DONE; /* it waited for the simple lock, or was never applied */
     pthread_mutex_lock(&b->zk->mutex);
     hf__zk_spend(b, how->retire_ms);
     pthread_mutex_unlock(&b->zk->mutex);
@@ -111,7 +112,7 @@ static int end(struct hf__store *store, const struct hf__bid *bid, const struct 
 {
     struct zk *zk = (struct zk *)store;
     struct bidding *b = hf__zk_find(zk, &bid->ticket);
-    enum hf__verdict verdict = HF__STALE;
+    enum hf__verdict verdict = HF__VERDICT_STALE;
     int r;
 
     if (b == NULL) {

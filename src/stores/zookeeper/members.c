@@ -6,7 +6,8 @@
 #include <string.h>
 
 #include "stores/zookeeper/doctor.h"
-#include "util/banned.h"
+
+#include "base/banned.h"
 
 #define PATIENCE_NS (1000 * HF__NS_PER_MS) /* with one server */
 
@@ -39,7 +40,7 @@ void hf__zk_tell_bugs(const struct doctor *d, const char *host, const char *vers
     for (size_t i = 0; i < sizeof bugs / sizeof bugs[0]; i++) {
         const struct bug *b = &bugs[i];
         if (b->major == major && b->minor == minor && patch >= b->first && patch < b->fixed)
-            hf__zk_tell(d, HF__ZK_WARNING, "C1", "%s runs %d.%d.%d: %s; %d.%d.%d has it mended",
+            hf__zk_tell(d, HF__LEVEL_WARNING, "C1", "%s runs %d.%d.%d: %s; %d.%d.%d has it mended",
                         host, major, minor, patch, b->text, major, minor, b->fixed);
     }
 }
@@ -58,13 +59,13 @@ static void tell_server(const struct doctor *d, const char *host, struct count *
     c->named++;
     enum hf__zk_probed probed = hf__zk_probe(d->zk, host, deadline_ns, answer, sizeof answer);
     if (probed == HF__ZK_CLOSES)
-        hf__zk_tell(d, HF__ZK_WARNING, NULL,
+        hf__zk_tell(d, HF__LEVEL_WARNING, NULL,
                     "%s closes connections at once: this machine has as many as its maxClientCnxns "
                     "allows (60 by default); each waiting process needs one, each holding one that "
                     "waited two",
                     host);
     else if (probed == HF__ZK_UNREACHABLE)
-        hf__zk_tell(d, HF__ZK_WARNING, NULL, "%s does not answer", host);
+        hf__zk_tell(d, HF__LEVEL_WARNING, NULL, "%s does not answer", host);
     if (probed != HF__ZK_ANSWERS)
         return;
     const char *at = strstr(answer, "version: ");
@@ -72,14 +73,14 @@ static void tell_server(const struct doctor *d, const char *host, struct count *
         snprintf(version, sizeof version, "%.*s", (int)strcspn(at + 9, ",-\n"), at + 9);
     at = strstr(answer, "Mode: ");
     if (at == NULL) {
-        hf__zk_tell(d, HF__ZK_NOTE, NULL, "%s answers, but not to srvr: %.*s", host,
+        hf__zk_tell(d, HF__LEVEL_NOTE, NULL, "%s answers, but not to srvr: %.*s", host,
                     (int)strcspn(answer, "\n"), answer);
         return;
     }
     snprintf(mode, sizeof mode, "%.*s", (int)strcspn(at + 6, "\n"), at + 6);
     c->answered++;
     c->leaders += strcmp(mode, "leader") == 0 || strcmp(mode, "standalone") == 0;
-    hf__zk_tell(d, HF__ZK_FINE, NULL, "%s is a %s, version %s", host, mode, version);
+    hf__zk_tell(d, HF__LEVEL_FINE, NULL, "%s is a %s, version %s", host, mode, version);
     hf__zk_tell_bugs(d, host, version);
 }
 
@@ -93,11 +94,11 @@ void hf__zk_tell_servers(const struct doctor *d)
         tell_server(d, host, &c);
     free(hosts);
     if (c.answered > 0 && c.leaders == 0)
-        hf__zk_tell(d, HF__ZK_WARNING, "C1",
+        hf__zk_tell(d, HF__LEVEL_WARNING, "C1",
                     "no server of the list leads: the leader is not in the URL, or there is none "
                     "and locks cannot be taken");
     if (c.named == 1)
-        hf__zk_tell(d, HF__ZK_NOTE, NULL,
+        hf__zk_tell(d, HF__LEVEL_NOTE, NULL,
                     "the URL names one server: if it is down, no lock can be taken or kept");
 }
 
@@ -115,11 +116,11 @@ void hf__zk_tell_ensemble(const struct doctor *d, struct session *s)
     for (const char *c = d->zk->hosts; *c != '\0'; c++)
         named += *c == ',';
     if (members > 0)
-        hf__zk_tell(d, HF__ZK_FINE, NULL, "the ensemble has %u members", members);
+        hf__zk_tell(d, HF__LEVEL_FINE, NULL, "the ensemble has %u members", members);
     if (members > named)
-        hf__zk_tell(d, HF__ZK_NOTE, NULL, "the URL names %u of %u members: name them all", named,
+        hf__zk_tell(d, HF__LEVEL_NOTE, NULL, "the URL names %u of %u members: name them all", named,
                     members);
     if (members > 0 && members % 2 == 0)
-        hf__zk_tell(d, HF__ZK_NOTE, NULL, "%u members bear no more failures than %u", members,
+        hf__zk_tell(d, HF__LEVEL_NOTE, NULL, "%u members bear no more failures than %u", members,
                     members - 1);
 }

@@ -16,9 +16,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/percent.h"
 #include "stores/zookeeper/zk.h"
-#include "util/banned.h"
-#include "util/percent.h"
+
+#include "base/banned.h"
 
 static bool is_plain(unsigned char c, bool first)
 {

@@ -5,38 +5,40 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/secret.h"
+#include "base/secret.h"
+#include "base/utf8.h"
 #include "stores/zookeeper/zk.h"
-#include "util/utf8.h"
 
-#include "util/banned.h"
+#include "base/banned.h"
 
 #define DEFAULT_PORT   "2181"
 #define DEFAULT_PREFIX "/holdfast"
 
 static const struct hf__option options[] = {
     {.name = "fair",
-     .kind = HF__SWITCH,
+     .kind = HF__OPTION_SWITCH,
      .preset = "yes",
      .help = "no: one node that all wait for, without a queue"},
     {.name = "layout",
-     .kind = HF__TEXT,
+     .kind = HF__OPTION_TEXT,
      .preset = "curator",
      .help = "curator, curator-rw or kazoo: whose clients see our nodes"},
     {.name = "acl",
-     .kind = HF__TEXT,
+     .kind = HF__OPTION_TEXT,
      .preset = "creator",
      .help = "creator: nodes are this user's alone; world: everybody may break every lock"},
-    {.name = "password_file", .kind = HF__TEXT, .help = "a file whose first line is the password"},
+    {.name = "password_file",
+     .kind = HF__OPTION_TEXT,
+     .help = "a file whose first line is the password"},
     {.name = "password_env",
-     .kind = HF__TEXT,
+     .kind = HF__OPTION_TEXT,
      .help = "the environment variable that has the password"},
     {.name = "tls",
-     .kind = HF__TEXT,
+     .kind = HF__OPTION_TEXT,
      .preset = "off",
      .help = "verify is refused: the client library is built without TLS"},
     {.name = "sasl",
-     .kind = HF__TEXT,
+     .kind = HF__OPTION_TEXT,
      .preset = "off",
      .help = "a mechanism is refused: the client library is built without SASL"},
     {0},

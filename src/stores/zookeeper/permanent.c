@@ -8,7 +8,8 @@
 
 #include "doorman/doorman.h"
 #include "stores/zookeeper/zk.h"
-#include "util/banned.h"
+
+#include "base/banned.h"
 
 bool hf__zk_may_be_permanent(const struct bidding *b)
 {

@@ -5,7 +5,8 @@
 
 #include "doorman/doorman.h"
 #include "stores/zookeeper/zk.h"
-#include "util/banned.h"
+
+#include "base/banned.h"
 
 /* A lock that never expires is only provisional while it lives in a session. */
 int64_t hf__zk_hold_ms(int64_t ttl_ms, int64_t lock_delay_ms)
@@ -211,7 +212,7 @@ void hf__zk_granted(struct bidding *b, struct hf__answer *ret)
 
     pthread_mutex_lock(&zk->mutex);
     if (b->state != HF__ZK_JOINED || b->session == NULL) {
-        *ret = (struct hf__answer){.verdict = HF__WITHDRAWN, .sent_ns = ret->sent_ns};
+        *ret = (struct hf__answer){.verdict = HF__VERDICT_WITHDRAWN, .sent_ns = ret->sent_ns};
         pthread_mutex_unlock(&zk->mutex);
         return;
     }
@@ -219,7 +220,7 @@ void hf__zk_granted(struct bidding *b, struct hf__answer *ret)
     int64_t lease_ms = b->permanent ? HF__NEVER : hf__zk_lease_ms(b->session, wanted_ms);
     if (!b->permanent && b->session->proved_ns < ret->sent_ns)
         ret->sent_ns = b->session->proved_ns;
-    *ret = (struct hf__answer){.verdict = HF__GRANTED,
+    *ret = (struct hf__answer){.verdict = HF__VERDICT_GRANTED,
                                .generation = b->generation,
                                .lease_ms = lease_ms,
                                .claimed = b->claimed,

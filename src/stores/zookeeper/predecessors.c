@@ -32,7 +32,8 @@
 
 #include "doorman/doorman.h"
 #include "stores/zookeeper/zk.h"
-#include "util/banned.h"
+
+#include "base/banned.h"
 
 static bool is_current(const struct bidding *b)
 {

@@ -7,7 +7,8 @@
 
 #include "net/stream.h"
 #include "stores/zookeeper/zk.h"
-#include "util/banned.h"
+
+#include "base/banned.h"
 
 static int dial(const struct zk *zk, const char *host, int64_t deadline_ns,
                 struct hf__stream *ret_stream, hf_error *err)

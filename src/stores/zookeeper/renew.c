@@ -10,7 +10,8 @@
 
 #include "doorman/doorman.h"
 #include "stores/zookeeper/zk.h"
-#include "util/banned.h"
+
+#include "base/banned.h"
 
 #define PATIENCE_NS (200 * HF__NS_PER_MS) /* with one session of several that is not connected */
 
@@ -46,12 +47,12 @@ static void sort_item(struct item *item, int64_t now_ns)
         item->s = b->session;
         hf__zk_use_locked(item->s);
     } else if (b->state == HF__ZK_JOINING && item->renewal->generation == 0) {
-        answer(item, HF__QUEUED);
+        answer(item, HF__VERDICT_QUEUED);
         item->renewal->answer.lease_ms = hf__provisional_lease_ms(b->ttl_ms);
         b->until_ns = now_ns + hf__own_lease_ms(b->ttl_ms) * HF__NS_PER_MS;
         hf__zk_set_timer(b, b->until_ns);
     } else {
-        answer(item, HF__GONE_LOST);
+        answer(item, HF__VERDICT_GONE);
     }
 }
 
@@ -69,7 +70,7 @@ static void collect(struct batch *q, struct hf__renewal *renewals)
                 q->unanswered = rc;
         }
         if (item->b == NULL) {
-            answer(item, HF__GONE_LOST);
+            answer(item, HF__VERDICT_GONE);
             continue;
         }
         hf__zk_renew_session(item->b, q->deadline_ns);
@@ -97,7 +98,7 @@ static int check_nodes(struct batch *q, struct session *s, zoo_op_t *ops, struct
         for (int i = 0; rc == ZNONODE && i < count; i++) {
             if (call->results[i].err != ZNONODE)
                 continue;
-            answer(asked[i], HF__GONE_LOST);
+            answer(asked[i], HF__VERDICT_GONE);
             asked[i]->s = NULL;
             hf__zk_unuse(s);
         }
@@ -115,7 +116,7 @@ static void grant_locked(struct item *item, int64_t now_ns)
     int64_t wanted_ms = b->claimed ? b->ttl_ms : hf__provisional_lease_ms(b->ttl_ms);
     int64_t lease_ms = b->permanent ? HF__NEVER : hf__zk_lease_ms(b->session, wanted_ms);
 
-    *a = (struct hf__answer){.verdict = HF__GRANTED,
+    *a = (struct hf__answer){.verdict = HF__VERDICT_GRANTED,
                              .generation = b->generation,
                              .lease_ms = lease_ms,
                              .claimed = b->claimed,
@@ -132,11 +133,11 @@ static void confirm(struct item *item, int64_t now_ns)
 
     pthread_mutex_lock(&b->zk->mutex);
     if (b->state != HF__ZK_JOINED || b->session == NULL || (named != 0 && named != b->generation)) {
-        answer(item, HF__GONE_LOST);
+        answer(item, HF__VERDICT_GONE);
     } else if (b->inside) {
         grant_locked(item, now_ns);
     } else {
-        answer(item, HF__QUEUED);
+        answer(item, HF__VERDICT_QUEUED);
         item->renewal->answer.lease_ms = hf__provisional_lease_ms(b->ttl_ms);
         b->until_ns = now_ns + hf__own_lease_ms(b->ttl_ms) * HF__NS_PER_MS;
         hf__zk_set_timer(b, b->until_ns);
@@ -192,7 +193,7 @@ static void finish_item(struct batch *q, struct item *item, struct session *s)
     int rc = claims ? claim(item, q->deadline_ns) : ZOK;
 
     if (rc == ZNONODE) {
-        answer(item, HF__GONE_LOST);
+        answer(item, HF__VERDICT_GONE);
     } else {
         if (rc != ZOK) {
             q->failed++;

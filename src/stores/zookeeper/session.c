@@ -13,7 +13,8 @@
 #include <time.h>
 
 #include "stores/zookeeper/zk.h"
-#include "util/banned.h"
+
+#include "base/banned.h"
 
 #define ANY_MS    10000 /* a session for looking */
 #define STEADY_MS 2000

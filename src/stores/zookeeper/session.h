@@ -2,9 +2,9 @@
 #ifndef HF_STORES_ZOOKEEPER_SESSION_H
 #define HF_STORES_ZOOKEEPER_SESSION_H
 
+#include "base/table.h"
 #include "stores/store.h"
 #include "stores/zookeeper/call.h"
-#include "util/table.h"
 
 #define HF__ZK_SESSIONS_MAX 16    /* per client: each has a connection and two threads */
 #define HF__ZK_IDLE_MS      60000 /* a session without a bid is closed after so long, */

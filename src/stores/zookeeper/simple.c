@@ -11,7 +11,8 @@
 
 #include "doorman/doorman.h"
 #include "stores/zookeeper/zk.h"
-#include "util/banned.h"
+
+#include "base/banned.h"
 
 #define DEEDS "%simple" /* no escaped name looks like this */
 
@@ -121,7 +122,7 @@ static void wait_for(struct bidding *b, const struct hf__bid *bid, struct hf__an
     struct zk *zk = b->zk;
 
     pthread_mutex_lock(&zk->mutex);
-    *ret = (struct hf__answer){.verdict = bid->queue ? HF__QUEUED : HF__BUSY,
+    *ret = (struct hf__answer){.verdict = bid->queue ? HF__VERDICT_QUEUED : HF__VERDICT_BUSY,
                                .lease_ms = hf__provisional_lease_ms(b->ttl_ms),
                                .ask_again_ms = 5000,
                                .sent_ns = ret->sent_ns};

@@ -5,12 +5,13 @@
  * client has given it up, since that counts from before the request, and with its lock-delay in
  * between. The timer thread also forgets tickets, and closes sessions that nobody uses. It starts with
  * the first bid. */
-#include <signal.h>
 #include <stdlib.h>
 #include <time.h>
 
+#include "base/thread.h"
 #include "stores/zookeeper/zk.h"
-#include "util/banned.h"
+
+#include "base/banned.h"
 
 #define TRY_NS   (1000 * HF__NS_PER_MS) /* for one deletion */
 #define AGAIN_NS (100 * HF__NS_PER_MS)
@@ -120,11 +121,7 @@ int hf__zk_start_timer_thread(struct zk *zk, hf_error *err)
 
     pthread_mutex_lock(&zk->mutex);
     if (!zk->timer_thread_runs) {
-        sigset_t all, before;
-        sigfillset(&all);
-        pthread_sigmask(SIG_SETMASK, &all, &before);
-        r = pthread_create(&zk->timer_thread, NULL, run, zk);
-        pthread_sigmask(SIG_SETMASK, &before, NULL);
+        r = hf__thread_start(&zk->timer_thread, "hf-zookeeper", 0, run, zk);
         zk->timer_thread_runs = r == 0;
     }
     pthread_mutex_unlock(&zk->mutex);

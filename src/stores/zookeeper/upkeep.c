@@ -7,7 +7,8 @@
 #include <string.h>
 
 #include "stores/zookeeper/zk.h"
-#include "util/banned.h"
+
+#include "base/banned.h"
 
 struct purge {
     struct zk *zk;
@@ -65,7 +66,7 @@ int hf__zk_upkeep(struct hf__store *store, enum hf__upkeep what, int64_t retain_
     if (r != 0)
         return r;
     q.older_than_ms = (int64_t)(env->wall_us(env->ctx) / 1000) - retain_ms;
-    if (what == HF__SETUP) {
+    if (what == HF__UPKEEP_SETUP) {
         rc = hf__zk_make_break_directory(zk, q.s, deadline_ns);
     } else {
         /* A request to break is of use for as long as a session of its holder may last: a day at least. */
@@ -79,5 +80,5 @@ int hf__zk_upkeep(struct hf__store *store, enum hf__upkeep what, int64_t retain_
             *ret_count = q.count;
     }
     hf__zk_unuse(q.s);
-    return rc == ZOK ? 0 : hf__zk_fail(err, rc, what == HF__SETUP ? "set up" : "purge");
+    return rc == ZOK ? 0 : hf__zk_fail(err, rc, what == HF__UPKEEP_SETUP ? "set up" : "purge");
 }

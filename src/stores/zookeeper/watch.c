@@ -10,7 +10,8 @@
 #include <unistd.h>
 
 #include "stores/zookeeper/zk.h"
-#include "util/banned.h"
+
+#include "base/banned.h"
 
 static struct watch *find(const struct session *s, const char *path)
 {
