@@ -4,6 +4,7 @@
 
 fleet_dir=$(mktemp -d "${TMPDIR:-/tmp}/holdfast-fleet.XXXXXX") || exit 69
 fleet_pids=
+export HOLDFAST_TEST_FLEET="$fleet_dir"
 
 fleet_stop() {
     status=$?

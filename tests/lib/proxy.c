@@ -230,13 +230,16 @@ struct proxy *proxy_start(const char *target)
     struct proxy *p = calloc(1, sizeof *p);
     struct sockaddr_in here = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     const char *colon = strchr(target, ':');
+    char host[INET_ADDRSTRLEN] = "";
 
-    p->target = here;
-    p->target.sin_port = htons((uint16_t)strtoul(colon + 1, NULL, 10));
+    memcpy(host, target, (size_t)(colon - target) < sizeof host ? (size_t)(colon - target) : 0);
+    p->target = (struct sockaddr_in){.sin_family = AF_INET,
+                                     .sin_port = htons((uint16_t)strtoul(colon + 1, NULL, 10))};
     pthread_mutex_init(&p->mutex, NULL);
     pthread_cond_init(&p->taken, NULL);
     p->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    int failed = bind(p->listener, (struct sockaddr *)&here, sizeof here) |
+    int failed = (inet_pton(AF_INET, host, &p->target.sin_addr) != 1) |
+                 bind(p->listener, (struct sockaddr *)&here, sizeof here) |
                  listen(p->listener, 64) | pipe2(p->kick, O_CLOEXEC) |
                  pthread_create(&p->thread, NULL, run, p);
     assert(failed == 0);
