@@ -52,7 +52,8 @@ static struct hf__cql *open_bare(const char *url)
     hf_error err;
 
     BENCH_MUST(hf__url_parse(url, &parsed, &err) == 0, "%s", err.text);
-    BENCH_MUST(hf__cql_settings_read(&parsed, options, &settings, &err) == 0, "%s", err.text);
+    BENCH_MUST(hf__url_check(&parsed, options, &err) == 0, "%s", err.text);
+    BENCH_MUST(hf__cql_settings_read(&parsed, &settings, &err) == 0, "%s", err.text);
     hf__url_clear(&parsed);
     BENCH_MUST(hf__cql_open(&settings, &hf__system_env, &cql, &err) == 0, "%s", err.text);
     return cql;

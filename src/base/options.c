@@ -191,7 +191,7 @@ static const struct hf__setting *find_setting(const struct hf__url *url, const c
     return NULL;
 }
 
-int hf__url_check(const struct hf__url *url, const struct hf__option *table, hf_error *err)
+int hf__url_check(struct hf__url *url, const struct hf__option *table, hf_error *err)
 {
     for (size_t i = 0; i < url->setting_count; i++) {
         const struct hf__setting *setting = &url->settings[i];
@@ -204,23 +204,23 @@ int hf__url_check(const struct hf__url *url, const struct hf__option *table, hf_
         if (code != 0)
             return code;
     }
+    url->options = table;
     return 0;
 }
 
-const char *hf__url_text(const struct hf__url *url, const struct hf__option *table,
-                         const char *name)
+const char *hf__url_text(const struct hf__url *url, const char *name)
 {
-    const struct hf__option *option = find(table, name);
+    const struct hf__option *option = find(url->options, name);
     const struct hf__setting *setting = find_setting(url, name);
 
     assert(option != NULL);
     return setting != NULL ? setting->value : option->preset;
 }
 
-int64_t hf__url_number(const struct hf__url *url, const struct hf__option *table, const char *name)
+int64_t hf__url_number(const struct hf__url *url, const char *name)
 {
-    const char *text = hf__url_text(url, table, name);
-    bool duration = find(table, name)->kind == HF__OPTION_DURATION;
+    const char *text = hf__url_text(url, name);
+    bool duration = find(url->options, name)->kind == HF__OPTION_DURATION;
     int64_t number = 0;
 
     if (text == NULL ||
@@ -229,10 +229,30 @@ int64_t hf__url_number(const struct hf__url *url, const struct hf__option *table
     return number;
 }
 
-bool hf__url_switch(const struct hf__url *url, const struct hf__option *table, const char *name)
+bool hf__url_switch(const struct hf__url *url, const char *name)
 {
-    const char *text = hf__url_text(url, table, name);
+    const char *text = hf__url_text(url, name);
     bool on = false;
 
     return text != NULL && parse_switch(text, &on) && on;
+}
+
+int hf__url_choose(const struct hf__url *url, const char *name, const struct hf__choice *choices,
+                   int *ret_value, hf_error *err)
+{
+    const char *word = hf__url_text(url, name);
+    char wanted[80] = "";
+    size_t used = 0;
+
+    if (word == NULL)
+        return 0;
+    for (const struct hf__choice *c = choices; c->word != NULL; c++) {
+        const char *between = used == 0 ? "" : c[1].word != NULL ? ", " : " or ";
+        if (strcmp(c->word, word) == 0) {
+            *ret_value = c->value;
+            return 0;
+        }
+        used += (size_t)snprintf(wanted + used, sizeof wanted - used, "%s%s", between, c->word);
+    }
+    return refuse_value(find(url->options, name), word, wanted, err);
 }

@@ -42,6 +42,7 @@ struct hf__url {
         char *name, *value;
     } * settings;
     size_t setting_count;
+    const struct hf__option *options; /* the table of its store, after hf__url_check() */
 };
 
 /* Errors: HF_INVALID with a sentence that says what to write instead, HF_NO_MEMORY. */
@@ -68,15 +69,23 @@ bool hf__url_is_redacted(const char *url);
 bool hf__option_is_secret(const char *name);
 
 /* Refuses options that are neither in `table` nor common, twice given, or out of range. `table` may
- * be NULL. Errors: HF_INVALID. */
-int hf__url_check(const struct hf__url *url, const struct hf__option *table, hf_error *err);
+ * be NULL; it must live as long as the URL. Errors: HF_INVALID. */
+int hf__url_check(struct hf__url *url, const struct hf__option *table, hf_error *err);
 
 /* The value of an option after hf__url_check(): as given, or its default; NULL, 0 or false if it
  * has none. A duration is a number of milliseconds. A switch is yes, true, on, 1 or no, false, off,
- * 0. The name must be in one of the tables. */
-const char *hf__url_text(const struct hf__url *url, const struct hf__option *table,
-                         const char *name);
-int64_t hf__url_number(const struct hf__url *url, const struct hf__option *table, const char *name);
-bool hf__url_switch(const struct hf__url *url, const struct hf__option *table, const char *name);
+ * 0. The name must be in the table or common. */
+const char *hf__url_text(const struct hf__url *url, const char *name);
+int64_t hf__url_number(const struct hf__url *url, const char *name);
+bool hf__url_switch(const struct hf__url *url, const char *name);
+
+/* An option that is one of a few words. `*ret_value` stays as it is if the option is not given and
+ * has no default. Errors: HF_INVALID names the words. */
+struct hf__choice {
+    const char *word; /* NULL ends the list */
+    int value;
+};
+int hf__url_choose(const struct hf__url *url, const char *name, const struct hf__choice *choices,
+                   int *ret_value, hf_error *err);
 
 #endif

@@ -103,8 +103,8 @@ static int read_common_options(hf_client *client, const char *text, hf_error *er
 
     if (r < 0)
         return r;
-    client->op_timeout_ms = hf__url_number(&url, hf__common_options, "op_timeout");
-    client->retain_ms = hf__url_number(&url, hf__common_options, "retain");
+    client->op_timeout_ms = hf__url_number(&url, "op_timeout");
+    client->retain_ms = hf__url_number(&url, "retain");
     client->retire_ms = 10 * client->op_timeout_ms < 60000 ? 60000 : 10 * client->op_timeout_ms;
     hf__url_clear(&url);
     return 0;

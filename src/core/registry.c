@@ -171,7 +171,7 @@ static bool in_table(const struct hf__option *table, const char *name)
 
 /* A wrapper answers for its own options only; the store inside checks the others when it is
  * opened. */
-static int check_wrapper(const struct hf__url *url, const struct hf__option *table, hf_error *err)
+static int check_wrapper(struct hf__url *url, const struct hf__option *table, hf_error *err)
 {
     struct hf__url own = *url;
 
@@ -184,6 +184,7 @@ static int check_wrapper(const struct hf__url *url, const struct hf__option *tab
             own.settings[own.setting_count++] = url->settings[i];
     }
     int r = hf__url_check(&own, table, err);
+    url->options = own.options;
     free(own.settings);
     return r;
 }
@@ -214,7 +215,7 @@ static int find_type(const char *scheme, const struct hf__store_type **ret_type,
     return load(m, ret_type, err);
 }
 
-static int open_parsed(const struct hf__host *host, const struct hf__url *url,
+static int open_parsed(const struct hf__host *host, struct hf__url *url,
                        struct hf__store **ret_store, hf_error *err)
 {
     const struct hf__store_type *type;
@@ -282,6 +283,7 @@ int hf__setup_text(const char *url, const char **ret_store, char **ret_text, hf_
         r = hf__setup_text(strchr(text, '+') + 1, ret_store, ret_text, err);
     } else if (r == 0) {
         *ret_store = type->name;
+        parsed.options = type->options; /* not checked: who only prints has not decided on all */
         r = write_setup(type, &parsed, ret_text, err);
     }
     hf__url_clear(&parsed);

@@ -56,12 +56,10 @@ static int read_contacts(const struct hf__url *url, struct hf__cql_settings *set
     }
 }
 
-static int read_account(const struct hf__url *url, const struct hf__option *table,
-                        struct hf__cql_settings *set, hf_error *err)
+static int read_account(const struct hf__url *url, struct hf__cql_settings *set, hf_error *err)
 {
-    const struct hf__sql_url from = {url, table};
     bool named = url->user != NULL && url->user[0] != '\0';
-    int code = hf__sql_read_password(&from, &set->password, err);
+    int code = hf__sql_read_password(url, &set->password, err);
 
     if (code == 0 && named != (set->password != NULL))
         return hf__fail(err, HF_INVALID, "a user needs a password, and a password a user");
@@ -77,14 +75,13 @@ static bool all_loopback(const struct hf__cql_settings *set)
     return true;
 }
 
-static int read_tls(const struct hf__url *url, const struct hf__option *table,
-                    struct hf__cql_settings *set, hf_error *err)
+static int read_tls(const struct hf__url *url, struct hf__cql_settings *set, hf_error *err)
 {
-    const char *tls = hf__url_text(url, table, "tls");
+    const char *tls = hf__url_text(url, "tls");
     struct hf__tls_options options = {.insecure = tls != NULL && strcmp(tls, "insecure") == 0,
-                                      .ca_file = hf__url_text(url, table, "tls_ca"),
-                                      .cert_file = hf__url_text(url, table, "tls_cert"),
-                                      .key_file = hf__url_text(url, table, "tls_key")};
+                                      .ca_file = hf__url_text(url, "tls_ca"),
+                                      .cert_file = hf__url_text(url, "tls_cert"),
+                                      .key_file = hf__url_text(url, "tls_key")};
     bool files = options.ca_file != NULL || options.cert_file != NULL || options.key_file != NULL;
     bool off = tls != NULL ? strcmp(tls, "off") == 0 : !files && all_loopback(set);
 
@@ -96,18 +93,17 @@ static int read_tls(const struct hf__url *url, const struct hf__option *table,
     return hf__tls_new(&options, &set->tls, err);
 }
 
-int hf__cql_settings_read(const struct hf__url *url, const struct hf__option *table,
-                          struct hf__cql_settings *set, hf_error *err)
+int hf__cql_settings_read(const struct hf__url *url, struct hf__cql_settings *set, hf_error *err)
 {
     int code = read_contacts(url, set, err);
 
-    set->protocol = (int)hf__url_number(url, table, "protocol");
-    set->node_timeout_ms = hf__url_number(url, table, "node_timeout");
+    set->protocol = (int)hf__url_number(url, "protocol");
+    set->node_timeout_ms = hf__url_number(url, "node_timeout");
     if (code == 0 && set->protocol != 0 && set->protocol < 4)
         code = hf__fail(err, HF_INVALID, "protocol is 4, 5, or 0 to find out");
     if (code == 0)
-        code = read_account(url, table, set, err);
-    return code != 0 ? code : read_tls(url, table, set, err);
+        code = read_account(url, set, err);
+    return code != 0 ? code : read_tls(url, set, err);
 }
 
 void hf__cql_settings_clear(struct hf__cql_settings *set)

@@ -43,10 +43,9 @@ struct hf__cql_settings {
             "how long one node may take before another one is asked"                             \
     }
 
-/* Reads hosts, account and TLS of a URL whose options were checked against `table`. `set` is zeroed
+/* Reads hosts, account and TLS of a URL whose options were checked. `set` is zeroed
  * before; clear it in any case. Errors: HF_INVALID, HF_DENIED, HF_NO_MEMORY. */
-int hf__cql_settings_read(const struct hf__url *url, const struct hf__option *table,
-                          struct hf__cql_settings *set, hf_error *err);
+int hf__cql_settings_read(const struct hf__url *url, struct hf__cql_settings *set, hf_error *err);
 void hf__cql_settings_clear(struct hf__cql_settings *set);
 
 /* Whether `name` may stand in a statement as it is, as the name of a keyspace or a table: a letter,

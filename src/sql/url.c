@@ -12,40 +12,10 @@
 
 #define SYSTEM_CA "/etc/ssl/certs/ca-certificates.crt"
 
-const char *hf__sql_text(const struct hf__sql_url *from, const char *option)
-{
-    return hf__url_text(from->url, from->options, option);
-}
-
-int64_t hf__sql_number(const struct hf__sql_url *from, const char *option)
-{
-    return hf__url_number(from->url, from->options, option);
-}
-
 int hf__sql_copy(const char *text, char **ret_copy, hf_error *err)
 {
     *ret_copy = text != NULL ? strdup(text) : NULL;
     return text != NULL && *ret_copy == NULL ? hf__fail(err, HF_NO_MEMORY, NULL) : 0;
-}
-
-int hf__sql_choose(const struct hf__sql_url *from, const char *option,
-                   const struct hf__sql_choice *choices, int *ret_value, hf_error *err)
-{
-    const char *word = hf__sql_text(from, option);
-    char known[80] = "";
-    size_t used = 0;
-
-    if (word == NULL)
-        return 0;
-    for (const struct hf__sql_choice *c = choices; c->word != NULL; c++) {
-        if (strcmp(c->word, word) == 0) {
-            *ret_value = c->value;
-            return 0;
-        }
-        used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", used > 0 ? ", " : "",
-                                 c->word);
-    }
-    return hf__fail(err, HF_INVALID, "%s is one of %s", option, known);
 }
 
 /* Servers ------------------------------------------------------------------ */
@@ -99,17 +69,17 @@ static int read_socket(const char *path, const char *port, struct hf__sql_hosts 
 }
 
 /* The hosts of the authority, or `socket`, or what is preset. */
-static int read_hosts(const struct hf__sql_url *from, const struct hf__sql_defaults *preset,
+static int read_hosts(const struct hf__url *url, const struct hf__sql_defaults *preset,
                       struct hf__sql_hosts *ret_hosts, hf_error *err)
 {
-    static const struct hf__sql_choice tlss[] = {
+    static const struct hf__choice tlss[] = {
         {"verify", HF__TLS_VERIFY}, {"insecure", HF__TLS_INSECURE}, {"off", HF__TLS_OFF}, {0}};
-    const char *socket = hf__sql_text(from, "socket"), *at = from->url->host;
-    bool files = hf__sql_text(from, "tls_ca") != NULL || hf__sql_text(from, "tls_cert") != NULL ||
-                 hf__sql_text(from, "tls_key") != NULL;
+    const char *socket = hf__url_text(url, "socket"), *at = url->host;
+    bool files = hf__url_text(url, "tls_ca") != NULL || hf__url_text(url, "tls_cert") != NULL ||
+                 hf__url_text(url, "tls_key") != NULL;
     /* Whoever names certificates wants TLS, on loopback too. */
     int tls = files ? HF__TLS_VERIFY : HF__TLS_BY_HOST;
-    int r = hf__sql_choose(from, "tls", tlss, &tls, err);
+    int r = hf__url_choose(url, "tls", tlss, &tls, err);
 
     if (r != 0)
         return r;
@@ -126,58 +96,57 @@ static int read_hosts(const struct hf__sql_url *from, const struct hf__sql_defau
     return r;
 }
 
-static int read_tls(const struct hf__sql_url *from, bool has_ca, struct hf__sql_settings *set,
+static int read_tls(const struct hf__url *url, bool has_ca, struct hf__sql_settings *set,
                     hf_error *err)
 {
-    const char *ca = hf__sql_text(from, "tls_ca");
+    const char *ca = hf__url_text(url, "tls_ca");
 
     if (ca == NULL && !has_ca && access(SYSTEM_CA, R_OK) == 0)
         ca = SYSTEM_CA;
     int r = hf__sql_copy(ca, &set->tls_ca, err);
     if (r == 0)
-        r = hf__sql_copy(hf__sql_text(from, "tls_cert"), &set->tls_cert, err);
-    return r != 0 ? r : hf__sql_copy(hf__sql_text(from, "tls_key"), &set->tls_key, err);
+        r = hf__sql_copy(hf__url_text(url, "tls_cert"), &set->tls_cert, err);
+    return r != 0 ? r : hf__sql_copy(hf__url_text(url, "tls_key"), &set->tls_key, err);
 }
 
-int hf__sql_read_servers(const struct hf__sql_url *from, const struct hf__sql_defaults *preset,
+int hf__sql_read_servers(const struct hf__url *url, const struct hf__sql_defaults *preset,
                          struct hf__sql_settings *set, hf_error *err)
 {
-    static const struct hf__sql_choice modes[] = {{"push", 1}, {"poll", 0}, {0}};
-    const char *database = from->url->path + (from->url->path[0] == '/');
-    int push = 1, r = hf__sql_choose(from, "mode", modes, &push, err);
+    static const struct hf__choice modes[] = {{"push", 1}, {"poll", 0}, {0}};
+    const char *database = url->path + (url->path[0] == '/');
+    int push = 1, r = hf__url_choose(url, "mode", modes, &push, err);
 
     set->push = push;
-    set->max_held = hf__sql_number(from, "max_held");
+    set->max_held = hf__url_number(url, "max_held");
     if (r == 0)
-        r = read_hosts(from, preset, &set->hosts, err);
+        r = read_hosts(url, preset, &set->hosts, err);
     if (r == 0)
         r = hf__sql_copy(database[0] != '\0' ? database : NULL, &set->database, err);
-    return r != 0 ? r : read_tls(from, preset->has_ca, set, err);
+    return r != 0 ? r : read_tls(url, preset->has_ca, set, err);
 }
 
 /* The rest ----------------------------------------------------------------- */
 
-int hf__sql_read_password(const struct hf__sql_url *from, char **ret_password, hf_error *err)
+int hf__sql_read_password(const struct hf__url *url, char **ret_password, hf_error *err)
 {
-    struct hf__secret_source source = {.given = from->url->password,
-                                       .file = hf__sql_text(from, "password_file"),
-                                       .env = hf__sql_text(from, "password_env")};
+    struct hf__secret_source source = {.given = url->password,
+                                       .file = hf__url_text(url, "password_file"),
+                                       .env = hf__url_text(url, "password_env")};
 
     return hf__secret_read(&source, ret_password, err);
 }
 
-int hf__sql_read_account(const struct hf__sql_url *from, struct hf__sql_settings *set,
-                         hf_error *err)
+int hf__sql_read_account(const struct hf__url *url, struct hf__sql_settings *set, hf_error *err)
 {
-    int r = hf__sql_copy(from->url->user, &set->user, err);
+    int r = hf__sql_copy(url->user, &set->user, err);
 
-    set->routines = hf__url_switch(from->url, from->options, "routines");
-    set->limits = (struct hf__pool_limits){.max_active = hf__sql_number(from, "max_active"),
-                                           .max_idle = hf__sql_number(from, "max_idle"),
-                                           .idle_timeout_ms = hf__sql_number(from, "idle_timeout")};
-    set->poll_ms = hf__sql_number(from, "poll");
-    set->retain_ms = hf__sql_number(from, "retain");
-    return r != 0 ? r : hf__sql_read_password(from, &set->password, err);
+    set->routines = hf__url_switch(url, "routines");
+    set->limits = (struct hf__pool_limits){.max_active = hf__url_number(url, "max_active"),
+                                           .max_idle = hf__url_number(url, "max_idle"),
+                                           .idle_timeout_ms = hf__url_number(url, "idle_timeout")};
+    set->poll_ms = hf__url_number(url, "poll");
+    set->retain_ms = hf__url_number(url, "retain");
+    return r != 0 ? r : hf__sql_read_password(url, &set->password, err);
 }
 
 void hf__sql_settings_clear(struct hf__sql_settings *set)

@@ -47,26 +47,8 @@ struct hf__sql_hosts {
             "for how long idle ones are kept"                                                        \
     }
 
-/* A URL and the store's own table of options. */
-struct hf__sql_url {
-    const struct hf__url *url;
-    const struct hf__option *options;
-};
-
-const char *hf__sql_text(const struct hf__sql_url *from, const char *option);
-int64_t hf__sql_number(const struct hf__sql_url *from, const char *option);
-
 /* A copy of `text`; NULL stays NULL. HF_NO_MEMORY. */
 int hf__sql_copy(const char *text, char **ret_copy, hf_error *err);
-
-struct hf__sql_choice {
-    const char *word; /* NULL ends the list */
-    int value;
-};
-
-/* The value of the word given; unchanged if there is none. HF_INVALID names the words. */
-int hf__sql_choose(const struct hf__sql_url *from, const char *option,
-                   const struct hf__sql_choice *choices, int *ret_value, hf_error *err);
 
 /* What they mean; zero before it is read. */
 struct hf__sql_settings {
@@ -91,14 +73,13 @@ struct hf__sql_defaults {
     const char *socket_port;          /* beside a socket; may be NULL */
     bool has_ca;                      /* the library finds an authority by itself */
 };
-int hf__sql_read_account(const struct hf__sql_url *from, struct hf__sql_settings *set,
-                         hf_error *err);
-int hf__sql_read_servers(const struct hf__sql_url *from, const struct hf__sql_defaults *preset,
+int hf__sql_read_account(const struct hf__url *url, struct hf__sql_settings *set, hf_error *err);
+int hf__sql_read_servers(const struct hf__url *url, const struct hf__sql_defaults *preset,
                          struct hf__sql_settings *set, hf_error *err);
 void hf__sql_settings_clear(struct hf__sql_settings *set);
 
 /* From the URL, password_file or password_env: one of them, or none. */
-int hf__sql_read_password(const struct hf__sql_url *from, char **ret_password, hf_error *err);
+int hf__sql_read_password(const struct hf__url *url, char **ret_password, hf_error *err);
 void hf__sql_forget(char *password); /* wipes it and frees it; NULL is fine */
 
 #endif

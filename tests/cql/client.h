@@ -18,7 +18,7 @@ static inline int client_settings(const char *text, struct hf__cql_settings *ret
         return code;
     code = hf__url_check(&url, client_options, err);
     if (code == 0)
-        code = hf__cql_settings_read(&url, client_options, ret_settings, err);
+        code = hf__cql_settings_read(&url, ret_settings, err);
     hf__url_clear(&url);
     return code;
 }

@@ -21,7 +21,7 @@ static void check_hidden(const char *text, const char *password, const char *sho
         REQUIRE(strstr(shown, password) == NULL);
 }
 
-static void check_url(const char *text, const struct hf__url *url)
+static void check_url(const char *text, struct hf__url *url)
 {
     char shown[3 * HF__URL_MAX + 8];
     hf_error err;
@@ -43,12 +43,11 @@ static void check_url(const char *text, const struct hf__url *url)
         REQUIRE(err.code == HF_INVALID && is_printable(err.text));
         return;
     }
-    int64_t count = hf__url_number(url, table, "count"),
-            every = hf__url_number(url, table, "every");
+    int64_t count = hf__url_number(url, "count"), every = hf__url_number(url, "every");
     REQUIRE(count >= -10 && count <= 10 && every >= 1000 && every <= 60000);
-    REQUIRE(hf__url_number(url, table, "op_timeout") >= 100);
-    REQUIRE(hf__url_text(url, table, "mode") != NULL);
-    (void)hf__url_switch(url, table, "push");
+    REQUIRE(hf__url_number(url, "op_timeout") >= 100);
+    REQUIRE(hf__url_text(url, "mode") != NULL);
+    (void)hf__url_switch(url, "push");
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -29,15 +29,15 @@ static void defaults_hold_where_nothing_is_given(void **state)
     (void)state;
     parse("x:/p", &url);
     assert_int_equal(hf__url_check(&url, table, NULL), 0);
-    check_text("mode", hf__url_text(&url, table, "mode"), "wal");
-    check_text("label", hf__url_text(&url, table, "label"), NULL);
-    check_number("count", hf__url_number(&url, table, "count"), 3);
-    check_number("offset", hf__url_number(&url, table, "offset"), 0);
-    check_number("every", hf__url_number(&url, table, "every"), 1500);
-    assert_true(hf__url_switch(&url, table, "push"));
-    assert_false(hf__url_switch(&url, table, "loud"));
-    check_number("op_timeout", hf__url_number(&url, table, "op_timeout"), 5000);
-    check_number("retain", hf__url_number(&url, NULL, "retain"), 30LL * 86400000);
+    check_text("mode", hf__url_text(&url, "mode"), "wal");
+    check_text("label", hf__url_text(&url, "label"), NULL);
+    check_number("count", hf__url_number(&url, "count"), 3);
+    check_number("offset", hf__url_number(&url, "offset"), 0);
+    check_number("every", hf__url_number(&url, "every"), 1500);
+    assert_true(hf__url_switch(&url, "push"));
+    assert_false(hf__url_switch(&url, "loud"));
+    check_number("op_timeout", hf__url_number(&url, "op_timeout"), 5000);
+    check_number("retain", hf__url_number(&url, "retain"), 30LL * 86400000);
     hf__url_clear(&url);
 }
 
@@ -50,14 +50,14 @@ static void given_values_are_taken(void **state)
           "&retain=365d",
           &url);
     assert_int_equal(hf__url_check(&url, table, NULL), 0);
-    check_text("mode", hf__url_text(&url, table, "mode"), "a b");
-    check_text("label", hf__url_text(&url, table, "label"), "");
-    check_number("count", hf__url_number(&url, table, "count"), 10);
-    check_number("offset", hf__url_number(&url, table, "offset"), -7);
-    check_number("every", hf__url_number(&url, table, "every"), 60000);
-    assert_false(hf__url_switch(&url, table, "push"));
-    assert_true(hf__url_switch(&url, table, "loud"));
-    check_number("op_timeout", hf__url_number(&url, table, "op_timeout"), 100);
+    check_text("mode", hf__url_text(&url, "mode"), "a b");
+    check_text("label", hf__url_text(&url, "label"), "");
+    check_number("count", hf__url_number(&url, "count"), 10);
+    check_number("offset", hf__url_number(&url, "offset"), -7);
+    check_number("every", hf__url_number(&url, "every"), 60000);
+    assert_false(hf__url_switch(&url, "push"));
+    assert_true(hf__url_switch(&url, "loud"));
+    check_number("op_timeout", hf__url_number(&url, "op_timeout"), 100);
     hf__url_clear(&url);
 }
 
@@ -72,8 +72,8 @@ static void switches_have_four_spellings_each(void **state)
         snprintf(text, sizeof text, "x:/?loud=%s&push=%s", words[i], words[i]);
         parse(text, &url);
         assert_int_equal(hf__url_check(&url, table, NULL), 0);
-        check_number(words[i], hf__url_switch(&url, table, "loud"), i % 2);
-        check_number(words[i], hf__url_switch(&url, table, "push"), i % 2);
+        check_number(words[i], hf__url_switch(&url, "loud"), i % 2);
+        check_number(words[i], hf__url_switch(&url, "push"), i % 2);
         hf__url_clear(&url);
     }
 }
@@ -126,6 +126,33 @@ static void what_is_wrong_is_told_in_a_sentence(void **state)
     }
 }
 
+static void a_choice_is_one_of_its_words(void **state)
+{
+    static const struct hf__choice choices[] = {{"wal", 1}, {"delete", 2}, {"off", 3}, {0}};
+    static const struct {
+        const char *text;
+        int value;
+    } cases[] = {{"x:/", 1}, {"x:/?mode=delete", 2}, {"x:/?mode=off", 3}, {"x:/?mode=Off", 0}};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct hf__url url;
+        hf_error err = {0};
+        int value = 0, other = 7;
+        parse(cases[i].text, &url);
+        assert_int_equal(hf__url_check(&url, table, NULL), 0);
+        check_number(cases[i].text, hf__url_choose(&url, "mode", choices, &value, &err),
+                     cases[i].value > 0 ? 0 : HF_INVALID);
+        check_number(cases[i].text, value, cases[i].value);
+        if (cases[i].value == 0)
+            check_text(cases[i].text, err.text,
+                       "option 'mode' is 'Off': it must be wal, delete or off");
+        assert_int_equal(hf__url_choose(&url, "label", choices, &other, NULL), 0);
+        check_number("what is not given", other, 7);
+        hf__url_clear(&url);
+    }
+}
+
 /* The presets are never checked at run time, so they are here. */
 static void the_common_defaults_are_in_range(void **state)
 {
@@ -148,6 +175,7 @@ int main(void)
         cmocka_unit_test(given_values_are_taken),
         cmocka_unit_test(switches_have_four_spellings_each),
         cmocka_unit_test(what_is_wrong_is_told_in_a_sentence),
+        cmocka_unit_test(a_choice_is_one_of_its_words),
         cmocka_unit_test(the_common_defaults_are_in_range),
     };
 

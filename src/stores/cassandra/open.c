@@ -126,7 +126,7 @@ static bool replication_options(const char *text, char *to, size_t size)
 
 static int read_replication(struct hf__cs *s, const struct hf__url *url, hf_error *err)
 {
-    const char *text = hf__url_text(url, hf__cs_options, "replication");
+    const char *text = hf__url_text(url, "replication");
     char options[HF__CS_REPLICATION_MAX];
 
     if (text == NULL)
@@ -141,10 +141,10 @@ static int read_replication(struct hf__cs *s, const struct hf__url *url, hf_erro
 
 static int read_url(struct hf__cs *s, const struct hf__url *url, hf_error *err)
 {
-    const char *layout = hf__url_text(url, hf__cs_options, "layout");
+    const char *layout = hf__url_text(url, "layout");
     struct hf__cql_settings settings = {0};
 
-    s->skew_ms = hf__url_number(url, hf__cs_options, "clock_skew");
+    s->skew_ms = hf__url_number(url, "clock_skew");
     s->simple = strcmp(layout, "simple") == 0;
     if (!s->simple && strcmp(layout, "doorman") != 0)
         return hf__fail(err, HF_INVALID, "layout is doorman or simple, not '%s'", layout);
@@ -152,7 +152,7 @@ static int read_url(struct hf__cs *s, const struct hf__url *url, hf_error *err)
     if (code == 0)
         code = hf__cs_keyspace(url, s->keyspace, err);
     if (code == 0)
-        code = hf__cql_settings_read(url, hf__cs_options, &settings, err);
+        code = hf__cql_settings_read(url, &settings, err);
     if (code == 0)
         code = hf__cql_open(&settings, s->base.host->env, &s->cql, err);
     else

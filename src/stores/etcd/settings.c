@@ -29,11 +29,6 @@ const struct hf__option hf__etcd_options[] = {
     {0},
 };
 
-static const char *text(const struct hf__url *url, const char *name)
-{
-    return hf__url_text(url, hf__etcd_options, name);
-}
-
 static int copy(const char *from, size_t len, char **to, hf_error *err)
 {
     *to = strndup(from, len);
@@ -69,16 +64,16 @@ static int add_endpoint(const char *text, bool plain, struct hf__etcd_settings *
 /* Whoever names certificates wants TLS, on loopback too. */
 static bool is_plain(const struct hf__url *url, const char *host)
 {
-    const char *tls = text(url, "tls");
-    bool files = text(url, "tls_ca") != NULL || text(url, "tls_cert") != NULL ||
-                 text(url, "tls_key") != NULL;
+    const char *tls = hf__url_text(url, "tls");
+    bool files = hf__url_text(url, "tls_ca") != NULL || hf__url_text(url, "tls_cert") != NULL ||
+                 hf__url_text(url, "tls_key") != NULL;
 
     return tls == NULL ? !files && hf__url_is_loopback(host) : strcmp(tls, "off") == 0;
 }
 
 static int read_hosts(const struct hf__url *url, struct hf__etcd_settings *set, hf_error *err)
 {
-    const char *tls = text(url, "tls");
+    const char *tls = hf__url_text(url, "tls");
     char *hosts = strdup(url->host), *rest = hosts, *host;
     int r = hosts == NULL ? hf__fail(err, HF_NO_MEMORY, NULL) : 0;
 
@@ -103,11 +98,11 @@ static int check_file(const char *name, const char *path, hf_error *err)
 
 static int read_tls(const struct hf__url *url, struct hf__etcd_settings *set, hf_error *err)
 {
-    const char *tls = text(url, "tls");
+    const char *tls = hf__url_text(url, "tls");
     struct hf__tls_options options = {.insecure = tls != NULL && strcmp(tls, "insecure") == 0,
-                                      .ca_file = text(url, "tls_ca"),
-                                      .cert_file = text(url, "tls_cert"),
-                                      .key_file = text(url, "tls_key"),
+                                      .ca_file = hf__url_text(url, "tls_ca"),
+                                      .cert_file = hf__url_text(url, "tls_cert"),
+                                      .key_file = hf__url_text(url, "tls_key"),
                                       .protocol = "h2"};
     bool plain = true;
     int r = check_file("tls_ca", options.ca_file, err);
@@ -129,8 +124,8 @@ static int read_tls(const struct hf__url *url, struct hf__etcd_settings *set, hf
 static int read_user(const struct hf__url *url, struct hf__etcd_settings *set, hf_error *err)
 {
     struct hf__secret_source source = {.given = url->password,
-                                       .file = text(url, "password_file"),
-                                       .env = text(url, "password_env")};
+                                       .file = hf__url_text(url, "password_file"),
+                                       .env = hf__url_text(url, "password_env")};
     int r = hf__secret_read(&source, &set->password, err);
     bool named = url->user != NULL && url->user[0] != '\0';
     if (r == 0 && named != (set->password != NULL))

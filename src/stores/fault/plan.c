@@ -143,14 +143,14 @@ int fault_plan_init(struct fault_plan *plan, const struct hf__url *url, hf_error
     int r = 0;
 
     for (size_t i = 0; r == 0 && i < FORM_COUNT; i++) {
-        const char *value = hf__url_text(url, fault_options, forms[i].option);
+        const char *value = hf__url_text(url, forms[i].option);
         if (value != NULL)
             r = parse_value(plan, &forms[i], value, err);
     }
     if (r != 0)
         return r;
-    plan->chaos = (uint64_t)hf__url_number(url, fault_options, "chaos");
-    plan->percent = (unsigned)hf__url_number(url, fault_options, "chaos_percent");
+    plan->chaos = (uint64_t)hf__url_number(url, "chaos");
+    plan->percent = (unsigned)hf__url_number(url, "chaos_percent");
     if (pthread_mutex_init(&plan->mutex, NULL) != 0)
         return hf__fail(err, HF_SYSTEM, "no mutex");
     return 0;

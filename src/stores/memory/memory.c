@@ -50,7 +50,7 @@ static int open_memory(const struct hf__url *url, const struct hf__host *host,
         free(m);
         return no_memory(err);
     }
-    m->retain_ms = hf__url_number(url, hf__common_options, "retain");
+    m->retain_ms = hf__url_number(url, "retain");
     m->base = (struct hf__store){.type = &hf__memory_store_type,
                                  .host = host,
                                  .capabilities = hf__memory_store_type.capabilities};

@@ -38,9 +38,9 @@ const struct hf__option hf__my_options[] = {
 };
 
 /* "holdfast: nightly": a DBA who looks at the connection's attributes knows whom to ask. */
-static int name_program(const struct hf__sql_url *from, struct hf__my *s, hf_error *err)
+static int name_program(const struct hf__url *url, struct hf__my *s, hf_error *err)
 {
-    const char *given = hf__sql_text(from, "program_name");
+    const char *given = hf__url_text(url, "program_name");
     char name[64];
 
     snprintf(name, sizeof name, "holdfast: %.40s", s->base.host->self->program);
@@ -49,20 +49,19 @@ static int name_program(const struct hf__sql_url *from, struct hf__my *s, hf_err
 
 int hf__my_read_url(struct hf__my *s, const struct hf__url *url, hf_error *err)
 {
-    static const struct hf__sql_choice holds[] = {{"lease", 0}, {"session", 1}, {0}};
+    static const struct hf__choice holds[] = {{"lease", 0}, {"session", 1}, {0}};
     static const struct hf__sql_defaults preset = {.preset_socket = SOCKET, .port = "3306"};
-    const struct hf__sql_url from = {.url = url, .options = hf__my_options};
-    int session = 0, r = hf__sql_choose(&from, "hold", holds, &session, err);
+    int session = 0, r = hf__url_choose(url, "hold", holds, &session, err);
 
     s->set.session = session;
-    s->sql.set.recheck_ms = hf__sql_number(&from, "recheck");
+    s->sql.set.recheck_ms = hf__url_number(url, "recheck");
     if (r == 0)
-        r = hf__sql_read_account(&from, &s->sql.set, err);
+        r = hf__sql_read_account(url, &s->sql.set, err);
     if (r == 0)
-        r = hf__sql_read_servers(&from, &preset, &s->sql.set, err);
+        r = hf__sql_read_servers(url, &preset, &s->sql.set, err);
     if (r == 0 && s->sql.set.database == NULL)
         r = hf__fail(err, HF_INVALID, "name a database: mysql://user@host/locks");
     if (r == 0)
-        r = hf__sql_copy(hf__sql_text(&from, "option_file"), &s->set.option_file, err);
-    return r != 0 ? r : name_program(&from, s, err);
+        r = hf__sql_copy(hf__url_text(url, "option_file"), &s->set.option_file, err);
+    return r != 0 ? r : name_program(url, s, err);
 }

@@ -76,11 +76,11 @@ static int read_connect(const char *connect, struct hf__ora *s, hf_error *err)
     return 0;
 }
 
-static int read_source(const struct hf__sql_url *from, struct hf__ora *s, hf_error *err)
+static int read_source(const struct hf__url *url, struct hf__ora *s, hf_error *err)
 {
-    const char *dsn = hf__sql_text(from, "dsn"), *connect = hf__sql_text(from, "connect");
+    const char *dsn = hf__url_text(url, "dsn"), *connect = hf__url_text(url, "connect");
 
-    if (from->url->host[0] != '\0')
+    if (url->host[0] != '\0')
         return hf__fail(err, HF_INVALID,
                         "a host does not belong here: oracle://user@/?dsn=NAME, or connect=...");
     if ((dsn != NULL) + (connect != NULL) != 1)
@@ -89,9 +89,9 @@ static int read_source(const struct hf__sql_url *from, struct hf__ora *s, hf_err
 }
 
 /* It stands in a statement, so it must be a plain name. */
-static int read_schema(const struct hf__sql_url *from, struct hf__ora_settings *set, hf_error *err)
+static int read_schema(const struct hf__url *url, struct hf__ora_settings *set, hf_error *err)
 {
-    const char *name = from->url->path + (from->url->path[0] == '/');
+    const char *name = url->path + (url->path[0] == '/');
 
     if (name[0] == '\0')
         return 0;
@@ -102,9 +102,9 @@ static int read_schema(const struct hf__sql_url *from, struct hf__ora_settings *
     return hf__sql_copy(name, &set->schema, err);
 }
 
-static int read_dialect(const struct hf__sql_url *from, struct hf__ora_settings *set, hf_error *err)
+static int read_dialect(const struct hf__url *url, struct hf__ora_settings *set, hf_error *err)
 {
-    const char *name = hf__sql_text(from, "dialect");
+    const char *name = hf__url_text(url, "dialect");
 
     if (name == NULL)
         return 0;
@@ -116,23 +116,22 @@ static int read_dialect(const struct hf__sql_url *from, struct hf__ora_settings 
 
 /* There is no FOR SHARE on Oracle, its server does not look whether somebody who waits for a row is
  * still there, and ODBC does not say that a connection was lost until it is used. */
-static int read_hold(const struct hf__sql_url *from, hf_error *err)
+static int read_hold(const struct hf__url *url, hf_error *err)
 {
-    if (strcmp(hf__sql_text(from, "hold"), "lease") == 0)
+    if (strcmp(hf__url_text(url, "hold"), "lease") == 0)
         return 0;
     return hf__fail(err, HF_UNSUPPORTED, "hold=session and the like are not there on Oracle");
 }
 
 int hf__ora_read_url(struct hf__ora *s, const struct hf__url *url, hf_error *err)
 {
-    const struct hf__sql_url from = {.url = url, .options = hf__ora_options};
-    int r = hf__sql_read_account(&from, &s->sql.set, err);
+    int r = hf__sql_read_account(url, &s->sql.set, err);
 
     if (r == 0)
-        r = read_source(&from, s, err);
+        r = read_source(url, s, err);
     if (r == 0)
-        r = read_schema(&from, &s->set, err);
+        r = read_schema(url, &s->set, err);
     if (r == 0)
-        r = read_dialect(&from, &s->set, err);
-    return r != 0 ? r : read_hold(&from, err);
+        r = read_dialect(url, &s->set, err);
+    return r != 0 ? r : read_hold(url, err);
 }

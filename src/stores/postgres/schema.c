@@ -63,7 +63,7 @@ char *hf__pg_in_schema(const char *schema, const char *sql)
 
 int hf__pg_ddl_of(const struct hf__url *url, char **ret_text, hf_error *err)
 {
-    const char *schema = hf__url_text(url, hf__pg_options, "schema");
+    const char *schema = hf__url_text(url, "schema");
     int r = hf__pg_check_schema(schema, err);
 
     if (r != 0)

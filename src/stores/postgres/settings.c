@@ -56,9 +56,9 @@ static bool has_ca(void)
 }
 
 /* "holdfast: nightly (4711)": a DBA who looks at pg_stat_activity knows whom to ask. */
-static int name_application(const struct hf__sql_url *from, struct hf__pg *s, hf_error *err)
+static int name_application(const struct hf__url *url, struct hf__pg *s, hf_error *err)
 {
-    const char *given = hf__sql_text(from, "application_name");
+    const char *given = hf__url_text(url, "application_name");
     const struct hf__who *self = s->base.host->self;
     char name[64];
 
@@ -68,25 +68,24 @@ static int name_application(const struct hf__sql_url *from, struct hf__pg *s, hf
 
 int hf__pg_read_url(struct hf__pg *s, const struct hf__url *url, hf_error *err)
 {
-    static const struct hf__sql_choice holds[] = {
+    static const struct hf__choice holds[] = {
         {"lease", HF__PG_LEASE}, {"session", HF__PG_SESSION}, {"advisory", HF__PG_ADVISORY}, {0}};
-    const struct hf__sql_url from = {.url = url, .options = hf__pg_options};
     const struct hf__sql_defaults preset = {.preset_socket = SOCKET_DIR,
                                             .port = "5432",
-                                            .socket_port = hf__sql_text(&from, "port"),
+                                            .socket_port = hf__url_text(url, "port"),
                                             .has_ca = has_ca()};
-    int hold = HF__PG_LEASE, r = hf__sql_choose(&from, "hold", holds, &hold, err);
+    int hold = HF__PG_LEASE, r = hf__url_choose(url, "hold", holds, &hold, err);
 
     s->set.hold = (enum hf__pg_hold)hold;
     if (r == 0)
-        r = hf__sql_read_account(&from, &s->sql.set, err);
+        r = hf__sql_read_account(url, &s->sql.set, err);
     if (r == 0)
-        r = hf__sql_read_servers(&from, &preset, &s->sql.set, err);
+        r = hf__sql_read_servers(url, &preset, &s->sql.set, err);
     if (r == 0)
-        r = hf__sql_copy(hf__sql_text(&from, "passfile"), &s->set.passfile, err);
+        r = hf__sql_copy(hf__url_text(url, "passfile"), &s->set.passfile, err);
     if (r == 0)
-        r = hf__pg_check_schema(hf__sql_text(&from, "schema"), err);
+        r = hf__pg_check_schema(hf__url_text(url, "schema"), err);
     if (r == 0)
-        r = hf__sql_copy(hf__sql_text(&from, "schema"), &s->set.schema, err);
-    return r != 0 ? r : name_application(&from, s, err);
+        r = hf__sql_copy(hf__url_text(url, "schema"), &s->set.schema, err);
+    return r != 0 ? r : name_application(url, s, err);
 }

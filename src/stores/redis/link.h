@@ -194,25 +194,17 @@ void hf__redis_info_word(const char *info, const char *name, char *buf, size_t s
             "'evicting': use a server that may evict locks when its memory is full"                \
     }
 
-/* A URL and the table its options were checked against. */
-struct hf__redis_url {
-    const struct hf__url *url;
-    const struct hf__option *table;
-};
-
 /* A user and a password, from the URL itself or from options of these names. */
 struct hf__redis_account_options {
     const char *user; /* NULL: that of the URL, and its password */
     const char *password_file, *password_env;
 };
-int hf__redis_read_account(const struct hf__redis_url *from,
-                           const struct hf__redis_account_options *names, char **ret_user,
-                           char **ret_password, hf_error *err);
+int hf__redis_read_account(const struct hf__url *url, const struct hf__redis_account_options *names,
+                           char **ret_user, char **ret_password, hf_error *err);
 
 /* Who we are, TLS, key_format, force, the limits of the pool. `set` is zeroed before; clear it in
  * any case. HF_INVALID, HF_DENIED, HF_NO_MEMORY. */
-int hf__redis_read_link(const struct hf__redis_url *from, struct hf__redis_settings *set,
-                        hf_error *err);
+int hf__redis_read_link(const struct hf__url *url, struct hf__redis_settings *set, hf_error *err);
 void hf__redis_settings_clear(struct hf__redis_settings *set);
 
 /* The next of "host:port,[::1]:port,..." (the URL parser has checked its form); `*at` moves behind
@@ -221,8 +213,7 @@ int hf__redis_read_host(const char **at, const char *preset_port, char **ret_hos
                         hf_error *err);
 
 /* The database in the path of a URL, or that of the option. */
-int hf__redis_read_db(const struct hf__redis_url *from, const char *path, int64_t *ret_db,
-                      hf_error *err);
+int hf__redis_read_db(const struct hf__url *url, const char *path, int64_t *ret_db, hf_error *err);
 
 /* Splits key_format at its %s. HF_INVALID. */
 int hf__redis_key_format(const char *format, struct hf__redis_settings *set, hf_error *err);

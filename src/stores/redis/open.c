@@ -41,43 +41,34 @@ const struct hf__option hf__redis_options[] = {
     {0},
 };
 
-static int64_t number(const struct hf__url *url, const char *name)
+static int read_server(const struct hf__url *url, struct hf__redis_settings *set, hf_error *err)
 {
-    return hf__url_number(url, hf__redis_options, name);
-}
-
-static int read_server(const struct hf__redis_url *from, struct hf__redis_settings *set,
-                       hf_error *err)
-{
-    const char *at = from->url->host;
+    const char *at = url->host;
     int r = hf__redis_read_host(&at, "6379", &set->host, &set->port, err);
 
     if (r == 0 && *at != '\0')
         r = hf__fail(err, HF_INVALID, "name one server only: redis://host:6379/0");
-    return r != 0 ? r : hf__redis_read_db(from, from->url->path, &set->db, err);
+    return r != 0 ? r : hf__redis_read_db(url, url->path, &set->db, err);
 }
 
-static int read_socket(const struct hf__redis_url *from, struct hf__redis_settings *set,
-                       hf_error *err)
+static int read_socket(const struct hf__url *url, struct hf__redis_settings *set, hf_error *err)
 {
-    const struct hf__url *url = from->url;
-
     if (url->host[0] != '\0' || url->path[0] != '/')
         return hf__fail(err, HF_INVALID,
                         "name the socket with its whole path: redis+unix:///run/redis.sock?db=0");
-    set->db = number(url, "db");
+    set->db = hf__url_number(url, "db");
     set->path = strdup(url->path);
     return set->path != NULL ? 0 : hf__fail(err, HF_NO_MEMORY, NULL);
 }
 
 static int read_mode(const struct hf__url *url, struct hf__redis_settings *set, hf_error *err)
 {
-    const char *mode = hf__url_text(url, hf__redis_options, "mode");
+    const char *mode = hf__url_text(url, "mode");
 
     if (strcmp(mode, "push") != 0 && strcmp(mode, "poll") != 0)
         return hf__fail(err, HF_INVALID, "mode is push or poll");
-    set->wait_replicas = number(url, "wait_replicas");
-    set->replica_timeout_ms = number(url, "replica_timeout");
+    set->wait_replicas = hf__url_number(url, "wait_replicas");
+    set->replica_timeout_ms = hf__url_number(url, "replica_timeout");
     /* A hand-over would be believed before the replicas have it. */
     set->poll = strcmp(mode, "poll") == 0 || set->wait_replicas > 0;
     return 0;
@@ -86,7 +77,7 @@ static int read_mode(const struct hf__url *url, struct hf__redis_settings *set, 
 /* Their keys say which kind of lock it is, and where its waiters listen. */
 static int read_signal(const struct hf__url *url, struct hf__redis_settings *set, hf_error *err)
 {
-    const char *signal = hf__url_text(url, hf__redis_options, "signal");
+    const char *signal = hf__url_text(url, "signal");
     size_t before = strlen(set->key_before);
 
     if (signal == NULL)
@@ -105,33 +96,32 @@ static int read_signal(const struct hf__url *url, struct hf__redis_settings *set
     return 0;
 }
 
-static int read_place(const struct hf__redis_url *from, struct hf__redis *s, hf_error *err)
+static int read_place(const struct hf__url *url, struct hf__redis *s, hf_error *err)
 {
-    if (strcmp(from->url->scheme, "redis+unix") == 0)
-        return read_socket(from, &s->set, err);
-    if (strcmp(from->url->scheme, "redis+sentinel") != 0)
-        return read_server(from, &s->set, err);
-    s->set.db = number(from->url, "db");
-    return hf__redis_read_sentinels(from, &s->sentinels, err);
+    if (strcmp(url->scheme, "redis+unix") == 0)
+        return read_socket(url, &s->set, err);
+    if (strcmp(url->scheme, "redis+sentinel") != 0)
+        return read_server(url, &s->set, err);
+    s->set.db = hf__url_number(url, "db");
+    return hf__redis_read_sentinels(url, &s->sentinels, err);
 }
 
 static int read_settings(const struct hf__url *url, struct hf__redis *s, hf_error *err)
 {
-    struct hf__redis_url from = {.url = url, .table = hf__redis_options};
     struct hf__redis_settings *set = &s->set;
-    int r = read_place(&from, s, err);
+    int r = read_place(url, s, err);
 
     if (r == 0)
-        r = hf__redis_read_link(&from, set, err);
+        r = hf__redis_read_link(url, set, err);
     if (r == 0)
         r = read_mode(url, set, err);
     if (r == 0)
         r = read_signal(url, set, err);
-    set->retain_ms = number(url, "retain");
-    set->poll_ms = number(url, "poll");
-    set->recheck_ms = number(url, "recheck");
-    set->yield = number(url, "yield");
-    set->yield_for_ms = number(url, "yield_for");
+    set->retain_ms = hf__url_number(url, "retain");
+    set->poll_ms = hf__url_number(url, "poll");
+    set->recheck_ms = hf__url_number(url, "recheck");
+    set->yield = hf__url_number(url, "yield");
+    set->yield_for_ms = hf__url_number(url, "yield_for");
     return r;
 }
 

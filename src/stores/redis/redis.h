@@ -149,7 +149,7 @@ void hf__redis_clock_hear(struct hf__redis_conn *c, int64_t deadline_ns);
 uint64_t hf__redis_clock_us(const struct hf__redis_conn *c, int64_t now_ns);
 
 /* sentinel.c ---------------------------------------------------------------- */
-int hf__redis_read_sentinels(const struct hf__redis_url *from, struct hf__redis_sentinels *ret,
+int hf__redis_read_sentinels(const struct hf__url *url, struct hf__redis_sentinels *ret,
                              hf_error *err);
 void hf__redis_sentinels_clear(struct hf__redis_sentinels *sentinels);
 

@@ -16,10 +16,10 @@
 
 #include "base/banned.h"
 
-int hf__redis_read_sentinels(const struct hf__redis_url *from, struct hf__redis_sentinels *w,
+int hf__redis_read_sentinels(const struct hf__url *url, struct hf__redis_sentinels *w,
                              hf_error *err)
 {
-    const char *at = from->url->host, *name = from->url->path + (from->url->path[0] == '/');
+    const char *at = url->host, *name = url->path + (url->path[0] == '/');
     struct hf__redis_account_options names = {.user = "sentinel_user",
                                               .password_file = "sentinel_password_file",
                                               .password_env = "sentinel_password_env"};
@@ -38,7 +38,7 @@ int hf__redis_read_sentinels(const struct hf__redis_url *from, struct hf__redis_
     w->name = strdup(name);
     if (w->name == NULL)
         return hf__fail(err, HF_NO_MEMORY, NULL);
-    return hf__redis_read_account(from, &names, &w->user, &w->password, err);
+    return hf__redis_read_account(url, &names, &w->user, &w->password, err);
 }
 
 void hf__redis_sentinels_clear(struct hf__redis_sentinels *w)

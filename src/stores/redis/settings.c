@@ -9,11 +9,6 @@
 
 #include "base/banned.h"
 
-static const char *text(const struct hf__redis_url *from, const char *name)
-{
-    return hf__url_text(from->url, from->table, name);
-}
-
 static int copy(const char *from, char **to, hf_error *err)
 {
     *to = from != NULL ? strdup(from) : NULL;
@@ -37,10 +32,9 @@ int hf__redis_read_host(const char **at, const char *preset_port, char **ret_hos
     return *ret_host != NULL && *ret_port != NULL ? 0 : hf__fail(err, HF_NO_MEMORY, NULL);
 }
 
-int hf__redis_read_db(const struct hf__redis_url *from, const char *path, int64_t *ret_db,
-                      hf_error *err)
+int hf__redis_read_db(const struct hf__url *url, const char *path, int64_t *ret_db, hf_error *err)
 {
-    int64_t option = hf__url_number(from->url, from->table, "db");
+    int64_t option = hf__url_number(url, "db");
 
     path += path[0] == '/';
     *ret_db = option;
@@ -58,16 +52,15 @@ int hf__redis_read_db(const struct hf__redis_url *from, const char *path, int64_
     return 0;
 }
 
-int hf__redis_read_account(const struct hf__redis_url *from,
-                           const struct hf__redis_account_options *names, char **ret_user,
-                           char **ret_password, hf_error *err)
+int hf__redis_read_account(const struct hf__url *url, const struct hf__redis_account_options *names,
+                           char **ret_user, char **ret_password, hf_error *err)
 {
-    struct hf__secret_source source = {.given = names->user == NULL ? from->url->password : NULL,
-                                       .file = text(from, names->password_file),
-                                       .env = text(from, names->password_env),
+    struct hf__secret_source source = {.given = names->user == NULL ? url->password : NULL,
+                                       .file = hf__url_text(url, names->password_file),
+                                       .env = hf__url_text(url, names->password_env),
                                        .file_name = names->password_file,
                                        .env_name = names->password_env};
-    const char *user = names->user == NULL ? from->url->user : text(from, names->user);
+    const char *user = names->user == NULL ? url->user : hf__url_text(url, names->user);
     int r = hf__secret_read(&source, ret_password, err);
 
     if (r == 0 && user != NULL && user[0] != '\0')
@@ -78,13 +71,13 @@ int hf__redis_read_account(const struct hf__redis_url *from,
 }
 
 /* rediss:// has it by its name; the schemes that name several servers by the option. */
-static int read_tls(const struct hf__redis_url *from, struct hf__redis_settings *set, hf_error *err)
+static int read_tls(const struct hf__url *url, struct hf__redis_settings *set, hf_error *err)
 {
-    const char *scheme = from->url->scheme, *tls = text(from, "tls");
+    const char *scheme = url->scheme, *tls = hf__url_text(url, "tls");
     struct hf__tls_options options = {.insecure = tls != NULL && strcmp(tls, "insecure") == 0,
-                                      .ca_file = text(from, "tls_ca"),
-                                      .cert_file = text(from, "tls_cert"),
-                                      .key_file = text(from, "tls_key")};
+                                      .ca_file = hf__url_text(url, "tls_ca"),
+                                      .cert_file = hf__url_text(url, "tls_cert"),
+                                      .key_file = hf__url_text(url, "tls_key")};
     bool by_option = strcmp(scheme, "redlock") == 0 || strcmp(scheme, "redis+sentinel") == 0;
     bool off = tls == NULL || strcmp(tls, "off") == 0;
     bool files = options.ca_file != NULL || options.cert_file != NULL || options.key_file != NULL;
@@ -131,28 +124,26 @@ int hf__redis_key_format(const char *format, struct hf__redis_settings *set, hf_
                                                              : hf__fail(err, HF_NO_MEMORY, NULL);
 }
 
-int hf__redis_read_link(const struct hf__redis_url *from, struct hf__redis_settings *set,
-                        hf_error *err)
+int hf__redis_read_link(const struct hf__url *url, struct hf__redis_settings *set, hf_error *err)
 {
-    const char *force = text(from, "force");
+    const char *force = hf__url_text(url, "force");
     struct hf__redis_account_options names = {.password_file = "password_file",
                                               .password_env = "password_env"};
-    int r = hf__redis_read_account(from, &names, &set->user, &set->password, err);
+    int r = hf__redis_read_account(url, &names, &set->user, &set->password, err);
 
     if (r == 0)
-        r = read_tls(from, set, err);
+        r = read_tls(url, set, err);
     if (r == 0)
-        r = read_client_name(text(from, "client_name"), set, err);
+        r = read_client_name(hf__url_text(url, "client_name"), set, err);
     if (r == 0)
-        r = hf__redis_key_format(text(from, "key_format"), set, err);
+        r = hf__redis_key_format(hf__url_text(url, "key_format"), set, err);
     if (r == 0 && force != NULL && strcmp(force, "evicting") != 0)
         r = hf__fail(err, HF_INVALID, "force: the only thing to force is 'evicting'");
     set->allow_evicting = force != NULL;
-    set->limits = (struct hf__pool_limits){
-        .max_active = hf__url_number(from->url, from->table, "max_active"),
-        .max_idle = hf__url_number(from->url, from->table, "max_idle"),
-        .idle_timeout_ms = hf__url_number(from->url, from->table, "idle_timeout"),
-        .fail_at_once = !hf__url_switch(from->url, from->table, "pool_wait")};
+    set->limits = (struct hf__pool_limits){.max_active = hf__url_number(url, "max_active"),
+                                           .max_idle = hf__url_number(url, "max_idle"),
+                                           .idle_timeout_ms = hf__url_number(url, "idle_timeout"),
+                                           .fail_at_once = !hf__url_switch(url, "pool_wait")};
     return r;
 }
 

@@ -31,11 +31,6 @@ const struct hf__option hf__redlock_options[] = {
     {0},
 };
 
-static int64_t number(const struct hf__url *url, const char *name)
-{
-    return hf__url_number(url, hf__redlock_options, name);
-}
-
 static bool is_twice(const struct hf__redlock *s, const struct hf__redlock_node *node)
 {
     for (size_t i = 0; i + 1 < s->count; i++) {
@@ -67,17 +62,16 @@ static int read_nodes(struct hf__redlock *s, const struct hf__url *url, hf_error
 
 static int read_settings(struct hf__redlock *s, const struct hf__url *url, hf_error *err)
 {
-    struct hf__redis_url from = {.url = url, .table = hf__redlock_options};
     int r = read_nodes(s, url, err);
 
     if (r == 0)
-        r = hf__redis_read_db(&from, url->path, &s->set.db, err);
+        r = hf__redis_read_db(url, url->path, &s->set.db, err);
     if (r == 0)
-        r = hf__redis_read_link(&from, &s->set, err);
-    s->max_ttl_ms = number(url, "max_ttl");
-    s->node_timeout_ms = number(url, "node_timeout");
-    s->retry_ms = number(url, "retry");
-    s->guard = hf__url_switch(url, hf__redlock_options, "restart_guard");
+        r = hf__redis_read_link(url, &s->set, err);
+    s->max_ttl_ms = hf__url_number(url, "max_ttl");
+    s->node_timeout_ms = hf__url_number(url, "node_timeout");
+    s->retry_ms = hf__url_number(url, "retry");
+    s->guard = hf__url_switch(url, "restart_guard");
     return r;
 }
 

@@ -236,7 +236,7 @@ static int connect_database(struct hf__sqlite *s, hf_error *err)
 
 static int fill_in(struct hf__sqlite *s, const struct hf__url *url, hf_error *err)
 {
-    const char *force = hf__url_text(url, hf__sqlite_options, "force");
+    const char *force = hf__url_text(url, "force");
     const struct hf_env *env = s->base.host->env;
 
     if (url->host != NULL && url->host[0] != '\0')
@@ -247,11 +247,11 @@ static int fill_in(struct hf__sqlite *s, const struct hf__url *url, hf_error *er
         return hf__fail(err, HF_INVALID, "sqlite: force=%s is not known; there is force=network",
                         force);
     s->allow_network = force != NULL;
-    s->retain_ms = hf__url_number(url, hf__sqlite_options, "retain");
+    s->retain_ms = hf__url_number(url, "retain");
     if (env->random(env->ctx, &s->jitter, sizeof s->jitter) != 0)
         return hf__fail_errno(err, HF_SYSTEM, "sqlite: no random bits");
     s->jitter |= 1;
-    int code = hf__rights_init(&s->rights, hf__url_text(url, hf__sqlite_options, "group"), err);
+    int code = hf__rights_init(&s->rights, hf__url_text(url, "group"), err);
     if (code == 0)
         code = hf__sqlite_absolute(url->path, &s->path, err);
     return code;

@@ -341,7 +341,7 @@ static int trace_open(const struct hf__url *url, const struct hf__host *host,
     if (t == NULL)
         return hf__fail(err, HF_NO_MEMORY, NULL);
     t->opened_ns = hf__now_ns(host->env);
-    int r = open_output(t, hf__url_text(url, options, "trace"), err);
+    int r = open_output(t, hf__url_text(url, "trace"), err);
     if (r == 0)
         r = hf__wrapper_open(&t->wrapper, &hf_store_type_v1, url, host, err);
     if (r != 0) {

@@ -109,7 +109,7 @@ static int check_path(const char *path, hf_error *err)
 /* What Debian's library was not built with is refused, not ignored. */
 static int check_security(const struct hf__url *url, hf_error *err)
 {
-    const char *tls = hf__url_text(url, options, "tls"), *sasl = hf__url_text(url, options, "sasl");
+    const char *tls = hf__url_text(url, "tls"), *sasl = hf__url_text(url, "sasl");
 
     if (strcmp(tls, "off") != 0)
         return hf__fail(err, HF_UNSUPPORTED,
@@ -127,7 +127,7 @@ static int check_security(const struct hf__url *url, hf_error *err)
 /* A node cannot belong to a creator who has no name, and nobody gives a lock to the world unasked. */
 static int check_acl(const struct hf__url *url, hf_error *err)
 {
-    const char *acl = hf__url_text(url, options, "acl");
+    const char *acl = hf__url_text(url, "acl");
 
     if (strcmp(acl, "creator") != 0 && strcmp(acl, "world") != 0)
         return hf__fail(err, HF_INVALID, "acl is creator or world");
@@ -141,12 +141,12 @@ static int check_acl(const struct hf__url *url, hf_error *err)
 
 static int check_layout(const struct hf__url *url, hf_error *err)
 {
-    const char *text = hf__url_text(url, options, "layout");
+    const char *text = hf__url_text(url, "layout");
     enum layout layout;
 
     if (!hf__zk_layout(text, &layout))
         return hf__fail(err, HF_INVALID, "layout is curator, curator-rw or kazoo");
-    if (layout != HF__ZK_CURATOR && !hf__url_switch(url, options, "fair"))
+    if (layout != HF__ZK_CURATOR && !hf__url_switch(url, "fair"))
         return hf__fail(err, HF_INVALID,
                         "layout=%s: with fair=no there is one node, which no other client sees",
                         text);
@@ -164,8 +164,8 @@ static void free_secret(char *text)
 static int read_credentials(const struct hf__url *url, char **ret_credentials, hf_error *err)
 {
     struct hf__secret_source source = {.given = url->password,
-                                       .file = hf__url_text(url, options, "password_file"),
-                                       .env = hf__url_text(url, options, "password_env")};
+                                       .file = hf__url_text(url, "password_file"),
+                                       .env = hf__url_text(url, "password_env")};
     char *password = NULL;
     int r = hf__secret_read(&source, &password, err);
 
@@ -251,15 +251,15 @@ static int open_zk(const struct hf__url *url, const struct hf__host *host,
         return hf__fail(err, HF_NO_MEMORY, NULL);
     }
     zk->credentials = credentials;
-    bool creator = strcmp(hf__url_text(url, options, "acl"), "creator") == 0;
+    bool creator = strcmp(hf__url_text(url, "acl"), "creator") == 0;
     zk->base = (struct hf__store){
         .type = &hf_store_type_v1, .host = host, .capabilities = hf_store_type_v1.capabilities};
     zk->base.calls_holders = true; /* of locks that were broken */
     zk->wake_fd = -1;
     zk->last_wake = &zk->first_wake;
     zk->acl = creator ? &ZOO_CREATOR_ALL_ACL : &ZOO_OPEN_ACL_UNSAFE;
-    zk->fair = hf__url_switch(url, options, "fair");
-    hf__zk_layout(hf__url_text(url, options, "layout"), &zk->layout);
+    zk->fair = hf__url_switch(url, "fair");
+    hf__zk_layout(hf__url_text(url, "layout"), &zk->layout);
     if (!zk->fair)
         zk->base.capabilities &= ~(uint32_t)(HF_CAN_QUEUE | HF_CAN_SHARE);
     pthread_mutex_init(&zk->mutex, NULL);
