@@ -171,8 +171,10 @@ static int attempt(struct bid *bid, struct hf__answer *ret_answer, enum hf__advi
         return r;
 
     int64_t now_ns = hf__now_ns(client->env);
-    lock->in_store =
-        ret_answer->verdict == HF__VERDICT_GRANTED || ret_answer->verdict == HF__VERDICT_QUEUED;
+    /* A ticket that was withdrawn may have been let in unnoticed before, and linger now. */
+    lock->in_store = ret_answer->verdict == HF__VERDICT_GRANTED ||
+                     ret_answer->verdict == HF__VERDICT_QUEUED ||
+                     ret_answer->verdict == HF__VERDICT_WITHDRAWN;
     *ret_advice = hf__bidder_answered(&lock->bidder, ret_answer, now_ns);
     /* The answer may have been overtaken by a wake-up, or the grant it spoke of be over again. */
     if (*ret_advice == HF__ADVICE_NOTHING)

@@ -57,8 +57,8 @@ struct hf_lock {
 
     /* Of this ticket: cleared with every new one. */
     struct hf__bidder bidder;
-    bool in_store;         /* the store has said that it waits or is inside; no attempt since was
-                              refused */
+    bool in_store;         /* the store has said that it waits, is inside or was withdrawn, and so
+                              may linger; no attempt since was refused */
     bool claim_unanswered; /* a renewal that named the grant may have been applied */
     bool lost_told;
 

@@ -326,15 +326,17 @@ static void retire_unseen(struct hf__record *record, const struct hf__ticket *ti
     leave(e, retire_ms, now_ms);
 }
 
-/* The bidder is done with its ticket. An older tombstone is renewed: the last attempt may be
- * younger. Returns where the ticket was. */
+/* The bidder is done with its ticket. A lock-delay stays, unless `unused`: nobody has worked under
+ * the grant. An older tombstone is renewed: the last attempt may be younger. Returns where the ticket
+ * was. */
 static enum hf__place end_bid(struct hf__record *record, const struct hf__ticket *ticket,
-                              int64_t retire_ms, int64_t now_ms)
+                              int64_t retire_ms, bool unused, int64_t now_ms)
 {
     struct hf__entry *e = hf__record_find(record, ticket);
     enum hf__place was = e == NULL ? HF__PLACE_GONE : e->place;
 
-    if (was == HF__PLACE_INSIDE || was == HF__PLACE_WAITING)
+    if (was == HF__PLACE_INSIDE || was == HF__PLACE_WAITING ||
+        (was == HF__PLACE_LINGERING && unused))
         leave(e, retire_ms, now_ms);
     else if (was == HF__PLACE_GONE && retire_ms > 0)
         retire_unseen(record, ticket, retire_ms, now_ms);
@@ -355,7 +357,8 @@ struct hf__answer hf__doorman_release(struct hf__record *record, const struct hf
     const struct hf__entry *e = hf__record_find(record, ticket);
     if (PLANTED(WAITING_RELEASE_IGNORED) && e != NULL && e->place == HF__PLACE_WAITING)
         return answer(HF__VERDICT_STALE);
-    enum hf__place was = end_bid(record, ticket, retire_ms, at.now_ms);
+    bool unused = PLANTED(DELAY_ENDED_BY_RELEASE);
+    enum hf__place was = end_bid(record, ticket, retire_ms, unused, at.now_ms);
     if (!let_in(record, NULL, at))
         return answer(HF__VERDICT_MORE);
     return answer(was == HF__PLACE_INSIDE ? HF__VERDICT_DONE : HF__VERDICT_STALE);
@@ -368,11 +371,12 @@ struct hf__answer hf__doorman_withdraw(struct hf__record *record, const struct h
         retire_ms = 0;
     sweep(record, at.now_ms);
 
-    enum hf__place was = end_bid(record, ticket, retire_ms, at.now_ms);
+    bool unused = !PLANTED(DELAY_OUTLIVES_WITHDRAW);
+    enum hf__place was = end_bid(record, ticket, retire_ms, unused, at.now_ms);
     if (!let_in(record, NULL, at))
         return answer(HF__VERDICT_MORE);
-    return answer(was == HF__PLACE_INSIDE || was == HF__PLACE_WAITING ? HF__VERDICT_DONE
-                                                                      : HF__VERDICT_STALE);
+    return answer(was == HF__PLACE_GONE || was == HF__PLACE_RETIRED ? HF__VERDICT_STALE
+                                                                    : HF__VERDICT_DONE);
 }
 
 struct hf__answer hf__doorman_renew(struct hf__record *record, const struct hf__ticket *ticket,

@@ -10,7 +10,7 @@
  *                           |  \                     |  \
  *            sign of life   |   \ withdraw, break    |   \ expired or broken, claimed, lock-delay
  *            overdue: gone  v    \                   |    v
- *                                 `--> RETIRED <-----+-- LINGERING
+ *                                 `--> RETIRED <-----+-- LINGERING (until its end, or a withdraw)
  *                                      (no longer let in; forgotten after retire_ms)
  *
  * Two ideas hold it together: a ticket is let in at most once, and only somebody who knows of a
@@ -138,8 +138,9 @@ struct hf__answer hf__doorman_release(struct hf__record *record, const struct hf
                                       int64_t retire_ms, struct hf__moment at);
 
 /* The bidder gives up, whatever became of its bid. Retires the ticket if retire_ms > 0, also one
- * that was never seen: its attempt may still be on the way. DONE (it was inside or waiting), STALE
- * (it was neither; the bidder has nothing here), MORE. */
+ * that was never seen: its attempt may still be on the way. Ends its lock-delay too: whoever
+ * withdraws has not told anybody of a grant, so nobody has worked under it. DONE (it was inside,
+ * waiting or lingering), STALE (it was neither; the bidder has nothing here), MORE. */
 struct hf__answer hf__doorman_withdraw(struct hf__record *record, const struct hf__ticket *ticket,
                                        int64_t retire_ms, struct hf__moment at);
 

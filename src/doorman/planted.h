@@ -10,6 +10,8 @@
     X(LATE_ATTEMPT_AFTER_WITHDRAW) \
     X(DELAY_SKIPPED)               \
     X(DELAY_AFTER_UNCLAIMED)       \
+    X(DELAY_OUTLIVES_WITHDRAW)     \
+    X(DELAY_ENDED_BY_RELEASE)      \
     X(WRONG_TICKET_RELEASES)       \
     X(LIMIT_OFF_BY_ONE)            \
     X(EXPIRED_HOLDER_RENEWS)       \

@@ -106,6 +106,28 @@ static void c8_grant_that_nobody_knew_of_leaves_no_delay(struct ctx *ctx)
     pass_over_frozen(ctx, opt, options(1000, HF_FOREVER));
 }
 
+/* The store has let it in, but the answer is lost for longer than its lease. */
+static void c8_bid_that_is_given_up_leaves_no_delay(struct ctx *ctx)
+{
+    hf_client *client = open_fault(ctx, "slow=attempt:*:1h&op_timeout=1s"),
+              *plain = open_client(ctx);
+    const char *name = name_of(ctx, "a");
+    hf_options opt = delayed(SHORT_MS, HF_DELAY_MAX_MS);
+    hf_lock *none;
+
+    EXPECT(HF_UNAVAILABLE, hf_acquire(client, name, HF_NTS, &opt, &none, &ctx->err));
+    EXPECT(HF_OK, probe(plain, name));
+}
+
+static void c8_grant_that_came_too_late_is_not_waited_for(struct ctx *ctx)
+{
+    hf_client *client = open_fault(ctx, "slow=attempt:1:500ms");
+    const char *name = name_of(ctx, "a");
+    hf_lock *lock = TAKE(ctx, client, name, delayed(SHORT_MS, HF_DELAY_MAX_MS));
+
+    EXPECT(HF_OK, hf_lock_release(lock, &ctx->err));
+}
+
 static void c8_vanished_reader_keeps_writers_out_only(struct ctx *ctx)
 {
     hf_client *client = open_client(ctx);
@@ -145,6 +167,8 @@ const struct conformance_case cases_delay[] = {
     CASE(DELAY, c8_release_after_a_wait_opens_it_at_once),
     CASE(DELAY | HF_CAN_BREAK, c8_late_release_does_not_cut_the_delay),
     CASE(DELAY | HF_CAN_PROCESS | HF_CAN_QUEUE, c8_grant_that_nobody_knew_of_leaves_no_delay),
+    CASE(DELAY, c8_bid_that_is_given_up_leaves_no_delay),
+    CASE(DELAY, c8_grant_that_came_too_late_is_not_waited_for),
     CASE(DELAY | HF_CAN_SHARE | HF_CAN_BREAK, c8_vanished_reader_keeps_writers_out_only),
     CASE(DELAY | HF_CAN_BREAK, c8_max_hold_is_followed_by_the_delay),
     {0},

@@ -13,11 +13,40 @@ static void c8_a_vanished_holder_keeps_the_lock_closed(void **state)
     is("closed", attempt(&p, writer(2)).verdict, HF__VERDICT_QUEUED);
     is("its ticket", attempt(&p, writer(1)).verdict, HF__VERDICT_WITHDRAWN);
     is("its release", release(&p, 1, 60000).verdict, HF__VERDICT_STALE);
-    is("its withdraw", withdraw(&p, 1, 60000).verdict, HF__VERDICT_STALE);
     is("its renewal", renew(&p, 1, 1).verdict, HF__VERDICT_GONE);
     is("none of which opened it", where(&p, 1), HF__PLACE_LINGERING);
     pass(&p, 1);
     is("open", attempt(&p, writer(2)).verdict, HF__VERDICT_GRANTED);
+}
+
+static void c8_a_bid_that_is_given_up_ends_its_delay(void **state)
+{
+    struct place p;
+
+    (void)state;
+    begin(&p);
+    attempt(&p, with_delay(writer(1), 60000));
+    attempt(&p, writer(2));
+    pass(&p, 3000);
+    is("closed", attempt(&p, writer(2)).verdict, HF__VERDICT_QUEUED);
+    is("withdrawn", withdraw(&p, 1, 60000).verdict, HF__VERDICT_DONE);
+    is("the next is inside", where(&p, 2), HF__PLACE_INSIDE);
+    is("its ticket", attempt(&p, writer(1)).verdict, HF__VERDICT_WITHDRAWN);
+    is("again", withdraw(&p, 1, 60000).verdict, HF__VERDICT_STALE);
+}
+
+static void c8_a_broken_bid_that_is_given_up_ends_its_delay(void **state)
+{
+    struct place p;
+
+    (void)state;
+    begin(&p);
+    attempt(&p, with_delay(writer(1), 60000));
+    attempt(&p, writer(2));
+    breaks(&p, 1, false);
+    is("withdrawn", withdraw(&p, 1, 0).verdict, HF__VERDICT_DONE);
+    is("forgotten", where(&p, 1), HF__PLACE_GONE);
+    is("the next is inside", where(&p, 2), HF__PLACE_INSIDE);
 }
 
 static void c8_no_delay_after_a_clean_release(void **state)
@@ -154,6 +183,8 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(c8_a_vanished_holder_keeps_the_lock_closed),
+        cmocka_unit_test(c8_a_bid_that_is_given_up_ends_its_delay),
+        cmocka_unit_test(c8_a_broken_bid_that_is_given_up_ends_its_delay),
         cmocka_unit_test(c8_no_delay_after_a_clean_release),
         cmocka_unit_test(c8_no_delay_after_an_unclaimed_grant),
         cmocka_unit_test(c8_a_claimed_hand_over_has_its_delay),

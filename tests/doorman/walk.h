@@ -147,6 +147,7 @@ struct finding {
     X(ANSWER_TOO_LATE, "a grant whose answer came too late")            \
     X(LATE_ATTEMPT_REFUSED, "a late attempt of a ticket that was over") \
     X(LINGERED, "a lock-delay")                                         \
+    X(DELAY_WITHDRAWN, "a lock-delay ended by a withdrawal")            \
     X(UNCLAIMED_EXPIRED, "an unclaimed grant that expired")             \
     X(READERS_TOGETHER, "readers inside together")                      \
     X(LIMIT_REACHED, "a limit reached")                                 \

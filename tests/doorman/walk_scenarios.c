@@ -184,6 +184,8 @@ const struct hunt hunts[] = {
     BUG(LATE_ATTEMPT_AFTER_WITHDRAW, "two writers", "C5"),
     BUG(DELAY_SKIPPED, "a ttl below the own lease", "C8"),
     BUG(DELAY_AFTER_UNCLAIMED, "a ttl below the own lease", "C8"),
+    BUG(DELAY_OUTLIVES_WITHDRAW, "lock-delay", "C8"),
+    BUG(DELAY_ENDED_BY_RELEASE, "lock-delay", "C8"),
     BUG(WRONG_TICKET_RELEASES, "two writers", "C2"),
     BUG(LIMIT_OFF_BY_ONE, "two limits", "C1"),
     BUG(EXPIRED_HOLDER_RENEWS, "two writers", "C2"),

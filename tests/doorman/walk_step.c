@@ -199,7 +199,7 @@ static struct finding check_end(const struct step *p, enum hf__place after)
     enum hf__place before = p->seen[p->d->ticket].place;
     bool was_inside = before == HF__PLACE_INSIDE, was_waiting = before == HF__PLACE_WAITING;
     bool done = was_inside || (was_waiting && p->d->kind != RELEASE) ||
-                (before == HF__PLACE_LINGERING && p->d->kind == BREAKING);
+                (before == HF__PLACE_LINGERING && p->d->kind != RELEASE);
 
     if (before == HF__PLACE_GONE && p->a.verdict == HF__VERDICT_DONE && p->d->kind != RELEASE)
         return FOUND("C5", "a dead waiter was still in the queue");

@@ -117,6 +117,10 @@ static void remember(struct step *p)
             SAW(p->k, RELEASE_RETRIED);
         g->withdrawn = 1;
     }
+    if (p->d->kind == WITHDRAW && before->place == HF__PLACE_LINGERING) {
+        g->closed = 0; /* nobody has worked under it: there is nothing to wait for */
+        SAW(p->k, DELAY_WITHDRAWN);
+    }
     if (p->d->kind == RENEW && before->place == HF__PLACE_INSIDE &&
         p->d->generation == before->generation)
         g->claimed = 1;

@@ -8,7 +8,6 @@
 
 struct figures figures;
 struct ledger ledger;
-bool ledger_strict;
 
 /* Calls. --------------------------------------------------------------------------------------- */
 struct call *ledger_begin(enum call_kind kind, struct room *room, const hf_options *opt)
@@ -232,9 +231,9 @@ static const char *const places[] = {"gone", "waiting", "inside", "lingering", "
 
 void ledger_check_over(const struct bid *b)
 {
+    bool may_linger = b->used && (b->broken || b->release_unanswered);
     bool there = b->place == HF__PLACE_INSIDE || b->place == HF__PLACE_WAITING ||
-                 (b->place == HF__PLACE_LINGERING && ledger_strict && !b->broken &&
-                  !b->may_linger && !b->release_unanswered);
+                 (b->place == HF__PLACE_LINGERING && !may_linger);
 
     if (b->over && there && !b->excepted && b->may_stay_ns != SIM_NEVER &&
         sim.now_ns > b->may_stay_ns)

@@ -63,7 +63,7 @@ struct bid {
     bool over; /* nothing of it may be in the store, from may_stay_ns on */
     bool detached;
     bool release_unanswered; /* it may have been given back, or not */
-    bool may_linger;         /* a spent ticket: it held for a moment that nobody knew of */
+    bool used;               /* somebody was told that it holds */
     int64_t may_stay_ns;     /* SIM_NEVER: for ever */
     int64_t lease_end_ns;    /* as the server last gave it while it was inside; SIM_NEVER */
     int64_t waits_until_ns;
@@ -103,9 +103,6 @@ struct figures {
     uint64_t requests_most; /* about one ticket in a second */
 };
 extern struct figures figures;
-
-/* Also checks what the engine is not known to keep yet: --strict. */
-extern bool ledger_strict;
 
 /* Calls. */
 struct call *ledger_begin(enum call_kind kind, struct room *room, const hf_options *opt);

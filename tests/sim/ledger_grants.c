@@ -105,7 +105,7 @@ void ledger_believe(struct grant *g)
 static void set_spent(struct bid *b)
 {
     for (; b != NULL; b = b->next) {
-        b->over = b->may_linger = true;
+        b->over = true;
         b->may_stay_ns = sim.now_ns;
         ledger_check_over(b);
     }
@@ -129,7 +129,7 @@ void ledger_acquired(struct call *call, hf_lock *lock)
                         .lost_ns = SIM_NEVER,
                         .closed = call->closed_ns != SIM_NEVER};
     ledger.grants[ledger.grant_count++] = call->grant = g;
-    call->used = true;
+    call->used = g->bid->used = true;
     figures.grants++;
     if (call->kind == CALL_ADOPT) {
         g->bid->call = call;

@@ -149,8 +149,7 @@ static void tell(uint64_t seed, const char *program)
         n++;
     for (size_t i = n > 40 ? n - 40 : 0; i < n; i++)
         fputs(lines[i % 40], stdout);
-    printf("again: %s --seed %" PRIu64 " --history%s\n", program, seed,
-           ledger_strict ? " --strict" : "");
+    printf("again: %s --seed %" PRIu64 " --history\n", program, seed);
     fflush(stdout);
     fclose(out);
 }
@@ -222,12 +221,11 @@ static int run_many(const struct options *o, const char *program)
 
 static int usage(const char *why)
 {
-    fprintf(
-        stderr,
-        "sim: %s\n"
-        "usage: sim [--seeds N] [--from S] [--jobs N] [--keep-going] [--strict] [--without A,B]\n"
-        "       sim --seed S [--history] [--strict] [--without A,B]\n",
-        why);
+    fprintf(stderr,
+            "sim: %s\n"
+            "usage: sim [--seeds N] [--from S] [--jobs N] [--keep-going] [--without A,B]\n"
+            "       sim --seed S [--history] [--without A,B]\n",
+            why);
     for (size_t i = 0; i < FEATURES; i++)
         fprintf(stderr, "  %-10s %s\n", features[i].name, features[i].text);
     return 2;
@@ -260,8 +258,6 @@ int main(int argc, char **argv)
             o.history = true;
         } else if (strcmp(argv[i], "--keep-going") == 0) {
             o.keep_going = true;
-        } else if (strcmp(argv[i], "--strict") == 0) {
-            ledger_strict = true;
         } else if (strcmp(argv[i], "--seed") == 0) {
             o.from = strtoull(argv[++i], NULL, 10);
             o.one = true;

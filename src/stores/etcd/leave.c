@@ -12,6 +12,9 @@
  *   then    delete place, inside            DONE
  *   else    if not broken: delete place     STALE
  *
+ * A withdraw does not mind that it is broken, nor that only the lock-delay is left: nobody has worked
+ * under what is given up before its user knew of it.
+ *
  * and then the lease is revoked: whatever a late request of this ticket would still put has no
  * lease to hang on and is refused by the server. If an attempt is unanswered a tombstone is put
  * first: a late lease/grant could otherwise open the way for a late transaction.
@@ -73,11 +76,13 @@ static void write_leave(const struct leaving *x, struct hf__etcd_txn *t)
 {
     hf__etcd_compare(t, &x->found.place, x->found.joined);
     hf__etcd_compare_above(t, &x->inside, NULL, 0);
-    hf__etcd_compare(t, &x->broken, 0);
+    if (!x->withdraw)
+        hf__etcd_compare(t, &x->broken, 0);
     delete_all(x, t);
     hf__etcd_otherwise(t);
     hf__etcd_nest(t);
-    hf__etcd_compare(t, &x->broken, 0);
+    if (!x->withdraw)
+        hf__etcd_compare(t, &x->broken, 0);
     hf__etcd_compare_above(t, &x->found.place, NULL, 0);
     delete_all(x, t);
     hf__etcd_unnest(t);
@@ -121,7 +126,7 @@ static int locate(struct leaving *x)
     if (r == 0 && x->found.there)
         x->lease = x->found.named;
     set_marks(x);
-    return r < 0 || !x->found.there ? r : lingers(x);
+    return r < 0 || !x->found.there || x->withdraw ? r : lingers(x);
 }
 
 /* Lets in the next one, if `hand_over`. Whoever watches the slot and is not let in is called by its
@@ -200,7 +205,7 @@ static int leave(struct leaving *x, struct hf__answer *ret)
         if (r < 0)
             return r;
         bool waited = !answer.succeeded && hf__etcd_nth(&answer, 0).succeeded;
-        stays = !answer.succeeded && hf__etcd_first(&answer, 1) != NULL;
+        stays = !answer.succeeded && !x->withdraw && hf__etcd_first(&answer, 1) != NULL;
         if (answer.succeeded || (waited && x->withdraw))
             ret->verdict = HF__VERDICT_DONE;
         hf__etcd_answer_clear(&answer);

@@ -145,7 +145,8 @@ BEGIN
     CALL holdfast_begin();
     CALL holdfast_enter(a_name, a_ticket, k_generation, k_line, at_touched, at_now, inside_until, waiting_until,
                         is_retired);
-    DELETE FROM holdfast_holder WHERE name = a_name AND ticket = a_ticket AND NOT lingering;
+    -- A lock-delay stays, unless nobody has worked under the grant: then it is as good as inside.
+    DELETE FROM holdfast_holder WHERE name = a_name AND ticket = a_ticket AND (withdraws OR NOT lingering);
     IF ROW_COUNT() > 0 THEN
         SET was = 'inside';
     ELSEIF waiting_until IS NOT NULL THEN

@@ -355,7 +355,9 @@ CREATE OR REPLACE PACKAGE BODY holdfast_rules AS
         v_ticket := HEXTORAW(a_ticket);
         v_was := 'gone';
         enter(v_name, k_generation, k_line, k_now_us, k_now, k_inside, k_waiting);
-        DELETE FROM holdfast_holder WHERE name = v_name AND ticket = v_ticket AND lingering = 0;
+        -- A lock-delay stays, unless nobody has worked under the grant: then it is as good as inside.
+        DELETE FROM holdfast_holder
+            WHERE name = v_name AND ticket = v_ticket AND (lingering = 0 OR a_withdraws = 1);
         IF SQL%ROWCOUNT > 0 THEN
             v_was := 'inside';
         ELSE

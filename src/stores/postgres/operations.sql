@@ -111,13 +111,15 @@ BEGIN
     END IF;
 END $$;
 
--- The bidder is done with its ticket. Says where it was: inside, waiting, lingering, retired or gone.
-CREATE OR REPLACE FUNCTION public.holdfast_end(l public.holdfast_lock, now timestamptz, a_ticket bytea, span bigint)
+-- The bidder is done with its ticket. A lock-delay stays, unless the grant was unused. Says where it was: inside
+-- (also an unused lock-delay), waiting, lingering, retired or gone.
+CREATE OR REPLACE FUNCTION public.holdfast_end(l public.holdfast_lock, now timestamptz, a_ticket bytea, span bigint,
+                                               unused boolean)
 RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
     was text := 'inside';
 BEGIN
-    DELETE FROM public.holdfast_holder WHERE name = l.name AND ticket = a_ticket AND NOT lingering;
+    DELETE FROM public.holdfast_holder WHERE name = l.name AND ticket = a_ticket AND (unused OR NOT lingering);
     IF NOT FOUND THEN
         was := 'waiting';
         DELETE FROM public.holdfast_waiter WHERE name = l.name AND ticket = a_ticket;
@@ -156,7 +158,7 @@ BEGIN
 
     l := public.holdfast_look(l);
     PERFORM public.holdfast_sweep(l, now);
-    verdict := CASE public.holdfast_end(l, now, a_ticket, a_retire) WHEN 'inside' THEN 'done' ELSE 'stale' END;
+    verdict := CASE public.holdfast_end(l, now, a_ticket, a_retire, false) WHEN 'inside' THEN 'done' ELSE 'stale' END;
     IF public.holdfast_let_in(l, now, NULL) = l.generation THEN
         PERFORM public.holdfast_settle(l, now);
     END IF;
@@ -171,7 +173,7 @@ DECLARE
     was text;
 BEGIN
     PERFORM public.holdfast_sweep(l, now);
-    was := public.holdfast_end(l, now, a_ticket, a_retire);
+    was := public.holdfast_end(l, now, a_ticket, a_retire, true);
     verdict := CASE WHEN was IN ('inside', 'waiting') THEN 'done' ELSE 'stale' END;
     PERFORM public.holdfast_let_in(l, now, NULL);
 END $$;

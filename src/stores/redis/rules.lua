@@ -273,9 +273,9 @@ local function ticket_and_number(word)
     return string.sub(word, 1, 32), tonumber(string.sub(word, 33)) or 0
 end
 
--- The bidder is done with its ticket. An older tombstone is renewed: the last attempt may be younger.
--- Returns where the ticket was.
-local function end_bid(lock, ticket, retire)
+-- The bidder is done with its ticket. A lock-delay stays, unless the grant was unused. An older tombstone is
+-- renewed: the last attempt may be younger. Returns where the ticket was.
+local function end_bid(lock, ticket, retire, unused)
     local e = find(lock, ticket)
     if not e then
         local was = drop_unknown(lock, ticket) and 'I' or 'gone'
@@ -287,7 +287,7 @@ local function end_bid(lock, ticket, retire)
         return was
     end
     local was = e.place
-    if was == 'I' or was == 'W' then
+    if was == 'I' or was == 'W' or was == 'L' and unused then
         leave(lock, e, retire)
     elseif was == 'R' and e.till < now + retire then
         e.span = retire

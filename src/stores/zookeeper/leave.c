@@ -92,7 +92,7 @@ static int leave(struct bidding *b, const struct leaving *how, enum hf__verdict 
     pthread_mutex_unlock(&b->zk->mutex);
 
     *ret = HF__VERDICT_STALE;
-    if (state == HF__ZK_LINGERING)
+    if (state == HF__ZK_LINGERING && how->release)
         return 0; /* a late release does not cut the lock-delay short */
     int rc = state == HF__ZK_SPENT ? ZNONODE : hf__zk_remove(b, how->deadline_ns);
     if (rc != ZOK && rc != ZNONODE)
