@@ -1,6 +1,6 @@
 #!/bin/sh
 # simple.sh HOLDFAST CONFORMANCE URL: layout=simple by the conformance suite, and beside a program that follows
-# the published recipe in the same table (recipe.py). One line a rule, "ok" or "FAIL". Of the suite's own
+# the published recipe in the same table (recipe.py), and what docs/RECIPES.md says of it. One line a rule, "ok" or "FAIL". Of the suite's own
 # lines those of its table are left out: the table in the documents is about the store as it is by default.
 holdfast=$1 conformance=$2 url="$3?layout=simple"
 here=$(cd -P -- "$(dirname -- "$0")" && pwd) || exit 69
@@ -41,6 +41,7 @@ if /usr/bin/python3 -c 'import cassandra' 2>/dev/null; then
 else
     echo "skip  the recipe itself: python3-cassandra is not installed"
 fi
+check "the recipes are as the document shows them" "$here/../recipes/recipes.py" cassandra "$holdfast" "$here/../../docs/RECIPES.md"
 "$conformance" --crowd 20 "$url" >"$HOLDFAST_TEST_CASSANDRA_DIR/suite" 2>&1 || failed=1
 grep -v '^|' "$HOLDFAST_TEST_CASSANDRA_DIR/suite"
 exit "$failed"
