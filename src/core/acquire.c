@@ -157,12 +157,13 @@ static int attempt(struct bid *bid, struct hf__answer *ret_answer, enum hf__advi
 {
     hf_client *client = bid->client;
     hf_lock *lock = bid->lock;
+    struct hf__operation op = {.kind = HF__OPERATION_ATTEMPT, .bid = &lock->bid};
 
     bid->asked_ns = hf__now_ns(client->env);
     *ret_answer = (struct hf__answer){.sent_ns = bid->asked_ns};
     hf__unlock_client(client);
-    int r = client->store->type->attempt(client->store, &lock->bid, hf__op_deadline(client),
-                                         ret_answer, bid->err);
+    int r = client->store->type->operate(client->store, &op, hf__op_deadline(client), ret_answer,
+                                         bid->err);
     hf__lock_client(client);
     hf__after_call(client);
     if (r == HF_UNKNOWN)

@@ -3,14 +3,14 @@
 
 #include "base/banned.h"
 
-static int break_ticket(hf_client *client, struct hf__bid *bid, bool now, hf_error *err)
+static int break_ticket(hf_client *client, const struct hf__bid *bid, bool now, hf_error *err)
 {
+    struct hf__operation op = {.kind = HF__OPERATION_BREAK, .bid = bid, .now = now};
     struct hf__answer answer = {0};
 
     if (!(client->store->capabilities & HF_CAN_BREAK))
         return hf__fail(err, HF_UNSUPPORTED, "%s cannot break a lock", client->store->type->name);
-    int r = client->store->type->break_ticket(client->store, bid, now, hf__op_deadline(client),
-                                              &answer, err);
+    int r = client->store->type->operate(client->store, &op, hf__op_deadline(client), &answer, err);
     hf__after_call_unlocked(client);
     if (r == 0 && answer.verdict == HF__VERDICT_STALE)
         r = hf__fail(err, HF_NOT_FOUND, NULL);

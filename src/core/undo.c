@@ -17,15 +17,13 @@ int hf__undo_once(hf_lock *lock, bool release, int64_t deadline_ns, struct hf__a
                   hf_error *err)
 {
     hf_client *client = lock->client;
-    const struct hf__store_type *type = client->store->type;
-    int64_t retire_ms = lock->bidder.unanswered ? client->retire_ms : 0;
+    struct hf__operation op = {.kind = release ? HF__OPERATION_RELEASE : HF__OPERATION_WITHDRAW,
+                               .bid = &lock->bid,
+                               .retire_ms = lock->bidder.unanswered ? client->retire_ms : 0};
 
     *ret_answer = (struct hf__answer){.sent_ns = hf__now_ns(client->env)};
     hf__unlock_client(client);
-    int r =
-        release
-            ? type->release(client->store, &lock->bid, retire_ms, deadline_ns, ret_answer, err)
-            : type->withdraw(client->store, &lock->bid, retire_ms, deadline_ns, ret_answer, err);
+    int r = client->store->type->operate(client->store, &op, deadline_ns, ret_answer, err);
     hf__lock_client(client);
     hf__after_call(client);
     return r;

@@ -1,4 +1,4 @@
-/* The rules of doorman.h. Each function is: sweep, apply, let in, answer.
+/* The rules of doorman.h. Each operation is: sweep, apply, let in, answer.
  *
  * PLANTED(bug) is false in every build but that of tests/doorman, which plants one bug at a time to
  * show that its exhaustive walk finds it. */
@@ -288,16 +288,16 @@ static bool is_full(const struct hf__record *record)
     return waiting >= HF__QUEUE_MAX || retired >= HF__RETIRED_MAX;
 }
 
-struct hf__answer hf__doorman_attempt(struct hf__record *record, const struct hf__bid *bid,
-                                      void *who, struct hf__moment at)
+static struct hf__answer attempt(struct hf__record *record, const struct hf__operation *op,
+                                 struct hf__moment at)
 {
-    sweep(record, at.now_ms);
-
+    const struct hf__bid *bid = op->bid;
     struct hf__entry *e = hf__record_find(record, &bid->ticket);
+
     if (e == NULL && is_full(record))
         return answer(let_in(record, NULL, at) ? HF__VERDICT_FULL : HF__VERDICT_MORE);
     if (e == NULL)
-        e = join(record, bid, who, at.now_ms);
+        e = join(record, bid, op->who, at.now_ms);
     else if (e->place == HF__PLACE_WAITING)
         give(e, at.now_ms, hf__own_lease_ms(e->ttl_ms));
     else if (e->place == HF__PLACE_INSIDE && !PLANTED(ATTEMPT_KEEPS_OLD_LEASE))
@@ -345,10 +345,10 @@ static enum hf__place end_bid(struct hf__record *record, const struct hf__ticket
     return was;
 }
 
-struct hf__answer hf__doorman_release(struct hf__record *record, const struct hf__ticket *ticket,
-                                      int64_t retire_ms, struct hf__moment at)
+static struct hf__answer release(struct hf__record *record, const struct hf__operation *op,
+                                 struct hf__moment at)
 {
-    sweep(record, at.now_ms);
+    const struct hf__ticket *ticket = &op->bid->ticket;
 
     for (size_t i = 0; PLANTED(WRONG_TICKET_RELEASES) && i < record->count; i++) {
         if (record->entries[i].place == HF__PLACE_INSIDE)
@@ -358,45 +358,38 @@ struct hf__answer hf__doorman_release(struct hf__record *record, const struct hf
     if (PLANTED(WAITING_RELEASE_IGNORED) && e != NULL && e->place == HF__PLACE_WAITING)
         return answer(HF__VERDICT_STALE);
     bool unused = PLANTED(DELAY_ENDED_BY_RELEASE);
-    enum hf__place was = end_bid(record, ticket, retire_ms, unused, at.now_ms);
+    enum hf__place was = end_bid(record, ticket, op->retire_ms, unused, at.now_ms);
     if (!let_in(record, NULL, at))
         return answer(HF__VERDICT_MORE);
     return answer(was == HF__PLACE_INSIDE ? HF__VERDICT_DONE : HF__VERDICT_STALE);
 }
 
-struct hf__answer hf__doorman_withdraw(struct hf__record *record, const struct hf__ticket *ticket,
-                                       int64_t retire_ms, struct hf__moment at)
+static struct hf__answer withdraw(struct hf__record *record, const struct hf__operation *op,
+                                  struct hf__moment at)
 {
-    if (PLANTED(LATE_ATTEMPT_AFTER_WITHDRAW))
-        retire_ms = 0;
-    sweep(record, at.now_ms);
-
+    int64_t retire_ms = PLANTED(LATE_ATTEMPT_AFTER_WITHDRAW) ? 0 : op->retire_ms;
     bool unused = !PLANTED(DELAY_OUTLIVES_WITHDRAW);
-    enum hf__place was = end_bid(record, ticket, retire_ms, unused, at.now_ms);
+    enum hf__place was = end_bid(record, &op->bid->ticket, retire_ms, unused, at.now_ms);
+
     if (!let_in(record, NULL, at))
         return answer(HF__VERDICT_MORE);
     return answer(was == HF__PLACE_GONE || was == HF__PLACE_RETIRED ? HF__VERDICT_STALE
                                                                     : HF__VERDICT_DONE);
 }
 
-struct hf__answer hf__doorman_renew(struct hf__record *record, const struct hf__ticket *ticket,
-                                    uint64_t generation, struct hf__moment at)
+static struct hf__answer renew(struct hf__record *record, const struct hf__operation *op,
+                               struct hf__moment at)
 {
-    struct hf__entry *e = hf__record_find(record, ticket);
-
-    if (PLANTED(EXPIRED_HOLDER_RENEWS) && e != NULL && e->place == HF__PLACE_INSIDE)
-        give(e, at.now_ms, e->lease_ms);
-    sweep(record, at.now_ms);
-    e = hf__record_find(record, ticket);
-
+    struct hf__entry *e = hf__record_find(record, &op->bid->ticket);
     bool inside = e != NULL && e->place == HF__PLACE_INSIDE;
-    bool names_it = inside && generation == e->generation;
-    if (PLANTED(EARLY_RENEWAL_CLAIMS) && inside && generation == 0)
+    bool names_it = inside && op->generation == e->generation;
+
+    if (PLANTED(EARLY_RENEWAL_CLAIMS) && inside && op->generation == 0)
         names_it = true;
     if (names_it) {
         e->claimed = true;
         give(e, at.now_ms, e->ttl_ms == 0 ? HF__NEVER : e->ttl_ms);
-    } else if (inside && generation == 0) {
+    } else if (inside && op->generation == 0) {
         give(e, at.now_ms, e->lease_ms);
     } else if (e != NULL && e->place == HF__PLACE_WAITING) {
         give(e, at.now_ms, hf__own_lease_ms(e->ttl_ms));
@@ -408,7 +401,7 @@ struct hf__answer hf__doorman_renew(struct hf__record *record, const struct hf__
         a.position = 0;
         return a;
     }
-    bool known = names_it || generation == 0;
+    bool known = names_it || op->generation == 0;
     return known && e != NULL && e->place == HF__PLACE_INSIDE ? granted(e)
                                                               : answer(HF__VERDICT_GONE);
 }
@@ -427,16 +420,15 @@ static void break_inside(struct hf__entry *e, bool now, int64_t now_ms)
     }
 }
 
-struct hf__answer hf__doorman_break(struct hf__record *record, const struct hf__ticket *ticket,
-                                    bool now, struct hf__moment at)
+static struct hf__answer break_ticket(struct hf__record *record, const struct hf__operation *op,
+                                      struct hf__moment at)
 {
-    sweep(record, at.now_ms);
-
-    struct hf__entry *e = hf__record_find(record, ticket);
+    struct hf__entry *e = hf__record_find(record, &op->bid->ticket);
     bool found = e != NULL && e->place != HF__PLACE_RETIRED;
+
     if (found && e->place == HF__PLACE_INSIDE)
-        break_inside(e, now, at.now_ms);
-    else if (found && (e->place == HF__PLACE_WAITING || now))
+        break_inside(e, op->now, at.now_ms);
+    else if (found && (e->place == HF__PLACE_WAITING || op->now))
         leave(e, e->retire_ms, at.now_ms);
     for (size_t i = 0; PLANTED(SHORTER_DELAY_OVERWRITES) && found && i < record->count; i++) {
         struct hf__entry *other = &record->entries[i];
@@ -448,8 +440,27 @@ struct hf__answer hf__doorman_break(struct hf__record *record, const struct hf__
     return answer(found ? HF__VERDICT_DONE : HF__VERDICT_STALE);
 }
 
-struct hf__answer hf__doorman_sweep(struct hf__record *record, struct hf__moment at)
+struct hf__answer hf__doorman_apply(struct hf__record *record, const struct hf__operation *op,
+                                    struct hf__moment at)
 {
+    if (PLANTED(EXPIRED_HOLDER_RENEWS) && op->kind == HF__OPERATION_RENEW) {
+        struct hf__entry *e = hf__record_find(record, &op->bid->ticket);
+        if (e != NULL && e->place == HF__PLACE_INSIDE)
+            give(e, at.now_ms, e->lease_ms);
+    }
     sweep(record, at.now_ms);
-    return answer(let_in(record, NULL, at) ? HF__VERDICT_DONE : HF__VERDICT_MORE);
+    switch (op->kind) {
+    case HF__OPERATION_ATTEMPT:
+        return attempt(record, op, at);
+    case HF__OPERATION_RELEASE:
+        return release(record, op, at);
+    case HF__OPERATION_WITHDRAW:
+        return withdraw(record, op, at);
+    case HF__OPERATION_RENEW:
+        return renew(record, op, at);
+    case HF__OPERATION_BREAK:
+        return break_ticket(record, op, at);
+    default:
+        return answer(let_in(record, NULL, at) ? HF__VERDICT_DONE : HF__VERDICT_MORE);
+    }
 }

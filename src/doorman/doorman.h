@@ -73,7 +73,7 @@ struct hf__entry {
 struct hf__record {
     uint64_t generation; /* the last one given */
     struct hf__entry *entries;
-    size_t count, capacity; /* attempt, release and withdraw need room for one more */
+    size_t count, capacity; /* ATTEMPT, RELEASE and WITHDRAW need room for one more */
     size_t unseen, gap;
 };
 
@@ -127,35 +127,37 @@ int64_t hf__own_lease_ms(int64_t ttl_ms);
 /* The lease of a grant its bidder may not know of: the own lease, or the ttl if that is shorter. */
 int64_t hf__provisional_lease_ms(int64_t ttl_ms);
 
-/* A bid, or the same bid again. `who` goes into a new entry as it is.
- * GRANTED, QUEUED, BUSY, WITHDRAWN, FULL, MORE. */
-struct hf__answer hf__doorman_attempt(struct hf__record *record, const struct hf__bid *bid,
-                                      void *who, struct hf__moment at);
+/* What is asked of a record, and of a store. */
+struct hf__operation {
+    enum hf__operation_kind {
+        /* A bid, or the same bid again. GRANTED, QUEUED, BUSY, WITHDRAWN, FULL, MORE. */
+        HF__OPERATION_ATTEMPT,
+        /* The holder leaves and the next are let in. Retires the ticket, as WITHDRAW does, if
+         * retire_ms > 0: an attempt of it is unanswered. DONE (it was inside), STALE, MORE. */
+        HF__OPERATION_RELEASE,
+        /* The bidder gives up, whatever became of its bid. Retires the ticket if retire_ms > 0, also
+         * one that was never seen: its attempt may still be on the way. Ends its lock-delay too:
+         * whoever withdraws has not told anybody of a grant, so nobody has worked under it. DONE (it
+         * was inside, waiting or lingering), STALE (the bidder has nothing here), MORE. */
+        HF__OPERATION_WITHDRAW,
+        /* A sign of life. With the generation it claims the grant and restarts its lease; with 0
+         * (the bidder does not know of a grant) it restarts the lease in force, or keeps the waiter
+         * alive. GRANTED, QUEUED (position 0), GONE, MORE. */
+        HF__OPERATION_RENEW,
+        /* Takes the lock away from a ticket: see hf_break(). DONE, STALE, MORE. */
+        HF__OPERATION_BREAK,
+        /* Nothing but what every operation does first: sweeps, and lets in. DONE, MORE. */
+        HF__OPERATION_SWEEP,
+    } kind;
+    const struct hf__bid *bid; /* all of it for ATTEMPT, else name and ticket; SWEEP: NULL */
+    void *who;                 /* ATTEMPT: goes into a new entry as it is */
+    int64_t retire_ms;         /* RELEASE, WITHDRAW */
+    uint64_t generation;       /* RENEW */
+    bool now;                  /* BREAK: without waiting for the lease */
+};
 
-/* The holder leaves and the next are let in. Retires the ticket, as withdraw does, if retire_ms >
- * 0: an attempt of it is unanswered. DONE (it was inside), STALE, MORE. */
-struct hf__answer hf__doorman_release(struct hf__record *record, const struct hf__ticket *ticket,
-                                      int64_t retire_ms, struct hf__moment at);
-
-/* The bidder gives up, whatever became of its bid. Retires the ticket if retire_ms > 0, also one
- * that was never seen: its attempt may still be on the way. Ends its lock-delay too: whoever
- * withdraws has not told anybody of a grant, so nobody has worked under it. DONE (it was inside,
- * waiting or lingering), STALE (it was neither; the bidder has nothing here), MORE. */
-struct hf__answer hf__doorman_withdraw(struct hf__record *record, const struct hf__ticket *ticket,
-                                       int64_t retire_ms, struct hf__moment at);
-
-/* A sign of life. With the generation it claims the grant and restarts its lease; with 0 (the
- * bidder does not know of a grant) it restarts the lease in force, or keeps the waiter alive.
- * GRANTED, QUEUED (position 0), GONE_LOST, MORE. */
-struct hf__answer hf__doorman_renew(struct hf__record *record, const struct hf__ticket *ticket,
-                                    uint64_t generation, struct hf__moment at);
-
-/* Takes the lock away from a ticket: see hf_break(). DONE, STALE, MORE. */
-struct hf__answer hf__doorman_break(struct hf__record *record, const struct hf__ticket *ticket,
-                                    bool now, struct hf__moment at);
-
-/* Only sweeps and lets in. DONE, MORE. */
-struct hf__answer hf__doorman_sweep(struct hf__record *record, struct hf__moment at);
+struct hf__answer hf__doorman_apply(struct hf__record *record, const struct hf__operation *op,
+                                    struct hf__moment at);
 
 /* Drops entries that are GONE and clears the marks, after the store has written them. */
 void hf__record_settle(struct hf__record *record);

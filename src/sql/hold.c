@@ -103,24 +103,16 @@ static int end_bid(struct hf__hold *hold, const struct hf__bid *bid, int64_t ret
     return hf__held_end(hold, h, deadline_ns) ? r : not_proved(hold, err);
 }
 
-int hf__hold_withdraw(struct hf__store *store, const struct hf__bid *bid, int64_t retire_ms,
-                      int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
+static int leave(struct hf__store *store, const struct hf__operation *op, int64_t deadline_ns,
+                 struct hf__answer *ret_answer, hf_error *err)
 {
+    bool waiting_counts = op->kind == HF__OPERATION_WITHDRAW;
     enum hf__held_state was;
-    int r = end_bid(hold_of(store), bid, retire_ms, deadline_ns, &was, err);
+    int r = end_bid(hold_of(store), op->bid, op->retire_ms, deadline_ns, &was, err);
 
-    ret_answer->verdict =
-        was == HF__HELD_INSIDE || was == HF__HELD_WAITING ? HF__VERDICT_DONE : HF__VERDICT_STALE;
-    return r;
-}
-
-int hf__hold_release(struct hf__store *store, const struct hf__bid *bid, int64_t retire_ms,
-                     int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
-{
-    enum hf__held_state was;
-    int r = end_bid(hold_of(store), bid, retire_ms, deadline_ns, &was, err);
-
-    ret_answer->verdict = was == HF__HELD_INSIDE ? HF__VERDICT_DONE : HF__VERDICT_STALE;
+    ret_answer->verdict = was == HF__HELD_INSIDE || (waiting_counts && was == HF__HELD_WAITING)
+                              ? HF__VERDICT_DONE
+                              : HF__VERDICT_STALE;
     return r;
 }
 
@@ -214,8 +206,8 @@ static int begin(struct hf__hold *hold, struct hf__held *h, const struct hf__bid
     return settle(hold, h, bid, deadline_ns, ret_answer, err);
 }
 
-int hf__hold_attempt(struct hf__store *store, const struct hf__bid *bid, int64_t deadline_ns,
-                     struct hf__answer *ret_answer, hf_error *err)
+static int attempt(struct hf__store *store, const struct hf__bid *bid, int64_t deadline_ns,
+                   struct hf__answer *ret_answer, hf_error *err)
 {
     struct hf__hold *hold = hold_of(store);
     struct hf__held *h = NULL;
@@ -248,6 +240,20 @@ int hf__hold_attempt(struct hf__store *store, const struct hf__bid *bid, int64_t
         return begin(hold, h, bid, deadline_ns, ret_answer, err);
     hold->type->look(h);
     return settle(hold, h, bid, deadline_ns, ret_answer, err);
+}
+
+int hf__hold_operate(struct hf__store *store, const struct hf__operation *op, int64_t deadline_ns,
+                     struct hf__answer *ret_answer, hf_error *err)
+{
+    switch (op->kind) {
+    case HF__OPERATION_ATTEMPT:
+        return attempt(store, op->bid, deadline_ns, ret_answer, err);
+    case HF__OPERATION_RELEASE:
+    case HF__OPERATION_WITHDRAW:
+        return leave(store, op, deadline_ns, ret_answer, err);
+    default:
+        return hf__fail(err, HF_UNSUPPORTED, NULL);
+    }
 }
 
 /* Signs of life, and wake-ups ---------------------------------------------- */

@@ -113,12 +113,8 @@ int hf__hold_init(struct hf__holding *s, const struct hf__hold_type *type, hf_er
 void hf__hold_clear(struct hf__hold *hold);
 
 /* The functions of a store; see store.h. */
-int hf__hold_attempt(struct hf__store *store, const struct hf__bid *bid, int64_t deadline_ns,
+int hf__hold_operate(struct hf__store *store, const struct hf__operation *op, int64_t deadline_ns,
                      struct hf__answer *ret_answer, hf_error *err);
-int hf__hold_withdraw(struct hf__store *store, const struct hf__bid *bid, int64_t retire_ms,
-                      int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err);
-int hf__hold_release(struct hf__store *store, const struct hf__bid *bid, int64_t retire_ms,
-                     int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err);
 int hf__hold_renew(struct hf__store *store, struct hf__renewal *items, size_t count,
                    int64_t deadline_ns, hf_error *err);
 int hf__hold_wake_fd(struct hf__store *store);

@@ -11,16 +11,8 @@
 
 #define HF__SQL_WAKE HF__LISTENER_ADDRESS /* bytes: where a waiter's client can be called */
 
-enum hf__sql_kind {
-    HF__SQL_ATTEMPT,
-    HF__SQL_WITHDRAW,
-    HF__SQL_RELEASE,
-    HF__SQL_RENEW,
-    HF__SQL_BREAK
-};
-
 struct hf__sql_operation {
-    enum hf__sql_kind kind;
+    enum hf__operation_kind kind;
     const struct hf__bid *bid;  /* RENEW by routines: NULL */
     int64_t retire_ms;          /* WITHDRAW, RELEASE */
     uint64_t generation;        /* RENEW by plain statements */

@@ -50,9 +50,9 @@ static int tell(const struct save *save, const struct hf__entry *e, bool own)
 
     if (row == NULL || row->wake[0] == '\0')
         return 0;
-    if ((e->marks & HF__MARK_LET_IN) && !(own && save->op->kind == HF__SQL_ATTEMPT))
+    if ((e->marks & HF__MARK_LET_IN) && !(own && save->op->kind == HF__OPERATION_ATTEMPT))
         return save->to->call(save->ctx, row->wake, e, e->generation);
-    if (own && save->op->kind == HF__SQL_BREAK)
+    if (own && save->op->kind == HF__OPERATION_BREAK)
         return save->to->call(save->ctx, row->wake, e, 0);
     return 0;
 }
@@ -64,8 +64,8 @@ static int save_entry(const struct save *save, const struct hf__entry *e)
 
     if (code == 0)
         code = tell(save, e, own);
-    if (code == 0 && own && save->op->kind == HF__SQL_ATTEMPT && e->place == HF__PLACE_WAITING &&
-        !(e->marks & HF__MARK_NEW) && save->to->set_wake != NULL)
+    if (code == 0 && own && save->op->kind == HF__OPERATION_ATTEMPT &&
+        e->place == HF__PLACE_WAITING && !(e->marks & HF__MARK_NEW) && save->to->set_wake != NULL)
         code = save->to->set_wake(save->ctx, e);
     return code;
 }
@@ -85,22 +85,6 @@ static int write_record(const struct save *save, const struct hf__sql_record *r)
     return code != 0 ? code : save->to->set_lock(save->ctx, let_in);
 }
 
-static struct hf__answer decide(struct hf__sql_record *r, const struct hf__sql_operation *op)
-{
-    switch (op->kind) {
-    case HF__SQL_ATTEMPT:
-        return hf__doorman_attempt(&r->record, op->bid, NULL, r->at);
-    case HF__SQL_WITHDRAW:
-        return hf__doorman_withdraw(&r->record, &op->bid->ticket, op->retire_ms, r->at);
-    case HF__SQL_RELEASE:
-        return hf__doorman_release(&r->record, &op->bid->ticket, op->retire_ms, r->at);
-    case HF__SQL_RENEW:
-        return hf__doorman_renew(&r->record, &op->bid->ticket, op->generation, r->at);
-    default:
-        return hf__doorman_break(&r->record, &op->bid->ticket, op->now, r->at);
-    }
-}
-
 /* What was sent inside a transaction that was not committed is not applied. */
 int hf__sql_apply(struct hf__sql_record *r, const struct hf__sql_operation *op,
                   const struct hf__sql_writer *writer, void *ctx, struct hf__answer *ret_answer,
@@ -111,7 +95,13 @@ int hf__sql_apply(struct hf__sql_record *r, const struct hf__sql_operation *op,
     int code = writer->load(ctx);
 
     if (code == 0) {
-        answer = decide(r, op);
+        answer = hf__doorman_apply(&r->record,
+                                   &(struct hf__operation){.kind = op->kind,
+                                                           .bid = op->bid,
+                                                           .retire_ms = op->retire_ms,
+                                                           .generation = op->generation,
+                                                           .now = op->now},
+                                   r->at);
         code = write_record(&save, r);
     }
     if (code == HF_UNKNOWN)

@@ -119,7 +119,7 @@ static int apply_renewals(struct hf__store *store, void *conn, const struct hf__
         struct hf__renewal *item = op->items[i];
         struct hf__bid bid = {
             .name = item->name, .name_len = item->name_len, .ticket = item->ticket};
-        struct hf__sql_operation one = {.kind = HF__SQL_RENEW,
+        struct hf__sql_operation one = {.kind = HF__OPERATION_RENEW,
                                         .bid = &bid,
                                         .generation = item->generation,
                                         .silent = op->silent};
@@ -143,7 +143,7 @@ static int operate_by(struct hf__store *store, void *conn, const struct hf__sql_
         return r;
     if (atomic_load(&sql->way) == HF__SQL_ROUTINES && !op->silent)
         return sql->type->call(store, conn, op, deadline_ns, ret_answer, err);
-    return op->kind == HF__SQL_RENEW
+    return op->kind == HF__OPERATION_RENEW
                ? apply_renewals(store, conn, op, deadline_ns, err)
                : sql->type->apply(store, conn, op, deadline_ns, ret_answer, err);
 }
@@ -216,43 +216,21 @@ static void pace(struct hf__sql *sql, bool called, struct hf__answer *answer)
         answer->ask_again_ms = most_ms;
 }
 
-int hf__sql_attempt(struct hf__store *store, const struct hf__bid *bid, int64_t deadline_ns,
+int hf__sql_operate(struct hf__store *store, const struct hf__operation *op, int64_t deadline_ns,
                     struct hf__answer *ret_answer, hf_error *err)
 {
     struct hf__sql *sql = sql_of(store);
-    struct hf__sql_operation op = {.kind = HF__SQL_ATTEMPT, .bid = bid};
+    struct hf__sql_operation ask = {
+        .kind = op->kind, .bid = op->bid, .retire_ms = op->retire_ms, .now = op->now};
+    bool attempt = op->kind == HF__OPERATION_ATTEMPT;
     char wake[HF__SQL_WAKE];
 
-    if (hf__listener_again(&sql->listener, deadline_ns, wake))
-        op.wake = wake;
-    int r = operate(store, &op, deadline_ns, ret_answer, err);
-    if (r == 0)
-        pace(sql, op.wake != NULL, ret_answer);
+    if (attempt && hf__listener_again(&sql->listener, deadline_ns, wake))
+        ask.wake = wake;
+    int r = operate(store, &ask, deadline_ns, ret_answer, err);
+    if (r == 0 && attempt)
+        pace(sql, ask.wake != NULL, ret_answer);
     return r;
-}
-
-int hf__sql_withdraw(struct hf__store *store, const struct hf__bid *bid, int64_t retire_ms,
-                     int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
-{
-    struct hf__sql_operation op = {.kind = HF__SQL_WITHDRAW, .bid = bid, .retire_ms = retire_ms};
-
-    return operate(store, &op, deadline_ns, ret_answer, err);
-}
-
-int hf__sql_release(struct hf__store *store, const struct hf__bid *bid, int64_t retire_ms,
-                    int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
-{
-    struct hf__sql_operation op = {.kind = HF__SQL_RELEASE, .bid = bid, .retire_ms = retire_ms};
-
-    return operate(store, &op, deadline_ns, ret_answer, err);
-}
-
-int hf__sql_break(struct hf__store *store, const struct hf__bid *bid, bool now, int64_t deadline_ns,
-                  struct hf__answer *ret_answer, hf_error *err)
-{
-    struct hf__sql_operation op = {.kind = HF__SQL_BREAK, .bid = bid, .now = now};
-
-    return operate(store, &op, deadline_ns, ret_answer, err);
 }
 
 /* Renewals ----------------------------------------------------------------- */
@@ -288,7 +266,7 @@ int hf__sql_renew(struct hf__store *store, struct hf__renewal *items, size_t cou
     for (size_t done = 0; done < count && r == 0;) {
         size_t left = count - done;
         struct hf__sql_operation op = {
-            .kind = HF__SQL_RENEW,
+            .kind = HF__OPERATION_RENEW,
             .items = order + done,
             .count = sql->type->batch != NULL ? sql->type->batch(order + done, left) : left};
         r = operate(store, &op, deadline_ns, NULL, err);

@@ -111,16 +111,10 @@ bool hf__sql_say_way(const struct hf__report *to, struct hf__store *store, void 
 int64_t hf__sql_soon(const struct hf__store *store, int64_t deadline_ns);
 
 /* The functions of a store; see store.h. */
-int hf__sql_attempt(struct hf__store *store, const struct hf__bid *bid, int64_t deadline_ns,
+int hf__sql_operate(struct hf__store *store, const struct hf__operation *op, int64_t deadline_ns,
                     struct hf__answer *ret_answer, hf_error *err);
-int hf__sql_withdraw(struct hf__store *store, const struct hf__bid *bid, int64_t retire_ms,
-                     int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err);
-int hf__sql_release(struct hf__store *store, const struct hf__bid *bid, int64_t retire_ms,
-                    int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err);
 int hf__sql_renew(struct hf__store *store, struct hf__renewal *items, size_t count,
                   int64_t deadline_ns, hf_error *err);
-int hf__sql_break(struct hf__store *store, const struct hf__bid *bid, bool now, int64_t deadline_ns,
-                  struct hf__answer *ret_answer, hf_error *err);
 int hf__sql_upkeep(struct hf__store *store, enum hf__upkeep what, int64_t retain_ms,
                    int64_t deadline_ns, uint64_t *ret_count, hf_error *err);
 int hf__sql_wake_fd(struct hf__store *store);

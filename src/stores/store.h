@@ -1,4 +1,4 @@
-/* What a store must do: one table of thirteen functions.
+/* What a store must do: one table of ten functions.
  *
  * A store keeps one doorman record per name and applies the doorman's operations to it, each in one
  * atomic step and, if it can, one round trip. The core does everything else: deadlines, waiting,
@@ -29,7 +29,7 @@
 #include "base/who.h"
 #include "doorman/doorman.h"
 
-#define HF__STORE_ABI 2
+#define HF__STORE_ABI 3
 
 struct hf__store;
 
@@ -63,7 +63,7 @@ struct hf__renewal {
     size_t name_len;
     struct hf__ticket ticket;
     uint64_t generation;      /* 0: a waiter's sign of life, or the grant is not known */
-    struct hf__answer answer; /* sent_ns is preset as for attempt */
+    struct hf__answer answer; /* sent_ns is preset as for operate */
 };
 
 /* What `inspect` looks for, and whom it tells. Times are relative to the store's present. */
@@ -113,26 +113,20 @@ struct hf__store_type {
      * holds in the store stays there. */
     void (*close)(struct hf__store *store);
 
-    /* hf__doorman_attempt() on the record of bid->name, and tells those it let in.
+    /* hf__doorman_apply() on the record of op->bid->name: ATTEMPT, RELEASE, WITHDRAW, and BREAK if it
+     * is one with HF_CAN_BREAK. Tells those it let in, in the same step, and the client of one that
+     * was broken, if it can. `op->who` is NULL here; bid->who says who asks.
+     *
      * `ret_answer->sent_ns` is preset to the moment before the call; a store that read its clock in
      * a later request of its own may move it to before that one. QUEUED answers name a position if
      * that is cheap; a store without HF_CAN_QUEUE gives them too, to say when to ask again. One
      * without HF_CAN_TOKEN still numbers its grants, above 0, because renewals name them; the core
-     * keeps that number to itself. */
-    int (*attempt)(struct hf__store *store, const struct hf__bid *bid, int64_t deadline_ns,
+     * keeps that number to itself. A network store resets the connection on which an attempt of this
+     * ticket is unanswered before it sends a WITHDRAW. */
+    int (*operate)(struct hf__store *store, const struct hf__operation *op, int64_t deadline_ns,
                    struct hf__answer *ret_answer, hf_error *err);
 
-    /* hf__doorman_withdraw(). A network store resets the connection on which an attempt of this
-     * ticket is unanswered before it sends this. */
-    int (*withdraw)(struct hf__store *store, const struct hf__bid *bid, int64_t retire_ms,
-                    int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err);
-
-    /* hf__doorman_release(), and tells those it let in, in the same step. Of the bid only name and
-     * ticket count, here and in withdraw. */
-    int (*release)(struct hf__store *store, const struct hf__bid *bid, int64_t retire_ms,
-                   int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err);
-
-    /* hf__doorman_renew() for each item, all in one round trip; not atomic as a whole. An error is
+    /* RENEW for each item, all in one round trip; not atomic as a whole. An error is
      * one for all of them. */
     int (*renew)(struct hf__store *store, struct hf__renewal *items, size_t count,
                  int64_t deadline_ns, hf_error *err);
@@ -140,11 +134,6 @@ struct hf__store_type {
     /* Reads; changes nothing. One round trip for one name. */
     int (*inspect)(struct hf__store *store, const struct hf__look *look, int64_t deadline_ns,
                    hf_error *err);
-
-    /* hf__doorman_break(), and tells those it let in; also the broken one's client, if it can. NULL
-     * unless HF_CAN_BREAK. */
-    int (*break_ticket)(struct hf__store *store, const struct hf__bid *bid, bool now,
-                        int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err);
 
     /* See enum hf__upkeep. `ret_count`: records purged. NULL: nothing to keep up. */
     int (*upkeep)(struct hf__store *store, enum hf__upkeep what, int64_t retain_ms,

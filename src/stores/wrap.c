@@ -78,31 +78,11 @@ static struct hf__wrapper *wrapper_of(struct hf__store *store)
     return (struct hf__wrapper *)store;
 }
 
-int hf__wrapper_attempt(struct hf__store *store, const struct hf__bid *bid, int64_t deadline_ns,
-                        struct hf__answer *ret_answer, hf_error *err)
-{
-    struct hf__wrapper *w = wrapper_of(store);
-    int r = w->inner->type->attempt(w->inner, bid, deadline_ns, ret_answer, err);
-
-    hf__wrapper_sync(w);
-    return r;
-}
-
-int hf__wrapper_withdraw(struct hf__store *store, const struct hf__bid *bid, int64_t retire_ms,
-                         int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
-{
-    struct hf__wrapper *w = wrapper_of(store);
-    int r = w->inner->type->withdraw(w->inner, bid, retire_ms, deadline_ns, ret_answer, err);
-
-    hf__wrapper_sync(w);
-    return r;
-}
-
-int hf__wrapper_release(struct hf__store *store, const struct hf__bid *bid, int64_t retire_ms,
+int hf__wrapper_operate(struct hf__store *store, const struct hf__operation *op,
                         int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
 {
     struct hf__wrapper *w = wrapper_of(store);
-    int r = w->inner->type->release(w->inner, bid, retire_ms, deadline_ns, ret_answer, err);
+    int r = w->inner->type->operate(w->inner, op, deadline_ns, ret_answer, err);
 
     hf__wrapper_sync(w);
     return r;
@@ -124,18 +104,6 @@ int hf__wrapper_inspect(struct hf__store *store, const struct hf__look *look, in
     struct hf__wrapper *w = wrapper_of(store);
     int r = w->inner->type->inspect(w->inner, look, deadline_ns, err);
 
-    hf__wrapper_sync(w);
-    return r;
-}
-
-int hf__wrapper_break(struct hf__store *store, const struct hf__bid *bid, bool now,
-                      int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
-{
-    struct hf__wrapper *w = wrapper_of(store);
-
-    if (w->inner->type->break_ticket == NULL)
-        return hf__fail(err, HF_UNSUPPORTED, NULL);
-    int r = w->inner->type->break_ticket(w->inner, bid, now, deadline_ns, ret_answer, err);
     hf__wrapper_sync(w);
     return r;
 }

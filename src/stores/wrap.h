@@ -24,18 +24,12 @@ void hf__wrapper_close(struct hf__wrapper *w);
 /* Takes over whether the inner store has lost its data. After each call. */
 void hf__wrapper_sync(struct hf__wrapper *w);
 
-int hf__wrapper_attempt(struct hf__store *store, const struct hf__bid *bid, int64_t deadline_ns,
-                        struct hf__answer *ret_answer, hf_error *err);
-int hf__wrapper_withdraw(struct hf__store *store, const struct hf__bid *bid, int64_t retire_ms,
-                         int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err);
-int hf__wrapper_release(struct hf__store *store, const struct hf__bid *bid, int64_t retire_ms,
+int hf__wrapper_operate(struct hf__store *store, const struct hf__operation *op,
                         int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err);
 int hf__wrapper_renew(struct hf__store *store, struct hf__renewal *items, size_t count,
                       int64_t deadline_ns, hf_error *err);
 int hf__wrapper_inspect(struct hf__store *store, const struct hf__look *look, int64_t deadline_ns,
                         hf_error *err);
-int hf__wrapper_break(struct hf__store *store, const struct hf__bid *bid, bool now,
-                      int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err);
 int hf__wrapper_upkeep(struct hf__store *store, enum hf__upkeep what, int64_t retain_ms,
                        int64_t deadline_ns, uint64_t *ret_count, hf_error *err);
 int hf__wrapper_diagnose(struct hf__store *store, hf_finding_callback *found, void *arg,

@@ -191,7 +191,7 @@ static void c5_grant_of_which_little_is_left_begins_anew(void **state)
                                .lease_ms = 3000,
                                .who = &extra};
     const struct hf__bid bid = {.ticket = {{1}}, .ttl_ms = 3000};
-    const struct hf__cs_op op = {.kind = HF__CS_ATTEMPT, .bid = &bid};
+    const struct hf__operation op = {.kind = HF__OPERATION_ATTEMPT, .bid = &bid};
 
     (void)state;
     for (int64_t left_ms = 1; left_ms <= 3000; left_ms++) {

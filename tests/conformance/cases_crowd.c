@@ -37,6 +37,7 @@ static void *wait_in_crowd(void *arg)
     hf_options opt = options(4000, HF_FOREVER); /* the dead are missed after so long */
     hf_lock *lock;
 
+    opt.patience_ms = HF_FOREVER; /* a crowd may make its server slow */
     opt.cancel = w->cancel;
     opt.note = w->note;
     int r = hf_acquire(w->client, w->name, HF_NTS, &opt, &lock, NULL);

@@ -5,6 +5,7 @@
 #define HF_TESTS_DOORMAN_RECORD_H
 
 #include "doorman/doorman.h"
+#include "lib/operate.h"
 
 #define ROOM 64
 
@@ -78,7 +79,7 @@ static inline struct hf__bid no_wait(struct hf__bid bid)
 
 static inline struct hf__answer attempt(struct place *p, struct hf__bid bid)
 {
-    struct hf__answer a = hf__doorman_attempt(&p->record, &bid, NULL, p->at);
+    struct hf__answer a = ask_doorman(&p->record, op_attempt(&bid), p->at);
 
     settle(p);
     return a;
@@ -86,8 +87,8 @@ static inline struct hf__answer attempt(struct place *p, struct hf__bid bid)
 
 static inline struct hf__answer release(struct place *p, unsigned number, int64_t retire_ms)
 {
-    struct hf__ticket t = ticket(number);
-    struct hf__answer a = hf__doorman_release(&p->record, &t, retire_ms, p->at);
+    struct hf__bid bid = {.ticket = ticket(number)};
+    struct hf__answer a = ask_doorman(&p->record, op_release(&bid, retire_ms), p->at);
 
     settle(p);
     return a;
@@ -95,8 +96,8 @@ static inline struct hf__answer release(struct place *p, unsigned number, int64_
 
 static inline struct hf__answer withdraw(struct place *p, unsigned number, int64_t retire_ms)
 {
-    struct hf__ticket t = ticket(number);
-    struct hf__answer a = hf__doorman_withdraw(&p->record, &t, retire_ms, p->at);
+    struct hf__bid bid = {.ticket = ticket(number)};
+    struct hf__answer a = ask_doorman(&p->record, op_withdraw(&bid, retire_ms), p->at);
 
     settle(p);
     return a;
@@ -104,8 +105,8 @@ static inline struct hf__answer withdraw(struct place *p, unsigned number, int64
 
 static inline struct hf__answer renew(struct place *p, unsigned number, uint64_t generation)
 {
-    struct hf__ticket t = ticket(number);
-    struct hf__answer a = hf__doorman_renew(&p->record, &t, generation, p->at);
+    struct hf__bid bid = {.ticket = ticket(number)};
+    struct hf__answer a = ask_doorman(&p->record, op_renew(&bid, generation), p->at);
 
     settle(p);
     return a;
@@ -113,8 +114,8 @@ static inline struct hf__answer renew(struct place *p, unsigned number, uint64_t
 
 static inline struct hf__answer breaks(struct place *p, unsigned number, bool now)
 {
-    struct hf__ticket t = ticket(number);
-    struct hf__answer a = hf__doorman_break(&p->record, &t, now, p->at);
+    struct hf__bid bid = {.ticket = ticket(number)};
+    struct hf__answer a = ask_doorman(&p->record, op_break(&bid, now), p->at);
 
     settle(p);
     return a;
@@ -122,7 +123,7 @@ static inline struct hf__answer breaks(struct place *p, unsigned number, bool no
 
 static inline void sweep(struct place *p)
 {
-    hf__doorman_sweep(&p->record, p->at);
+    ask_doorman(&p->record, op_sweep(), p->at);
     settle(p);
 }
 

@@ -1,5 +1,6 @@
 /* The queue (C5): order, death, what is over and stays over, and how much fits. */
 #include "lib/check.h"
+#include "lib/operate.h"
 #include "record.h"
 
 #include <stdlib.h>
@@ -177,17 +178,17 @@ static void check_cap(enum hf__place place, size_t most)
     fill(&record, 1, HF__PLACE_INSIDE, HF__NEVER);
     record.entries[0].ticket = ticket(2);
     fill(&record, most, place, at.now_ms + 60000);
-    is("full", hf__doorman_attempt(&record, &bid, NULL, at).verdict, HF__VERDICT_FULL);
+    is("full", ask_doorman(&record, op_attempt(&bid), at).verdict, HF__VERDICT_FULL);
     is("nobody joined", record.count, most + 1);
-    struct hf__answer a = hf__doorman_attempt(&record, &known, NULL, at);
+    struct hf__answer a = ask_doorman(&record, op_attempt(&known), at);
     is("one that is known", a.verdict,
        place == HF__PLACE_WAITING ? HF__VERDICT_QUEUED : HF__VERDICT_WITHDRAWN);
-    is("a tombstone still finds room",
-       hf__doorman_withdraw(&record, &bid.ticket, 60000, at).verdict, HF__VERDICT_STALE);
-    is("its attempt", hf__doorman_attempt(&record, &bid, NULL, at).verdict, HF__VERDICT_WITHDRAWN);
+    is("a tombstone still finds room", ask_doorman(&record, op_withdraw(&bid, 60000), at).verdict,
+       HF__VERDICT_STALE);
+    is("its attempt", ask_doorman(&record, op_attempt(&bid), at).verdict, HF__VERDICT_WITHDRAWN);
     at.now_ms += 60000;
     record.count = most + 1;
-    is("after they left", hf__doorman_attempt(&record, &bid, NULL, at).verdict, HF__VERDICT_QUEUED);
+    is("after they left", ask_doorman(&record, op_attempt(&bid), at).verdict, HF__VERDICT_QUEUED);
     free(entries);
 }
 
@@ -209,7 +210,7 @@ static void c5_a_refused_bid_still_lets_the_next_in(void **state)
     fill(&record, 1, HF__PLACE_INSIDE, at.now_ms);
     record.entries[0].ticket = ticket(2);
     fill(&record, HF__QUEUE_MAX, HF__PLACE_WAITING, at.now_ms + 60000);
-    is("full", hf__doorman_attempt(&record, &bid, NULL, at).verdict, HF__VERDICT_FULL);
+    is("full", ask_doorman(&record, op_attempt(&bid), at).verdict, HF__VERDICT_FULL);
     is("the head", record.entries[1].place, HF__PLACE_INSIDE);
     free(entries);
 }

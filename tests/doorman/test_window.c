@@ -1,6 +1,7 @@
 /* The record as a window on a long queue: with only a few waiters loaded, the doorman must answer
  * and change what it answers and changes with all of them. Random operations run through both. */
 #include "lib/check.h"
+#include "lib/operate.h"
 #include "lib/random.h"
 #include "record.h"
 
@@ -47,17 +48,17 @@ static struct hf__answer apply(struct hf__record *record, const struct operation
 {
     switch (op->kind) {
     case ATTEMPT:
-        return hf__doorman_attempt(record, &op->bid, NULL, at);
+        return ask_doorman(record, op_attempt(&op->bid), at);
     case RELEASE:
-        return hf__doorman_release(record, &op->bid.ticket, op->retire_ms, at);
+        return ask_doorman(record, op_release(&op->bid, op->retire_ms), at);
     case WITHDRAW:
-        return hf__doorman_withdraw(record, &op->bid.ticket, op->retire_ms, at);
+        return ask_doorman(record, op_withdraw(&op->bid, op->retire_ms), at);
     case RENEW:
-        return hf__doorman_renew(record, &op->bid.ticket, op->generation, at);
+        return ask_doorman(record, op_renew(&op->bid, op->generation), at);
     case BREAK:
-        return hf__doorman_break(record, &op->bid.ticket, op->now, at);
+        return ask_doorman(record, op_break(&op->bid, op->now), at);
     default:
-        return hf__doorman_sweep(record, at);
+        return ask_doorman(record, op_sweep(), at);
     }
 }
 

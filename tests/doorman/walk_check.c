@@ -1,4 +1,5 @@
 /* What must be true in every world, whatever led there. */
+#include "lib/operate.h"
 #include "walk.h"
 
 #include <stdlib.h>
@@ -145,10 +146,10 @@ static bool gets_in(const struct scenario *s, const struct world *w, uint8_t tic
     memcpy(entries, w->entries, sizeof w->entries);
     for (int i = 0; i <= ticks; i++) {
         struct hf__moment at = {.now_ms = NOW_MS + i * s->tick_ms};
-        struct hf__answer a = hf__doorman_attempt(&record, &bid, NULL, at);
+        struct hf__answer a = ask_doorman(&record, op_attempt(&bid), at);
         if (a.verdict == HF__VERDICT_WITHDRAWN) {
             bid.ticket = ticket_bits(MAX_TICKETS);
-            a = hf__doorman_attempt(&record, &bid, NULL, at);
+            a = ask_doorman(&record, op_attempt(&bid), at);
         }
         if (a.verdict == HF__VERDICT_GRANTED)
             return true;

@@ -3,6 +3,7 @@
  * The observer works out for himself, from the record before, who was live at that moment (`seen`),
  * and remembers for each ticket what the contract has to say about it (`ghost`). Then he
  * compares. */
+#include "lib/operate.h"
 #include "walk_step.h"
 
 #include <string.h>
@@ -66,17 +67,17 @@ static void run(struct step *p)
     int64_t retire = p->d->retire ? retire_ms(p->s) : 0;
 
     if (p->d->kind == ATTEMPT)
-        p->a = hf__doorman_attempt(&record, &bid, NULL, at);
+        p->a = ask_doorman(&record, op_attempt(&bid), at);
     else if (p->d->kind == RENEW)
-        p->a = hf__doorman_renew(&record, &bid.ticket, p->d->generation, at);
+        p->a = ask_doorman(&record, op_renew(&bid, p->d->generation), at);
     else if (p->d->kind == WITHDRAW)
-        p->a = hf__doorman_withdraw(&record, &bid.ticket, retire, at);
+        p->a = ask_doorman(&record, op_withdraw(&bid, retire), at);
     else if (p->d->kind == RELEASE)
-        p->a = hf__doorman_release(&record, &bid.ticket, retire, at);
+        p->a = ask_doorman(&record, op_release(&bid, retire), at);
     else if (p->d->kind == SWEEPING)
-        p->a = hf__doorman_sweep(&record, at);
+        p->a = ask_doorman(&record, op_sweep(), at);
     else
-        p->a = hf__doorman_break(&record, &bid.ticket, p->d->now, at);
+        p->a = ask_doorman(&record, op_break(&bid, p->d->now), at);
     p->w->generation = record.generation;
     p->w->entry_count = record.count;
 }

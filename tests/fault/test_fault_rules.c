@@ -1,6 +1,7 @@
 /* fault+: each option does what its README says, to the calls it names and to no other. */
 #include <poll.h>
 
+#include "lib/operate.h"
 #include "wrapped.h"
 
 static void nth_call_fails_and_is_not_applied(void **state)
@@ -147,7 +148,7 @@ static void stale_wake_names_what_was_told_before(void **state)
     (void)state;
     assert_true(store->type->wake_fd(store) >= 0);
     assert_int_equal(wrapped_attempt(store, &holder), GRANTED);
-    assert_int_equal(store->type->attempt(store, &waiter, wrapped_in(300), &answer, NULL), 0);
+    assert_int_equal(ask_store(store, op_attempt(&waiter), wrapped_in(300), &answer, NULL), 0);
     store->type->wake(store, keep_wake, &called);
     assert_int_equal(called, 0);
     assert_int_equal(wrapped_attempt(store, &waiter), QUEUED);

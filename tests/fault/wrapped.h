@@ -4,6 +4,7 @@
 
 #include "core/registry.h"
 #include "lib/check.h"
+#include "lib/operate.h"
 
 static const struct hf__who wrapped_who = {"host", "user", "test", "", 1};
 static const struct hf__host wrapped_host = {.env = &hf__system_env,
@@ -44,7 +45,7 @@ static inline struct hf__bid wrapped_bid(unsigned char byte, bool queue)
 static inline int wrapped_attempt(struct hf__store *store, const struct hf__bid *bid)
 {
     struct hf__answer answer = {.sent_ns = wrapped_in(0)};
-    int r = store->type->attempt(store, bid, wrapped_in(300), &answer, NULL);
+    int r = ask_store(store, op_attempt(bid), wrapped_in(300), &answer, NULL);
 
     return r != 0 ? r : 100 + (int)answer.verdict;
 }
@@ -52,7 +53,7 @@ static inline int wrapped_attempt(struct hf__store *store, const struct hf__bid 
 static inline int wrapped_release(struct hf__store *store, const struct hf__bid *bid)
 {
     struct hf__answer answer = {0};
-    int r = store->type->release(store, bid, 0, wrapped_in(300), &answer, NULL);
+    int r = ask_store(store, op_release(bid, 0), wrapped_in(300), &answer, NULL);
 
     return r != 0 ? r : 100 + (int)answer.verdict;
 }

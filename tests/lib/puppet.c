@@ -43,39 +43,19 @@ static int away(hf_error *err)
     return hf__fail(err, HF_UNAVAILABLE, "the store is away");
 }
 
-static int attempt(struct hf__store *store, const struct hf__bid *bid, int64_t deadline_ns,
+static int operate(struct hf__store *store, const struct hf__operation *op, int64_t deadline_ns,
                    struct hf__answer *ret_answer, hf_error *err)
 {
     struct puppet *p = (struct puppet *)store;
+    enum puppet_call call = op->kind == HF__OPERATION_ATTEMPT    ? PUPPET_ATTEMPT
+                            : op->kind == HF__OPERATION_WITHDRAW ? PUPPET_WITHDRAW
+                                                                 : PUPPET_RELEASE;
 
-    if (begins_badly(p, PUPPET_ATTEMPT, deadline_ns))
+    if (op->kind == HF__OPERATION_BREAK)
+        return p->inner->type->operate(p->inner, op, deadline_ns, ret_answer, err);
+    if (begins_badly(p, call, deadline_ns))
         return away(err);
-    return ends(p, PUPPET_ATTEMPT,
-                p->inner->type->attempt(p->inner, bid, deadline_ns, ret_answer, err), err);
-}
-
-static int withdraw(struct hf__store *store, const struct hf__bid *bid, int64_t retire_ms,
-                    int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
-{
-    struct puppet *p = (struct puppet *)store;
-
-    if (begins_badly(p, PUPPET_WITHDRAW, deadline_ns))
-        return away(err);
-    return ends(p, PUPPET_WITHDRAW,
-                p->inner->type->withdraw(p->inner, bid, retire_ms, deadline_ns, ret_answer, err),
-                err);
-}
-
-static int release(struct hf__store *store, const struct hf__bid *bid, int64_t retire_ms,
-                   int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
-{
-    struct puppet *p = (struct puppet *)store;
-
-    if (begins_badly(p, PUPPET_RELEASE, deadline_ns))
-        return away(err);
-    return ends(p, PUPPET_RELEASE,
-                p->inner->type->release(p->inner, bid, retire_ms, deadline_ns, ret_answer, err),
-                err);
+    return ends(p, call, p->inner->type->operate(p->inner, op, deadline_ns, ret_answer, err), err);
 }
 
 static int renew(struct hf__store *store, struct hf__renewal *items, size_t count,
@@ -95,14 +75,6 @@ static int inspect(struct hf__store *store, const struct hf__look *look, int64_t
     struct puppet *p = (struct puppet *)store;
 
     return p->inner->type->inspect(p->inner, look, deadline_ns, err);
-}
-
-static int break_ticket(struct hf__store *store, const struct hf__bid *bid, bool now,
-                        int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
-{
-    struct puppet *p = (struct puppet *)store;
-
-    return p->inner->type->break_ticket(p->inner, bid, now, deadline_ns, ret_answer, err);
 }
 
 static int wake_fd(struct hf__store *store)
@@ -142,12 +114,9 @@ struct puppet *puppet_open(const char *url, const struct hf_env *env, hf_client 
     p->inner = (*ret_client)->store;
     p->type = *p->inner->type;
     p->type.close = close_puppet;
-    p->type.attempt = attempt;
-    p->type.withdraw = withdraw;
-    p->type.release = release;
+    p->type.operate = operate;
     p->type.renew = renew;
     p->type.inspect = inspect;
-    p->type.break_ticket = break_ticket;
     p->type.wake_fd = wake_fd;
     p->type.wake = wake;
     p->base.type = &p->type;

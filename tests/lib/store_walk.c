@@ -3,6 +3,7 @@
 
 #include "base/url.h"
 #include "lib/check.h"
+#include "lib/operate.h"
 
 int64_t store_walk_soon(void)
 {
@@ -13,7 +14,6 @@ static struct hf__answer ask(struct walk *base, const struct walk_request *q)
 {
     struct store_walk *w = (struct store_walk *)base;
     struct hf__store *s = random_below(&base->random, 2) == 0 ? w->first : w->second;
-    const struct hf__store_type *type = s->type;
     struct hf__answer a = {0};
     struct hf__renewal item = {.name = q->bid.name,
                                .name_len = q->bid.name_len,
@@ -23,15 +23,15 @@ static struct hf__answer ask(struct walk *base, const struct walk_request *q)
 
     w->set_clock(w->ctx, base->now_us);
     if (q->kind == WALK_ATTEMPT)
-        code = type->attempt(s, &q->bid, store_walk_soon(), &a, &w->err);
+        code = ask_store(s, op_attempt(&q->bid), store_walk_soon(), &a, &w->err);
     else if (q->kind == WALK_RELEASE)
-        code = type->release(s, &q->bid, q->number, store_walk_soon(), &a, &w->err);
+        code = ask_store(s, op_release(&q->bid, q->number), store_walk_soon(), &a, &w->err);
     else if (q->kind == WALK_WITHDRAW)
-        code = type->withdraw(s, &q->bid, q->number, store_walk_soon(), &a, &w->err);
+        code = ask_store(s, op_withdraw(&q->bid, q->number), store_walk_soon(), &a, &w->err);
     else if (q->kind == WALK_RENEW)
-        code = type->renew(s, &item, 1, store_walk_soon(), &w->err);
+        code = s->type->renew(s, &item, 1, store_walk_soon(), &w->err);
     else
-        code = type->break_ticket(s, &q->bid, q->number != 0, store_walk_soon(), &a, &w->err);
+        code = ask_store(s, op_break(&q->bid, q->number != 0), store_walk_soon(), &a, &w->err);
     if (code != 0)
         fail_msg("kind %d: %s", q->kind, w->err.text);
     return q->kind == WALK_RENEW ? item.answer : a;

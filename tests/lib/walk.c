@@ -4,6 +4,7 @@
 #include <inttypes.h>
 
 #include "lib/check.h"
+#include "lib/operate.h"
 
 #define PER_LOCK 200
 
@@ -85,22 +86,21 @@ static struct walk_request make_request(struct walk *w)
     return q;
 }
 
-static struct hf__answer ask_doorman(struct walk *w, const struct walk_request *q)
+static struct hf__answer by_doorman(struct walk *w, const struct walk_request *q)
 {
-    const struct hf__ticket *ticket = &q->bid.ticket;
     struct hf__moment at = {.now_ms = w->now_us / 1000, .stamp_us = (uint64_t)w->now_us};
 
     switch (q->kind) {
     case WALK_ATTEMPT:
-        return hf__doorman_attempt(&w->record, &q->bid, NULL, at);
+        return ask_doorman(&w->record, op_attempt(&q->bid), at);
     case WALK_RELEASE:
-        return hf__doorman_release(&w->record, ticket, q->number, at);
+        return ask_doorman(&w->record, op_release(&q->bid, q->number), at);
     case WALK_WITHDRAW:
-        return hf__doorman_withdraw(&w->record, ticket, q->number, at);
+        return ask_doorman(&w->record, op_withdraw(&q->bid, q->number), at);
     case WALK_RENEW:
-        return hf__doorman_renew(&w->record, ticket, q->generation, at);
+        return ask_doorman(&w->record, op_renew(&q->bid, q->generation), at);
     default:
-        return hf__doorman_break(&w->record, ticket, q->number != 0, at);
+        return ask_doorman(&w->record, op_break(&q->bid, q->number != 0), at);
     }
 }
 
@@ -172,7 +172,7 @@ static void step(struct walk *w)
     struct walk_request q = make_request(w);
 
     pass_time(w);
-    struct hf__answer got = w->type->ask(w, &q), wanted = ask_doorman(w, &q);
+    struct hf__answer got = w->type->ask(w, &q), wanted = by_doorman(w, &q);
     check_answer(w, &q, got, &wanted);
     if (w->type->compare != NULL)
         w->type->compare(w, &q);

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "lib/operate.h"
+
 static int64_t in_ms(int64_t ms)
 {
     return hf__now_ns(&hf__system_env) + ms * HF__NS_PER_MS;
@@ -37,7 +39,7 @@ int attempt(struct world *w, int64_t ms, struct hf__answer *answer)
                           .who = &w->walk.base.who};
 
     w->walk.err = (hf_error){0};
-    return hf_store_type_v1.attempt(w->store, &bid, in_ms(ms), answer, &w->walk.err);
+    return ask_store(w->store, op_attempt(&bid), in_ms(ms), answer, &w->walk.err);
 }
 
 int count(const struct world *w, const char *begins)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "ledger.h"
+#include "lib/operate.h"
 #include "stores/look.h"
 
 #define ROOMS_MAX  2048
@@ -101,24 +102,22 @@ static void settle(struct room *room, const struct hf__ticket *knows)
 
 static struct hf__answer apply_one(struct request *q, struct item *item)
 {
-    struct hf__record *record = &item->room->record;
-    const struct hf__ticket *ticket = &item->bid->ticket;
+    static const enum hf__operation_kind kinds[] = {
+        [OP_ATTEMPT] = HF__OPERATION_ATTEMPT, [OP_WITHDRAW] = HF__OPERATION_WITHDRAW,
+        [OP_RELEASE] = HF__OPERATION_RELEASE, [OP_RENEW] = HF__OPERATION_RENEW,
+        [OP_BREAK] = HF__OPERATION_BREAK,     [OP_BREAK_NOW] = HF__OPERATION_BREAK};
+    struct hf__operation op = {.kind = kinds[q->op],
+                               .bid = &q->terms,
+                               .who = item->bid,
+                               .retire_ms = q->retire_ms,
+                               .generation = item->generation,
+                               .now = q->op == OP_BREAK_NOW};
 
-    make_room(record);
-    switch (q->op) {
-    case OP_ATTEMPT:
-        q->terms.name = item->room->name;
-        q->terms.name_len = item->room->name_len;
-        return hf__doorman_attempt(record, &q->terms, item->bid, moment());
-    case OP_WITHDRAW:
-        return hf__doorman_withdraw(record, ticket, q->retire_ms, moment());
-    case OP_RELEASE:
-        return hf__doorman_release(record, ticket, q->retire_ms, moment());
-    case OP_RENEW:
-        return hf__doorman_renew(record, ticket, item->generation, moment());
-    default:
-        return hf__doorman_break(record, ticket, q->op == OP_BREAK_NOW, moment());
-    }
+    make_room(&item->room->record);
+    q->terms.name = item->room->name;
+    q->terms.name_len = item->room->name_len;
+    q->terms.ticket = item->bid->ticket;
+    return hf__doorman_apply(&item->room->record, &op, moment());
 }
 
 /* A leased holder that is broken gently keeps the door closed; any other is not told in time. */
@@ -186,7 +185,7 @@ void server_sweep(void)
 {
     for (size_t i = 0; i < server.count; i++) {
         make_room(&server.rooms[i].record);
-        hf__doorman_sweep(&server.rooms[i].record, moment());
+        ask_doorman(&server.rooms[i].record, op_sweep(), moment());
         settle(&server.rooms[i], NULL);
     }
 }

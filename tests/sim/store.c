@@ -69,13 +69,33 @@ static int ask(struct request *q, int64_t deadline_ns, hf_error *err)
     return r;
 }
 
-/* A request about one bid. */
-static int ask_about(struct sim_store *s, enum op op, const struct hf__bid *bid, int64_t retire_ms,
-                     int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
+/* Who bids with this ticket, and whether it can be called. */
+static void note_attempt(struct sim_store *s, const struct hf__bid *bid)
 {
-    struct request *q = new_request(s, op, 1);
+    struct bid *known = ledger_bid(&bid->ticket, true);
 
-    q->retire_ms = retire_ms;
+    if (known->call == NULL) {
+        known->call = ledger_call(bid->who->note);
+        known->next = known->call->bids;
+        known->call->bids = known;
+    }
+    known->store = s;
+    known->listens |= s->wake_fd >= 0;
+}
+
+static int operate(struct hf__store *store, const struct hf__operation *op, int64_t deadline_ns,
+                   struct hf__answer *ret_answer, hf_error *err)
+{
+    static const enum op kinds[] = {[HF__OPERATION_ATTEMPT] = OP_ATTEMPT,
+                                    [HF__OPERATION_RELEASE] = OP_RELEASE,
+                                    [HF__OPERATION_WITHDRAW] = OP_WITHDRAW,
+                                    [HF__OPERATION_BREAK] = OP_BREAK};
+    const struct hf__bid *bid = op->bid;
+
+    if (op->kind == HF__OPERATION_ATTEMPT)
+        note_attempt(store_of(store), bid);
+    struct request *q = new_request(store_of(store), op->now ? OP_BREAK_NOW : kinds[op->kind], 1);
+    q->retire_ms = op->retire_ms;
     q->terms = *bid;
     q->items[0].room = server_room(bid->name, bid->name_len);
     q->items[0].bid = ledger_bid(&bid->ticket, true);
@@ -87,41 +107,6 @@ static int ask_about(struct sim_store *s, enum op op, const struct hf__bid *bid,
         ret_answer->sent_ns = sent_ns;
     }
     return r;
-}
-
-static int attempt(struct hf__store *store, const struct hf__bid *bid, int64_t deadline_ns,
-                   struct hf__answer *ret_answer, hf_error *err)
-{
-    struct sim_store *s = store_of(store);
-    struct bid *known = ledger_bid(&bid->ticket, true);
-
-    if (known->call == NULL) {
-        known->call = ledger_call(bid->who->note);
-        known->next = known->call->bids;
-        known->call->bids = known;
-    }
-    known->store = s;
-    known->listens |= s->wake_fd >= 0;
-    return ask_about(s, OP_ATTEMPT, bid, 0, deadline_ns, ret_answer, err);
-}
-
-static int withdraw(struct hf__store *store, const struct hf__bid *bid, int64_t retire_ms,
-                    int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
-{
-    return ask_about(store_of(store), OP_WITHDRAW, bid, retire_ms, deadline_ns, ret_answer, err);
-}
-
-static int release(struct hf__store *store, const struct hf__bid *bid, int64_t retire_ms,
-                   int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
-{
-    return ask_about(store_of(store), OP_RELEASE, bid, retire_ms, deadline_ns, ret_answer, err);
-}
-
-static int break_ticket(struct hf__store *store, const struct hf__bid *bid, bool now,
-                        int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
-{
-    return ask_about(store_of(store), now ? OP_BREAK_NOW : OP_BREAK, bid, 0, deadline_ns,
-                     ret_answer, err);
 }
 
 static int renew(struct hf__store *store, struct hf__renewal *items, size_t count,
@@ -212,12 +197,9 @@ const struct hf__store_type sim_store_type = {
     .options = options,
     .open = NULL, /* see __wrap_hf__store_open() */
     .close = close_store,
-    .attempt = attempt,
-    .withdraw = withdraw,
-    .release = release,
+    .operate = operate,
     .renew = renew,
     .inspect = inspect,
-    .break_ticket = break_ticket,
     .wake_fd = wake_fd,
     .wake = wake,
 };

@@ -36,7 +36,7 @@ int __wrap_hf__my_quick(struct hf__my *s, struct hf__my_conn *c, const struct hf
     int r = __real_hf__my_quick(s, c, op, deadline_ns, ret_answer, ret_done, err);
     if (!*ret_done)
         missed++;
-    else if (op->kind == HF__SQL_ATTEMPT)
+    else if (op->kind == HF__OPERATION_ATTEMPT)
         taken++;
     else
         freed++;

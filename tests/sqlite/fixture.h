@@ -12,6 +12,7 @@
 
 #include "base/url.h"
 #include "lib/check.h"
+#include "lib/operate.h"
 #include "lib/random.h"
 #include "stores/builtin.h"
 
@@ -166,7 +167,7 @@ static inline struct hf__answer attempt(struct fixture *f, const struct hf__bid 
 {
     struct hf__answer a = {.sent_ns = f->now_ns};
 
-    check_ok(f, "attempt", f->store->type->attempt(f->store, bid, soon(f), &a, &f->err));
+    check_ok(f, "attempt", ask_store(f->store, op_attempt(bid), soon(f), &a, &f->err));
     return a;
 }
 
@@ -174,7 +175,7 @@ static inline struct hf__answer release(struct fixture *f, const struct hf__bid 
 {
     struct hf__answer a = {.sent_ns = f->now_ns};
 
-    check_ok(f, "release", f->store->type->release(f->store, bid, 0, soon(f), &a, &f->err));
+    check_ok(f, "release", ask_store(f->store, op_release(bid, 0), soon(f), &a, &f->err));
     return a;
 }
 

@@ -1,5 +1,6 @@
 /* What is in the file of the SQLite store: what is refused and kept, and what it means when the file
  * goes away or changes. */
+#include "lib/operate.h"
 #include "sqlite/fixture.h"
 
 static void another_programs_database_is_refused_and_kept(void **state)
@@ -58,7 +59,7 @@ static void check_lost(struct fixture *f)
     struct hf__bid bid = make_bid(f, "x");
     struct hf__answer a = {0};
 
-    check_number("attempt", f->store->type->attempt(f->store, &bid, soon(f), &a, &f->err),
+    check_number("attempt", ask_store(f->store, op_attempt(&bid), soon(f), &a, &f->err),
                  HF_UNAVAILABLE);
     check_contains("attempt", f->err.text, "replaced or deleted");
     assert_true(f->store->data_lost);

@@ -1,4 +1,5 @@
 /* What the disk and other users of the database can do to an operation, and when it is synced. */
+#include "lib/operate.h"
 #include "sqlite/disk.h"
 #include "sqlite/fixture.h"
 
@@ -6,7 +7,7 @@ static int attempt_code(struct fixture *f, const struct hf__bid *bid)
 {
     struct hf__answer a = {0};
 
-    return f->store->type->attempt(f->store, bid, soon(f), &a, &f->err);
+    return ask_store(f->store, op_attempt(bid), soon(f), &a, &f->err);
 }
 
 /* The first write to a WAL syncs its header; what is counted comes after it. */
@@ -50,7 +51,7 @@ static void a_grant_that_never_expires_is_synced_when_claimed_and_released(void 
     bid.ttl_ms = 0;
     renew(f, &bid, attempt(f, &bid).generation);
     check_number("claimed again", disk.syncs, 3);
-    check_ok(f, "break", f->store->type->break_ticket(f->store, &bid, true, soon(f), &a, &f->err));
+    check_ok(f, "break", ask_store(f->store, op_break(&bid, true), soon(f), &a, &f->err));
     check_number("broken", disk.syncs, 4);
 }
 
@@ -63,7 +64,7 @@ static void c6_a_failed_sync_leaves_the_outcome_unknown(void **state)
     bid.ttl_ms = 0;
     renew(f, &bid, attempt(f, &bid).generation);
     disk.fail_syncs = 1;
-    int code = f->store->type->release(f->store, &bid, 0, soon(f), &a, &f->err);
+    int code = ask_store(f->store, op_release(&bid, 0), soon(f), &a, &f->err);
     disk.fail_syncs = 0;
     check_number("release", code, HF_UNKNOWN);
     check_number("asked again", release(f, &bid).verdict, HF__VERDICT_STALE);
@@ -134,7 +135,7 @@ static void a_database_kept_busy_is_unavailable_at_the_deadline(void **state)
     assert_int_equal(sqlite3_open(f->path, &db), SQLITE_OK);
     assert_int_equal(sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
     int64_t deadline = f->now_ns + 30 * HF__NS_PER_MS;
-    check_number("attempt", f->store->type->attempt(f->store, &bid, deadline, &a, &f->err),
+    check_number("attempt", ask_store(f->store, op_attempt(&bid), deadline, &a, &f->err),
                  HF_UNAVAILABLE);
     check_contains("attempt", f->err.text, "busy");
     check_number("store code", f->err.store_code & 0xff, SQLITE_BUSY);
@@ -148,7 +149,7 @@ static void a_deadline_that_has_passed_asks_nobody(void **state)
     struct hf__bid bid = make_bid(f, "x");
     struct hf__answer a = {0};
 
-    check_number("attempt", f->store->type->attempt(f->store, &bid, f->now_ns, &a, &f->err),
+    check_number("attempt", ask_store(f->store, op_attempt(&bid), f->now_ns, &a, &f->err),
                  HF_UNAVAILABLE);
 }
 

@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <sys/wait.h>
 
+#include "lib/operate.h"
 #include "sqlite/fixture.h"
 #include "stores/sqlite/sqlite.h"
 
@@ -138,7 +139,7 @@ static int releases(struct fixture *f)
 
     if (try_open(f, f->url) != 0)
         return 1;
-    return f->store->type->release(f->store, &bid, 0, soon(f), &a, &f->err) == 0 ? 0 : 2;
+    return ask_store(f->store, op_release(&bid, 0), soon(f), &a, &f->err) == 0 ? 0 : 2;
 }
 
 static void note(void *ctx, const struct hf__ticket *ticket, uint64_t generation)

@@ -1,4 +1,5 @@
 /* Looking into the database, odd names, and what the doctor says. */
+#include "lib/operate.h"
 #include "sqlite/fixture.h"
 
 struct seen {
@@ -207,10 +208,9 @@ static void a_miscounted_queue_is_refused_not_guessed(void **state)
     take(f, "a", false);
     take(f, "a", true);
     meddle(f, "UPDATE holdfast_lock SET waiting = 7");
-    check_number("more", f->store->type->attempt(f->store, &bid, soon(f), &a, &f->err), HF_CORRUPT);
+    check_number("more", ask_store(f->store, op_attempt(&bid), soon(f), &a, &f->err), HF_CORRUPT);
     meddle(f, "UPDATE holdfast_lock SET waiting = 0");
-    check_number("fewer", f->store->type->attempt(f->store, &bid, soon(f), &a, &f->err),
-                 HF_CORRUPT);
+    check_number("fewer", ask_store(f->store, op_attempt(&bid), soon(f), &a, &f->err), HF_CORRUPT);
     meddle(f, "UPDATE holdfast_lock SET waiting = 1");
     check_number("right", attempt(f, &bid).verdict, HF__VERDICT_BUSY);
 }

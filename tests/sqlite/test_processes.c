@@ -5,6 +5,7 @@
 #include <sys/mount.h>
 #include <sys/wait.h>
 
+#include "lib/operate.h"
 #include "sqlite/fixture.h"
 
 #define PROCESSES 3
@@ -62,13 +63,13 @@ static bool take_turn(struct fixture *f, const char *counter)
 
     bid.queue = true;
     do {
-        if (f->store->type->attempt(f->store, &bid, until_ns, &a, &f->err) != 0)
+        if (ask_store(f->store, op_attempt(&bid), until_ns, &a, &f->err) != 0)
             return false;
         if (a.verdict == HF__VERDICT_QUEUED)
             usleep((useconds_t)hf__now_ns(&hf__system_env) % 300);
     } while (a.verdict == HF__VERDICT_QUEUED && hf__now_ns(&hf__system_env) < until_ns);
     return a.verdict == HF__VERDICT_GRANTED && increment(counter) &&
-           f->store->type->release(f->store, &bid, 0, real_deadline(), &a, &f->err) == 0 &&
+           ask_store(f->store, op_release(&bid, 0), real_deadline(), &a, &f->err) == 0 &&
            a.verdict == HF__VERDICT_DONE;
 }
 
@@ -117,7 +118,7 @@ static void many_processes_may_create_it_at_once(void **state)
             open_own(f);
             struct hf__bid bid = make_bid(f, "x");
             bid.mode = HF_SHARED;
-            int code = f->store->type->attempt(f->store, &bid, real_deadline(), &a, &f->err);
+            int code = ask_store(f->store, op_attempt(&bid), real_deadline(), &a, &f->err);
             _exit(code == 0 && a.verdict == HF__VERDICT_GRANTED ? 0 : 1);
         }
     }
@@ -137,7 +138,7 @@ static void a_killed_process_leaves_a_lease_that_ends(void **state)
         if (try_open(f, f->url) != 0)
             _exit(1);
         mine.queue = true;
-        f->store->type->attempt(f->store, &mine, soon(f), &a, &f->err);
+        ask_store(f->store, op_attempt(&mine), soon(f), &a, &f->err);
         raise(SIGKILL);
     }
     assert_int_equal(waitpid(child, &status, 0), child);
@@ -167,13 +168,13 @@ static bool take_turn_in_thread(struct worker *w)
 
     random_fill(&w->random, bid.ticket.bits, sizeof bid.ticket.bits);
     do {
-        if (s->type->attempt(s, &bid, until_ns, &a, NULL) != 0)
+        if (ask_store(s, op_attempt(&bid), until_ns, &a, NULL) != 0)
             return false;
     } while (a.verdict == HF__VERDICT_QUEUED && hf__now_ns(&hf__system_env) < until_ns);
     if (a.verdict != HF__VERDICT_GRANTED)
         return false;
     ++*w->counter;
-    return s->type->release(s, &bid, 0, real_deadline(), &a, NULL) == 0 &&
+    return ask_store(s, op_release(&bid, 0), real_deadline(), &a, NULL) == 0 &&
            a.verdict == HF__VERDICT_DONE;
 }
 
@@ -220,7 +221,7 @@ static void fill_up(struct fixture *f)
         snprintf(name, sizeof name, "%d", i);
         bid.name = name;
         bid.name_len = sizeof name;
-        code = f->store->type->attempt(f->store, &bid, soon(f), &a, &f->err);
+        code = ask_store(f->store, op_attempt(&bid), soon(f), &a, &f->err);
     }
     check_number("code", code, HF_FULL);
     check_contains("text", f->err.text, "disk is full");

@@ -1,6 +1,7 @@
 /* The SQLite store against the doorman on a plain record in memory: the same random operations
  * through both must be answered alike and leave the same line behind, however much of it the store
  * has loaded. */
+#include "lib/operate.h"
 #include "sqlite/fixture.h"
 
 #define NAMES      2
@@ -75,17 +76,17 @@ static struct hf__answer by_rules(struct world *w, int lock, enum kind kind, con
 
     switch (kind) {
     case ATTEMPT:
-        return hf__doorman_attempt(r, &p->bid, NULL, now(w));
+        return ask_doorman(r, op_attempt(&p->bid), now(w));
     case WITHDRAW:
-        return hf__doorman_withdraw(r, &p->bid.ticket, p->bid.retire_ms, now(w));
+        return ask_doorman(r, op_withdraw(&p->bid, p->bid.retire_ms), now(w));
     case RELEASE:
-        return hf__doorman_release(r, &p->bid.ticket, p->bid.retire_ms, now(w));
+        return ask_doorman(r, op_release(&p->bid, p->bid.retire_ms), now(w));
     case RENEW:
-        return hf__doorman_renew(r, &p->bid.ticket, p->generation, now(w));
+        return ask_doorman(r, op_renew(&p->bid, p->generation), now(w));
     case RENEW_BLIND:
-        return hf__doorman_renew(r, &p->bid.ticket, 0, now(w));
+        return ask_doorman(r, op_renew(&p->bid, 0), now(w));
     default:
-        return hf__doorman_break(r, &p->bid.ticket, kind == BREAK_NOW, now(w));
+        return ask_doorman(r, op_break(&p->bid, kind == BREAK_NOW), now(w));
     }
 }
 
@@ -98,20 +99,20 @@ static struct hf__answer by_store(struct world *w, enum kind kind, const struct 
 
     switch (kind) {
     case ATTEMPT:
-        code = s->type->attempt(s, &p->bid, deadline, &a, &w->f->err);
+        code = ask_store(s, op_attempt(&p->bid), deadline, &a, &w->f->err);
         break;
     case WITHDRAW:
-        code = s->type->withdraw(s, &p->bid, retire, deadline, &a, &w->f->err);
+        code = ask_store(s, op_withdraw(&p->bid, retire), deadline, &a, &w->f->err);
         break;
     case RELEASE:
-        code = s->type->release(s, &p->bid, retire, deadline, &a, &w->f->err);
+        code = ask_store(s, op_release(&p->bid, retire), deadline, &a, &w->f->err);
         break;
     case RENEW:
         return renew(w->f, &p->bid, p->generation);
     case RENEW_BLIND:
         return renew(w->f, &p->bid, 0);
     default:
-        code = s->type->break_ticket(s, &p->bid, kind == BREAK_NOW, deadline, &a, &w->f->err);
+        code = ask_store(s, op_break(&p->bid, kind == BREAK_NOW), deadline, &a, &w->f->err);
     }
     check_ok(w->f, "operation", code);
     return a;
@@ -268,7 +269,7 @@ static void c5_a_second_withdraw_neither_counts_twice_nor_shortens(void **state)
 
     for (int64_t retire = 60 * SECOND; retire > 0; retire -= 59 * SECOND)
         check_ok(f, "withdraw",
-                 f->store->type->withdraw(f->store, &bid, retire, soon(f), &a, &f->err));
+                 ask_store(f->store, op_withdraw(&bid, retire), soon(f), &a, &f->err));
     check_number("counted", ask(f, "SELECT retired FROM holdfast_lock"), 1);
     pass_time(f, 59 * SECOND);
     assert_int_equal(attempt(f, &bid).verdict, HF__VERDICT_WITHDRAWN);

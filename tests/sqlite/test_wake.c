@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include "lib/operate.h"
 #include "sqlite/fixture.h"
 
 struct calls {
@@ -171,8 +172,7 @@ static void c12_a_broken_holder_is_told_to_ask(void **state)
     struct hf__answer a = {0};
 
     attempt(f, &holder);
-    check_ok(f, "break",
-             f->store->type->break_ticket(f->store, &holder, true, soon(f), &a, &f->err));
+    check_ok(f, "break", ask_store(f->store, op_break(&holder, true), soon(f), &a, &f->err));
     struct calls calls = take_calls(f->store, fd);
     check_number("calls", (int64_t)calls.count, 1);
     assert_true(hf__ticket_equal(&calls.ticket, &holder.ticket));

@@ -12,69 +12,43 @@
 
 #define RENEWERS 8 /* renewals under way at once */
 
-static int operate(struct hf__store *store, const struct hf__cs_op *op, int64_t deadline_ns,
-                   struct hf__answer *ret_answer, hf_error *err)
-{
-    struct hf__cs *s = (struct hf__cs *)store;
-
-    return s->simple ? hf__cs_simple_operate(s, op, deadline_ns, ret_answer, err)
-                     : hf__cs_operate(s, op, deadline_ns, ret_answer, err);
-}
-
 static struct hf__cql_bytes bytes_of(const char *text)
 {
     return (struct hf__cql_bytes){(const unsigned char *)text, strlen(text)};
 }
 
-static int attempt(struct hf__store *store, const struct hf__bid *bid, int64_t deadline_ns,
+static int apply(struct hf__cs *s, const struct hf__operation *op, int64_t deadline_ns,
+                 struct hf__answer *ret_answer, hf_error *err)
+{
+    return s->simple ? hf__cs_simple_operate(s, op, deadline_ns, ret_answer, err)
+                     : hf__cs_operate(s, op, deadline_ns, ret_answer, err);
+}
+
+/* What is kept in the row lasts longer by the skew that the nodes' clocks may have. */
+static int operate(struct hf__store *store, const struct hf__operation *op, int64_t deadline_ns,
                    struct hf__answer *ret_answer, hf_error *err)
 {
-    int64_t skew_ms = ((struct hf__cs *)store)->skew_ms;
-    struct hf__bid kept = *bid;
+    struct hf__cs *s = (struct hf__cs *)store;
+    struct hf__operation kept = *op;
+    struct hf__bid bid = *op->bid;
+    struct hf__cs_extra self;
     struct hf__who_text who;
 
-    hf__who_text_init(&who, bid->who);
-    struct hf__cs_extra self = {.host = bytes_of(who.host),
-                                .user = bytes_of(who.user),
-                                .program = bytes_of(who.program),
-                                .note = bytes_of(who.note),
-                                .pid = who.pid,
-                                .skew_ms = skew_ms};
-    kept.ttl_ms += kept.ttl_ms > 0 ? skew_ms : 0;
-    kept.retire_ms += skew_ms;
-    struct hf__cs_op op = {.kind = HF__CS_ATTEMPT, .bid = &kept, .self = &self};
-    return operate(store, &op, deadline_ns, ret_answer, err);
-}
-
-static int64_t kept_ms(const struct hf__store *store, int64_t retire_ms)
-{
-    return retire_ms > 0 ? retire_ms + ((const struct hf__cs *)store)->skew_ms : 0;
-}
-
-static int withdraw(struct hf__store *store, const struct hf__bid *bid, int64_t retire_ms,
-                    int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
-{
-    struct hf__cs_op op = {
-        .kind = HF__CS_WITHDRAW, .bid = bid, .retire_ms = kept_ms(store, retire_ms)};
-
-    return operate(store, &op, deadline_ns, ret_answer, err);
-}
-
-static int release(struct hf__store *store, const struct hf__bid *bid, int64_t retire_ms,
-                   int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
-{
-    struct hf__cs_op op = {
-        .kind = HF__CS_RELEASE, .bid = bid, .retire_ms = kept_ms(store, retire_ms)};
-
-    return operate(store, &op, deadline_ns, ret_answer, err);
-}
-
-static int break_ticket(struct hf__store *store, const struct hf__bid *bid, bool now,
-                        int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
-{
-    struct hf__cs_op op = {.kind = HF__CS_BREAK, .bid = bid, .now = now};
-
-    return operate(store, &op, deadline_ns, ret_answer, err);
+    kept.bid = &bid;
+    kept.retire_ms += kept.retire_ms > 0 ? s->skew_ms : 0;
+    if (op->kind == HF__OPERATION_ATTEMPT) {
+        hf__who_text_init(&who, bid.who);
+        self = (struct hf__cs_extra){.host = bytes_of(who.host),
+                                     .user = bytes_of(who.user),
+                                     .program = bytes_of(who.program),
+                                     .note = bytes_of(who.note),
+                                     .pid = who.pid,
+                                     .skew_ms = s->skew_ms};
+        kept.who = &self;
+        bid.ttl_ms += bid.ttl_ms > 0 ? s->skew_ms : 0;
+        bid.retire_ms += s->skew_ms;
+    }
+    return apply(s, &kept, deadline_ns, ret_answer, err);
 }
 
 /* Renewals: one row each, some at a time ----------------------------------- */
@@ -93,9 +67,10 @@ struct renewals {
 static void renew_one(struct renewals *all, struct hf__renewal *item)
 {
     struct hf__bid bid = {.name = item->name, .name_len = item->name_len, .ticket = item->ticket};
-    struct hf__cs_op op = {.kind = HF__CS_RENEW, .bid = &bid, .generation = item->generation};
+    struct hf__operation op = {
+        .kind = HF__OPERATION_RENEW, .bid = &bid, .generation = item->generation};
     hf_error err = {0};
-    int code = operate(all->store, &op, all->deadline_ns, &item->answer, &err);
+    int code = apply((struct hf__cs *)all->store, &op, all->deadline_ns, &item->answer, &err);
 
     if (code == 0)
         return;
@@ -153,12 +128,9 @@ __attribute__((visibility("default"))) const struct hf__store_type hf_store_type
     .ddl_of = hf__cs_ddl_of,
     .open = hf__cs_open,
     .close = hf__cs_close,
-    .attempt = attempt,
-    .withdraw = withdraw,
-    .release = release,
+    .operate = operate,
     .renew = renew,
     .inspect = hf__cs_inspect,
-    .break_ticket = break_ticket,
     .upkeep = hf__cs_upkeep,
     .diagnose = hf__cs_diagnose,
 };

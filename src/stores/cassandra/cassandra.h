@@ -98,17 +98,6 @@ struct hf__cs_row {
     struct hf__cql_result result; /* what the texts are borrowed from */
 };
 
-enum hf__cs_kind { HF__CS_ATTEMPT, HF__CS_WITHDRAW, HF__CS_RELEASE, HF__CS_RENEW, HF__CS_BREAK };
-
-struct hf__cs_op {
-    enum hf__cs_kind kind;
-    const struct hf__bid *bid; /* ttl and retire with the skew on top */
-    int64_t retire_ms;         /* WITHDRAW, RELEASE; with the skew */
-    uint64_t generation;       /* RENEW */
-    bool now;                  /* BREAK */
-    struct hf__cs_extra *self; /* ATTEMPT: of a new entry */
-};
-
 /* open.c ------------------------------------------------------------------- */
 int hf__cs_open(const struct hf__url *url, const struct hf__host *host,
                 struct hf__store **ret_store, hf_error *err);
@@ -132,7 +121,7 @@ int hf__cs_ask(struct hf__cs *s, const struct hf__cs_call *call, struct hf__cql_
                hf_error *err);
 
 /* operate.c ---------------------------------------------------------------- */
-int hf__cs_operate(struct hf__cs *s, const struct hf__cs_op *op, int64_t deadline_ns,
+int hf__cs_operate(struct hf__cs *s, const struct hf__operation *op, int64_t deadline_ns,
                    struct hf__answer *ret_answer, hf_error *err);
 
 /* One lock, until when to work on it, and where to say what went wrong (NULL: nowhere). */
@@ -153,7 +142,7 @@ int hf__cs_read(const struct hf__cs_lock *lock, int prefer, struct hf__cs_row *r
 /* An operation on a row, and what came of it. */
 struct hf__cs_case {
     struct hf__cs_lock lock;
-    const struct hf__cs_op *op;
+    const struct hf__operation *op;
     struct hf__cs_row row;
     int64_t now_ms; /* of the row's clock */
     struct hf__answer answer;
@@ -211,7 +200,7 @@ int hf__cs_diagnose(struct hf__store *store, hf_finding_callback *found, void *a
                     int64_t deadline_ns, hf_error *err);
 
 /* layout=simple: operations that hf__cs_operate() would do otherwise. */
-int hf__cs_simple_operate(struct hf__cs *s, const struct hf__cs_op *op, int64_t deadline_ns,
+int hf__cs_simple_operate(struct hf__cs *s, const struct hf__operation *op, int64_t deadline_ns,
                           struct hf__answer *ret_answer, hf_error *err);
 int hf__cs_simple_inspect(struct hf__cs *s, const struct hf__look *look, int64_t deadline_ns,
                           hf_error *err);

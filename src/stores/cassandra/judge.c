@@ -61,22 +61,9 @@ static void fill_record(struct hf__cs_case *c)
 static struct hf__answer decide(struct hf__cs_case *c)
 {
     struct hf__moment at = {.now_ms = c->now_ms, .stamp_us = (uint64_t)c->now_ms * 1000};
-    struct hf__record *record = &c->row.record;
-    const struct hf__cs_op *op = c->op;
 
     fill_record(c);
-    switch (op->kind) {
-    case HF__CS_ATTEMPT:
-        return hf__doorman_attempt(record, op->bid, op->self, at);
-    case HF__CS_WITHDRAW:
-        return hf__doorman_withdraw(record, &op->bid->ticket, op->retire_ms, at);
-    case HF__CS_RELEASE:
-        return hf__doorman_release(record, &op->bid->ticket, op->retire_ms, at);
-    case HF__CS_RENEW:
-        return hf__doorman_renew(record, &op->bid->ticket, op->generation, at);
-    default:
-        return hf__doorman_break(record, &op->bid->ticket, op->now, at);
-    }
+    return hf__doorman_apply(&c->row.record, c->op, at);
 }
 
 static size_t count_waiting(const struct hf__entry *entries, size_t count)
@@ -109,9 +96,9 @@ static bool only_readers_inside(const struct hf__record *record)
 /* Whether this is a reader that only somebody who waits before it keeps out. */
 static bool is_blocked_reader(const struct hf__cs_case *c, const struct hf__entry *me)
 {
-    hf_mode mode = c->op->kind == HF__CS_ATTEMPT ? c->op->bid->mode
-                   : me != NULL                  ? me->mode
-                                                 : HF_EXCLUSIVE;
+    hf_mode mode = c->op->kind == HF__OPERATION_ATTEMPT ? c->op->bid->mode
+                   : me != NULL                         ? me->mode
+                                                        : HF_EXCLUSIVE;
 
     return (c->answer.verdict == HF__VERDICT_QUEUED || c->answer.verdict == HF__VERDICT_BUSY) &&
            mode == HF_SHARED && only_readers_inside(&c->row.record);
@@ -159,7 +146,8 @@ static size_t find_wanted(const struct hf__cs_case *c, bool *wanted)
 /* The queue is one cell. Before somebody is turned away for its length, the dead leave. */
 static int make_way(struct hf__cs_case *c)
 {
-    if (c->op->kind != HF__CS_ATTEMPT || hf__cs_row_was(&c->row, &c->op->bid->ticket) != NULL ||
+    if (c->op->kind != HF__OPERATION_ATTEMPT ||
+        hf__cs_row_was(&c->row, &c->op->bid->ticket) != NULL ||
         count_waiting(c->row.was, c->row.count) < HF__CS_WAITERS)
         return 0;
     return hf__cs_look_for_signs(&c->lock, &c->row, NULL);
@@ -177,7 +165,8 @@ int hf__cs_judge(struct hf__cs_case *c)
         code = hf__cs_look_for_signs(&c->lock, &c->row, wanted);
     }
     free(wanted);
-    if (code == 0 && c->op->kind == HF__CS_ATTEMPT && c->answer.verdict == HF__VERDICT_QUEUED &&
+    if (code == 0 && c->op->kind == HF__OPERATION_ATTEMPT &&
+        c->answer.verdict == HF__VERDICT_QUEUED &&
         count_waiting(c->row.record.entries, c->row.record.count) > HF__CS_WAITERS)
         c->answer.verdict = HF__VERDICT_FULL;
     return code;
@@ -189,7 +178,7 @@ static bool must_restart(const struct hf__cs_case *c, const struct hf__entry *wa
 {
     int64_t skew_ms = ((const struct hf__cs_extra *)was->who)->skew_ms;
 
-    if (c->op->kind == HF__CS_RENEW && c->op->generation != 0)
+    if (c->op->kind == HF__OPERATION_RENEW && c->op->generation != 0)
         return !was->claimed || was->until_ms != HF__NEVER;
     return was->until_ms != HF__NEVER &&
            (was->until_ms - c->now_ms - skew_ms) * 2 < was->lease_ms - skew_ms;

@@ -245,7 +245,7 @@ static int give_sign(const struct hf__cs_case *c)
     return 0;
 }
 
-int hf__cs_operate(struct hf__cs *s, const struct hf__cs_op *op, int64_t deadline_ns,
+int hf__cs_operate(struct hf__cs *s, const struct hf__operation *op, int64_t deadline_ns,
                    struct hf__answer *ret_answer, hf_error *err)
 {
     struct hf__cs_case c = {.lock = {s, op->bid->name, op->bid->name_len, deadline_ns, err},

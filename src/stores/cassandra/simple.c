@@ -145,7 +145,7 @@ static struct hf__answer granted(const struct hf__bid *bid, int64_t sent_ns)
                                .sent_ns = sent_ns};
 }
 
-static int attempt(struct hf__cs *s, const struct hf__cs_op *op, struct ask *a,
+static int attempt(struct hf__cs *s, const struct hf__operation *op, struct ask *a,
                    struct hf__answer *ret_answer, hf_error *err)
 {
     struct hf__bid bid = *op->bid;
@@ -182,7 +182,7 @@ static int attempt(struct hf__cs *s, const struct hf__cs_op *op, struct ask *a,
     return 0;
 }
 
-static int end(struct hf__cs *s, const struct hf__cs_op *op, struct ask *a,
+static int end(struct hf__cs *s, const struct hf__operation *op, struct ask *a,
                struct hf__answer *ret_answer, hf_error *err)
 {
     struct hf__cql_result result = {0};
@@ -199,7 +199,7 @@ static int end(struct hf__cs *s, const struct hf__cs_op *op, struct ask *a,
 }
 
 /* The value is written anew as well, or it would end before its owner: so it is read first. */
-static int renew(struct hf__cs *s, const struct hf__cs_op *op, struct ask *a,
+static int renew(struct hf__cs *s, const struct hf__operation *op, struct ask *a,
                  struct hf__answer *ret_answer, hf_error *err)
 {
     struct hf__cql_value name = hf__cql_text(a->name);
@@ -247,7 +247,7 @@ static int renew(struct hf__cs *s, const struct hf__cs_op *op, struct ask *a,
     return 0;
 }
 
-int hf__cs_simple_operate(struct hf__cs *s, const struct hf__cs_op *op, int64_t deadline_ns,
+int hf__cs_simple_operate(struct hf__cs *s, const struct hf__operation *op, int64_t deadline_ns,
                           struct hf__answer *ret_answer, hf_error *err)
 {
     char name[HF__CS_NAME_TEXT], ticket[HF_TICKET_SIZE];
@@ -256,9 +256,9 @@ int hf__cs_simple_operate(struct hf__cs *s, const struct hf__cs_op *op, int64_t 
     hf__cs_name_text(op->bid->name, op->bid->name_len, name);
     hf__ticket_format(&op->bid->ticket, ticket);
     switch (op->kind) {
-    case HF__CS_ATTEMPT:
+    case HF__OPERATION_ATTEMPT:
         return attempt(s, op, &a, ret_answer, err);
-    case HF__CS_RENEW:
+    case HF__OPERATION_RENEW:
         return renew(s, op, &a, ret_answer, err);
     default:
         return end(s, op, &a, ret_answer, err);

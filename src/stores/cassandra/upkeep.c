@@ -211,7 +211,8 @@ static bool is_over(struct hf__entry *e, int64_t now_ms)
 
     if (e->place == HF__PLACE_WAITING)
         return e->until_ms <= now_ms && x->proof == HF__CS_DEAD;
-    hf__doorman_sweep(&alone, (struct hf__moment){.now_ms = now_ms});
+    hf__doorman_apply(&alone, &(struct hf__operation){.kind = HF__OPERATION_SWEEP},
+                      (struct hf__moment){.now_ms = now_ms});
     return e->place == HF__PLACE_GONE;
 }
 

@@ -12,6 +12,19 @@
 
 #include "base/banned.h"
 
+static int operate(struct hf__store *store, const struct hf__operation *op, int64_t deadline_ns,
+                   struct hf__answer *ret_answer, hf_error *err)
+{
+    switch (op->kind) {
+    case HF__OPERATION_ATTEMPT:
+        return hf__etcd_attempt(store, op->bid, deadline_ns, ret_answer, err);
+    case HF__OPERATION_BREAK:
+        return hf__etcd_break(store, op->bid, op->now, deadline_ns, ret_answer, err);
+    default:
+        return hf__etcd_leave(store, op, deadline_ns, ret_answer, err);
+    }
+}
+
 static const char *const schemes[] = {"etcd", NULL};
 
 #define EXPORT __attribute__((visibility("default")))
@@ -104,12 +117,9 @@ EXPORT const struct hf__store_type hf_store_type_v1 = {
     .options = hf__etcd_options,
     .open = open_etcd,
     .close = close_etcd,
-    .attempt = hf__etcd_attempt,
-    .withdraw = hf__etcd_withdraw,
-    .release = hf__etcd_release,
+    .operate = operate,
     .renew = hf__etcd_renew,
     .inspect = hf__etcd_inspect,
-    .break_ticket = hf__etcd_break,
     .upkeep = upkeep,
     .diagnose = hf__etcd_diagnose,
     .wake_fd = hf__etcd_wake_fd,

@@ -34,10 +34,8 @@ struct hf__etcd {
 /* attempt.c, leave.c, break.c, renew.c, inspect.c, diagnose.c, wake.c: the operations of store.h. */
 int hf__etcd_attempt(struct hf__store *store, const struct hf__bid *bid, int64_t deadline_ns,
                      struct hf__answer *ret_answer, hf_error *err);
-int hf__etcd_withdraw(struct hf__store *store, const struct hf__bid *bid, int64_t retire_ms,
-                      int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err);
-int hf__etcd_release(struct hf__store *store, const struct hf__bid *bid, int64_t retire_ms,
-                     int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err);
+int hf__etcd_leave(struct hf__store *store, const struct hf__operation *op, int64_t deadline_ns,
+                   struct hf__answer *ret_answer, hf_error *err); /* RELEASE, WITHDRAW */
 int hf__etcd_break(struct hf__store *store, const struct hf__bid *bid, bool now,
                    int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err);
 int hf__etcd_renew(struct hf__store *store, struct hf__renewal *items, size_t count,

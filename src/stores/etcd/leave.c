@@ -234,19 +234,13 @@ static int run(struct hf__store *store, const struct hf__bid *bid, struct leavin
     return r;
 }
 
-int hf__etcd_release(struct hf__store *store, const struct hf__bid *bid, int64_t retire_ms,
-                     int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
+int hf__etcd_leave(struct hf__store *store, const struct hf__operation *op, int64_t deadline_ns,
+                   struct hf__answer *ret_answer, hf_error *err)
 {
-    struct leaving like = {.deadline_ns = deadline_ns, .retire_ms = retire_ms, .err = err};
+    struct leaving like = {.deadline_ns = deadline_ns,
+                           .retire_ms = op->retire_ms,
+                           .withdraw = op->kind == HF__OPERATION_WITHDRAW,
+                           .err = err};
 
-    return run(store, bid, like, ret_answer);
-}
-
-int hf__etcd_withdraw(struct hf__store *store, const struct hf__bid *bid, int64_t retire_ms,
-                      int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
-{
-    struct leaving like = {
-        .deadline_ns = deadline_ns, .retire_ms = retire_ms, .withdraw = true, .err = err};
-
-    return run(store, bid, like, ret_answer);
+    return run(store, op->bid, like, ret_answer);
 }

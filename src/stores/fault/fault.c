@@ -77,59 +77,28 @@ static int after(struct fault *f, struct fault_order order, int64_t deadline_ns,
     return 0;
 }
 
-static int put_off(struct fault *f, enum fault_op op, const struct hf__bid *bid, int64_t retire_ms,
-                   int64_t ms, hf_error *err)
-{
-    int r = late_add(&f->late, op, bid, retire_ms, ms);
-
-    return r != 0 ? hf__fail(err, r, "the late call cannot be kept") : unknown(err);
-}
-
-static int fault_attempt(struct hf__store *store, const struct hf__bid *bid, int64_t deadline_ns,
-                         struct hf__answer *ret_answer, hf_error *err)
-{
-    struct fault *f = fault_of(store);
-    struct fault_order order = fault_plan_next(&f->plan, FAULT_ATTEMPT);
-
-    if (order.act == FAULT_LATE)
-        return put_off(f, FAULT_ATTEMPT, bid, 0, order.ms, err);
-    int r = before(f, order, deadline_ns, err);
-    if (r != 0)
-        return r;
-    r = hf__wrapper_attempt(store, bid, deadline_ns, ret_answer, err);
-    r = after(f, order, deadline_ns, r, err);
-    if (r == 0 && ret_answer->verdict == HF__VERDICT_QUEUED)
-        wakes_queued(&f->wakes, &bid->ticket, ret_answer->generation);
-    return r;
-}
-
-static int fault_withdraw(struct hf__store *store, const struct hf__bid *bid, int64_t retire_ms,
-                          int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
-{
-    struct fault *f = fault_of(store);
-    struct fault_order order = fault_plan_next(&f->plan, FAULT_WITHDRAW);
-
-    if (order.act == FAULT_LATE)
-        return put_off(f, FAULT_WITHDRAW, bid, retire_ms, order.ms, err);
-    int r = before(f, order, deadline_ns, err);
-    if (r == 0)
-        r = after(f, order, deadline_ns,
-                  hf__wrapper_withdraw(store, bid, retire_ms, deadline_ns, ret_answer, err), err);
-    return r;
-}
-
-static int fault_release(struct hf__store *store, const struct hf__bid *bid, int64_t retire_ms,
+static int fault_operate(struct hf__store *store, const struct hf__operation *op,
                          int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
 {
+    static const enum fault_op counted[] = {[HF__OPERATION_ATTEMPT] = FAULT_ATTEMPT,
+                                            [HF__OPERATION_RELEASE] = FAULT_RELEASE,
+                                            [HF__OPERATION_WITHDRAW] = FAULT_WITHDRAW,
+                                            [HF__OPERATION_BREAK] = FAULT_BREAK};
     struct fault *f = fault_of(store);
-    struct fault_order order = fault_plan_next(&f->plan, FAULT_RELEASE);
+    struct fault_order order = fault_plan_next(&f->plan, counted[op->kind]);
+    int r;
 
-    if (order.act == FAULT_LATE)
-        return put_off(f, FAULT_RELEASE, bid, retire_ms, order.ms, err);
-    int r = before(f, order, deadline_ns, err);
-    if (r == 0)
-        r = after(f, order, deadline_ns,
-                  hf__wrapper_release(store, bid, retire_ms, deadline_ns, ret_answer, err), err);
+    if (order.act == FAULT_LATE && op->kind != HF__OPERATION_BREAK) {
+        r = late_add(&f->late, op, order.ms);
+        return r != 0 ? hf__fail(err, r, "the late call cannot be kept") : unknown(err);
+    }
+    r = before(f, order, deadline_ns, err);
+    if (r != 0)
+        return r;
+    r = hf__wrapper_operate(store, op, deadline_ns, ret_answer, err);
+    r = after(f, order, deadline_ns, r, err);
+    if (r == 0 && op->kind == HF__OPERATION_ATTEMPT && ret_answer->verdict == HF__VERDICT_QUEUED)
+        wakes_queued(&f->wakes, &op->bid->ticket, ret_answer->generation);
     return r;
 }
 
@@ -155,19 +124,6 @@ static int fault_inspect(struct hf__store *store, const struct hf__look *look, i
 
     if (r == 0)
         r = after(f, order, deadline_ns, hf__wrapper_inspect(store, look, deadline_ns, err), err);
-    return r;
-}
-
-static int fault_break(struct hf__store *store, const struct hf__bid *bid, bool now,
-                       int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
-{
-    struct fault *f = fault_of(store);
-    struct fault_order order = fault_plan_next(&f->plan, FAULT_BREAK);
-    int r = before(f, order, deadline_ns, err);
-
-    if (r == 0)
-        r = after(f, order, deadline_ns,
-                  hf__wrapper_break(store, bid, now, deadline_ns, ret_answer, err), err);
     return r;
 }
 
@@ -219,12 +175,9 @@ const struct hf__store_type hf_store_type_v1 = {
     .options = fault_options,
     .open = fault_open,
     .close = fault_close,
-    .attempt = fault_attempt,
-    .withdraw = fault_withdraw,
-    .release = fault_release,
+    .operate = fault_operate,
     .renew = fault_renew,
     .inspect = fault_inspect,
-    .break_ticket = fault_break,
     .upkeep = fault_upkeep,
     .diagnose = hf__wrapper_diagnose,
     .wake_fd = fault_wake_fd,

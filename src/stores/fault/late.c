@@ -13,9 +13,8 @@ struct late_call {
     struct late_call *next;
     struct late *late;
     pthread_t thread;
-    enum fault_op op;
-    int64_t retire_ms;
     int64_t when_ns;
+    struct hf__operation op;
     struct hf__bid bid;
     struct hf__who who;
     char *name, *host, *user, *program, *note;
@@ -64,12 +63,7 @@ static void make_call(struct late_call *call)
     int64_t deadline_ns = now_ns + inner->host->op_timeout_ms * HF__NS_PER_MS;
     struct hf__answer answer = {.sent_ns = now_ns};
 
-    if (call->op == FAULT_ATTEMPT)
-        inner->type->attempt(inner, &call->bid, deadline_ns, &answer, NULL);
-    else if (call->op == FAULT_WITHDRAW)
-        inner->type->withdraw(inner, &call->bid, call->retire_ms, deadline_ns, &answer, NULL);
-    else
-        inner->type->release(inner, &call->bid, call->retire_ms, deadline_ns, &answer, NULL);
+    inner->type->operate(inner, &call->op, deadline_ns, &answer, NULL);
 }
 
 static void *run_call(void *arg)
@@ -86,18 +80,17 @@ static void *run_call(void *arg)
     return NULL;
 }
 
-int late_add(struct late *late, enum fault_op op, const struct hf__bid *bid, int64_t retire_ms,
-             int64_t ms)
+int late_add(struct late *late, const struct hf__operation *op, int64_t ms)
 {
     struct late_call *call = calloc(1, sizeof *call);
 
     if (call == NULL)
         return HF_NO_MEMORY;
     call->late = late;
-    call->op = op;
-    call->retire_ms = retire_ms;
+    call->op = *op;
+    call->op.bid = &call->bid;
     call->when_ns = hf__moment_after(hf__now_ns(late->inner->host->env), ms);
-    if (!copy_bid(call, bid)) {
+    if (!copy_bid(call, op->bid)) {
         free_call(call);
         return HF_NO_MEMORY;
     }

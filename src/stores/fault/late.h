@@ -22,9 +22,8 @@ void late_init(struct late *late, struct hf__store *inner);
 /* Makes what is still to come at once, and waits for it. */
 void late_clear(struct late *late);
 
-/* Makes the call (attempt, withdraw or release) in `ms` milliseconds; copies the bid. 0 or
- * HF_NO_MEMORY, HF_SYSTEM: then it is never made. */
-int late_add(struct late *late, enum fault_op op, const struct hf__bid *bid, int64_t retire_ms,
-             int64_t ms);
+/* Makes the call in `ms` milliseconds; copies the bid. 0 or HF_NO_MEMORY, HF_SYSTEM: then it is
+ * never made. */
+int late_add(struct late *late, const struct hf__operation *op, int64_t ms);
 
 #endif

@@ -79,46 +79,18 @@ static void close_memory(struct hf__store *store)
     free(m);
 }
 
-/* One operation on the room of a name: what each of them is in the doorman's words. */
-struct operation {
-    enum { ATTEMPT, WITHDRAW, RELEASE, RENEW, BREAK, BREAK_NOW, SWEEP } kind;
-    const struct hf__bid *bid; /* ATTEMPT, WITHDRAW, RELEASE, BREAK */
-    int64_t retire_ms;         /* WITHDRAW, RELEASE */
-    struct hf__renewal *item;  /* RENEW */
-};
-
-static struct hf__answer decide(struct hf__record *record, const struct operation *op,
-                                struct hf__moment at)
-{
-    switch (op->kind) {
-    case ATTEMPT:
-        return hf__doorman_attempt(record, op->bid, NULL, at);
-    case WITHDRAW:
-        return hf__doorman_withdraw(record, &op->bid->ticket, op->retire_ms, at);
-    case RELEASE:
-        return hf__doorman_release(record, &op->bid->ticket, op->retire_ms, at);
-    case RENEW:
-        return hf__doorman_renew(record, &op->item->ticket, op->item->generation, at);
-    case SWEEP:
-        return hf__doorman_sweep(record, at);
-    default:
-        return hf__doorman_break(record, &op->bid->ticket, op->kind == BREAK_NOW, at);
-    }
-}
-
 /* Loads, decides and saves, with a larger window as long as the doorman wants one. Space locked.
  * HF_NO_MEMORY: nothing was changed. */
-static int apply(struct memory *m, struct room *room, const struct operation *op,
+static int apply(struct memory *m, struct room *room, const struct hf__operation *op,
                  struct hf__answer *ret_answer)
 {
     struct window w = {.space = m->space, .room = room, .waiters = FIRST_WAITERS};
     struct hf__moment at = moment(m);
-    bool adds = op->kind == ATTEMPT || op->retire_ms > 0;
+    bool attempt = op->kind == HF__OPERATION_ATTEMPT, adds = attempt || op->retire_ms > 0;
 
     w.now_ms = at.now_ms;
-    w.ticket = op->kind == SWEEP ? NULL : op->item != NULL ? &op->item->ticket : &op->bid->ticket;
-    w.newcomer =
-        adds ? hf__member_new(m->client, op->kind == ATTEMPT ? op->bid->who->note : "") : NULL;
+    w.ticket = op->bid != NULL ? &op->bid->ticket : NULL;
+    w.newcomer = adds ? hf__member_new(m->client, attempt ? op->bid->who->note : "") : NULL;
     if (adds && w.newcomer == NULL)
         return HF_NO_MEMORY;
     do {
@@ -126,14 +98,14 @@ static int apply(struct memory *m, struct room *room, const struct operation *op
             hf__member_free(w.newcomer);
             return HF_NO_MEMORY;
         }
-        *ret_answer = decide(&w.record, op, at);
+        *ret_answer = hf__doorman_apply(&w.record, op, at);
         w.waiters *= 8;
     } while (ret_answer->verdict == HF__VERDICT_MORE);
 
-    bool taken = hf__window_save(&w, op->kind == ATTEMPT);
+    bool taken = hf__window_save(&w, attempt);
     if (!taken)
         hf__member_free(w.newcomer);
-    if (op->kind == ATTEMPT && ret_answer->verdict == HF__VERDICT_QUEUED && !taken)
+    if (attempt && ret_answer->verdict == HF__VERDICT_QUEUED && !taken)
         ret_answer->position = hf__window_position(&w);
     hf__space_touch(m->space, room, at.now_ms);
     return 0;
@@ -146,7 +118,7 @@ static bool purge_room(struct memory *m, struct room *room)
     struct hf__answer answer;
 
     if (room->present.first != NULL || room->queue.first != NULL)
-        apply(m, room, &(struct operation){.kind = SWEEP}, &answer);
+        apply(m, room, &(struct hf__operation){.kind = HF__OPERATION_SWEEP}, &answer);
     if (room->present.first != NULL || room->queue.first != NULL)
         return false;
     hf__space_remove(m->space, room);
@@ -166,7 +138,7 @@ static void purge_some(struct memory *m)
     }
 }
 
-static int operate(struct hf__store *store, const struct operation *op,
+static int operate(struct hf__store *store, const struct hf__operation *op, int64_t deadline_ns,
                    struct hf__answer *ret_answer, hf_error *err)
 {
     struct memory *m = memory_of(store);
@@ -174,9 +146,10 @@ static int operate(struct hf__store *store, const struct operation *op,
     struct hf__answer answer = {.verdict = HF__VERDICT_STALE};
     int r = 0;
 
+    (void)deadline_ns;
     pthread_mutex_lock(&m->space->mutex);
     struct room *room = hf__space_find(m->space, bid->name, bid->name_len);
-    if (room == NULL && (op->kind == ATTEMPT || op->retire_ms > 0)) {
+    if (room == NULL && (op->kind == HF__OPERATION_ATTEMPT || op->retire_ms > 0)) {
         purge_some(m);
         room = hf__space_get(m->space, bid->name, bid->name_len);
         r = room == NULL ? HF_NO_MEMORY : 0;
@@ -191,40 +164,6 @@ static int operate(struct hf__store *store, const struct operation *op,
     return 0;
 }
 
-static int attempt(struct hf__store *store, const struct hf__bid *bid, int64_t deadline_ns,
-                   struct hf__answer *ret_answer, hf_error *err)
-{
-    (void)deadline_ns;
-    return operate(store, &(struct operation){.kind = ATTEMPT, .bid = bid}, ret_answer, err);
-}
-
-static int release(struct hf__store *store, const struct hf__bid *bid, int64_t retire_ms,
-                   int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
-{
-    struct operation op = {.kind = RELEASE, .bid = bid, .retire_ms = retire_ms};
-
-    (void)deadline_ns;
-    return operate(store, &op, ret_answer, err);
-}
-
-static int withdraw(struct hf__store *store, const struct hf__bid *bid, int64_t retire_ms,
-                    int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
-{
-    struct operation op = {.kind = WITHDRAW, .bid = bid, .retire_ms = retire_ms};
-
-    (void)deadline_ns;
-    return operate(store, &op, ret_answer, err);
-}
-
-static int break_ticket(struct hf__store *store, const struct hf__bid *bid, bool now,
-                        int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
-{
-    struct operation op = {.kind = now ? BREAK_NOW : BREAK, .bid = bid};
-
-    (void)deadline_ns;
-    return operate(store, &op, ret_answer, err);
-}
-
 static int renew(struct hf__store *store, struct hf__renewal *items, size_t count,
                  int64_t deadline_ns, hf_error *err)
 {
@@ -235,9 +174,12 @@ static int renew(struct hf__store *store, struct hf__renewal *items, size_t coun
     pthread_mutex_lock(&m->space->mutex);
     for (size_t i = 0; r == 0 && i < count; i++) {
         struct room *room = hf__space_find(m->space, items[i].name, items[i].name_len);
+        struct hf__bid bid = {.ticket = items[i].ticket};
+        struct hf__operation op = {
+            .kind = HF__OPERATION_RENEW, .bid = &bid, .generation = items[i].generation};
         struct hf__answer answer = {.verdict = HF__VERDICT_GONE};
         if (room != NULL)
-            r = apply(m, room, &(struct operation){.kind = RENEW, .item = &items[i]}, &answer);
+            r = apply(m, room, &op, &answer);
         answer.sent_ns = items[i].answer.sent_ns;
         items[i].answer = answer;
     }
@@ -319,12 +261,9 @@ const struct hf__store_type hf__memory_store_type = {
     .options = options,
     .open = open_memory,
     .close = close_memory,
-    .attempt = attempt,
-    .withdraw = withdraw,
-    .release = release,
+    .operate = operate,
     .renew = renew,
     .inspect = hf__memory_inspect,
-    .break_ticket = break_ticket,
     .upkeep = upkeep,
     .diagnose = diagnose,
     .wake_fd = wake_fd,

@@ -88,14 +88,14 @@ static int call_end(struct hf__my *s, struct hf__my_conn *c, const struct hf__sq
     MYSQL_RES *result = NULL;
     MYSQL_ROW row;
 
-    hf__my_add(&t, "CALL %s(", op->kind == HF__SQL_BREAK ? "holdfast_break" : "holdfast_end");
+    hf__my_add(&t, "CALL %s(", op->kind == HF__OPERATION_BREAK ? "holdfast_break" : "holdfast_end");
     hf__my_add_bytes(&t, op->bid->name, op->bid->name_len);
     hf__my_add(&t, ", ");
     hf__my_add_bytes(&t, op->bid->ticket.bits, sizeof op->bid->ticket.bits);
-    if (op->kind == HF__SQL_BREAK)
+    if (op->kind == HF__OPERATION_BREAK)
         hf__my_add(&t, ", %d)", op->now);
     else
-        hf__my_add(&t, ", %" PRId64 ", %d)", op->retire_ms, op->kind == HF__SQL_WITHDRAW);
+        hf__my_add(&t, ", %" PRId64 ", %d)", op->retire_ms, op->kind == HF__OPERATION_WITHDRAW);
     int r = ask(s, c, &t, deadline_ns, 1, &result, &row, err);
     if (r != 0)
         return r;
@@ -155,12 +155,12 @@ int hf__my_call(void *store, void *conn, const struct hf__sql_operation *op, int
 {
     bool done = false;
 
-    if (op->kind == HF__SQL_RENEW)
+    if (op->kind == HF__OPERATION_RENEW)
         return call_renew(store, conn, op, deadline_ns, err);
     int r = hf__my_quick(store, conn, op, deadline_ns, ret_answer, &done, err);
     if (r != 0 || done)
         return r;
-    if (op->kind != HF__SQL_ATTEMPT)
+    if (op->kind != HF__OPERATION_ATTEMPT)
         return call_end(store, conn, op, deadline_ns, ret_answer, err);
     r = call_attempt(store, conn, op, deadline_ns, ret_answer, err);
     if (r == 0)

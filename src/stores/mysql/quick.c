@@ -29,9 +29,10 @@ static bool is_simple(const struct hf__sql_operation *op)
 {
     const struct hf__bid *bid = op->bid;
 
-    if (op->kind == HF__SQL_ATTEMPT)
+    if (op->kind == HF__OPERATION_ATTEMPT)
         return bid->mode == HF_EXCLUSIVE && bid->ttl_ms > 0 && bid->lock_delay_ms == 0;
-    return (op->kind == HF__SQL_RELEASE || op->kind == HF__SQL_WITHDRAW) && op->retire_ms == 0;
+    return (op->kind == HF__OPERATION_RELEASE || op->kind == HF__OPERATION_WITHDRAW) &&
+           op->retire_ms == 0;
 }
 
 #define COLUMNS_MAX 10
@@ -115,7 +116,7 @@ static void answer(const struct hf__my_conn *c, const struct hf__sql_operation *
                    struct hf__answer *ret_answer)
 {
     *ret_answer = (struct hf__answer){.verdict = HF__VERDICT_DONE, .sent_ns = ret_answer->sent_ns};
-    if (op->kind != HF__SQL_ATTEMPT)
+    if (op->kind != HF__OPERATION_ATTEMPT)
         return;
     ret_answer->verdict = HF__VERDICT_GRANTED;
     ret_answer->generation = mysql_stmt_insert_id(c->take);
@@ -143,7 +144,7 @@ static int prepare(struct hf__my *s, struct hf__my_conn *c, const char *sql, int
 int hf__my_quick(struct hf__my *s, struct hf__my_conn *c, const struct hf__sql_operation *op,
                  int64_t deadline_ns, struct hf__answer *ret_answer, bool *ret_done, hf_error *err)
 {
-    bool takes = op->kind == HF__SQL_ATTEMPT;
+    bool takes = op->kind == HF__OPERATION_ATTEMPT;
     MYSQL_STMT **at = takes ? &c->take : &c->free;
     struct params p;
 
@@ -174,7 +175,7 @@ int hf__my_quick(struct hf__my *s, struct hf__my_conn *c, const struct hf__sql_o
 void hf__my_quick_learn(struct hf__my *s, const struct hf__sql_operation *op,
                         const struct hf__answer *got)
 {
-    if (op->kind == HF__SQL_ATTEMPT && is_simple(op) && got->verdict == HF__VERDICT_GRANTED &&
+    if (op->kind == HF__OPERATION_ATTEMPT && is_simple(op) && got->verdict == HF__VERDICT_GRANTED &&
         got->claimed)
         atomic_store(crowded(s, op->bid), false);
 }

@@ -65,18 +65,18 @@ static int call_one(struct hf__ora *s, struct hf__ora_conn *c, const struct hf__
     const struct hf__bid *bid = op->bid;
     char *at = c->job.answer;
 
-    hf__ora_start(c, op->kind == HF__SQL_ATTEMPT ? attempt_sql
-                     : op->kind == HF__SQL_BREAK ? take_away_sql
-                                                 : finish_sql);
+    hf__ora_start(c, op->kind == HF__OPERATION_ATTEMPT ? attempt_sql
+                     : op->kind == HF__OPERATION_BREAK ? take_away_sql
+                                                       : finish_sql);
     hf__ora_add_bytes(c, bid->name, bid->name_len);
     hf__ora_add_bytes(c, bid->ticket.bits, sizeof bid->ticket.bits);
-    if (op->kind == HF__SQL_ATTEMPT) {
+    if (op->kind == HF__OPERATION_ATTEMPT) {
         add_attempt(s, c, bid);
-    } else if (op->kind == HF__SQL_BREAK) {
+    } else if (op->kind == HF__OPERATION_BREAK) {
         hf__ora_add_number(c, op->now);
     } else {
         hf__ora_add_number(c, op->retire_ms);
-        hf__ora_add_number(c, op->kind == HF__SQL_WITHDRAW);
+        hf__ora_add_number(c, op->kind == HF__OPERATION_WITHDRAW);
     }
     int r = run(s, c, deadline_ns, err);
     return r != 0 ? r : read_item(&at, ret_answer, err);
@@ -128,7 +128,7 @@ static int call_renew(struct hf__ora *s, struct hf__ora_conn *c, const struct hf
 int hf__ora_call(void *store, void *conn, const struct hf__sql_operation *op, int64_t deadline_ns,
                  struct hf__answer *ret_answer, hf_error *err)
 {
-    if (op->kind == HF__SQL_RENEW)
+    if (op->kind == HF__OPERATION_RENEW)
         return call_renew(store, conn, op, deadline_ns, err);
     return call_one(store, conn, op, deadline_ns, ret_answer, err);
 }

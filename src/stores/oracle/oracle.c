@@ -87,11 +87,12 @@ const struct hf__sql_type hf__ora_sql_type = {
 
 HF__IS_SQL(struct hf__ora);
 
-static int attempt(struct hf__store *store, const struct hf__bid *bid, int64_t deadline_ns,
+static int operate(struct hf__store *store, const struct hf__operation *op, int64_t deadline_ns,
                    struct hf__answer *ret_answer, hf_error *err)
 {
-    atomic_store(&((struct hf__ora *)store)->locks, true);
-    return hf__sql_attempt(store, bid, deadline_ns, ret_answer, err);
+    if (op->kind == HF__OPERATION_ATTEMPT)
+        atomic_store(&((struct hf__ora *)store)->locks, true);
+    return hf__sql_operate(store, op, deadline_ns, ret_answer, err);
 }
 
 static const char *const schemes[] = {"oracle", NULL};
@@ -107,12 +108,9 @@ __attribute__((visibility("default"))) const struct hf__store_type hf_store_type
     .ddl = hf__ora_ddl,
     .open = hf__ora_open,
     .close = hf__ora_close,
-    .attempt = attempt,
-    .withdraw = hf__sql_withdraw,
-    .release = hf__sql_release,
+    .operate = operate,
     .renew = hf__sql_renew,
     .inspect = hf__ora_inspect,
-    .break_ticket = hf__sql_break,
     .upkeep = hf__sql_upkeep,
     .diagnose = hf__ora_diagnose,
 };

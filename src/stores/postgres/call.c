@@ -106,15 +106,15 @@ static int call_end(struct hf__pg *s, struct hf__pg_conn *c, const struct hf__sq
                     int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
 {
     struct hf__pg_query q = {
-        .sql = op->kind == HF__SQL_RELEASE    ? "SELECT public.holdfast_release($1,$2,$3)"
-               : op->kind == HF__SQL_WITHDRAW ? "SELECT public.holdfast_withdraw($1,$2,$3)"
-                                              : "SELECT public.holdfast_break($1,$2,$3)",
+        .sql = op->kind == HF__OPERATION_RELEASE    ? "SELECT public.holdfast_release($1,$2,$3)"
+               : op->kind == HF__OPERATION_WITHDRAW ? "SELECT public.holdfast_withdraw($1,$2,$3)"
+                                                    : "SELECT public.holdfast_break($1,$2,$3)",
         .bare = true};
     PGresult *result = NULL;
 
     hf__pg_bytes(&q, op->bid->name, op->bid->name_len);
     hf__pg_bytes(&q, op->bid->ticket.bits, sizeof op->bid->ticket.bits);
-    if (op->kind == HF__SQL_BREAK)
+    if (op->kind == HF__OPERATION_BREAK)
         hf__pg_flag(&q, op->now);
     else
         hf__pg_number(&q, op->retire_ms);
@@ -212,9 +212,9 @@ static int call_renew(struct hf__pg *s, struct hf__pg_conn *c, const struct hf__
 int hf__pg_call(void *store, void *conn, const struct hf__sql_operation *op, int64_t deadline_ns,
                 struct hf__answer *ret_answer, hf_error *err)
 {
-    if (op->kind == HF__SQL_ATTEMPT)
+    if (op->kind == HF__OPERATION_ATTEMPT)
         return call_attempt(store, conn, op, deadline_ns, ret_answer, err);
-    if (op->kind == HF__SQL_RENEW)
+    if (op->kind == HF__OPERATION_RENEW)
         return call_renew(store, conn, op, deadline_ns, err);
     return call_end(store, conn, op, deadline_ns, ret_answer, err);
 }

@@ -155,31 +155,23 @@ static int change(struct hf__store *store, struct hf__redis_operation *op, int64
                : r;
 }
 
-static int withdraw(struct hf__store *store, const struct hf__bid *bid, int64_t retire_ms,
-                    int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
+static int operate(struct hf__store *store, const struct hf__operation *op, int64_t deadline_ns,
+                   struct hf__answer *ret_answer, hf_error *err)
 {
-    struct hf__redis_operation op = {.script = HF__REDIS_WITHDRAW, .bid = bid, .number = retire_ms};
-    int r = change(store, &op, deadline_ns, ret_answer, err);
+    struct hf__redis_operation ask = {.bid = op->bid, .number = op->retire_ms};
+    bool withdraw = op->kind == HF__OPERATION_WITHDRAW;
 
-    if (r == 0)
-        hf__redis_forget_spoilt(redis_of(store), &bid->ticket);
+    if (op->kind == HF__OPERATION_ATTEMPT)
+        return attempt(store, op->bid, deadline_ns, ret_answer, err);
+    ask.script = withdraw ? HF__REDIS_WITHDRAW : HF__REDIS_RELEASE;
+    if (op->kind == HF__OPERATION_BREAK) {
+        ask.script = HF__REDIS_BREAK;
+        ask.number = op->now;
+    }
+    int r = change(store, &ask, deadline_ns, ret_answer, err);
+    if (r == 0 && withdraw)
+        hf__redis_forget_spoilt(redis_of(store), &op->bid->ticket);
     return r;
-}
-
-static int release(struct hf__store *store, const struct hf__bid *bid, int64_t retire_ms,
-                   int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
-{
-    struct hf__redis_operation op = {.script = HF__REDIS_RELEASE, .bid = bid, .number = retire_ms};
-
-    return change(store, &op, deadline_ns, ret_answer, err);
-}
-
-static int break_ticket(struct hf__store *store, const struct hf__bid *bid, bool now,
-                        int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
-{
-    struct hf__redis_operation op = {.script = HF__REDIS_BREAK, .bid = bid, .number = now};
-
-    return change(store, &op, deadline_ns, ret_answer, err);
 }
 
 static int add_renewals(struct hf__redis *s, struct hf__redis_conn *c,
@@ -259,12 +251,9 @@ const struct hf__store_type hf_store_type_v1 = {
     .options = hf__redis_options,
     .open = hf__redis_open,
     .close = hf__redis_close,
-    .attempt = attempt,
-    .withdraw = withdraw,
-    .release = release,
+    .operate = operate,
     .renew = renew,
     .inspect = hf__redis_inspect,
-    .break_ticket = break_ticket,
     .upkeep = hf__redis_upkeep,
     .diagnose = hf__redis_diagnose,
     .wake_fd = hf__redis_wake_fd,

@@ -29,15 +29,17 @@ static void try_lock(const struct trial *t)
     struct hf__answer answer = {.sent_ns = hf__now_ns(store->host->env)};
     struct hf__bid bid = {
         .name = t->word, .name_len = strlen(t->word), .ttl_ms = 10000, .who = store->host->self};
+    struct hf__operation attempt = {.kind = HF__OPERATION_ATTEMPT, .bid = &bid};
+    struct hf__operation release = {.kind = HF__OPERATION_RELEASE, .bid = &bid};
     hf_error err = {0};
     int64_t from_ns = answer.sent_ns;
 
     store->host->env->random(store->host->env->ctx, &bid.ticket, sizeof bid.ticket);
-    int r = store->type->attempt(store, &bid, t->deadline_ns, &answer, &err);
+    int r = store->type->operate(store, &attempt, t->deadline_ns, &answer, &err);
     uint64_t token = answer.generation;
     bool granted = r == 0 && answer.verdict == HF__VERDICT_GRANTED;
     if (granted)
-        r = store->type->release(store, &bid, 0, t->deadline_ns, &answer, &err);
+        r = store->type->operate(store, &release, t->deadline_ns, &answer, &err);
     if (granted && r == 0 && answer.verdict == HF__VERDICT_DONE)
         hf__say(t->to, HF__LEVEL_FINE, "C4",
                 "a lock was taken and let go in %" PRId64 " us, with the token %" PRIu64,

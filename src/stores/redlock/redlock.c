@@ -298,6 +298,21 @@ static int withdraw(struct hf__store *store, const struct hf__bid *bid, int64_t 
     return r == HF_UNAVAILABLE ? 0 : r;
 }
 
+static int operate(struct hf__store *store, const struct hf__operation *op, int64_t deadline_ns,
+                   struct hf__answer *ret_answer, hf_error *err)
+{
+    switch (op->kind) {
+    case HF__OPERATION_ATTEMPT:
+        return attempt(store, op->bid, deadline_ns, ret_answer, err);
+    case HF__OPERATION_RELEASE:
+        return release(store, op->bid, op->retire_ms, deadline_ns, ret_answer, err);
+    case HF__OPERATION_WITHDRAW:
+        return withdraw(store, op->bid, op->retire_ms, deadline_ns, ret_answer, err);
+    default:
+        return hf__fail(err, HF_UNSUPPORTED, NULL);
+    }
+}
+
 static const char *const schemes[] = {"redlock", NULL};
 
 const struct hf__store_type hf_store_type_v1 = {
@@ -309,9 +324,7 @@ const struct hf__store_type hf_store_type_v1 = {
     .options = hf__redlock_options,
     .open = hf__redlock_open,
     .close = hf__redlock_close,
-    .attempt = attempt,
-    .withdraw = withdraw,
-    .release = release,
+    .operate = operate,
     .renew = hf__redlock_renew,
     .inspect = hf__redlock_inspect,
     .upkeep = hf__redlock_upkeep,

@@ -23,43 +23,17 @@
 #define TIDY_EACH     256  /* operations of names that are known, between two looks for idle ones */
 #define LONG_LEASE_MS 5000 /* from here on the sign of life comes later than each second */
 
-enum kind { ATTEMPT, WITHDRAW, RELEASE, RENEW, BREAK };
-
-struct operation {
-    enum kind kind;
-    const struct hf__bid *bid;
-    int64_t retire_ms;   /* WITHDRAW, RELEASE */
-    uint64_t generation; /* RENEW */
-    bool now;            /* BREAK */
-};
-
-static struct hf__answer decide(struct hf__record *record, const struct operation *op,
-                                struct hf__moment at)
-{
-    switch (op->kind) {
-    case ATTEMPT:
-        return hf__doorman_attempt(record, op->bid, NULL, at);
-    case WITHDRAW:
-        return hf__doorman_withdraw(record, &op->bid->ticket, op->retire_ms, at);
-    case RELEASE:
-        return hf__doorman_release(record, &op->bid->ticket, op->retire_ms, at);
-    case RENEW:
-        return hf__doorman_renew(record, &op->bid->ticket, op->generation, at);
-    default:
-        return hf__doorman_break(record, &op->bid->ticket, op->now, at);
-    }
-}
-
 /* A waiter in the middle of a long queue: the doorman saw the others as a number only. */
-static int count_ahead(struct hf__sqlite *s, const struct operation *op, struct hf__answer *answer,
-                       hf_error *err)
+static int count_ahead(struct hf__sqlite *s, const struct hf__operation *op,
+                       struct hf__answer *answer, hf_error *err)
 {
     const struct hf__entry *me = hf__record_find(&s->record, &op->bid->ticket);
     size_t ahead = 0;
     int code;
 
-    if (op->kind != ATTEMPT || answer->verdict != HF__VERDICT_QUEUED || s->record.unseen == 0 ||
-        me == NULL || me->who == NULL || me < s->record.entries + s->record.gap)
+    if (op->kind != HF__OPERATION_ATTEMPT || answer->verdict != HF__VERDICT_QUEUED ||
+        s->record.unseen == 0 || me == NULL || me->who == NULL ||
+        me < s->record.entries + s->record.gap)
         return 0;
     code = hf__sqlite_ahead(s, me, &ahead, err);
     if (code == 0)
@@ -70,7 +44,7 @@ static int count_ahead(struct hf__sqlite *s, const struct operation *op, struct 
 /* Whoever is next looks once a second although it will be called: a call may be lost, or not reach
  * into another namespace. (With a short lease the sign of life, which is answered as well, is as
  * soon.) Without a socket asking is all there is; it becomes rarer with the time waited. */
-static void pace(struct hf__sqlite *s, const struct operation *op, struct hf__moment at,
+static void pace(struct hf__sqlite *s, const struct hf__operation *op, struct hf__moment at,
                  struct hf__answer *answer)
 {
     const struct hf__entry *me = hf__record_find(&s->record, &op->bid->ticket);
@@ -95,14 +69,15 @@ static void pace(struct hf__sqlite *s, const struct operation *op, struct hf__mo
 }
 
 /* Inside a transaction: load, decide, save; with a wider window if the doorman asks for it. */
-static int apply(struct hf__sqlite *s, const struct operation *op, struct hf__moment at,
+static int apply(struct hf__sqlite *s, const struct hf__operation *op, struct hf__moment at,
                  struct hf__answer *ret_answer, hf_error *err)
 {
     struct hf__sqlite_window window = {.name = op->bid->name,
                                        .name_len = op->bid->name_len,
                                        .ticket = &op->bid->ticket,
                                        .waiters = WINDOW_FIRST,
-                                       .remembered = op->kind == ATTEMPT || op->retire_ms > 0,
+                                       .remembered =
+                                           op->kind == HF__OPERATION_ATTEMPT || op->retire_ms > 0,
                                        .now_ms = at.now_ms};
     struct hf__answer answer;
     int code;
@@ -111,7 +86,7 @@ static int apply(struct hf__sqlite *s, const struct operation *op, struct hf__mo
         code = hf__sqlite_load(s, &window, err);
         if (code != 0)
             return code;
-        answer = decide(&s->record, op, at);
+        answer = hf__doorman_apply(&s->record, op, at);
         if (answer.verdict != HF__VERDICT_MORE)
             break;
     }
@@ -126,16 +101,16 @@ static int apply(struct hf__sqlite *s, const struct operation *op, struct hf__mo
     return 0;
 }
 
-static void tell_broken(struct hf__sqlite *s, const struct operation *op)
+static void tell_broken(struct hf__sqlite *s, const struct hf__operation *op)
 {
-    for (size_t i = 0; op->kind == BREAK && i < s->record.count; i++) {
+    for (size_t i = 0; op->kind == HF__OPERATION_BREAK && i < s->record.count; i++) {
         const struct hf__entry *e = &s->record.entries[i];
         if (hf__ticket_equal(&e->ticket, &op->bid->ticket))
             hf__sqlite_call(s, e, 0);
     }
 }
 
-static int operate_once(struct hf__sqlite *s, const struct operation *op,
+static int operate_once(struct hf__sqlite *s, const struct hf__operation *op,
                         struct hf__answer *ret_answer, hf_error *err)
 {
     struct hf__answer answer = {0};
@@ -156,11 +131,12 @@ static int operate_once(struct hf__sqlite *s, const struct operation *op,
     return code;
 }
 
-static int operate(struct hf__store *store, const struct operation *op, int64_t deadline_ns,
+static int operate(struct hf__store *store, const struct hf__operation *op, int64_t deadline_ns,
                    struct hf__answer *ret_answer, hf_error *err)
 {
     struct hf__sqlite *s = (struct hf__sqlite *)store;
-    enum hf__sqlite_rank rank = op->kind == ATTEMPT ? HF__SQLITE_ASKS : HF__SQLITE_KEEPS;
+    enum hf__sqlite_rank rank =
+        op->kind == HF__OPERATION_ATTEMPT ? HF__SQLITE_ASKS : HF__SQLITE_KEEPS;
     int code = hf__sqlite_enter(s, rank, deadline_ns, err);
 
     if (code != 0)
@@ -176,38 +152,6 @@ static int operate(struct hf__store *store, const struct operation *op, int64_t 
     return code;
 }
 
-static int attempt(struct hf__store *store, const struct hf__bid *bid, int64_t deadline_ns,
-                   struct hf__answer *ret_answer, hf_error *err)
-{
-    struct operation op = {.kind = ATTEMPT, .bid = bid};
-
-    return operate(store, &op, deadline_ns, ret_answer, err);
-}
-
-static int withdraw(struct hf__store *store, const struct hf__bid *bid, int64_t retire_ms,
-                    int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
-{
-    struct operation op = {.kind = WITHDRAW, .bid = bid, .retire_ms = retire_ms};
-
-    return operate(store, &op, deadline_ns, ret_answer, err);
-}
-
-static int release(struct hf__store *store, const struct hf__bid *bid, int64_t retire_ms,
-                   int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
-{
-    struct operation op = {.kind = RELEASE, .bid = bid, .retire_ms = retire_ms};
-
-    return operate(store, &op, deadline_ns, ret_answer, err);
-}
-
-static int break_ticket(struct hf__store *store, const struct hf__bid *bid, bool now,
-                        int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
-{
-    struct operation op = {.kind = BREAK, .bid = bid, .now = now};
-
-    return operate(store, &op, deadline_ns, ret_answer, err);
-}
-
 static int renew_batch(struct hf__sqlite *s, struct hf__renewal *items, size_t count, hf_error *err)
 {
     int64_t sent_ns;
@@ -219,7 +163,8 @@ static int renew_batch(struct hf__sqlite *s, struct hf__renewal *items, size_t c
     for (size_t i = 0; i < count && code == 0; i++) {
         struct hf__bid bid = {
             .name = items[i].name, .name_len = items[i].name_len, .ticket = items[i].ticket};
-        struct operation op = {.kind = RENEW, .bid = &bid, .generation = items[i].generation};
+        struct hf__operation op = {
+            .kind = HF__OPERATION_RENEW, .bid = &bid, .generation = items[i].generation};
         items[i].answer.sent_ns = sent_ns;
         code = apply(s, &op, at, &items[i].answer, err);
     }
@@ -278,12 +223,9 @@ const struct hf__store_type hf__sqlite_store_type = {
     .ddl = hf__sqlite_schema,
     .open = hf__sqlite_open,
     .close = hf__sqlite_close,
-    .attempt = attempt,
-    .withdraw = withdraw,
-    .release = release,
+    .operate = operate,
     .renew = renew,
     .inspect = hf__sqlite_inspect,
-    .break_ticket = break_ticket,
     .upkeep = hf__sqlite_upkeep,
     .diagnose = hf__sqlite_diagnose,
     .wake_fd = hf__sqlite_wake_fd,

@@ -56,7 +56,7 @@ static int purge_lock(struct hf__sqlite *s, struct purge *p, const char *name, s
 
     if (code != 0)
         return code;
-    hf__doorman_sweep(&s->record, at);
+    hf__doorman_apply(&s->record, &(struct hf__operation){.kind = HF__OPERATION_SWEEP}, at);
     if (is_empty(s)) {
         code = hf__sqlite_save(s, &nobody, at, err);
         p->removed++;

@@ -86,15 +86,6 @@ static void put_ticket(struct line *line, const struct hf__ticket *ticket)
     put(line, " %.8s", text);
 }
 
-/* Begins a line about one bid. */
-static void begin_bid(struct hf__store *store, struct line *line, const char *operation,
-                      const struct hf__bid *bid, hf_error *err)
-{
-    begin(store, line, operation, err);
-    put_name(line, bid->name, bid->name_len);
-    put_ticket(line, &bid->ticket);
-}
-
 static void put_answer(struct line *line, const struct hf__answer *a)
 {
     static const char *const verdicts[] = {
@@ -142,46 +133,29 @@ static int end(struct line *line, int r)
     return r;
 }
 
-static int end_bid(struct line *line, int r, const struct hf__answer *answer)
-{
-    if (r == 0)
-        put_answer(line, answer);
-    return end(line, r);
-}
-
-static int trace_attempt(struct hf__store *store, const struct hf__bid *bid, int64_t deadline_ns,
-                         struct hf__answer *ret_answer, hf_error *err)
-{
-    struct line line;
-
-    begin_bid(store, &line, "attempt", bid, err);
-    put(&line, " %s %s", bid->mode == HF_SHARED ? "shared" : "exclusive",
-        bid->queue ? "queue" : "nowait");
-    return end_bid(&line, hf__wrapper_attempt(store, bid, deadline_ns, ret_answer, line.err),
-                   ret_answer);
-}
-
-static int trace_withdraw(struct hf__store *store, const struct hf__bid *bid, int64_t retire_ms,
-                          int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
-{
-    struct line line;
-
-    begin_bid(store, &line, "withdraw", bid, err);
-    put(&line, " retire %lldms", (long long)retire_ms);
-    return end_bid(&line,
-                   hf__wrapper_withdraw(store, bid, retire_ms, deadline_ns, ret_answer, line.err),
-                   ret_answer);
-}
-
-static int trace_release(struct hf__store *store, const struct hf__bid *bid, int64_t retire_ms,
+static int trace_operate(struct hf__store *store, const struct hf__operation *op,
                          int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
 {
+    static const char *const words[] = {[HF__OPERATION_ATTEMPT] = "attempt",
+                                        [HF__OPERATION_RELEASE] = "release",
+                                        [HF__OPERATION_WITHDRAW] = "withdraw",
+                                        [HF__OPERATION_BREAK] = "break"};
     struct line line;
 
-    begin_bid(store, &line, "release", bid, err);
-    return end_bid(&line,
-                   hf__wrapper_release(store, bid, retire_ms, deadline_ns, ret_answer, line.err),
-                   ret_answer);
+    begin(store, &line, words[op->kind], err);
+    put_name(&line, op->bid->name, op->bid->name_len);
+    put_ticket(&line, &op->bid->ticket);
+    if (op->kind == HF__OPERATION_ATTEMPT)
+        put(&line, " %s %s", op->bid->mode == HF_SHARED ? "shared" : "exclusive",
+            op->bid->queue ? "queue" : "nowait");
+    else if (op->kind == HF__OPERATION_WITHDRAW)
+        put(&line, " retire %lldms", (long long)op->retire_ms);
+    else if (op->kind == HF__OPERATION_BREAK)
+        put(&line, op->now ? " now" : " later");
+    int r = hf__wrapper_operate(store, op, deadline_ns, ret_answer, line.err);
+    if (r == 0)
+        put_answer(&line, ret_answer);
+    return end(&line, r);
 }
 
 static int trace_renew(struct hf__store *store, struct hf__renewal *items, size_t count,
@@ -229,17 +203,6 @@ static int trace_inspect(struct hf__store *store, const struct hf__look *look, i
     int r = hf__wrapper_inspect(store, &counting, deadline_ns, line.err);
     put(&line, " -> %zu found", counted.count);
     return end(&line, r);
-}
-
-static int trace_break(struct hf__store *store, const struct hf__bid *bid, bool now,
-                       int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
-{
-    struct line line;
-
-    begin_bid(store, &line, "break", bid, err);
-    put(&line, now ? " now" : " later");
-    return end_bid(&line, hf__wrapper_break(store, bid, now, deadline_ns, ret_answer, line.err),
-                   ret_answer);
 }
 
 static int trace_upkeep(struct hf__store *store, enum hf__upkeep what, int64_t retain_ms,
@@ -321,12 +284,9 @@ const struct hf__store_type hf_store_type_v1 = {
     .options = options,
     .open = trace_open,
     .close = trace_close,
-    .attempt = trace_attempt,
-    .withdraw = trace_withdraw,
-    .release = trace_release,
+    .operate = trace_operate,
     .renew = trace_renew,
     .inspect = trace_inspect,
-    .break_ticket = trace_break,
     .upkeep = trace_upkeep,
     .diagnose = hf__wrapper_diagnose,
     .wake_fd = hf__wrapper_wake_fd,

@@ -131,18 +131,12 @@ static int end(struct hf__store *store, const struct hf__bid *bid, const struct 
     return r;
 }
 
-int hf__zk_withdraw(struct hf__store *store, const struct hf__bid *bid, int64_t retire_ms,
-                    int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
+int hf__zk_leave(struct hf__store *store, const struct hf__operation *op, int64_t deadline_ns,
+                 struct hf__answer *ret_answer, hf_error *err)
 {
-    struct leaving how = {.retire_ms = retire_ms, .deadline_ns = deadline_ns};
+    struct leaving how = {.release = op->kind == HF__OPERATION_RELEASE,
+                          .retire_ms = op->retire_ms,
+                          .deadline_ns = deadline_ns};
 
-    return end(store, bid, &how, ret_answer, err);
-}
-
-int hf__zk_release(struct hf__store *store, const struct hf__bid *bid, int64_t retire_ms,
-                   int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
-{
-    struct leaving how = {.release = true, .retire_ms = retire_ms, .deadline_ns = deadline_ns};
-
-    return end(store, bid, &how, ret_answer, err);
+    return end(store, op->bid, &how, ret_answer, err);
 }

@@ -285,6 +285,19 @@ static void close_zk(struct hf__store *store)
     free_store(zk);
 }
 
+static int operate(struct hf__store *store, const struct hf__operation *op, int64_t deadline_ns,
+                   struct hf__answer *ret_answer, hf_error *err)
+{
+    switch (op->kind) {
+    case HF__OPERATION_ATTEMPT:
+        return hf__zk_attempt(store, op->bid, deadline_ns, ret_answer, err);
+    case HF__OPERATION_BREAK:
+        return hf__zk_break(store, op->bid, op->now, deadline_ns, ret_answer, err);
+    default:
+        return hf__zk_leave(store, op, deadline_ns, ret_answer, err);
+    }
+}
+
 static const char *const schemes[] = {"zookeeper", NULL};
 
 const struct hf__store_type hf_store_type_v1 = {
@@ -298,12 +311,9 @@ const struct hf__store_type hf_store_type_v1 = {
     .options = options,
     .open = open_zk,
     .close = close_zk,
-    .attempt = hf__zk_attempt,
-    .withdraw = hf__zk_withdraw,
-    .release = hf__zk_release,
+    .operate = operate,
     .renew = hf__zk_renew,
     .inspect = hf__zk_inspect,
-    .break_ticket = hf__zk_break,
     .upkeep = hf__zk_upkeep,
     .diagnose = hf__zk_diagnose,
     .wake_fd = hf__zk_wake_fd,

@@ -85,10 +85,8 @@ int hf__zk_simple_delete(struct session *s, const struct hf__ticket *ticket, con
                          int64_t deadline_ns);
 int hf__zk_simple_remove(struct bidding *b, int64_t deadline_ns); /* likewise */
 void hf__zk_deed_path(const struct zk *zk, const struct hf__ticket *ticket, char *buf, size_t size);
-int hf__zk_withdraw(struct hf__store *store, const struct hf__bid *bid, int64_t retire_ms,
-                    int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err);
-int hf__zk_release(struct hf__store *store, const struct hf__bid *bid, int64_t retire_ms,
-                   int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err);
+int hf__zk_leave(struct hf__store *store, const struct hf__operation *op, int64_t deadline_ns,
+                 struct hf__answer *ret_answer, hf_error *err); /* RELEASE, WITHDRAW */
 int hf__zk_renew(struct hf__store *store, struct hf__renewal *items, size_t count,
                  int64_t deadline_ns, hf_error *err);
 int hf__zk_break(struct hf__store *store, const struct hf__bid *bid, bool now, int64_t deadline_ns,
