@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""Checks the Markdown files: every link to a file or a heading of this tree, and every picture, leads somewhere.
+"""Checks the Markdown files: every link to a file or a heading of this tree, and every picture, leads somewhere; and
+what is there in two languages (FILE.md, FILE.zh-CN.md) has the same headings, by number and level, and the same blocks of
+code.
 
 Prints "ok - FILE" or "not ok - FILE" with what is wrong; the status is 1 if something is."""
 
@@ -49,14 +51,41 @@ def problems(path):
             yield f"{target}: there is no such heading"
 
 
+def outline(path):
+    """The level of each heading and the text of each block of code, in their order."""
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    for match in re.finditer(FENCE.pattern + "|" + HEADING.pattern, text, re.M | re.S):
+        block = match.group(0)
+        if block.startswith("#"):
+            yield "heading", len(block) - len(block.lstrip("#")), text.count("\n", 0, match.start()) + 1
+        else:
+            yield "code", block, text.count("\n", 0, match.start()) + 1
+
+
+def differences(path, other):
+    """Where the file in the other language stops following this one."""
+    if not os.path.exists(path):
+        yield f"there is no {os.path.basename(path)}"
+        return
+    end = ("end", None, 0)
+    mine, theirs = [*outline(path), end], [*outline(other), end]
+    for (kind, what, line), (other_kind, other_what, other_line) in zip(mine, theirs):
+        if (kind, what) != (other_kind, other_what):
+            yield f"line {other_line} has other {other_kind} than line {line} of {os.path.basename(path)} ({kind})"
+            return
+
+
 def main():
     status = 0
     for path in markdown_files():
         name = os.path.relpath(path, TOP)
         found = list(problems(path))
+        if path.endswith(".zh-CN.md"):
+            found += differences(path[:-len(".zh-CN.md")] + ".md", path)
         for problem in found:
             print(f"{name}: {problem}")
-        print(f"{'not ok' if found else 'ok'} - links of {name}")
+        print(f"{'not ok' if found else 'ok'} - {name}")
         status |= bool(found)
     return status
 
