@@ -1,40 +1,43 @@
-/* holdfast: locks that programs on different machines take turns with, over the store they already
- * run. This is the only public header. SPDX-License-Identifier: MIT
+/* holdfast: distributed locks (mutex, read-write lock, semaphore) for programs on one machine or
+ * many, kept in a store that you already run. This is the only public header.
+ * SPDX-License-Identifier: MIT
  *
  * Before you rely on it
  * ---------------------
  *  - A lease makes overlap unlikely; the fencing token makes it harmless. A program that was frozen
- *    longer than its lease wakes up believing it still holds the lock. Where overlap would corrupt
- *    data, hand hf_lock_generation() or hf_lock_sequencer() to the resource and let the resource
- *    refuse what is old (hf_gate, hf_check).
- *  - "Held" is true at the moment of the answer, not on the next line. Ask hf_lock_remaining_ms()
- *    before a step that cannot be undone, or poll hf_lock_fd() beside your own work.
- *  - The locks are advisory. Whoever can write to the store can forge them.
- *  - Not every store keeps every clause. hf_capabilities() tells; a call that needs what is missing
- *    returns HF_UNSUPPORTED, it never pretends. What each store promises: docs/GUARANTEES.md.
- *  - A handle is of no use in a forked child: whatever would touch the store or free something
- *    returns HF_FORKED and does nothing, a lock says LOST, and a cancel does not fire. The child
- *    may open a client of its own. (fork() waits for operations on SQLite that are under way.)
- *  - The library starts threads (none before the first acquire). It installs no signal handler
- *    (the client library of mysql:// ignores SIGPIPE, unless the program handles it), prints
- *    nothing, and keeps no global state but the loaded modules, the memory:// stores, a list of
- *    open SQLite databases and a number for each thread.
+ *    for longer than its lease wakes up believing that it still holds the lock. Where overlap would
+ *    corrupt data, pass hf_lock_generation() or hf_lock_sequencer() to the resource and let the
+ *    resource refuse old ones (hf_gate, hf_check).
+ *  - "Held" is true at the moment of the answer, not on the next line. Call hf_lock_remaining_ms()
+ *    before a step that you cannot undo, or poll hf_lock_fd() beside your own work.
+ *  - The locks are advisory. Anyone who can write to the store can forge them.
+ *  - Not every store keeps every clause of the contract. hf_capabilities() tells you which. A call
+ *    that needs something the store lacks returns HF_UNSUPPORTED; nothing is faked. What each store
+ *    promises is in docs/GUARANTEES.md.
+ *  - Do not use a handle in a forked child. There, every call that would touch the store or free
+ *    something returns HF_FORKED and does nothing, a lock reports LOST, and a cancel does not fire.
+ *    The child may open its own client. (fork() waits for SQLite operations in progress.)
+ *  - The library starts threads, but none before the first acquire. It installs no signal handler
+ *    (the client library behind mysql:// ignores SIGPIPE unless the program handles it). It prints
+ *    nothing. Its only global state is the loaded modules, the memory:// stores, a list of open
+ *    SQLite databases and a number for each thread.
  *
  * Conventions
  * -----------
  *  - Functions that can fail return 0 (HF_OK) or a negative HF_ code. Out-parameters named ret_ are
  *    written on success only. `err` may be NULL; otherwise it is filled in on failure.
- *  - A structure that begins with its size may be of an older header than the library's, or of a
- *    newer one: then what the library does not know must be 0, or the call returns HF_UNSUPPORTED.
- *  - Inputs are copied. Strings returned as `const char *` are borrowed: the comment says for how
- *    long.
- *  - A name is 1 to 512 arbitrary bytes, compared as bytes. Pass HF_NTS as its length if it ends in
- *    NUL. Durations are in milliseconds.
- *  - Every function may be called from any thread, on the same handle too, unless it says
- *    otherwise; but no handle may be used after, or while, another thread frees it. No call is a
+ *  - A structure that begins with its size may come from an older or a newer header than the
+ *    library's. Fields of a newer one that the library does not know must be 0, or the call returns
+ *    HF_UNSUPPORTED.
+ *  - Inputs are copied. Strings returned as `const char *` are borrowed; the comment says until
+ *    when.
+ *  - A name is 1 to 512 bytes of any value, compared as bytes. Pass HF_NTS as its length if it ends
+ *    in NUL. Durations are in milliseconds.
+ *  - You may call every function from any thread, also on the same handle, unless its comment says
+ *    otherwise. But do not use a handle while, or after, another thread frees it. No call is a
  *    cancellation point of pthread_cancel().
- *  - A callback returns: it must not throw an exception, longjmp() away or end its thread. The call
- *    below it would leave its bid in the store, and hf_close() would wait for it for ever. */
+ *  - A callback must return: it must not throw an exception, call longjmp() or end its thread.
+ *    Otherwise the bid of the call below it stays in the store, and hf_close() waits for ever. */
 #ifndef HOLDFAST_H
 #define HOLDFAST_H
 
@@ -66,8 +69,8 @@ extern "C" {
 typedef struct hf_client hf_client; /* a connection to one store, with its keeper thread */
 typedef struct hf_lock hf_lock;     /* a lock that was obtained */
 typedef struct hf_cancel hf_cancel; /* a way to end another thread's wait */
-typedef struct hf_gate hf_gate;     /* remembers, beside a resource, whom it has already seen */
-typedef struct hf_view hf_view;     /* what was found by hf_inspect() */
+typedef struct hf_gate hf_gate;     /* kept with a resource: the newest tokens it has seen */
+typedef struct hf_view hf_view;     /* what hf_inspect() found */
 
 /* Errors: code, value, exit status of the command, text -------------------- */
 #define HF_ERRORS(X)                                                                      \
@@ -102,40 +105,40 @@ typedef struct hf_error {
     int code;            /* the value that was returned; nothing is written on success */
     int retriable;       /* the same call may succeed later */
     long store_code;     /* the store's own number (SQLite result code, errno, ...), 0 if none */
-    int64_t may_hold_ms; /* HF_UNKNOWN: the store may hold it for us for so long; -1: for ever */
+    int64_t may_hold_ms; /* HF_UNKNOWN: the store may hold it for us this long; -1: for ever */
     char text[400];      /* one line, outermost first: "acquire 'x': sqlite: disk is full" */
 } hf_error;
 
-const char *hf_version(void);       /* of the library that runs: "0.1.0"; static */
+const char *hf_version(void);       /* of the library in use: "0.1.0"; static */
 const char *hf_code_name(int code); /* "HF_BUSY"; never NULL; static */
-const char *hf_code_text(int code); /* the text of the list above; never NULL; static */
+const char *hf_code_text(int code); /* its text in the list above; never NULL; static */
 int hf_code_exit_status(int code);  /* the command's exit status for it; 70 for an unknown code */
 
 /* Clients ------------------------------------------------------------------ */
 typedef struct hf_client_options {
     size_t size;         /* sizeof(hf_client_options) */
-    const char *program; /* who asks, as `show` tells it; NULL: the name of this program */
+    const char *program; /* shown by `holdfast show`; NULL: the name of this program */
 } hf_client_options;
 
 /* Opens the store that `url` names: memory://name, sqlite:/path/locks.db, ... (holdfast(7) lists
- * them with their options). NULL means the URL in the environment variable HOLDFAST_URL (which a
- * set-user-id program does not believe), else the embedded default: /var/lib/holdfast/locks.db for
- * root, holdfast/locks.db in the user's state directory otherwise. A network store may be opened
- * before it can be reached. `opt` may be NULL.
+ * them with their options). If `url` is NULL, it takes the URL from the environment variable
+ * HOLDFAST_URL (a set-user-id program ignores that), or else the default store:
+ * /var/lib/holdfast/locks.db for root, holdfast/locks.db in the user's state directory for
+ * everybody else. You can open a network store before it can be reached. `opt` may be NULL.
  * Errors: HF_INVALID (the URL or an option in it), HF_NO_STORE (no such scheme, module missing),
  * HF_DENIED (rights, unsafe files), HF_UNAVAILABLE, HF_CORRUPT, HF_FULL, HF_NO_MEMORY,
  * HF_SYSTEM. */
 int hf_open(const char *url, const hf_client_options *opt, hf_client **ret_client, hf_error *err);
 
-/* Releases what is still held, wakes everybody who waits (they return HF_CLOSED), joins the threads
- * and frees the client. Nothing of the library runs afterwards; no callback is under way. Lock
- * handles of this client stay valid only for hf_lock_release(), which then just frees them, and for
- * the questions about a lock, which then say LOST. NULL is fine. In a callback of this client,
- * on_wait and that of hf_diagnose() included, it does nothing. It takes a round trip for each lock
- * that is still held, up to eight at a time; if one is not answered, the others are not tried. */
+/* Releases every lock that is still held, wakes all waiting calls (they return HF_CLOSED), joins
+ * the threads and frees the client. Afterwards no thread of the library and no callback runs. The
+ * client's lock handles then serve only for hf_lock_release(), which just frees them, and for the
+ * questions about a lock, which answer LOST. NULL is fine. Called in a callback of this client,
+ * including on_wait and that of hf_diagnose(), it does nothing. It needs one round trip for each
+ * held lock, up to eight at a time; if one gets no answer, it does not try the others. */
 void hf_close(hf_client *client);
 
-/* What the store can do: one bit a capability. */
+/* What the store can do, one bit for each capability. */
 #define HF_CAPABILITIES(X)                                                    \
     X(HF_CAN_SHARE, 0, "shared", "readers and writers (C9)")                  \
     X(HF_CAN_LIMIT, 1, "limit", "shared locks with a limit (C1)")             \
@@ -150,7 +153,7 @@ void hf_close(hf_client *client);
     X(HF_CAN_DETACH, 10, "detach", "a lock can be passed on by its ticket")   \
     X(HF_CAN_PROCESS, 11, "process", "shared by several processes")           \
     X(HF_CAN_PERSIST, 12, "persist", "never-expiring locks survive a restart of the store")
-/* Without "detach" a store with "never" and "persist" still passes on locks that never expire. */
+/* A store with "never" and "persist" can pass on locks that never expire, even without "detach". */
 
 enum hf_capability {
 #define HF__X(id, bit, name, text) id = 1 << bit,
@@ -179,47 +182,47 @@ typedef enum hf_cause {
 } hf_cause;
 const char *hf_cause_text(hf_cause cause);
 
-/* Called on a thread of the library that does nothing else, one call at a time per client. A slow
- * callback delays other callbacks, never a renewal. It may ask about the lock, but neither release
- * nor detach it: that is HF_DEADLOCK, and the handle stays. `lock` is valid during the call:
- * hf_lock_release() waits for it. */
+/* Called on a thread that the library keeps for callbacks, one call at a time for each client. A
+ * slow callback delays other callbacks, but never a renewal. It may ask about the lock. It may not
+ * release or detach it: that returns HF_DEADLOCK and leaves the handle as it is. `lock` is valid
+ * during the call, because hf_lock_release() waits for the callback to end. */
 typedef void hf_lock_callback(hf_lock *lock, hf_cause cause, void *arg);
 
-/* Called on the waiting thread each time the store has answered "queued". `position` counts from 1.
- * It may call hf_inspect(), to tell who is inside. */
+/* Called on the waiting thread each time the store answers "queued". `position` counts from 1. It
+ * may call hf_inspect() to find out who holds the lock. */
 typedef void hf_wait_callback(size_t position, void *arg);
 
-/* Set `size` and what you need; what is 0 or NULL has the meaning given. Or start from
- * HF_OPTIONS_INIT: exclusive, a 30 s lease kept alive by the keeper, wait without limit. */
+/* Set `size` and the fields you need; 0 and NULL mean what each comment says. Or start from
+ * HF_OPTIONS_INIT: exclusive, a lease of 30 s renewed in the background, wait without a limit. */
 typedef struct hf_options {
     size_t size;           /* sizeof(hf_options) */
     hf_mode mode;          /* HF_EXCLUSIVE or HF_SHARED */
-    uint32_t limit;        /* HF_SHARED: at most so many holders; 0: no limit */
+    uint32_t limit;        /* HF_SHARED: at most this many holders; 0: no limit */
     int64_t ttl_ms;        /* the lease; 0: HF_TTL_DEFAULT_MS; HF_NEVER: until released or broken */
-    int64_t wait_ms;       /* 0: do not wait for others; HF_FOREVER; on CLOCK_BOOTTIME. A question
-                              that is under way then may take an op_timeout more, and withdrawing
+    int64_t wait_ms;       /* 0: do not wait for others; HF_FOREVER; on CLOCK_BOOTTIME. A request
+                              in progress at the end may take one more op_timeout, and withdrawing
                               the bid another one */
-    int64_t lock_delay_ms; /* how long it stays closed if we vanish instead of releasing it */
-    int64_t max_hold_ms;   /* the keeper stops renewing after so long, the lock is LOST; 0: no cap;
+    int64_t lock_delay_ms; /* the lock stays closed this long if we vanish without releasing it */
+    int64_t max_hold_ms;   /* renewals stop after this time and the lock is LOST; 0: no maximum;
                               needs a lease */
     int reentrant;         /* the same owner may acquire again, on the terms of the first time, and
-                              releases as often. A shared lock inside a shared one needs it as well:
-                              a writer that came in between would wait for the first, and the
-                              second, if it were a bid of its own, for the writer */
-    uint64_t owner;        /* who is "the same owner"; 0: the calling thread */
-    int by_hand;           /* the keeper does not renew: call hf_lock_renew() */
-    int confirmed;         /* return only when the store knows that we know: for a command that
-                              detaches, or where max_hold matters to the millisecond */
-    const char *note;      /* shown to people who ask who holds it; at most HF_NOTE_MAX bytes */
-    hf_cancel *cancel;     /* ends the wait when fired; if fired before, nothing is tried */
+                              must release as often. A shared lock inside a shared one needs this
+                              too: a writer that queues in between waits for the first, and without
+                              it the second would wait for the writer */
+    uint64_t owner;        /* names "the same owner"; 0: the calling thread */
+    int by_hand;           /* no background renewal: you call hf_lock_renew() */
+    int confirmed;         /* return only after the store has recorded that we know of the grant:
+                              for a command that detaches, or if max_hold must be exact */
+    const char *note;      /* shown to people who look at the lock; at most HF_NOTE_MAX bytes */
+    hf_cancel *cancel;     /* ends the wait when fired; if it has fired already, nothing is sent */
     hf_lock_callback *on_at_risk; /* a renewal is overdue; the lock is still ours */
     hf_lock_callback *on_lost;    /* the lock is lost; at most once */
     hf_wait_callback *on_wait;    /* still waiting */
-    void *arg;                    /* handed to the callbacks */
-    int64_t patience_ms; /* how long a store that does not answer is asked again, within wait_ms; 0:
-                            for wait_ms, or for its op_timeout if that is longer or wait_ms is
-                            HF_FOREVER, and with wait_ms 0 only once if it cannot be reached;
-                            HF_FOREVER */
+    void *arg;                    /* passed to the callbacks */
+    int64_t patience_ms; /* how long to keep trying while the store does not answer, within wait_ms.
+                            HF_FOREVER: no limit. 0: for wait_ms; for one op_timeout if that is
+                            longer or wait_ms is HF_FOREVER; with wait_ms 0 a store that cannot be
+                            reached is asked once more, and no longer */
 } hf_options;
 
 #if defined(__cplusplus) && __cplusplus >= 201103L
@@ -233,53 +236,57 @@ typedef struct hf_options {
             HF__NULL, HF__NULL, HF__NULL, HF__NULL, HF__NULL, HF__NULL, 0                     \
     }
 
-/* Takes the lock, waiting as long as opt->wait_ms. `opt` NULL means HF_OPTIONS_INIT. A reentrant
- * acquire of what this owner holds gives the same handle again and counts.
- * Errors: HF_BUSY (no wait asked, somebody is inside or waits), HF_TIMEOUT, HF_CANCELLED,
- * HF_CLOSED, HF_DEADLOCK (this owner has it already, or asks for a stronger mode), HF_LOST
- * (re-entering a lock that was lost), HF_UNSUPPORTED, HF_INVALID, HF_FULL (also: 10,000
- * wait already), HF_UNAVAILABLE (surely not obtained), HF_UNKNOWN (err->may_hold_ms; the client
- * goes on withdrawing in the background), HF_DENIED, HF_CORRUPT, HF_FORKED, HF_NO_MEMORY, HF_SYSTEM. */
+/* Takes the lock, waiting for at most opt->wait_ms. `opt` NULL means HF_OPTIONS_INIT. A reentrant
+ * acquire of a lock that this owner holds returns the same handle again and counts it.
+ * Errors: HF_BUSY (wait_ms is 0, and somebody holds it or waits for it), HF_TIMEOUT, HF_CANCELLED,
+ * HF_CLOSED, HF_DEADLOCK (this owner holds it already, or asks for a stronger mode), HF_LOST
+ * (re-entering a lock that was lost), HF_UNSUPPORTED, HF_INVALID, HF_FULL (also if 10,000 are
+ * waiting already), HF_UNAVAILABLE (certainly not obtained), HF_UNKNOWN (see err->may_hold_ms; the
+ * client keeps withdrawing the bid in the background), HF_DENIED, HF_CORRUPT, HF_FORKED,
+ * HF_NO_MEMORY, HF_SYSTEM. */
 int hf_acquire(hf_client *client, const char *name, size_t name_len, const hf_options *opt,
                hf_lock **ret_lock, hf_error *err);
 
-/* Gives the lock back and frees the handle, whatever is returned but HF_DEADLOCK and HF_FORKED; a
- * reentrant one only counts down until the last. NULL is fine and returns HF_OK.
- * Errors: HF_STALE (it was no longer ours: lost, broken or expired; nothing was changed, except
- * that a lock lost by max_hold alone opens now instead of at the end of its lease), HF_DEADLOCK
- * (see hf_lock_callback: not freed), HF_UNKNOWN (the client goes on in the background until the
- * store answers; if it is closed before, the lease has to end, and a lock that never expires stays), HF_FORKED, HF_CLOSED (the client is closed: freed
- * only), HF_UNAVAILABLE, HF_DENIED, HF_CORRUPT. */
+/* Releases the lock and frees the handle, whatever it returns, except HF_DEADLOCK and HF_FORKED. A
+ * reentrant lock only counts down until the last release. NULL is fine and returns HF_OK.
+ * Errors: HF_STALE (it was no longer ours: lost, broken or expired. Nothing has changed, except
+ * that a lock lost only by max_hold opens now, not at the end of its lease), HF_DEADLOCK (see
+ * hf_lock_callback; the handle is not freed), HF_UNKNOWN (the client keeps trying in the background
+ * until the store answers. If you close the client first, the lock ends with its lease, and one
+ * that never expires stays), HF_FORKED, HF_CLOSED (the client is closed: the handle is freed and
+ * nothing else), HF_UNAVAILABLE, HF_DENIED, HF_CORRUPT. */
 int hf_lock_release(hf_lock *lock, hf_error *err);
 
-/* Renews now; the keeper's next renewal counts from here. Needed only with opt->by_hand.
+/* Renews the lease now; the next background renewal counts from here. You need it only with
+ * opt->by_hand.
  * Errors: HF_LOST, HF_UNKNOWN and HF_UNAVAILABLE (still ours for hf_lock_remaining_ms()),
  * HF_FORKED, HF_CLOSED. */
 int hf_lock_renew(hf_lock *lock, hf_error *err);
 
-/* Frees the handle but leaves the lock in the store, where it lasts until its lease ends or
- * somebody with the ticket adopts it. Keep hf_lock_ticket() first.
+/* Frees the handle but leaves the lock in the store. There it lasts until its lease ends, or until
+ * somebody adopts it by its ticket: copy hf_lock_ticket() first.
  * Errors: HF_UNSUPPORTED, HF_LOST, HF_INVALID (held more than once), HF_DEADLOCK (in its callback),
- * HF_FORKED, HF_CLOSED: then the handle is as before. */
+ * HF_FORKED, HF_CLOSED. After an error the handle is as before. */
 int hf_lock_detach(hf_lock *lock, hf_error *err);
 
-/* Takes over a lock by its ticket, from hf_lock_detach() or another process, and restarts its
- * lease. Only by_hand, max_hold_ms, reentrant, owner and the callbacks of `opt` count; the rest is
- * as it was bid. The token stays the same: adopt only what its former holder has detached, or when
- * that one is dead, for nothing tells the two apart. Errors: HF_STALE (this ticket holds nothing),
+/* Takes over a lock by its ticket, after hf_lock_detach() or from another process, and restarts its
+ * lease. Of `opt` it uses only by_hand, max_hold_ms, reentrant, owner and the callbacks; the rest
+ * stays as it was. The token stays the same too, so nothing can tell the old holder from the new
+ * one: adopt a lock only if its holder has detached it or is dead.
+ * Errors: HF_STALE (this ticket holds nothing),
  * HF_UNSUPPORTED, HF_DEADLOCK, and those of hf_acquire(). */
 int hf_adopt(hf_client *client, const char *name, size_t name_len, const char *ticket,
              const hf_options *opt, hf_lock **ret_lock, hf_error *err);
 
-/* Ends waits from another thread or from a signal handler. One object may serve many waits; once
- * fired it stays fired. Free it when no acquire uses it. */
+/* Ends waits, from another thread or a signal handler. One object can serve many waits. Once fired,
+ * it stays fired. Free it when no acquire uses it any more. */
 int hf_cancel_new(hf_cancel **ret_cancel); /* HF_NO_MEMORY, HF_SYSTEM */
 void hf_cancel_fire(hf_cancel *cancel);    /* async-signal-safe */
 void hf_cancel_free(hf_cancel *cancel);    /* NULL is fine */
 
 /* Asking a lock. None of these touches the network ------------------------- */
 typedef enum hf_state {
-    HF_STATE_HELD = 0,    /* ours for hf_lock_remaining_ms() at least */
+    HF_STATE_HELD = 0,    /* ours, for at least hf_lock_remaining_ms() */
     HF_STATE_AT_RISK = 1, /* still ours, but a renewal is overdue */
     HF_STATE_LOST = 2,    /* no longer ours; never turns back */
 } hf_state;
@@ -287,25 +294,25 @@ typedef enum hf_state {
 hf_state hf_lock_state(const hf_lock *lock);
 hf_cause hf_lock_cause(const hf_lock *lock); /* why it was lost; HF_CAUSE_NONE if it was not */
 
-/* Why the last renewal failed, as the call that failed would have said it: what is behind AT_RISK
- * and HF_CAUSE_EXPIRED. HF_OK: it did not fail, or is under way. */
+/* Why the last renewal failed: the reason behind AT_RISK and HF_CAUSE_EXPIRED. Returns and fills in
+ * what the renewal itself would have. HF_OK: it did not fail, or it is still in progress. */
 int hf_lock_error(const hf_lock *lock, hf_error *err);
 
-/* How long it is still ours without another renewal, by the local clock and on the safe side; 0
- * when lost; INT64_MAX when it never expires. */
+/* How long the lock stays ours without another renewal, by the local clock, with a safety margin. 0
+ * when it is lost; INT64_MAX when it never expires. */
 int64_t hf_lock_remaining_ms(const hf_lock *lock);
 
-/* A descriptor that becomes readable when the lock is lost and stays so. For poll() only: do not
- * read or close it; valid until the release. HF_NO_MEMORY, HF_SYSTEM and HF_FORKED as negative
- * values. */
+/* A file descriptor that becomes readable when the lock is lost, and stays readable. Use it with
+ * poll() only: do not read or close it. It is valid until the release. Errors, as negative values:
+ * HF_NO_MEMORY, HF_SYSTEM, HF_FORKED. */
 int hf_lock_fd(hf_lock *lock);
 
-/* The fencing token: larger than that of every earlier grant of this name. HF_UNSUPPORTED where the
+/* The fencing token: larger than that of every earlier grant of this name. HF_UNSUPPORTED if the
  * store cannot make one. */
 int hf_lock_generation(const hf_lock *lock, uint64_t *ret_generation);
 
-/* The proof to show to a resource: printable ASCII without blanks. It does not contain the ticket.
- * HF_UNSUPPORTED without a token. */
+/* The sequencer: a proof to show to a resource, in printable ASCII without blanks. It does not
+ * contain the ticket. HF_UNSUPPORTED if there is no token. */
 int hf_lock_sequencer(const hf_lock *lock, char *buf, size_t size);
 
 const char *hf_lock_ticket(const hf_lock *lock);                /* borrowed until the release */
@@ -317,42 +324,43 @@ const char *hf_lock_name(const hf_lock *lock, size_t *ret_len); /* likewise; als
  * HF_OK: it is. HF_STALE: it is not. Errors: HF_INVALID, HF_UNSUPPORTED, HF_UNAVAILABLE, ... */
 int hf_check(hf_client *client, const char *sequencer, hf_error *err);
 
-/* The check without the store: a gate lets an exclusive sequencer pass if none newer was seen, and
- * a shared one if no newer exclusive one was. Keep its levels with the resource's data
- * (hf_gate_levels) and put them back (hf_gate_restore) before the first request, or a restart
- * forgets. hf_gate_pass: HF_OK, HF_STALE, HF_INVALID, HF_UNSUPPORTED (grants with a limit have no
- * order: use hf_check), HF_NO_MEMORY. */
+/* A check that does not ask the store. A gate lets an exclusive sequencer pass if it has seen no
+ * newer one, and a shared sequencer if it has seen no newer exclusive one. Save its levels with the
+ * resource's data (hf_gate_levels) and restore them before the first request (hf_gate_restore), or
+ * a restart forgets them. hf_gate_pass returns HF_OK, HF_STALE, HF_INVALID, HF_UNSUPPORTED (grants
+ * with a limit have no order: use hf_check) or HF_NO_MEMORY. */
 int hf_gate_new(hf_gate **ret_gate);
 int hf_gate_pass(hf_gate *gate, const char *sequencer, hf_error *err);
 int hf_gate_levels(hf_gate *gate, const char *name, size_t name_len, uint64_t *ret_exclusive,
-                   uint64_t *ret_highest); /* HF_NOT_FOUND: nobody has passed yet */
+                   uint64_t *ret_highest); /* HF_NOT_FOUND: none has passed yet */
 int hf_gate_restore(hf_gate *gate, const char *name, size_t name_len, uint64_t exclusive,
                     uint64_t highest); /* raises, never lowers */
 void hf_gate_free(hf_gate *gate);
 
-/* Looking at, and mending, a store ----------------------------------------- */
+/* Inspecting and repairing a store ------------------------------------------ */
 typedef enum hf_place {
     HF_PLACE_INSIDE = 0,    /* holds the lock */
-    HF_PLACE_LINGERING = 1, /* vanished or broken; keeps the lock closed for its lock-delay */
+    HF_PLACE_LINGERING = 1, /* vanished or broken; its lock-delay keeps the lock closed */
     HF_PLACE_WAITING = 2,   /* in the queue */
 } hf_place;
 
-/* One holder or waiter. Made by the library only; later versions append fields. The strings live as
- * long as the view. */
+/* One holder or waiter. Only the library makes these; later versions append fields. The strings
+ * live as long as the view. */
 typedef struct hf_entry {
     const char *name; /* also ends in NUL */
     size_t name_len;
     hf_place place;
-    size_t position; /* in the queue, from 1; 0 for those inside */
+    size_t position; /* in the queue, from 1; 0 for holders */
     hf_mode mode;
     uint32_t limit;
     char ticket[HF_TICKET_SIZE];
     uint64_t generation; /* 0 while waiting */
     int64_t ttl_ms;      /* HF_NEVER: until released or broken */
     int64_t lock_delay_ms;
-    int64_t age_ms;       /* inside or waiting for so long */
-    int64_t remaining_ms; /* until the lease, the linger or the sign of life ends; HF_NEVER: there
-                             is no lease. If ttl_ms is not HF_NEVER it ends with a connection */
+    int64_t age_ms;       /* how long it has held or waited */
+    int64_t remaining_ms; /* of the lease or lock-delay, or until a waiter must report again;
+                             HF_NEVER: no lease (the lock then ends with a connection if ttl_ms
+                             is not HF_NEVER) */
     int claimed;          /* the holder knows that it holds */
     const char *host, *user, *program, *note;
     int64_t pid;
@@ -362,41 +370,42 @@ typedef struct hf_query {
     size_t size;      /* sizeof(hf_query) */
     const char *name; /* exactly this lock; NULL: any */
     size_t name_len;
-    const char *prefix; /* names that begin so; NULL: any */
+    const char *prefix; /* names that begin like this; NULL: any */
     size_t prefix_len;
-    int64_t older_than_ms; /* only those inside for at least so long; 0: all, waiters too */
+    int64_t older_than_ms; /* only holders of at least this age; 0: all, and waiters */
 } hf_query;
 
-/* Finds who holds and who waits, sorted by name, then holders before waiters, in their order.
- * `query` may be NULL. A free lock does not appear. Errors: HF_INVALID, HF_UNAVAILABLE, HF_DENIED,
- * HF_CORRUPT, HF_NO_MEMORY, HF_FORKED. */
+/* Finds holders and waiters. They are sorted by name, holders before waiters, waiters in the order
+ * of the queue. `query` may be NULL. Free locks do not appear. Errors: HF_INVALID, HF_UNAVAILABLE,
+ * HF_DENIED, HF_CORRUPT, HF_NO_MEMORY, HF_FORKED. */
 int hf_inspect(hf_client *client, const hf_query *query, hf_view **ret_view, hf_error *err);
 size_t hf_view_count(const hf_view *view);
 const hf_entry *hf_view_entry(const hf_view *view, size_t i); /* NULL past the end */
 void hf_view_free(hf_view *view);
 
-/* Takes the lock away from a ticket. A leased holder keeps the lock closed until its lease ends (it
- * may be alive and will be told LOST in time), `now` cuts that short; a claimed one's lock-delay
- * follows. A waiter loses its place; if its client lives, it bids anew at the tail. Errors:
+/* Takes the lock away from a ticket. If the holder has a lease, the lock stays closed until the
+ * lease ends, because the holder may be alive; it learns in time that the lock is LOST. `now` skips
+ * that wait. Then follows the lock-delay, if the grant was claimed. A waiter loses its place; if
+ * its client is alive, it joins the queue again at the end. Errors:
  * HF_NOT_FOUND, HF_UNSUPPORTED, HF_INVALID, and the store's. */
 int hf_break(hf_client *client, const char *name, size_t name_len, const char *ticket, int now,
              hf_error *err);
 
-/* Creates what the store needs (tables, directories); nothing if it is there. */
+/* Creates what the store needs (tables, directories) and leaves alone what exists. */
 int hf_setup(hf_client *client, hf_error *err);
 
-/* Removes the records of locks that nobody has touched for retain_ms; 0: the store's own retain
- * option. Their generations stay monotonic by the store's clock (C4). Very many may take several
- * calls of one op_timeout each: none is left when *ret_count is 0. */
+/* Removes the records of free locks that nobody has touched for retain_ms; 0 means the store's own
+ * retain option. Tokens of those names keep rising, by the store's clock (C4). A call ends after
+ * one op_timeout, so very many records need several calls: none is left when *ret_count is 0. */
 int hf_purge(hf_client *client, int64_t retain_ms, uint64_t *ret_count, hf_error *err);
 
-/* Tells what a live store is like: one call a finding. `clause` is "C3" or NULL; `level` 0 fine,
- * 1 note, 2 warning, 3 problem. */
+/* Examines a live store, with one call of `found` for each finding. `clause` is "C3" or NULL;
+ * `level` is 0 fine, 1 note, 2 warning, 3 problem. */
 typedef void hf_finding_callback(int level, const char *clause, const char *text, void *arg);
 int hf_diagnose(hf_client *client, hf_finding_callback *found, void *arg, hf_error *err);
 
-/* Lists the stores this installation knows. `missing` is NULL if the store can be used, else why
- * not. */
+/* Lists the stores that this installation knows. `missing` is NULL if the store can be used;
+ * otherwise it says why not. */
 typedef struct hf_store_info {
     const char *name;
     const char *schemes; /* "sqlite:" */
