@@ -10,6 +10,8 @@
 
 #include "base/banned.h"
 
+#define RETRY_MS 1000 /* the process has no descriptor free */
+
 /* Calls. --------------------------------------------------------------------------------------- */
 
 /* Mutex held; gives what hf__wait_wake() needs. One that does not wait is told that its grant may be
@@ -65,6 +67,7 @@ static void hear(hf_client *client)
 void hf__wake_reader_init(struct hf__wake_reader *reader)
 {
     reader->wake_fd = reader->nudge_fd = -1;
+    reader->since_ns = INT64_MIN;
 }
 
 bool hf__wake_reader_listens(const hf_client *client)
@@ -76,7 +79,7 @@ bool hf__wake_reader_open(hf_client *client, int64_t sent_ns)
 {
     struct hf__wake_reader *reader = &client->wake_reader;
 
-    if (reader->state == HF__WAKE_NOT_ASKED) {
+    if (reader->state == HF__WAKE_NOT_ASKED && hf__now_ns(client->env) >= reader->retry_ns) {
         reader->state = HF__WAKE_BEING_ASKED;
         hf__unlock_client(client);
         const struct hf__store_type *type = client->store->type;
@@ -87,7 +90,8 @@ bool hf__wake_reader_open(hf_client *client, int64_t sent_ns)
         reader->nudge_fd = nudge_fd;
         bool pushes = fd >= 0 && hf__keeper_read_wakes(client) == 0;
         reader->since_ns = pushes ? hf__now_ns(client->env) : INT64_MIN;
-        reader->state = HF__WAKE_ASKED;
+        reader->state = fd == HF_SYSTEM ? HF__WAKE_NOT_ASKED : HF__WAKE_ASKED;
+        reader->retry_ns = hf__now_ns(client->env) + RETRY_MS * HF__NS_PER_MS;
         pthread_cond_broadcast(&client->changed);
     }
     while (reader->state == HF__WAKE_BEING_ASKED)

@@ -50,15 +50,21 @@ static void unwatch(const struct hf__listener *l, int own_fd)
     close(own_fd);
 }
 
+static void close_own(struct hf__listener *l)
+{
+    if (l->epoll_fd >= 0)
+        close(l->epoll_fd);
+    if (l->kick_fd >= 0)
+        close(l->kick_fd);
+    l->epoll_fd = l->kick_fd = -1;
+}
+
 void hf__listener_clear(struct hf__listener *l)
 {
     unwatch(l, l->line_fd);
     if (l->conn != NULL)
         l->type->hang_up(l->conn, false);
-    if (l->epoll_fd >= 0)
-        close(l->epoll_fd);
-    if (l->kick_fd >= 0)
-        close(l->kick_fd);
+    close_own(l);
     pthread_mutex_destroy(&l->mutex);
 }
 
@@ -111,8 +117,11 @@ int hf__listener_open(struct hf__listener *l)
     l->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     bool works = l->kick_fd >= 0 && l->epoll_fd >= 0 &&
                  epoll_ctl(l->epoll_fd, EPOLL_CTL_ADD, l->kick_fd, &event) == 0;
+    if (!works)
+        close_own(l);
+    int fd = works ? l->epoll_fd : HF_SYSTEM;
     pthread_mutex_unlock(&l->mutex);
-    return works ? l->epoll_fd : -1;
+    return fd;
 }
 
 bool hf__listener_start(struct hf__listener *l, int64_t deadline_ns)

@@ -58,7 +58,7 @@ int hf__listener_init(struct hf__listener *l, const struct hf__listener_type *ty
                       const struct hf_env *env, hf_error *err);
 void hf__listener_clear(struct hf__listener *l);
 
-/* Makes the descriptor to be polled; negative: it cannot be had. Once, before what follows. */
+/* Makes the descriptor to be polled, once, before what follows. HF_SYSTEM: it cannot be had now. */
 int hf__listener_open(struct hf__listener *l);
 
 /* Dials for the first time. False: HF_UNSUPPORTED. */

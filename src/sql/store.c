@@ -320,7 +320,7 @@ int hf__sql_wake_fd(struct hf__store *store)
     int fd = sql->set.push ? hf__listener_open(&sql->listener) : -1;
 
     if (fd < 0)
-        return -1;
+        return fd;
     int64_t deadline_ns = hf__now_ns(host->env) + host->op_timeout_ms * HF__NS_PER_MS;
     return hf__listener_start(&sql->listener, deadline_ns) ? fd : -1;
 }

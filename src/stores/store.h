@@ -144,9 +144,10 @@ struct hf__store_type {
                     int64_t deadline_ns, hf_error *err);
 
     /* A descriptor that is readable when wake-ups have come. Asked once, after the first answer
-     * QUEUED (see also calls_holders), so that a client that never waits needs no listener; the core then attempts again
-     * with the same ticket, and the store notes where that waiter can be called. Negative: there is
-     * no push, waiters poll. NULL unless HF_CAN_PUSH. */
+     * QUEUED (see also calls_holders), so that a client that never waits needs no listener; the core
+     * then attempts again with the same ticket, and the store notes where that waiter can be called.
+     * Negative: there is no push, waiters poll. HF_SYSTEM: no descriptor could be had, and it is asked
+     * again later. NULL unless HF_CAN_PUSH. */
     int (*wake_fd)(struct hf__store *store);
 
     /* Takes what has come, without blocking, and passes it on. NULL unless HF_CAN_PUSH. */

@@ -1,4 +1,5 @@
 /* Those who wait: how the wait ends (C5, C12), and what ends it from outside. */
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -7,6 +8,16 @@
 static int two_in_store(void *arg)
 {
     return in_store(arg) == 2;
+}
+
+static int listens(void *arg)
+{
+    hf_client *client = arg;
+
+    hf__lock_client(client);
+    bool yes = hf__wake_reader_listens(client);
+    hf__unlock_client(client);
+    return yes;
 }
 
 static void c5_a_wait_ends_by_the_clock_and_leaves_nothing(void **state)
@@ -224,6 +235,33 @@ static void a_cancelled_thread_leaves_the_client_whole(void **state)
     assert_int_equal(hf_lock_release(lock, NULL), 0);
 }
 
+/* A client that found no descriptor free when it waited for the first time does not poll for ever. */
+static void c12_push_is_asked_for_again_when_descriptors_are_free(void **state)
+{
+    struct stage *s = *state;
+    struct rlimit before, none;
+    struct asker a;
+
+    assert_int_equal(hf_lock_release(take(s->client), NULL), 0); /* its keeper runs */
+    hf_lock *lock = take(s->other);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    none = (struct rlimit){.rlim_cur = 1, .rlim_max = before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    start(&a, s->client, 500);
+    finish(s, &a);
+    setrlimit(RLIMIT_NOFILE, &before);
+    assert_int_equal(a.r, HF_TIMEOUT);
+    assert_false(hf__wake_reader_listens(s->client));
+
+    fake_clock_advance(&s->clock, 1000);
+    start(&a, s->client, HF_FOREVER);
+    assert_true(fake_clock_run(&s->clock, 1000, listens, s->client));
+    assert_int_equal(hf_lock_release(lock, NULL), 0);
+    finish(s, &a);
+    assert_int_equal(a.r, 0);
+    assert_int_equal(hf_lock_release(a.lock, NULL), 0);
+}
+
 static void c13_a_childs_cancel_is_not_the_parents(void **state)
 {
     hf_cancel *cancel;
@@ -254,6 +292,7 @@ int main(void)
         CASE(a_wait_without_end_in_milliseconds_does_not_end_at_once),
         CASE(closing_and_releasing_at_once_ends),
         CASE(a_cancelled_thread_leaves_the_client_whole),
+        CASE(c12_push_is_asked_for_again_when_descriptors_are_free),
         CASE(c13_a_childs_cancel_is_not_the_parents),
     };
 

@@ -149,16 +149,21 @@ int hf__etcd_wake_fd(struct hf__store *store)
     struct hf__etcd *e = (struct hf__etcd *)store;
     struct hf__etcd_watching *w = &e->watching;
     int epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    int bell_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    int timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 
-    w->in.cap = MESSAGE_MAX;
-    w->bell_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    w->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-    if (epoll_fd < 0 || !add(epoll_fd, w->bell_fd) || !add(epoll_fd, w->timer_fd)) {
-        if (epoll_fd >= 0)
-            close(epoll_fd);
-        return -1;
+    if (epoll_fd < 0 || !add(epoll_fd, bell_fd) || !add(epoll_fd, timer_fd)) {
+        int fds[] = {epoll_fd, bell_fd, timer_fd};
+        for (size_t i = 0; i < 3; i++) {
+            if (fds[i] >= 0)
+                close(fds[i]);
+        }
+        return HF_SYSTEM;
     }
     pthread_mutex_lock(&e->mutex);
+    w->in.cap = MESSAGE_MAX;
+    w->bell_fd = bell_fd;
+    w->timer_fd = timer_fd;
     w->epoll_fd = epoll_fd;
     hf__etcd_watches_begin(e);
     hf__etcd_watches_time(e);

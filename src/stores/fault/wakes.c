@@ -111,7 +111,7 @@ int wakes_fd(struct wakes *wakes)
     bool ready = wakes->epoll_fd >= 0 && wakes->timer_fd >= 0 && watch(wakes->epoll_fd, inner_fd) &&
                  watch(wakes->epoll_fd, wakes->timer_fd);
     pthread_mutex_unlock(&wakes->mutex);
-    return ready ? wakes->epoll_fd : HF_SYSTEM;
+    return ready ? wakes->epoll_fd : -1; /* the store inside was asked: it is not asked again */
 }
 
 /* Takes one that is due. */

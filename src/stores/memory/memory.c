@@ -224,7 +224,7 @@ static int wake_fd(struct hf__store *store)
     pthread_mutex_lock(&m->space->mutex);
     m->client->fd = fd;
     pthread_mutex_unlock(&m->space->mutex);
-    return fd;
+    return fd < 0 ? HF_SYSTEM : fd;
 }
 
 static void wake(struct hf__store *store, hf__wake_sink *sink, void *ctx)

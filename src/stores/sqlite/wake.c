@@ -134,12 +134,15 @@ int hf__sqlite_wake_fd(struct hf__store *store)
     int64_t deadline_ns = hf__now_ns(host->env) + host->op_timeout_ms * HF__NS_PER_MS;
     if (hf__sqlite_enter(s, HF__SQLITE_ASKS, deadline_ns, NULL) != 0)
         return -1;
+    errno = 0;
     if (!s->wake.asked && open_directory(s, true)) {
         s->wake.backlog = read_backlog();
+        errno = 0;
         s->wake.in = bind_socket(s);
     }
-    s->wake.asked = true;
-    fd = s->wake.in;
+    bool again = s->wake.in < 0 && (errno == EMFILE || errno == ENFILE);
+    s->wake.asked = !again;
+    fd = again ? HF_SYSTEM : s->wake.in;
     hf__sqlite_leave(s);
     return fd;
 }

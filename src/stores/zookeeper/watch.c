@@ -231,7 +231,7 @@ int hf__zk_wake_fd(struct hf__store *store)
     if (fd >= 0 && zk->first_wake != NULL)
         eventfd_write(fd, 1); /* what came before anybody listened */
     pthread_mutex_unlock(&zk->mutex);
-    return fd;
+    return fd < 0 ? HF_SYSTEM : fd;
 }
 
 void hf__zk_wake(struct hf__store *store, hf__wake_sink *sink, void *ctx)
