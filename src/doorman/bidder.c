@@ -2,7 +2,6 @@
 #include "doorman/bidder.h"
 
 #include "base/lease.h"
-#include "doorman/planted.h"
 
 void hf__bidder_init(struct hf__bidder *b)
 {
@@ -48,12 +47,10 @@ static void believe(struct hf__bidder *b, int64_t sent_ns, int64_t lease_ms, boo
 static enum hf__advice hold(struct hf__bidder *b, uint64_t generation,
                             const struct hf__answer *from, int64_t now_ns)
 {
-    int64_t sent_ns = PLANTED(DEADLINE_FROM_RECEIPT) ? now_ns : from->sent_ns;
-
     b->phase = HF__PHASE_HOLDING;
     b->generation = generation;
     b->known_ns = now_ns;
-    believe(b, sent_ns, from->lease_ms, from->claimed);
+    believe(b, from->sent_ns, from->lease_ms, from->claimed);
     /* A grant whose lease has run out on the way is worth nothing: ask for a fresh lease. */
     if (now_ns >= b->deadline_ns) {
         b->phase = HF__PHASE_ASKING;
@@ -86,7 +83,7 @@ static enum hf__advice confirm(struct hf__bidder *b, const struct hf__answer *a,
         believe(b, a->sent_ns, a->lease_ms, a->claimed);
         return HF__ADVICE_HOLD;
     }
-    if (!knew && !PLANTED(EARLY_ANSWER_COUNTS))
+    if (!knew)
         return HF__ADVICE_NOTHING;
     hf__bidder_lose(b, HF_CAUSE_GONE);
     return HF__ADVICE_NOTHING;
@@ -120,14 +117,10 @@ enum hf__advice hf__bidder_woken(struct hf__bidder *b, uint64_t generation, int6
         return HF__ADVICE_NOTHING;
 
     bool fresh = b->phase == HF__PHASE_WAITING && generation > b->queued_generation;
-    if (PLANTED(STALE_WAKE_BELIEVED))
-        fresh = generation > 0;
     if (!fresh)
         return HF__ADVICE_ASK;
 
     struct hf__answer as_if = {.sent_ns = b->queued_sent_ns, .lease_ms = b->queued_lease_ms};
-    if (PLANTED(LATE_WAKE_BELIEVED))
-        as_if.sent_ns = now_ns;
     return hold(b, generation, &as_if, now_ns);
 }
 

@@ -1,10 +1,5 @@
-/* The rules of doorman.h. Each operation is: sweep, apply, let in, answer.
- *
- * PLANTED(bug) is false in every build but that of tests/doorman, which plants one bug at a time to
- * show that its exhaustive walk finds it. */
+/* The rules of doorman.h. Each operation is: sweep, apply, let in, answer. */
 #include "doorman/doorman.h"
-
-#include "doorman/planted.h"
 
 int64_t hf__own_lease_ms(int64_t ttl_ms)
 {
@@ -80,31 +75,21 @@ static void expire(struct hf__entry *e)
 {
     bool linger = e->claimed && e->lock_delay_ms > 0;
 
-    if (PLANTED(DELAY_SKIPPED))
-        linger = false;
-    if (PLANTED(DELAY_AFTER_UNCLAIMED))
-        linger = e->lock_delay_ms > 0;
     if (linger) {
         int64_t expired_at = e->until_ms;
         move(e, HF__PLACE_LINGERING);
         give(e, expired_at, e->lock_delay_ms);
     } else {
-        leave(e, PLANTED(EXPIRED_TICKET_LET_IN_AGAIN) ? 0 : e->retire_ms, e->until_ms);
+        leave(e, e->retire_ms, e->until_ms);
     }
 }
 
 static void sweep_entry(struct hf__entry *e, int64_t now_ms)
 {
-    int64_t span_ms = e->lease_ms;
-
-    if (PLANTED(PROVISIONAL_NEVER_CUT) && e->ttl_ms == 0 && e->place == HF__PLACE_INSIDE)
-        span_ms = 0;
-    if (e->until_ms != HF__NEVER && e->until_ms - now_ms > span_ms)
-        give(e, now_ms, span_ms); /* the store's clock went back */
+    if (e->until_ms != HF__NEVER && e->until_ms - now_ms > e->lease_ms)
+        give(e, now_ms, e->lease_ms); /* the store's clock went back */
 
     while (e->place != HF__PLACE_GONE && e->until_ms <= now_ms) {
-        if (PLANTED(DEAD_WAITER_BLOCKS_HEAD) && e->place == HF__PLACE_WAITING)
-            return;
         if (e->place == HF__PLACE_INSIDE)
             expire(e);
         else if (e->place == HF__PLACE_LINGERING)
@@ -158,17 +143,16 @@ static bool fits(const struct hf__entry *e, const struct inside *in)
         return true;
     if (in->exclusive || e->mode == HF_EXCLUSIVE)
         return false;
-    return limit == 0 || in->count < limit + (PLANTED(LIMIT_OFF_BY_ONE) ? 1 : 0);
+    return limit == 0 || in->count < limit;
 }
 
 /* A bidder that is let in by its own attempt knows of it from the answer; anybody else may be
  * dead. */
 static void enter(struct hf__record *record, struct hf__entry *e, bool knows, struct hf__moment at)
 {
-    if (!PLANTED(GENERATION_KEPT_ON_HANDOVER) || knows) {
-        uint64_t next = record->generation + 1;
-        record->generation = next > at.stamp_us ? next : at.stamp_us;
-    }
+    uint64_t next = record->generation + 1;
+
+    record->generation = next > at.stamp_us ? next : at.stamp_us;
     e->generation = record->generation;
     e->since_ms = at.now_ms;
     e->claimed = knows && e->ttl_ms != 0;
@@ -193,11 +177,8 @@ static bool let_in(struct hf__record *record, const struct hf__ticket *knows, st
             continue;
         if (behind_gap(record, e))
             return false;
-        if (!fits(e, &in)) {
-            if (PLANTED(READER_PASSES_WRITER))
-                continue;
+        if (!fits(e, &in))
             return true;
-        }
         enter(record, e, knows != NULL && hf__ticket_equal(&e->ticket, knows), at);
         in.count++;
         in.exclusive |= e->mode == HF_EXCLUSIVE;
@@ -300,7 +281,7 @@ static struct hf__answer attempt(struct hf__record *record, const struct hf__ope
         e = join(record, bid, op->who, at.now_ms);
     else if (e->place == HF__PLACE_WAITING)
         give(e, at.now_ms, hf__own_lease_ms(e->ttl_ms));
-    else if (e->place == HF__PLACE_INSIDE && !PLANTED(ATTEMPT_KEEPS_OLD_LEASE))
+    else if (e->place == HF__PLACE_INSIDE)
         give(e, at.now_ms, e->lease_ms);
 
     if (!let_in(record, &bid->ticket, at))
@@ -349,16 +330,8 @@ static struct hf__answer release(struct hf__record *record, const struct hf__ope
                                  struct hf__moment at)
 {
     const struct hf__ticket *ticket = &op->bid->ticket;
+    enum hf__place was = end_bid(record, ticket, op->retire_ms, false, at.now_ms);
 
-    for (size_t i = 0; PLANTED(WRONG_TICKET_RELEASES) && i < record->count; i++) {
-        if (record->entries[i].place == HF__PLACE_INSIDE)
-            ticket = &record->entries[i].ticket;
-    }
-    const struct hf__entry *e = hf__record_find(record, ticket);
-    if (PLANTED(WAITING_RELEASE_IGNORED) && e != NULL && e->place == HF__PLACE_WAITING)
-        return answer(HF__VERDICT_STALE);
-    bool unused = PLANTED(DELAY_ENDED_BY_RELEASE);
-    enum hf__place was = end_bid(record, ticket, op->retire_ms, unused, at.now_ms);
     if (!let_in(record, NULL, at))
         return answer(HF__VERDICT_MORE);
     return answer(was == HF__PLACE_INSIDE ? HF__VERDICT_DONE : HF__VERDICT_STALE);
@@ -367,9 +340,7 @@ static struct hf__answer release(struct hf__record *record, const struct hf__ope
 static struct hf__answer withdraw(struct hf__record *record, const struct hf__operation *op,
                                   struct hf__moment at)
 {
-    int64_t retire_ms = PLANTED(LATE_ATTEMPT_AFTER_WITHDRAW) ? 0 : op->retire_ms;
-    bool unused = !PLANTED(DELAY_OUTLIVES_WITHDRAW);
-    enum hf__place was = end_bid(record, &op->bid->ticket, retire_ms, unused, at.now_ms);
+    enum hf__place was = end_bid(record, &op->bid->ticket, op->retire_ms, true, at.now_ms);
 
     if (!let_in(record, NULL, at))
         return answer(HF__VERDICT_MORE);
@@ -384,8 +355,6 @@ static struct hf__answer renew(struct hf__record *record, const struct hf__opera
     bool inside = e != NULL && e->place == HF__PLACE_INSIDE;
     bool names_it = inside && op->generation == e->generation;
 
-    if (PLANTED(EARLY_RENEWAL_CLAIMS) && inside && op->generation == 0)
-        names_it = true;
     if (names_it) {
         e->claimed = true;
         give(e, at.now_ms, e->ttl_ms == 0 ? HF__NEVER : e->ttl_ms);
@@ -430,11 +399,6 @@ static struct hf__answer break_ticket(struct hf__record *record, const struct hf
         break_inside(e, op->now, at.now_ms);
     else if (found && (e->place == HF__PLACE_WAITING || op->now))
         leave(e, e->retire_ms, at.now_ms);
-    for (size_t i = 0; PLANTED(SHORTER_DELAY_OVERWRITES) && found && i < record->count; i++) {
-        struct hf__entry *other = &record->entries[i];
-        if (other->place == HF__PLACE_LINGERING && other->until_ms > e->until_ms)
-            give(other, at.now_ms, e->until_ms - at.now_ms);
-    }
     if (!let_in(record, NULL, at))
         return answer(HF__VERDICT_MORE);
     return answer(found ? HF__VERDICT_DONE : HF__VERDICT_STALE);
@@ -443,11 +407,6 @@ static struct hf__answer break_ticket(struct hf__record *record, const struct hf
 struct hf__answer hf__doorman_apply(struct hf__record *record, const struct hf__operation *op,
                                     struct hf__moment at)
 {
-    if (PLANTED(EXPIRED_HOLDER_RENEWS) && op->kind == HF__OPERATION_RENEW) {
-        struct hf__entry *e = hf__record_find(record, &op->bid->ticket);
-        if (e != NULL && e->place == HF__PLACE_INSIDE)
-            give(e, at.now_ms, e->lease_ms);
-    }
     sweep(record, at.now_ms);
     switch (op->kind) {
     case HF__OPERATION_ATTEMPT:

@@ -1,4 +1,4 @@
-/* Walks all scenarios with the code as it is, then plants each bug of planted.h and shows that the
+/* Walks all scenarios with the code as it is, then plants each bug of plant.py and shows that the
  * walk finds it. See walk.h.
  *
  *   walk [--deep] [--only SCENARIO] [--plant BUG] */
@@ -7,11 +7,11 @@
 #include <stdio.h>
 #include <string.h>
 
-enum hf__planted hf__planted;
+enum planted planted;
 
 static const char *const bug_name[] = {"nothing",
 #define X(bug) #bug,
-                                       HF__PLANTABLE(X)
+                                       PLANTABLE(X)
 #undef X
 };
 static const char *const sight_text[] = {
@@ -83,9 +83,9 @@ static void walk_bug(size_t bug, const struct wish *wish, struct tally *t)
         count(t, false);
         return;
     }
-    hf__planted = (enum hf__planted)bug;
+    planted = (enum planted)bug;
     struct result r = search(&k, wish->plant != NULL);
-    hf__planted = HF__NOTHING_PLANTED;
+    planted = NOTHING_PLANTED;
 
     bool found = r.finding.clause != NULL;
     bool good = found && hunt->clause != NULL && strcmp(r.finding.clause, hunt->clause) == 0;

@@ -21,7 +21,7 @@
 
 #include "doorman/bidder.h"
 #include "doorman/doorman.h"
-#include "doorman/planted.h"
+#include "planted.h"
 
 #define MAX_CLIENTS  3
 #define MAX_BIDS     2 /* one after the other, per client: a ticket each */
@@ -61,7 +61,7 @@ struct scenario {
 extern const struct scenario scenarios[];
 extern const size_t scenario_count;
 
-/* Where a planted bug must show, and as the breach of which clause. Indexed by enum hf__planted. */
+/* Where a planted bug must show, and as the breach of which clause. Indexed by enum planted. */
 struct hunt {
     const char *scenario, *clause;
 };

@@ -176,7 +176,7 @@ const struct scenario scenarios[] = {
 };
 const size_t scenario_count = sizeof scenarios / sizeof scenarios[0];
 
-#define BUG(bug, where, by) [HF__PLANT_##bug] = {where, by}
+#define BUG(bug, where, by) [PLANT_##bug] = {where, by}
 const struct hunt hunts[] = {
     BUG(READER_PASSES_WRITER, "readers and a writer", "C9"),
     BUG(GENERATION_KEPT_ON_HANDOVER, "two writers", "C4"),

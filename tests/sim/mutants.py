@@ -21,13 +21,16 @@ TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))
 # name, file, what is there, what a mistake would make of it
 MUTANTS = [
     ("deadline from the reply", "src/doorman/bidder.c",
-     "int64_t sent_ns = PLANTED(DEADLINE_FROM_RECEIPT) ? now_ns : from->sent_ns;", "int64_t sent_ns = now_ns;"),
+     "believe(b, from->sent_ns,", "believe(b, now_ns,"),
     ("no drift taken off", "src/base/lease.c",
      "return sent_ns + lease_ns - lease_ns / 100 - margin_ns;", "(void)margin_ns; return sent_ns + lease_ns;"),
     ("no check after the wait", "src/doorman/bidder.c",
      "bool fresh = b->phase == HF__PHASE_WAITING && generation > b->queued_generation;", "bool fresh = true;"),
     ("release without ticket", "src/doorman/doorman.c",
-     "PLANTED(WRONG_TICKET_RELEASES) && i < record->count", "i < record->count"),
+     "    enum hf__place was = end_bid(record, ticket, op->retire_ms, false,",
+     "    for (size_t i = 0; i < record->count; i++) {\n        if (record->entries[i].place == HF__PLACE_INSIDE)\n"
+     "            ticket = &record->entries[i].ticket;\n    }\n"
+     "    enum hf__place was = end_bid(record, ticket, op->retire_ms, false,"),
     ("retry with a new ticket", "src/core/acquire.c",
      "    if (r == HF_UNKNOWN)\n        hf__bidder_unanswered(&lock->bidder);",
      "    if (r == HF_UNKNOWN)\n        hf__lock_new_ticket(lock, bid->err);"),
