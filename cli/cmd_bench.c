@@ -19,10 +19,11 @@ static int64_t count = 1000, threads = 1;
 static bool same, shared;
 
 static const struct cli_option options[] = {
-    {0, "count", CLI_NUMBER, &count, "N", NULL, 1, 1000000, "so many rounds per thread (1000)"},
-    {0, "threads", CLI_NUMBER, &threads, "N", NULL, 1, THREADS_MAX, "so many threads (1)"},
-    {0, "same", CLI_FLAG, &same, NULL, NULL, 0, 0, "all threads on one lock: hand-overs"},
-    {'s', "shared", CLI_FLAG, &shared, NULL, NULL, 0, 0, "shared locks"},
+    {0, "count", CLI_NUMBER, &count, "N", NULL, 1, 1000000, "rounds per thread (1000)"},
+    {0, "threads", CLI_NUMBER, &threads, "N", NULL, 1, THREADS_MAX, "number of threads (1)"},
+    {0, "same", CLI_FLAG, &same, NULL, NULL, 0, 0,
+     "all threads share one lock: measures hand-overs"},
+    {'s', "shared", CLI_FLAG, &shared, NULL, NULL, 0, 0, "take shared locks"},
     {0},
 };
 

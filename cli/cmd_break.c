@@ -14,11 +14,11 @@ static bool now;
 
 static const struct cli_option options[] = {
     {0, "ticket", CLI_TEXT, &ticket, "T", NULL, 0, 0,
-     "whose: the ticket that 'show' tells, or how it begins"},
+     "the ticket of the holder, or its first digits; see 'show'"},
     {0, "ticket-file", CLI_TEXT, &ticket_file, "FILE", NULL, 0, 0,
-     "a file whose first line it is; -: standard input"},
+     "a file whose first line is the ticket; -: standard input"},
     {0, "now", CLI_FLAG, &now, NULL, NULL, 0, 0,
-     "do not wait for its lease to end; the holder may still be at work"},
+     "do not wait for the lease to end; the holder may still work"},
     {0},
 };
 
@@ -138,7 +138,7 @@ static int run(struct cli *cli, int argc, char **argv)
 const struct cli_verb cli_verb_break = {
     .name = "break",
     .operands = "NAME --ticket T",
-    .summary = "Take a lock away from its holder, or a place from a waiter.",
+    .summary = "Take a lock away from its holder, or remove a waiter.",
     .options = options,
     .run = run,
 };

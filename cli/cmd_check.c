@@ -44,6 +44,6 @@ static int run(struct cli *cli, int argc, char **argv)
 const struct cli_verb cli_verb_check = {
     .name = "check",
     .operands = "SEQUENCER",
-    .summary = "Tell whether the holder that showed this sequencer still holds.",
+    .summary = "Check whether the grant behind a sequencer is still current.",
     .run = run,
 };

@@ -109,7 +109,7 @@ static void tell_verdict(const struct doctor *doctor)
 {
     struct cli_json json = {.out = stdout};
     const char *verdict = doctor->problems > 0   ? "do not rely on this store before the problems "
-                                                   "are mended"
+                                                   "are fixed"
                           : doctor->warnings > 0 ? "the store works; read the warnings first"
                                                  : "the store works";
 
@@ -176,6 +176,6 @@ static int run(struct cli *cli, int argc, char **argv)
 const struct cli_verb cli_verb_doctor = {
     .name = "doctor",
     .operands = "[URL]",
-    .summary = "Examine the live store and say which promises hold there.",
+    .summary = "Examine the live store and say which guarantees it gives.",
     .run = run,
 };

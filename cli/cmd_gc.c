@@ -10,7 +10,7 @@ static int64_t retain_ms;
 
 static const struct cli_option options[] = {
     {0, "retain", CLI_DURATION, &retain_ms, "DUR", NULL, 1, INT64_C(366) * 86400000,
-     "keep what was touched since (the store's own: 30 days)"},
+     "keep locks used within this time (the store's own: 30d)"},
     {0},
 };
 
@@ -55,7 +55,7 @@ static int run(struct cli *cli, int argc, char **argv)
 const struct cli_verb cli_verb_gc = {
     .name = "gc",
     .operands = "",
-    .summary = "Remove the records of locks that nobody uses any more.",
+    .summary = "Remove the records of locks that nobody uses.",
     .options = options,
     .run = run,
 };

@@ -17,24 +17,25 @@ static int64_t conflict_status = EXIT_NOT_OBTAINED;
 static const char *note;
 
 static const struct cli_option options[] = {
-    {'s', "shared", CLI_FLAG, &shared, NULL, NULL, 0, 0, "together with other readers"},
-    {'x', "exclusive", CLI_FLAG, &exclusive, NULL, NULL, 0, 0, "alone (the default)"},
+    {'s', "shared", CLI_FLAG, &shared, NULL, NULL, 0, 0, "share the lock with other readers"},
+    {'x', "exclusive", CLI_FLAG, &exclusive, NULL, NULL, 0, 0, "hold it alone (the default)"},
     {'e', "exclusive", CLI_FLAG, &exclusive, NULL, NULL, 0, 0, NULL},
-    {'n', "nonblock", CLI_FLAG, &nonblock, NULL, NULL, 0, 0, "do not wait, as -w 0"},
-    {'w', "wait", CLI_DURATION, &wait_ms, "DUR", NULL, 0, 0, "wait at most so long"},
+    {'n', "nonblock", CLI_FLAG, &nonblock, NULL, NULL, 0, 0, "do not wait for the lock"},
+    {'w', "wait", CLI_DURATION, &wait_ms, "DUR", NULL, 0, 0,
+     "wait at most this long (0: same as -n)"},
     {0, "patience", CLI_DURATION, &patience_ms, "DUR", NULL, 1, HF__DURATION_MAX_MS,
-     "while waiting, bear an outage of the store for so long (op_timeout)"},
+     "keep trying this long while the store is down (op_timeout)"},
     {'E', "conflict-exit-code", CLI_NUMBER, &conflict_status, "N", NULL, 0, 255,
-     "exit status when it was not obtained (1)"},
+     "exit status if the lock was not obtained (1)"},
     {0, "limit", CLI_NUMBER, &limit, "N", NULL, 1, UINT32_MAX,
-     "together with at most N - 1 others; implies -s"},
+     "a semaphore: at most N holders; implies -s"},
     {0, "ttl", CLI_DURATION, &ttl_ms, "DUR", NULL, HF_TTL_MIN_MS, HF_TTL_MAX_MS,
-     "the lease: it ends then unless renewed"},
+     "the lease: the lock ends after it unless renewed"},
     {0, "never-expires", CLI_FLAG, &never_expires, NULL, NULL, 0, 0,
-     "until it is unlocked or broken"},
+     "the lock stays until it is unlocked or broken"},
     {0, "lock-delay", CLI_DURATION, &lock_delay_ms, "DUR", NULL, 0, HF_DELAY_MAX_MS,
-     "stay closed so long if the lease runs out"},
-    {0, "note", CLI_TEXT, &note, "TEXT", NULL, 0, 0, "shown to those who ask who holds it"},
+     "keep the lock closed this long if the lease runs out"},
+    {0, "note", CLI_TEXT, &note, "TEXT", NULL, 0, 0, "shown to others beside the lock"},
     {0},
 };
 
@@ -179,7 +180,7 @@ static int run(struct cli *cli, int argc, char **argv)
 const struct cli_verb cli_verb_lock = {
     .name = "lock",
     .operands = "NAME",
-    .summary = "Take a lock that stays when this command ends.",
+    .summary = "Take a lock and keep it after this command ends.",
     .options = options,
     .run = run,
 };

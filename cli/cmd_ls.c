@@ -13,9 +13,10 @@ static bool fail;
 
 static const struct cli_option options[] = {
     {0, "older-than", CLI_DURATION, &older_than_ms, "DUR", NULL, 0, 0,
-     "only holders that have been inside for at least so long"},
-    {0, "fail", CLI_FLAG, &fail, NULL, NULL, 0, 0, "exit with 1 if there is anything to list"},
-    {0, "prefix", CLI_TEXT, &prefix, "TEXT", NULL, 0, 0, "only names that begin so"},
+     "only locks that have been held for at least this long"},
+    {0, "fail", CLI_FLAG, &fail, NULL, NULL, 0, 0,
+     "exit with status 1 if there is anything to list"},
+    {0, "prefix", CLI_TEXT, &prefix, "TEXT", NULL, 0, 0, "only names that begin with TEXT"},
     {0},
 };
 
@@ -129,7 +130,7 @@ static int run(struct cli *cli, int argc, char **argv)
 const struct cli_verb cli_verb_ls = {
     .name = "ls",
     .operands = "",
-    .summary = "List what is held or waited for.",
+    .summary = "List the locks that are held or waited for.",
     .options = options,
     .run = run,
 };

@@ -81,7 +81,7 @@ static int run(struct cli *cli, int argc, char **argv)
 const struct cli_verb cli_verb_setup = {
     .name = "setup",
     .operands = "",
-    .summary = "Create what the store needs.",
+    .summary = "Create the tables or directories that the store needs.",
     .options = options,
     .run = run,
 };

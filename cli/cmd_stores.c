@@ -171,7 +171,7 @@ static int run(struct cli *cli, int argc, char **argv)
 const struct cli_verb cli_verb_stores = {
     .name = "stores",
     .operands = "[STORE]",
-    .summary = "List the stores, what each can do and why one is missing.",
+    .summary = "List the stores, what each can do, and why one is missing.",
     .no_store = true,
     .run = run,
 };

@@ -12,7 +12,7 @@ static const char *ticket, *ticket_file;
 static const struct cli_option options[] = {
     {0, "ticket", CLI_TEXT, &ticket, "T", NULL, 0, 0, "the ticket that 'lock' printed"},
     {0, "ticket-file", CLI_TEXT, &ticket_file, "FILE", NULL, 0, 0,
-     "a file whose first line it is; -: standard input"},
+     "a file whose first line is the ticket; -: standard input"},
     {0},
 };
 

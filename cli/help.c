@@ -37,8 +37,8 @@ void cli_print_help(const struct cli_verb *verb, const struct cli_option *global
            verb->operands[0] != '\0' ? " " : "", verb->operands, verb->summary);
     cli_print_table("options:", verb->options);
     cli_print_table("options of every verb:", globals);
-    printf("\nDurations are written 250ms, 30s, 5m, 1h30m or 1d; a bare number is in seconds.\n"
-           "More in holdfast-%s(1).\n",
+    printf("\nWrite durations as 250ms, 30s, 5m, 1h30m or 1d; a plain number is in seconds.\n"
+           "See also holdfast-%s(1).\n",
            verb->name);
 }
 

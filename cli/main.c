@@ -67,12 +67,12 @@ static int fail_unknown_verb(const char *name)
 static void print_overview(const struct cli_option *globals)
 {
     printf("usage: holdfast [options] VERB [options] [operands]\n"
-           "Locks that programs on different machines take turns with.\n\nverbs:\n");
+           "Distributed locks for programs, scripts and cron jobs.\n\nverbs:\n");
     for (size_t i = 0; i < VERB_COUNT; i++)
         printf("  %-9s%s\n", verbs[i]->name, verbs[i]->summary);
     printf("  %-9s%s\n", "help", "Explain a verb: holdfast help VERB.");
     cli_print_table("options of every verb:", globals);
-    printf("\nMore in holdfast(1) and holdfast(7).\n");
+    printf("\nSee also holdfast(1) and holdfast(7).\n");
 }
 
 static int help(const char *name, const struct cli_option *globals)
@@ -174,11 +174,11 @@ int main(int argc, char **argv)
     const struct cli_option options[] = {
         {'u', "url", CLI_URL, &g.url, "URL", NULL, 0, 0,
          "the store, such as sqlite:/path/locks.db"},
-        {0, "json", CLI_FLAG, &g.json, NULL, NULL, 0, 0, "write JSON, one object a line"},
+        {0, "json", CLI_FLAG, &g.json, NULL, NULL, 0, 0, "write JSON, one object per line"},
         {0, "color", CLI_CHOICE, &g.color, "WHEN", "auto|always|never", 0, 0,
-         "colours: auto (on a terminal), always or never"},
+         "use colours: auto (on a terminal), always or never"},
         {'q', "quiet", CLI_FLAG, &g.quiet, NULL, NULL, 0, 0,
-         "say nothing that the exit status says"},
+         "print nothing that the exit status tells already"},
         {'h', "help", CLI_FLAG, &g.help, NULL, NULL, 0, 0, "print this help"},
         {'V', "version", CLI_FLAG, &g.version, NULL, NULL, 0, 0, "print the version"},
         {0},

@@ -129,7 +129,7 @@ test_doctor_tells_a_problem() {
     hf -u "fault+$HOLDFAST_URL?fail=attempt:*&op_timeout=200ms" doctor
     status_is 1
     out_has '^problem +C6 +a trial lock failed'
-    tail -n 1 out | grep -q '^verdict  *do not rely on this store before the problems are mended (1 problem, 0 warnings)$'
+    tail -n 1 out | grep -q '^verdict  *do not rely on this store before the problems are fixed (1 problem, 0 warnings)$'
 }
 
 test_doctor_tells_what_a_store_lacks() {
