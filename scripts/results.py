@@ -23,6 +23,7 @@ class Tally:
         self.skipped = 0
         self.skips = []
         self.failures = []  # (name, output)
+        self.unsteady = []  # the same, of what failed once and passed alone
 
     def add(self, name, passed, failed, skipped, output=""):
         self.passed += passed
@@ -93,14 +94,19 @@ def add_program(tally, name, output, status):
     tally.add(name, passed, failed, skipped, output)
 
 
-def add_meson_log(tally, path):
-    """Every test of a `meson test` run, from its testlog.json."""
+class MesonTest:
+    """One test of a `meson test` run, by its line of testlog.json."""
+
+    def __init__(self, line):
+        test = json.loads(line)
+        self.line = line
+        self.name = test["name"].split(" / ")[-1]
+        self.status = {"OK": "passed", "EXPECTEDFAIL": "passed", "SKIP": "skipped"}.get(test["result"], "failed")
+        self.output = (test.get("stdout") or "") + (test.get("stderr") or "")
+        if test["result"] == "TIMEOUT":
+            self.output += f"\n(ran out of time after {test['duration']:.0f} s)"
+
+
+def read_meson_log(path):
     with open(path, encoding="utf-8", errors="replace") as log:
-        for line in log:
-            test = json.loads(line)
-            status = {"OK": "passed", "EXPECTEDFAIL": "passed", "SKIP": "skipped"}.get(
-                test["result"], "failed")
-            output = (test.get("stdout") or "") + (test.get("stderr") or "")
-            if test["result"] == "TIMEOUT":
-                output += f"\n(ran out of time after {test['duration']:.0f} s)"
-            add_program(tally, test["name"].split(" / ")[-1], output, status)
+        return [MesonTest(line) for line in log]
