@@ -10,7 +10,8 @@
 const struct hf__option hf__cs_options[] = {
     HF__CQL_OPTIONS,
     {"clock_skew", HF__OPTION_DURATION, "100ms", 0, HF__CS_SKEW_MAX,
-     "how far apart the clocks of two nodes may be: leases are kept so much longer than told"},
+     "how far apart the clocks of two nodes may be: leases are kept this much longer than holders "
+     "count on"},
     {"replication", HF__OPTION_TEXT, NULL, 0, 0,
      "for setup: replicas per data centre, as 3 or dc1:3,dc2:3; there is no default"},
     {"layout", HF__OPTION_TEXT, "doorman", 0, 0,
