@@ -140,4 +140,29 @@ test_stopped_holder_is_succeeded_and_knows_when_it_wakes() {
     [ "$code" -eq 80 ]
 }
 
+# The client's own account of the lease ends before the store can be reached again, and a new leader starts every lease
+# anew: the lock comes free in time only if the client still goes on with its release.
+test_release_that_nobody_answers_goes_on() {
+    use_etcd test
+    mkfifo steps answers
+    "$HOLDER" "$HOLDFAST_URL?op_timeout=1s" <steps >answers &
+    holder=$!
+    exec 3>steps 4<answers
+    echo "take undone 20000" >&3
+    read -r answer <&4
+    case $answer in ok*) ;; *) false ;; esac
+    murder e1 # not stopped: what is sent to one that is stopped arrives later
+    murder e2
+    echo "free undone" >&3
+    read -r answer <&4
+    sleep 26 # a try that failed after that time would have been the last
+    revive e1 3>&- 4<&- # or the holder would see no end
+    revive e2 3>&- 4<&-
+    case $answer in failed*) ;; *) false ;; esac
+    eventually whole
+    "$HOLDFAST" run -w 12s undone -- true
+    exec 3>&- 4<&-
+    wait "$holder"
+}
+
 . "$(dirname "$0")/../cli/harness.sh"

@@ -8,8 +8,8 @@ here=$(cd -P -- "$(dirname -- "$0")" && pwd) || exit 69
 . "$here/../fleet/mariadb.sh"
 # shellcheck source=tests/fleet/rules.sh
 . "$here/../fleet/rules.sh"
-# shellcheck source=tests/sql/steps.sh
-. "$here/../sql/steps.sh"
+# shellcheck source=tests/fleet/steps.sh
+. "$here/../fleet/steps.sh"
 
 # The fleet's own --skip-log-bin comes first.
 fleet_mariadb primary --log-bin=binlog --server-id=1 --binlog-format=ROW

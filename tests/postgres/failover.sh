@@ -8,8 +8,8 @@ here=$(cd -P -- "$(dirname -- "$0")" && pwd) || exit 69
 . "$here/../fleet/postgres.sh"
 # shellcheck source=tests/fleet/rules.sh
 . "$here/../fleet/rules.sh"
-# shellcheck source=tests/sql/steps.sh
-. "$here/../sql/steps.sh"
+# shellcheck source=tests/fleet/steps.sh
+. "$here/../fleet/steps.sh"
 
 fleet_postgres primary
 hf setup -u "postgres://postgres@127.0.0.1:$pg_port/postgres" >/dev/null || exit 69
