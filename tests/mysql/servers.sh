@@ -46,6 +46,23 @@ case ${HOLDFAST_TEST_MARIADB_VERSION-} in
 mysql-*) ;;
 *) check_old_tables ;;
 esac
+
+# hold=session's rows with a counter, which MariaDB 11 does not wait for.
+counter=mysql://root@$tcp/locks
+counts() {
+    fleet_mariadb_sql -Ne "SELECT extra FROM information_schema.columns WHERE table_schema = 'locks' AND
+        table_name = 'holdfast_session_holder' AND column_name = 'id'" | grep -qi auto_increment
+}
+not() {
+    ! "$@"
+}
+fleet_mariadb_sql locks -e "ALTER TABLE holdfast_session_holder MODIFY id BIGINT NOT NULL AUTO_INCREMENT"
+check "setup does not wait for who holds by hold=session" says "hold=session.*holdfast setup" \
+    hf run -u "$counter?hold=session" held -- "$HOLDFAST" setup -u "$counter"
+check "the counter is still there" counts
+check "setup removes it" hf setup -u "$counter"
+check "it is gone" not counts
+check "and hold=session works" hf run -u "$counter?hold=session" held -- true
 printf 'secret\n' >"$fleet_dir/password"
 printf '[client]\nuser=app\npassword=secret\n' >"$fleet_dir/my.cnf"
 chmod 600 "$fleet_dir/password" "$fleet_dir/my.cnf"

@@ -80,6 +80,35 @@ static int upgrade(struct hf__my *s, struct hf__my_conn *c, int64_t deadline_ns,
     return older ? run_file(s, c, hf__my_upgrade_sql, deadline_ns, err) : 0;
 }
 
+/* The rows of hold=session had numbers of a counter once, for which MariaDB 11 does not wait. The change
+ * waits until nobody holds such a lock, and keeps out whoever comes meanwhile: so not for long. */
+static int remove_counter(struct hf__my *s, struct hf__my_conn *c, int64_t deadline_ns,
+                          hf_error *err)
+{
+    MYSQL_ROW row;
+    MYSQL_RES *result = hf__my_look(
+        s, c,
+        "SELECT COUNT(*) FROM information_schema.columns WHERE table_schema = DATABASE() AND"
+        " table_name = 'holdfast_session_holder' AND extra LIKE '%auto_increment%'",
+        deadline_ns, &row, NULL);
+    bool counted = result != NULL && hf__sql_integer(row[0], 0) > 0;
+
+    mysql_free_result(result);
+    if (!counted)
+        return 0;
+    int r = hf__my_run(s, c, "SET lock_wait_timeout = 1", deadline_ns, err);
+    if (r != 0)
+        return r;
+    r = hf__my_run(s, c, "ALTER TABLE holdfast_session_holder MODIFY id BIGINT NOT NULL",
+                   deadline_ns, err);
+    hf__my_run(s, c, "SET lock_wait_timeout = DEFAULT", deadline_ns, NULL);
+    if (r == HF_UNAVAILABLE && err != NULL && err->store_code == 1205)
+        return hf__fail(err, HF_BUSY,
+                        "mysql: somebody holds a lock by hold=session, whose table has to change: "
+                        "run 'holdfast setup' again when nobody does");
+    return r;
+}
+
 /* The tables are needed; the procedures only make it faster. Where all is there already the right
  * to create it is not needed. */
 int hf__my_setup(void *store, void *conn, int64_t deadline_ns, hf_error *err)
@@ -92,6 +121,8 @@ int hf__my_setup(void *store, void *conn, int64_t deadline_ns, hf_error *err)
     int r = upgrade(s, conn, deadline_ns, err);
     if (r == 0)
         r = run_file(s, conn, hf__my_schema_sql, deadline_ns, err);
+    if (r == 0)
+        r = remove_counter(s, conn, deadline_ns, err);
     if (r != 0)
         return r;
     r = run_file(s, conn, hf__my_routines_sql, deadline_ns, &why);
