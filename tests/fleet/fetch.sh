@@ -72,11 +72,16 @@ fetch_go() {
     )
 }
 
-# fleet_loader ROOT: how a program of such a directory is run, by the loader and the libraries that are in it.
+# fleet_loader ROOT: how a program of such a directory is run, by the loader and the libraries that are in it. Before
+# Debian 12 some of them were not below usr.
 fleet_loader() {
-    lib=$(basename "$(dirname "$(ls "$1"/usr/lib/*/libc.so.6)")")
-    for loader in "$1"/usr/lib64/ld-linux-*.so.* "$1/usr/lib/$lib"/ld-linux-*.so.*; do
-        [ -x "$loader" ] && echo "$loader --library-path $1/usr/lib/$lib:$1/usr/lib/mysql/private" && return
+    for libc in "$1"/usr/lib/*/libc.so.6 "$1"/lib/*/libc.so.6; do
+        lib=$(basename "$(dirname "$libc")")
+        for loader in "$(dirname "$libc")"/ld-[0-9]*.so "$(dirname "$libc")"/ld-linux-*.so.* "$1"/usr/lib64/ld-linux-*.so.*; do
+            [ -x "$loader" ] && [ ! -h "$loader" ] || continue
+            echo "$loader --library-path $1/lib/$lib:$1/usr/lib/$lib:$1/usr/lib/mysql/private"
+            return
+        done
     done
     return 1
 }
