@@ -57,3 +57,10 @@ void hf__say_latency(const struct hf__report *r, int (*ask)(void *ctx), void *ct
     hf__say(r, median_us > SLOW_US ? HF__LEVEL_WARNING : HF__LEVEL_FINE, NULL,
             "a round trip takes %" PRId64 " us (median)", median_us);
 }
+
+void hf__say_gc(const struct hf__report *r)
+{
+    hf__say(r, HF__LEVEL_NOTE, NULL,
+            "the record of a name stays when nobody uses it any more: run 'holdfast gc' now and "
+            "then, by cron for example");
+}

@@ -24,4 +24,7 @@ void hf__say_clock(const struct hf__report *r, int64_t store_us, int64_t before_
 /* The median of a few round trips; `ask` gives 0 if it was answered. */
 void hf__say_latency(const struct hf__report *r, int (*ask)(void *ctx), void *ctx);
 
+/* For stores where the records of names stay that nobody uses any more. */
+void hf__say_gc(const struct hf__report *r);
+
 #endif

@@ -56,6 +56,7 @@ check "doctor tells the version" says 0 'is Cassandra 5' "$holdfast" doctor -u "
 check "doctor tells the Paxos variant" says 0 'paxos_variant is v2' "$holdfast" doctor -u "$url"
 check "doctor says nothing of a commit log that is synced" not says 0 'commitlog_sync is periodic' "$holdfast" doctor -u "$url"
 check "doctor warns of one replica" says 0 'has 1 replica: no lock can be had while' "$holdfast" doctor -u "$url"
+check "doctor says what removes names that nobody uses" says 0 'holdfast gc' "$holdfast" doctor -u "$url"
 check "doctor reads at SERIAL" says 0 'linearizable reads (SERIAL) work' "$holdfast" doctor -u "$url"
 check "a wrong password is refused" says 69 'password' "$holdfast" run -u "cassandra://cassandra:wrong@$node/locks?$tls" a -- true
 check "no account is refused" says 69 '' "$holdfast" run -u "cassandra://$node/locks?$tls" a -- true

@@ -24,6 +24,7 @@ fleet_mariadb_sql -e "CREATE DATABASE locks; CREATE USER app IDENTIFIED BY 'secr
     GRANT SELECT, INSERT, UPDATE, DELETE, EXECUTE ON locks.* TO app" || exit 69
 tcp=127.0.0.1:$maria_port
 check "setup creates what is missing" hf setup -u "mysql://root@$tcp/locks"
+check "doctor says what removes names that nobody uses" shows 'holdfast gc' hf doctor -u "mysql://root@$tcp/locks"
 
 # Tables as version 1 had them, with a lock that is held. Version 1 was for MariaDB only.
 check_old_tables() {

@@ -18,6 +18,7 @@ check "setup prints the schema" sh -c '"$HOLDFAST" setup --print -u "$1" | grep 
 check "a command runs under the lock" hf run -u "$url" job -- true
 check "the socket works" hf run -u "postgres://postgres@/postgres?socket=$pg_dir&port=$pg_port" job -- true
 check "doctor finds no problem" hf doctor -u "$url"
+check "doctor says what removes names that nobody uses" shows 'holdfast gc' hf doctor -u "$url"
 check "a session's lock ends with its connection" shows 'with its connection' \
     hf run -u "$url?hold=session" job -- "$HOLDFAST" show job
 

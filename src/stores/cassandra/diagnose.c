@@ -235,5 +235,7 @@ int hf__cs_diagnose(struct hf__store *store, hf_finding_callback *found, void *a
     look_at_serial(&r);
     if (r.s->simple)
         hf__say(&r.to, HF__LEVEL_NOTE, "C5", "layout=simple: no queue, no tokens, no lock-delay");
+    else
+        hf__say_gc(&r.to);
     return 0;
 }

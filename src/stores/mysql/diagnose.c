@@ -248,6 +248,7 @@ int hf__my_diagnose(struct hf__store *store, hf_finding_callback *found, void *a
     if (tables) {
         look_at_rights(&r);
         look_at_rows(&r);
+        hf__say_gc(&r.to);
     }
     look_at_clock(&r);
     hf__say_latency(&r.to, ask_nothing, &r);

@@ -145,6 +145,7 @@ int hf__ora_diagnose(struct hf__store *store, hf_finding_callback *found, void *
     if (look_at_routines(&r)) {
         look_at_rights(&r);
         look_at_rows(&r);
+        hf__say_gc(&r.to);
     }
     hf__say(&r.to, HF__LEVEL_FINE, "C12",
             "waiters ask: the first of the queue every %" PRId64 " ms", r.s->sql.set.poll_ms);
