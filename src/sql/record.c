@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "doorman/sound.h"
 #include "stores/look.h"
 
 #include "base/banned.h"
@@ -55,6 +56,8 @@ bool hf__sql_read_answer(const char *const cells[HF__SQL_ANSWER_CELLS],
         a.position = (size_t)hf__sql_integer(cells[HF__SQL_PLACE], 0);
         a.ask_again_ms = hf__sql_integer(cells[HF__SQL_ASK_AGAIN], HF__NEVER);
     }
+    if (!hf__answer_is_sound(&a))
+        return false;
     *ret_answer = a;
     return true;
 }
@@ -78,7 +81,8 @@ bool hf__sql_read_row(const char *const cells[HF__SQL_ENTRY_CELLS], struct hf__s
         return false;
     e->place = (enum hf__place)hf__sql_integer(cells[HF__SQL_KIND], 0);
     e->mode = hf__sql_flag(cells[HF__SQL_SHARED]) ? HF_SHARED : HF_EXCLUSIVE;
-    e->limit = (uint32_t)hf__sql_integer(cells[HF__SQL_ROOM], 0);
+    int64_t room = hf__sql_integer(cells[HF__SQL_ROOM], 0);
+    e->limit = (uint32_t)room;
     e->generation = (uint64_t)hf__sql_integer(cells[HF__SQL_ENTRY_GENERATION], 0);
     e->ttl_ms = hf__sql_integer(cells[HF__SQL_TTL], 0);
     e->lock_delay_ms = hf__sql_integer(cells[HF__SQL_DELAY], 0);
@@ -87,6 +91,8 @@ bool hf__sql_read_row(const char *const cells[HF__SQL_ENTRY_CELLS], struct hf__s
     e->until_ms = hf__sql_integer(cells[HF__SQL_UNTIL], HF__NEVER);
     e->lease_ms = hf__sql_integer(cells[HF__SQL_ENTRY_LEASE], HF__NEVER);
     e->claimed = hf__sql_flag(cells[HF__SQL_ENTRY_CLAIMED]);
+    if (room < 0 || room > UINT32_MAX || !hf__entry_is_sound(e))
+        return false;
     snprintf(r.wake, sizeof r.wake, "%s", wake != NULL ? wake : "");
     *ret_row = r;
     return true;

@@ -36,7 +36,7 @@ enum {
     HF__SQL_ANSWER_CELLS
 };
 
-/* Keeps sent_ns. False: this is no answer, the routines are of another version. */
+/* Keeps sent_ns. False: this is no answer (doorman/sound.h), the routines are of another version. */
 bool hf__sql_read_answer(const char *const cells[HF__SQL_ANSWER_CELLS],
                          struct hf__answer *ret_answer);
 
@@ -69,7 +69,8 @@ struct hf__sql_row {
     char wake[HF__SQL_WAKE]; /* "": nowhere */
 };
 
-/* False: the ticket is not 16 bytes long. */
+/* False: it makes no sense. The ticket is not 16 bytes long, or a number is none of ours
+ * (doorman/sound.h). */
 bool hf__sql_read_row(const char *const cells[HF__SQL_ENTRY_CELLS], struct hf__sql_row *ret_row);
 
 struct hf__sql_record {

@@ -4,6 +4,8 @@
 
 #include <stdlib.h>
 
+#include "doorman/sound.h"
+
 #include "base/banned.h"
 
 struct save {
@@ -94,6 +96,8 @@ int hf__sql_apply(struct hf__sql_record *r, const struct hf__sql_operation *op,
     struct hf__answer answer = {0};
     int code = writer->load(ctx);
 
+    if (code == 0 && !hf__record_is_sound(&r->record))
+        code = hf__fail(err, HF_CORRUPT, "the record of this lock makes no sense");
     if (code == 0) {
         answer = hf__doorman_apply(&r->record,
                                    &(struct hf__operation){.kind = op->kind,

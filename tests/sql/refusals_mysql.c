@@ -91,6 +91,42 @@ static void c12_a_strangers_statement_is_not_ended(void **state)
     mysql_close(stranger);
 }
 
+/* What stands in a row is not part of a statement: whoever can write the table could else end what other
+ * sessions of the account do, or ask the server in its name. */
+static void c12_a_forged_listener_is_not_believed(void **state)
+{
+    struct refusals *f = *state;
+    hf_client *plain = refusals_open(f, server_account, "locks?routines=no");
+    struct refusals_waiter w = {.client = f->client, .name = "forged"};
+    MYSQL *stranger = mysql_init(NULL);
+    char sql[200];
+    hf_lock *lock;
+
+    assert_non_null(mysql_real_connect(stranger, NULL, "app", "secret", "locks", 0,
+                                       getenv("HOLDFAST_TEST_MARIADB_SOCKET"), 0));
+    refusals_check(f, refusals_take(f, plain, "forged", &lock), 0);
+    refusals_wait(&w);
+    server_await(f->admin,
+                 "SELECT COUNT(*) FROM holdfast_waiter WHERE name = 'forged' AND wake IS NOT NULL",
+                 1);
+    snprintf(sql, sizeof sql,
+             "UPDATE holdfast_waiter SET wake = '%lu '' OR 1=1)#' WHERE name = 'forged'",
+             mysql_thread_id(stranger));
+    server_run(f->admin, sql);
+    assert_int_equal(mysql_send_query(stranger, "SELECT SLEEP(1)", 15), 0);
+    refusals_check(f, hf_lock_release(lock, &f->err), 0);
+    assert_int_equal(mysql_read_query_result(stranger), 0);
+    MYSQL_RES *result = mysql_store_result(stranger);
+    assert_non_null(result); /* its statement was not ended */
+    assert_string_equal(mysql_fetch_row(result)[0], "0");
+    mysql_free_result(result);
+    mysql_close(stranger);
+    pthread_join(w.thread, NULL);
+    check_number("waiter", w.code, 0);
+    refusals_check(f, hf_lock_release(w.lock, &f->err), 0);
+    hf_close(plain);
+}
+
 /* The procedure that calls is gone: what was committed before it was missed is committed. */
 static void c2_release_that_was_applied_is_told_so_although_nobody_can_be_called(void **state)
 {
@@ -130,5 +166,6 @@ const struct own_case own_cases[] = {
      c2_release_that_was_applied_is_told_so_although_nobody_can_be_called},
     {"c12_without_routines_nothing_is_said_of_push", c12_without_routines_nothing_is_said_of_push},
     {"c12_a_strangers_statement_is_not_ended", c12_a_strangers_statement_is_not_ended},
+    {"c12_a_forged_listener_is_not_believed", c12_a_forged_listener_is_not_believed},
     {0},
 };

@@ -54,6 +54,35 @@ static void an_empty_file_is_filled(void **state)
     assert_int_equal(attempt(f, &bid).verdict, HF__VERDICT_GRANTED);
 }
 
+/* Numbers that no client writes: nothing is reckoned with them, and nobody is let in. */
+static void numbers_out_of_range_are_refused(void **state)
+{
+    static const char *const changes[] = {
+        "UPDATE holdfast_entry SET until = -9223372036854775808",
+        "UPDATE holdfast_entry SET ttl = 9223372036854775807, delay = 9223372036854775807",
+        "UPDATE holdfast_entry SET retire = -1",
+        "UPDATE holdfast_entry SET lease = 0",
+        "UPDATE holdfast_entry SET generation = 0",
+        "UPDATE holdfast_entry SET place = 4294967298", /* INSIDE, if it is cut to 32 bits */
+        "UPDATE holdfast_entry SET room = 4294967296",
+        "UPDATE holdfast_entry SET since = 9223372036854775807",
+        "UPDATE holdfast_lock SET last_seq = 9223372036854775807",
+        "UPDATE holdfast_lock SET generation = 9223372036854775807",
+        "UPDATE holdfast_lock SET waiting = -1",
+    };
+    struct fixture *f = *state;
+
+    for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++) {
+        struct hf__bid holder = make_bid(f, "x"), other = make_bid(f, "x");
+        struct hf__answer a = {0};
+        assert_int_equal(attempt(f, &holder).verdict, HF__VERDICT_GRANTED);
+        meddle(f, changes[i]);
+        int code = ask_store(f->store, op_attempt(&other), INT64_MAX, &a, &f->err);
+        check_number(changes[i], code, HF_CORRUPT);
+        meddle(f, "DELETE FROM holdfast_entry; DELETE FROM holdfast_lock");
+    }
+}
+
 static void check_lost(struct fixture *f)
 {
     struct hf__bid bid = make_bid(f, "x");
@@ -116,6 +145,7 @@ int main(void)
         FRESH(a_newer_schema_is_refused),
         FRESH(what_is_no_database_is_refused_and_kept),
         FRESH(an_empty_file_is_filled),
+        OPEN(numbers_out_of_range_are_refused),
         OPEN(c7_a_deleted_file_loses_everything),
         OPEN(c7_a_replaced_file_loses_everything_for_good),
         OPEN(c7_a_deleted_wal_loses_everything),

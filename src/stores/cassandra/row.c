@@ -5,6 +5,7 @@
  * null. */
 #include <stdlib.h>
 
+#include "doorman/sound.h"
 #include "stores/cassandra/cassandra.h"
 
 #include "base/banned.h"
@@ -75,27 +76,6 @@ static void read_rest(struct hf__cql_reader *r, struct hf__entry *e, struct hf__
     x->note = hf__cql_take_bytes(r);
 }
 
-#define NUMBER_MAX \
-    (INT64_C(1) << 53) /* ms: beyond all that is ever written, and far from overflow */
-
-static bool is_number(int64_t value)
-{
-    return value >= 0 && value <= NUMBER_MAX;
-}
-
-static bool is_number_or_never(int64_t value)
-{
-    return is_number(value) || value == HF__NEVER;
-}
-
-/* Somebody may have written here by hand. */
-static bool is_sane(const struct hf__entry *e, const struct hf__cs_extra *x)
-{
-    return is_number_or_never(e->until_ms) && is_number_or_never(e->lease_ms) &&
-           is_number(e->since_ms) && is_number(e->ttl_ms) && is_number(x->skew_ms) &&
-           is_number(e->lock_delay_ms) && is_number(e->retire_ms) && e->generation <= INT64_MAX;
-}
-
 static int read_entry(struct hf__cql_bytes bytes, struct hf__entry *e, struct hf__cs_extra *x,
                       hf_error *err)
 {
@@ -113,7 +93,7 @@ static int read_entry(struct hf__cql_bytes bytes, struct hf__entry *e, struct hf
         read_rest(&r, e, x);
     if (r.failed)
         return corrupt("a bid is too short", err);
-    if (!is_sane(e, x))
+    if (!hf__entry_is_sound(e) || x->skew_ms < 0 || x->skew_ms > HF__SPAN_MAX_MS)
         return corrupt("a number of a bid is out of range", err);
     if (e->ttl_ms > 0)
         e->ttl_ms += x->skew_ms;

@@ -6,6 +6,7 @@
 
 #include "base/bytes.h"
 #include "base/utf8.h"
+#include "doorman/sound.h"
 #include "stores/cassandra/simple.h"
 #include "stores/look.h"
 
@@ -81,11 +82,12 @@ struct hf__cs_value hf__cs_read_value(struct hf__cql_bytes text)
     copy[len] = '\0';
     if (sscanf(copy, "%" SCNd64 " %" SCNd64 " %" SCNd64 " %255s %255s %255s%n", &v.ttl_ms,
                &v.since_ms, &v.pid, v.who.host, v.who.user, v.who.program, &used) != 6 ||
-        copy[used] != ' ') {
+        copy[used] != ' ' || v.ttl_ms < 0 || v.ttl_ms > HF_TTL_MAX_MS || v.since_ms < 0 ||
+        v.since_ms > HF__INSTANT_MAX_MS) {
         v = (struct hf__cs_value){.ttl_ms = -1};
         used = -1;
     }
-    snprintf(v.who.note, sizeof v.who.note, "%.1024s", copy + used + 1);
+    snprintf(v.who.note, sizeof v.who.note, "%.1024s", &copy[used + 1]);
     return v;
 }
 

@@ -167,6 +167,8 @@ const struct hf__etcd_kv *hf__etcd_first(const struct hf__etcd_answer *a, size_t
     return result.count > 0 ? result.kvs : NULL;
 }
 
+#define LEASE_MAX_S INT64_C(9000000000) /* no server grants a longer one */
+
 bool hf__etcd_lease_read(struct hf__slice message, struct hf__etcd_lease *ret_lease)
 {
     struct hf__proto_reader r = hf__proto_reader_of(message);
@@ -181,7 +183,8 @@ bool hf__etcd_lease_read(struct hf__slice message, struct hf__etcd_lease *ret_le
         else if (f.number == 4)
             ret_lease->granted_s = (int64_t)f.value;
     }
-    return !r.failed;
+    return !r.failed && ret_lease->ttl_s >= -1 && ret_lease->ttl_s <= LEASE_MAX_S &&
+           ret_lease->granted_s >= 0 && ret_lease->granted_s <= LEASE_MAX_S;
 }
 
 bool hf__etcd_notice_read(struct hf__slice message, struct hf__etcd_notice *ret)

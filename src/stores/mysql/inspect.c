@@ -22,7 +22,7 @@ static int show(MYSQL_RES *result, MYSQL_ROW row, const struct hf__look *look, h
     struct hf__sql_row entry;
 
     if (!hf__sql_read_row((const char *const *)row, &entry))
-        return hf__fail(err, HF_CORRUPT, "mysql: a ticket is not 16 bytes long");
+        return hf__fail(err, HF_CORRUPT, "mysql: a row makes no sense");
     return hf__sql_show(look, &entry.was, hf__sql_integer(row[NOW], 0), row[NAME],
                         mysql_fetch_lengths(result)[NAME], &who);
 }

@@ -102,7 +102,7 @@ static int take_rows(struct hf__my_record *r, MYSQL_RES *result)
 
     for (size_t i = 0; i < count && code == 0; i++) {
         if (!hf__sql_record_add(&r->at_hand, (const char *const *)mysql_fetch_row(result)))
-            code = hf__fail(r->err, HF_CORRUPT, "mysql: a ticket is not 16 bytes long");
+            code = hf__fail(r->err, HF_CORRUPT, "mysql: a row of this lock makes no sense");
     }
     return code;
 }
@@ -146,14 +146,15 @@ static void call_listeners(struct hf__my_record *r)
         char sql[300];
         uint64_t id = strtoull(one, NULL, 10);
         const char *word = strchr(one, ' ');
+        struct hf__ticket bits; /* a listener's word is written like one; a row may hold anything */
         MYSQL_ROW row;
-        word = word != NULL ? word + 1 : "-";
-        snprintf(
-            sql, sizeof sql,
-            "SELECT 1 FROM information_schema.processlist WHERE id = %" PRIu64
-            " AND (info LIKE '%%%.40s%%' OR (info LIKE 'SELECT GET_LOCK(SUBSTRING_INDEX(a_wake%%'"
-            " AND IS_USED_LOCK('%.40s') IS NOT NULL))",
-            id, word, word);
+        if (word == NULL || !hf__ticket_parse(++word, &bits))
+            continue;
+        snprintf(sql, sizeof sql,
+                 "SELECT 1 FROM information_schema.processlist WHERE id = %" PRIu64
+                 " AND (info LIKE '%%%s%%' OR (info LIKE 'SELECT GET_LOCK(SUBSTRING_INDEX(a_wake%%'"
+                 " AND IS_USED_LOCK('%s') IS NOT NULL))",
+                 id, word, word);
         MYSQL_RES *result = hf__my_look(r->s, r->c, sql, r->deadline_ns, &row, NULL);
         if (result == NULL)
             continue;

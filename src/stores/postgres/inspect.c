@@ -31,7 +31,7 @@ static int show(const PGresult *q, int row, const struct hf__look *look, hf_erro
 
     hf__pg_cells(q, row, cells);
     if (len < 0 || !hf__sql_read_row(cells, &entry))
-        return hf__fail(err, HF_CORRUPT, "postgres: a ticket is not 16 bytes long, or a name none");
+        return hf__fail(err, HF_CORRUPT, "postgres: a row makes no sense");
     return hf__sql_show(look, &entry.was, hf__pg_cell(q, row, NOW, 0), name, (size_t)len, &who);
 }
 

@@ -73,7 +73,7 @@ static int take_rows(struct hf__pg_record *r, const PGresult *result)
     for (int row = 0; row < count && code == 0; row++) {
         hf__pg_cells(result, row, cells);
         if (!hf__sql_record_add(&r->at_hand, cells))
-            code = hf__fail(r->err, HF_CORRUPT, "postgres: a ticket is not 16 bytes long");
+            code = hf__fail(r->err, HF_CORRUPT, "postgres: a row of this lock makes no sense");
     }
     return code;
 }

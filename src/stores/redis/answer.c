@@ -11,6 +11,7 @@
  * reason to ask again for ever. */
 #include <string.h>
 
+#include "doorman/sound.h"
 #include "stores/redis/redis.h"
 
 #include "base/banned.h"
@@ -95,12 +96,10 @@ static bool read_answer(int to, const struct hf__bid *bid, const char *text, str
     if (word->numbers > 0) {
         answer.generation = (uint64_t)n[0];
         answer.lease_ms = n[1];
-        if (n[0] == HF__NEVER || n[1] == 0)
-            return false; /* a lease of nothing would be asked for again and again */
     }
     if (word->verdict == HF__VERDICT_GRANTED) {
         answer.claimed = n[2] == 1;
-        if (n[0] == 0 || n[2] > 1)
+        if (n[2] > 1)
             return false;
     }
     if (word->verdict == HF__VERDICT_QUEUED) {
@@ -111,6 +110,8 @@ static bool read_answer(int to, const struct hf__bid *bid, const char *text, str
         if (ret_strangers != NULL)
             *ret_strangers = (enum hf__redis_strangers)n[4];
     }
+    if (!hf__answer_is_sound(&answer))
+        return false; /* a lease of nothing would be asked for again and again */
     *a = answer;
     return true;
 }

@@ -11,6 +11,7 @@
  * write. */
 #include <stdlib.h>
 
+#include "doorman/sound.h"
 #include "stores/sqlite/sqlite.h"
 
 #include "base/banned.h"
@@ -64,7 +65,7 @@ static int64_t read_instant(sqlite3_stmt *statement, int column)
 int hf__sqlite_read_entry(sqlite3_stmt *q, struct hf__sqlite_row *ret_row, hf_error *err)
 {
     struct hf__sqlite_row row = {.seq = sqlite3_column_int64(q, 0)};
-    int place = sqlite3_column_int(q, 2);
+    int64_t place = sqlite3_column_int64(q, 2), room = sqlite3_column_int64(q, 4);
 
     if (!read_bits(q, 1, row.was.ticket.bits, sizeof row.was.ticket.bits))
         return corrupt("a ticket is not 16 bytes long", err);
@@ -72,7 +73,7 @@ int hf__sqlite_read_entry(sqlite3_stmt *q, struct hf__sqlite_row *ret_row, hf_er
         return corrupt("an entry is neither waiting nor inside", err);
     row.was.place = (enum hf__place)place;
     row.was.mode = sqlite3_column_int(q, 3) == HF_SHARED ? HF_SHARED : HF_EXCLUSIVE;
-    row.was.limit = (uint32_t)sqlite3_column_int64(q, 4);
+    row.was.limit = (uint32_t)room;
     row.was.generation = (uint64_t)sqlite3_column_int64(q, 5);
     row.was.ttl_ms = sqlite3_column_int64(q, 6);
     row.was.lock_delay_ms = sqlite3_column_int64(q, 7);
@@ -81,6 +82,8 @@ int hf__sqlite_read_entry(sqlite3_stmt *q, struct hf__sqlite_row *ret_row, hf_er
     row.was.until_ms = read_instant(q, 10);
     row.was.lease_ms = read_instant(q, 11);
     row.was.claimed = sqlite3_column_int(q, 12) != 0;
+    if (room < 0 || room > UINT32_MAX || !hf__entry_is_sound(&row.was))
+        return corrupt("a number of an entry is out of range", err);
     row.can_wake = read_bits(q, 13, row.wake, sizeof row.wake);
     *ret_row = row;
     return 0;
@@ -111,6 +114,8 @@ static int take_retired(struct hf__sqlite *s, sqlite3_stmt *q, hf_error *err)
         return corrupt("a retired ticket is not 16 bytes long", err);
     row.was.until_ms = sqlite3_column_int64(q, 1);
     row.was.lease_ms = sqlite3_column_int64(q, 2);
+    if (!hf__entry_is_sound(&row.was))
+        return corrupt("a number of a retired ticket is out of range", err);
     s->rows[s->record.count] = row;
     s->record.entries[s->record.count++] = row.was;
     return 0;
@@ -131,6 +136,15 @@ static int take_all(struct hf__sqlite *s, sqlite3_stmt *q, size_t most, size_t *
         code = hf__sqlite_fail(s, result, "read", err);
     hf__sqlite_done(q);
     return code;
+}
+
+/* Somebody may have written it by hand; entries are looked at one by one. */
+static bool is_sound(const struct hf__sqlite_lock *l)
+{
+    const struct hf__record record = {.generation = l->generation};
+
+    return hf__record_is_sound(&record) && l->last_seq >= 0 && l->last_seq < INT64_C(1) << 53 &&
+           l->waiting >= 0 && l->waiting <= INT32_MAX && l->retired >= 0 && l->retired <= INT32_MAX;
 }
 
 static int find_lock(struct hf__sqlite *s, const struct hf__sqlite_window *w, hf_error *err)
@@ -154,6 +168,8 @@ static int find_lock(struct hf__sqlite *s, const struct hf__sqlite_window *w, hf
     else if (result != SQLITE_DONE)
         code = hf__sqlite_fail(s, result, "read", err);
     hf__sqlite_done(q);
+    if (code == 0 && !is_sound(&s->lock))
+        code = corrupt("a number of a lock is out of range", err);
     return code;
 }
 

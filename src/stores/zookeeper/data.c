@@ -132,4 +132,7 @@ void hf__zk_parse(const char *data, int len, struct details *ret)
         *value = '\0';
         take(ret, word, value + 1);
     }
+    if (ret->ttl_ms < 0 || ret->ttl_ms > HF_TTL_MAX_MS || ret->lock_delay_ms < 0 ||
+        ret->lock_delay_ms > HF_DELAY_MAX_MS)
+        *ret = (struct details){.ttl_ms = -1}; /* none of ours writes this */
 }

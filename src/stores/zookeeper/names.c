@@ -222,7 +222,10 @@ struct child hf__zk_child(const char *name)
 
 bool hf__zk_before(int32_t a, int32_t b)
 {
-    return (int32_t)((uint32_t)a - (uint32_t)b) < 0;
+    uint32_t ahead = (uint32_t)b - (uint32_t)a;
+
+    /* Half way around either could be first; it must not be both, or neither. */
+    return ahead == UINT32_C(1) << 31 ? a < b : ahead > 0 && ahead < UINT32_C(1) << 31;
 }
 
 bool hf__zk_blocks(const struct child *other, const struct child *mine)
