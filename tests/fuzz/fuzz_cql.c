@@ -2,9 +2,21 @@
  * be read to its end, and what is refused is refused in one printable line. The first byte says as
  * what the rest is taken: a stream of frames or of segments, or the body of one message. */
 #include "cql/failure.h"
-#include "fuzz.h"
+#include "cql/value.h"
+#include "shape.h"
 
-enum { FRAMES, SEGMENTS, RESULT_4, RESULT_5, ERROR_4, ERROR_5, PREPARED_4, PREPARED_5, FLAGGED };
+enum {
+    FRAMES,
+    SEGMENTS,
+    RESULT_4,
+    RESULT_5,
+    ERROR_4,
+    ERROR_5,
+    PREPARED_4,
+    PREPARED_5,
+    FLAGGED,
+    SHAPED
+};
 
 static void read_error(const struct hf__cql_frame *frame)
 {
@@ -99,10 +111,83 @@ static void read_body(int as, const uint8_t *data, size_t size)
     free(frame.body);
 }
 
+/* A type of a column: one of the simple ones, or made of others. */
+static void build_type(struct shape *s, struct hf__cql_writer *w, int depth)
+{
+    static const uint16_t types[] = {1, 2, 9, 12, 13, 0, 0x20, 0x21, 0x22, 0x30, 0x31, 0xffff};
+    uint16_t type = types[shape_choose(s, depth > 18 ? 5 : 12)];
+
+    hf__cql_put_short(w, type);
+    if (type == 0)
+        hf__cql_put_string(w, "custom");
+    for (int i = type == 0x21 ? 2 : type == 0x20 || type == 0x22; i > 0; i--)
+        build_type(s, w, depth + 1);
+    if (type == 0x30 || type == 0x31) {
+        unsigned fields = shape_choose(s, 4);
+        for (int i = 0; i < 2 && type == 0x30; i++)
+            hf__cql_put_string(w, "k");
+        hf__cql_put_short(w, (uint16_t)fields);
+        while (fields-- > 0) {
+            if (type == 0x30)
+                hf__cql_put_string(w, "f");
+            build_type(s, w, depth + 1);
+        }
+    }
+}
+
+/* Rows whose counts and lengths are nearly right. */
+static void build_rows(struct shape *s, struct hf__cql_writer *w)
+{
+    static const char *const names[] = {"owner", "name", "[applied]", ""};
+    int32_t columns = (int32_t)shape_choose(s, 6), rows = (int32_t)shape_choose(s, 5);
+    int32_t flags = (int32_t)shape_choose(s, 16);
+    char cell[256];
+
+    hf__cql_put_int(w, HF__CQL_ROWS);
+    hf__cql_put_int(w, flags);
+    hf__cql_put_int(w, columns + (shape_choose(s, 16) == 15));
+    if (flags & 2)
+        hf__cql_put_bytes(w, (struct hf__cql_bytes){(const unsigned char *)"page", 4});
+    if (flags & 8)
+        hf__cql_put_short_bytes(w, (struct hf__cql_bytes){(const unsigned char *)"id", 2});
+    for (int i = 0; i < (flags & 4 || !(flags & 1) ? 0 : 2); i++)
+        hf__cql_put_string(w, "t");
+    for (int32_t i = 0; i < columns && !(flags & 4); i++) {
+        for (int k = 0; k < 2 && !(flags & 1); k++)
+            hf__cql_put_string(w, "t");
+        hf__cql_put_string(w, names[shape_choose(s, 4)]);
+        build_type(s, w, 0);
+    }
+    hf__cql_put_int(w, shape_choose(s, 16) == 15 ? (int32_t)shape_number(s) : rows);
+    for (int32_t i = rows * columns; i > 0; i--) {
+        size_t len = shape_bytes(s, cell, sizeof cell);
+        if (shape_choose(s, 16) == 15)
+            hf__cql_put_int(w, (int32_t)shape_number(s));
+        else
+            hf__cql_put_bytes(w, (struct hf__cql_bytes){(const unsigned char *)cell, len});
+    }
+}
+
+static void read_built(const uint8_t *data, size_t size)
+{
+    struct shape s = {data, size};
+    struct hf__cql_writer w;
+
+    hf__cql_writer_init(&w, 1 << 20);
+    build_rows(&s, &w);
+    if (!w.failed)
+        read_body(RESULT_4, w.data, w.len);
+    hf__cql_writer_clear(&w);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    if (size == 0 || data[0] > FLAGGED)
+    if (size == 0 || data[0] > SHAPED)
         return 0;
+    if (data[0] == SHAPED) {
+        read_built(data + 1, size - 1);
+        return 0;
+    }
     if (data[0] == FRAMES || data[0] == SEGMENTS)
         read_stream(data + 1, size - 1, data[0] == SEGMENTS);
     else

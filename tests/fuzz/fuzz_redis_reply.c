@@ -3,6 +3,7 @@
  *
  * The first byte chooses: the rest is RESP as it is, or a program of small steps that builds a reply of
  * any shape around texts that the decoders know. */
+#include "base/lease.h"
 #include "fuzz.h"
 #include "stores/redis/redis.h"
 #include "stores/redis/room.h"
@@ -12,9 +13,10 @@
 static const char *const texts[] = {
     "granted 1700000000000000 30000 1",
     "granted 5 0 1",
+    "granted 5 9007199254740991 1",
+    "queued 1 30000 1 -1 2",
     "granted 5 -1 0",
     "queued 1 30000 1 100 0",
-    "queued 1 30000 1 -1 2",
     "1700000000000000",
     "busy",
     "withdrawn",
@@ -35,6 +37,7 @@ static const char *const texts[] = {
     "123456",
     "",
 };
+#define TEXTS (sizeof texts / sizeof texts[0])
 
 struct builder {
     char text[BUILT_MAX];
@@ -78,8 +81,8 @@ static void build(struct builder *b, int depth)
     case 2:
     case 3:
     case 4:
-        snprintf(text, sizeof text, "$%zu\r\n%s\r\n", strlen(texts[number % 24]),
-                 texts[number % 24]);
+        snprintf(text, sizeof text, "$%zu\r\n%s\r\n", strlen(texts[number % TEXTS]),
+                 texts[number % TEXTS]);
         put(b, text);
         return;
     case 5:
@@ -119,6 +122,8 @@ static void try_answers(const redisReply *reply)
                 continue;
             REQUIRE(a.verdict != HF__VERDICT_GRANTED || (a.generation > 0 && a.lease_ms > 0));
             REQUIRE(a.verdict != HF__VERDICT_QUEUED || a.lease_ms > 0);
+            if (a.verdict == HF__VERDICT_GRANTED || a.verdict == HF__VERDICT_QUEUED)
+                (void)hf__lease_deadline_ns(INT64_C(1) << 60, a.lease_ms);
             REQUIRE(a.verdict != HF__VERDICT_QUEUED || script == HF__REDIS_RENEW || i == 1);
             REQUIRE(strangers <= HF__REDIS_LEFT_TO_THEM);
         }

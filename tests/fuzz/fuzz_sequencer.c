@@ -1,6 +1,21 @@
-/* Sequencers: whatever is read has exactly this one spelling. */
+/* Sequencers and tickets: whatever is read has exactly this one spelling. */
+#include <strings.h>
+
 #include "base/sequencer.h"
+#include "base/ticket.h"
 #include "fuzz.h"
+
+/* A ticket has one spelling as well, but for the case of its digits. */
+static void check_ticket(const char *text)
+{
+    struct hf__ticket ticket;
+    char again[HF_TICKET_SIZE];
+
+    if (!hf__ticket_parse(text, &ticket))
+        return;
+    hf__ticket_format(&ticket, again);
+    REQUIRE(strlen(text) == 32 && strcasecmp(text, again) == 0);
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -17,6 +32,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     } else {
         REQUIRE(err.code == HF_INVALID && is_printable(err.text));
     }
+    check_ticket(text);
     free(text);
     return 0;
 }

@@ -1,5 +1,6 @@
 /* Runs every file of a corpus, and every prefix of it, through one fuzz target: what was once found
- * stays fixed, in every build and without libFuzzer.
+ * stays fixed, in every build and without libFuzzer. Besides the files, which have names that say what
+ * they are, there are those that a fuzzer came upon: a line of hex digits each, in corpus/url.hex.
  *
  *      replay_url corpus/url
  */
@@ -39,6 +40,39 @@ static int run_file(const char *dir, const char *name)
     return 0;
 }
 
+/* Of a line; SIZE_MAX: it is none. */
+static size_t read_hex(const char *line)
+{
+    size_t size = 0;
+    unsigned byte;
+
+    for (; sscanf(line, "%2x", &byte) == 1 && size < sizeof input; line += 2)
+        input[size++] = (uint8_t)byte;
+    return *line == '\n' ? size : SIZE_MAX;
+}
+
+/* How many; -1: not all could be read. */
+static long run_lines(const char *dir)
+{
+    char path[4096], *line = NULL;
+    size_t room = 0;
+    long count = 0;
+
+    snprintf(path, sizeof path, "%s.hex", dir);
+    FILE *file = fopen(path, "r");
+    if (file == NULL)
+        return -1;
+    while (count >= 0 && getline(&line, &room, file) > 0) {
+        size_t size = read_hex(line);
+        if (size != SIZE_MAX)
+            run_prefixes(size);
+        count = size != SIZE_MAX ? count + 1 : -1;
+    }
+    free(line);
+    fclose(file);
+    return count;
+}
+
 int main(int argc, char **argv)
 {
     DIR *dir = argc == 2 ? opendir(argv[1]) : NULL;
@@ -56,6 +90,7 @@ int main(int argc, char **argv)
         count++;
     }
     closedir(dir);
-    printf("%zu inputs\n", count);
-    return failed != 0 || count == 0;
+    long lines = run_lines(argv[1]);
+    printf("%zu inputs, %ld that a fuzzer found\n", count, lines);
+    return failed != 0 || count == 0 || lines < 0;
 }
