@@ -67,61 +67,6 @@ static void hold_all(struct ctx *ctx, const struct name *names, size_t count)
     {                         \
         text, sizeof text - 1 \
     }
-static const struct {
-    const char *text;
-    size_t len;
-} wild[] = {
-    TEXT("'; DROP TABLE locks; --"),
-    TEXT("\"quoted\""),
-    TEXT("`tick`"),
-    TEXT("../../../etc/passwd"),
-    TEXT("/absolute"),
-    TEXT("."),
-    TEXT(".."),
-    TEXT("%"),
-    TEXT("%41"),
-    TEXT("%s%n%x"),
-    TEXT("_"),
-    TEXT("*"),
-    TEXT("?"),
-    TEXT("[a]"),
-    TEXT("{}"),
-    TEXT("{tag}x"),
-    TEXT("\\"),
-    TEXT("\\x00"),
-    TEXT("a b"),
-    TEXT("\t"),
-    TEXT("a\r\nSET x 1\r\n"),
-    TEXT("\n"),
-    TEXT("\x1b[31m"),
-    TEXT("\xff\xfe"),
-    TEXT("\xc0\xaf"),
-    TEXT("\xed\xa0\x80"),
-    TEXT("\xf0\x9f\x94\x92"),
-    TEXT("\xe2\x80\xae"),
-    TEXT("a\0b"),
-    TEXT("\0"),
-    TEXT("\0\0"),
-    TEXT(":"),
-    TEXT("a:b:c"),
-    TEXT("#"),
-    TEXT("a=b&c=d"),
-    TEXT("-rf"),
-    TEXT("$(id)"),
-    TEXT("|x"),
-    TEXT("NULL"),
-};
-#define WILD_COUNT (sizeof wild / sizeof wild[0])
-
-static void c1_wild_names_are_names_like_any(struct ctx *ctx)
-{
-    struct name names[WILD_COUNT];
-
-    for (size_t i = 0; i < WILD_COUNT; i++)
-        names[i] = make_name(ctx, wild[i].text, wild[i].len);
-    hold_all(ctx, names, WILD_COUNT);
-}
-
 static void c1_twins_do_not_meet(struct ctx *ctx)
 {
     static const struct {
@@ -314,7 +259,6 @@ static void c1_notes_have_a_limit(struct ctx *ctx)
 }
 
 const struct conformance_case cases_names[] = {
-    CASE(0, c1_wild_names_are_names_like_any),
     CASE(0, c1_twins_do_not_meet),
     /* Where a lock is a connection these are hundreds, and everybody else would starve. */
     CASE_ALONE(0, c1_every_byte_makes_a_name_of_its_own),

@@ -79,7 +79,7 @@ struct conformance_case {
 extern const struct conformance_case cases_declared[], cases_mutex[], cases_wait[], cases_rw[],
     cases_lease[], cases_lost[], cases_delay[], cases_names[], cases_reentry[], cases_fence[],
     cases_never[], cases_fork[], cases_crowd[], cases_lost_reply[], cases_wake[], cases_broken[],
-    cases_close[], cases_detach[], cases_cut_off[];
+    cases_close[], cases_detach[], cases_cut_off[], cases_attacks[];
 
 /* Expectations ------------------------------------------------------------- */
 #define CHECK(condition) \
