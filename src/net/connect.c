@@ -1,4 +1,8 @@
-/* Connecting: the addresses of a name in turn, each with its share of the time that is left. */
+/* Connecting: the addresses of a name in turn, each with its share of the time that is left. A name
+ * may have an IPv6 address that goes nowhere; without shares, a first address that swallows
+ * packets would use up the whole deadline and the one that works would never be tried.
+ *
+ * A socket is connected in non-blocking mode, because connect() itself knows no deadline. */
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -14,7 +18,8 @@
 
 #include "base/banned.h"
 
-/* A dead peer is noticed after about a minute even if nothing is sent. */
+/* A dead peer is noticed after about a minute even if nothing is sent: who only listens for
+ * wake-ups would otherwise listen for ever to a server that has lost its power. */
 #define KEEP_IDLE_S     30
 #define KEEP_INTERVAL_S 10
 #define KEEP_COUNT      3
@@ -25,21 +30,13 @@ static void tune(int fd, int family)
 
     if (family == AF_UNIX)
         return;
+    /* Requests are small. One that follows another would otherwise wait in the kernel until the
+     * server has acknowledged the first, which it may put off for 40 ms. */
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
     setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
     setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof interval);
     setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof count);
-}
-
-static int finish(int fd, const struct hf_env *env, int64_t deadline_ns)
-{
-    int error = -hf__wait_fd(fd, POLLOUT, env, deadline_ns);
-    socklen_t size = sizeof error;
-
-    if (error == 0 && getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) < 0)
-        error = errno;
-    return error;
 }
 
 /* 0 with the descriptor, or a positive errno. */
@@ -52,7 +49,13 @@ static int try_address(const struct sockaddr *address, socklen_t size, const str
     if (fd < 0)
         return errno;
     if (connect(fd, address, size) < 0)
-        error = errno == EINPROGRESS || errno == EINTR ? finish(fd, env, deadline_ns) : errno;
+        error = errno;
+    if (error == EINPROGRESS || error == EINTR) { /* an interrupted connect() goes on by itself */
+        socklen_t error_size = sizeof error;
+        error = -hf__wait_fd(fd, POLLOUT, env, deadline_ns);
+        if (error == 0 && getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &error_size) < 0)
+            error = errno;
+    }
     if (error == 0 && fcntl(fd, F_SETFL, 0) < 0) /* blocking from here on: see stream.c */
         error = errno;
     if (error != 0) {
@@ -116,6 +119,8 @@ static int connect_tcp(const struct hf__address *to, const struct hf_env *env, i
 
     if (r != 0)
         return r;
+    /* What an address leaves of its share is divided among those that follow; a refusal comes at
+     * once, so usually the next one has nearly all of the time. */
     for (const struct addrinfo *a = list; a != NULL; a = a->ai_next)
         left++;
     for (const struct addrinfo *a = list; a != NULL && error != 0; a = a->ai_next) {

@@ -1,4 +1,13 @@
-/* See listener.h. */
+/* See listener.h. Dialling and reading are left to the store, which alone knows its protocol; here
+ * is what is the same for all of them: a connection that comes and goes under a descriptor that
+ * stays.
+ *
+ *   not connected --- whoever asks dials ---> connected, and everybody is told to ask
+ *         ^                                        |
+ *         `-------- wake() reads its end ----------'
+ *
+ * "Everybody ask" after each new connection is what makes a lost one harmless: what was said while
+ * nobody listened is not repeated by any server, so each waiter looks for itself once. */
 #include "net/listener.h"
 
 #include <fcntl.h>
@@ -12,6 +21,7 @@
 
 #include "base/banned.h"
 
+/* Who waits has to poll while there is no connection, so dialling is not put off for long. */
 #define BACKOFF_MAX_MS 500
 
 int hf__listener_init(struct hf__listener *l, const struct hf__listener_type *type, void *owner,
@@ -28,20 +38,8 @@ int hf__listener_init(struct hf__listener *l, const struct hf__listener_type *ty
     return 0;
 }
 
-/* Closing alone would leave a line in the epoll that a forked child has too, readable for ever. It is
- * taken out by a descriptor of our own, as a store's library may have closed its already. */
-static int watch(const struct hf__listener *l, int fd)
-{
-    struct epoll_event event = {.events = EPOLLIN};
-    int own_fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-
-    if (own_fd >= 0 && epoll_ctl(l->epoll_fd, EPOLL_CTL_ADD, own_fd, &event) < 0) {
-        close(own_fd);
-        own_fd = -1;
-    }
-    return own_fd;
-}
-
+/* Closing alone would leave a line in the epoll that a forked child has too, readable for ever: an
+ * epoll forgets a socket only when its last descriptor in any process is closed. */
 static void unwatch(const struct hf__listener *l, int own_fd)
 {
     if (own_fd < 0)
@@ -70,21 +68,28 @@ void hf__listener_clear(struct hf__listener *l)
 
 /* Dialling ----------------------------------------------------------------- */
 
+/* Dials, and adds the connection to the epoll by a descriptor of our own: unwatch() needs one that
+ * is still open, and libpq closes its own as soon as it notices a loss. */
 static int dial(struct hf__listener *l, int64_t deadline_ns, struct hf__line *line, int *ret_fd)
 {
+    struct epoll_event event = {.events = EPOLLIN};
     int r = l->type->dial(l->owner, deadline_ns, line);
 
     if (r != 0)
         return r;
-    *ret_fd = watch(l, line->fd);
-    if (*ret_fd < 0) {
-        l->type->hang_up(line->conn, false);
-        return HF_SYSTEM;
+    int own_fd = fcntl(line->fd, F_DUPFD_CLOEXEC, 0);
+    if (own_fd >= 0 && epoll_ctl(l->epoll_fd, EPOLL_CTL_ADD, own_fd, &event) == 0) {
+        *ret_fd = own_fd;
+        return 0;
     }
-    return 0;
+    if (own_fd >= 0)
+        close(own_fd);
+    l->type->hang_up(line->conn, false);
+    return HF_SYSTEM;
 }
 
-/* Mutex held, released meanwhile. */
+/* Mutex held, released meanwhile: dialling may take seconds, and wake() must not wait for it.
+ * `dialling` keeps a second thread from dialling beside us. */
 static void connect_again(struct hf__listener *l, int64_t deadline_ns)
 {
     struct hf__line line = {0};
@@ -141,6 +146,8 @@ bool hf__listener_again(struct hf__listener *l, int64_t deadline_ns,
     if (!l->wanted)
         return false;
     pthread_mutex_lock(&l->mutex);
+    /* The caller dials in the middle of an operation of its own, which is the more important one:
+     * it goes on without wake-ups if dialling takes more than half of its time. */
     if (l->conn == NULL && !l->dialling && now_ns >= l->retry_ns)
         connect_again(l, now_ns + (deadline_ns - now_ns) / 2);
     bool listens = l->conn != NULL;
@@ -173,7 +180,7 @@ void *hf__listener_wake(struct hf__listener *l, bool *ret_missed)
     eventfd_t kicks;
 
     pthread_mutex_lock(&l->mutex);
-    if (l->kicked)
+    if (l->kicked) /* not asked of the kernel: most wake-ups come from the connection alone */
         eventfd_read(l->kick_fd, &kicks);
     void *conn = l->conn;
     *ret_missed = l->missed;
@@ -182,6 +189,8 @@ void *hf__listener_wake(struct hf__listener *l, bool *ret_missed)
     return conn;
 }
 
+/* Only wake() gets here, and only wake() reads from `conn`: nobody can be in the middle of it when
+ * it is hung up. */
 void hf__listener_lost(struct hf__listener *l)
 {
     pthread_mutex_lock(&l->mutex);

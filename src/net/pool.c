@@ -1,4 +1,8 @@
-/* See pool.h. The mutex is for the fields; nothing that may block is done with it held. */
+/* See pool.h. The mutex is for the fields; nothing that may block is done with it held: neither
+ * dialling nor hanging up, both of which may wait for a server that does not answer.
+ *
+ * A connection counts as active from before it is dialled: threads that dial at the same time would
+ * otherwise together overrun max_active, which is there to spare the server. */
 #include "net/pool.h"
 
 #include <time.h>
@@ -9,8 +13,9 @@
 #include "base/banned.h"
 
 #define BACKOFF_MAX_MS 250
-#define CROWDED_MS \
-    25 /* the first pause before a crowded server is asked again, up to 16 times as long */
+
+/* The first pause before a crowded server is asked again, up to 16 times as long. */
+#define CROWDED_MS 25
 
 int hf__pool_init(struct hf__pool *pool, const struct hf__pool_type *type, void *owner,
                   const struct hf_env *env, hf_error *err)
@@ -20,7 +25,7 @@ int hf__pool_init(struct hf__pool *pool, const struct hf__pool_type *type, void 
     hf__cond_init(&pool->free_one);
     if (env->random(env->ctx, &pool->jitter, sizeof pool->jitter) != 0)
         return hf__fail(err, HF_SYSTEM, "there is no randomness to be had");
-    pool->jitter |= 1;
+    pool->jitter |= 1; /* a xorshift that is zero stays zero */
     return 0;
 }
 
@@ -58,35 +63,27 @@ void hf__pool_sleep(struct hf__pool *pool, int64_t ms)
 
 /* Dialling ----------------------------------------------------------------- */
 
-static size_t best_host(struct hf__pool *pool)
-{
-    pthread_mutex_lock(&pool->mutex);
-    size_t best = pool->best_host;
-    pthread_mutex_unlock(&pool->mutex);
-    return best;
-}
-
-static void note_host(struct hf__pool *pool, size_t host)
-{
-    pthread_mutex_lock(&pool->mutex);
-    pool->best_host = host;
-    pool->failures = 0;
-    pthread_mutex_unlock(&pool->mutex);
-}
-
+/* It begins with the host that answered last: with a list of replicas of which one may be written
+ * to, every other order would ask the wrong ones first, each time. */
 int hf__pool_dial(struct hf__pool *pool, int64_t deadline_ns, struct hf__pooled **ret_conn,
                   hf_error *err)
 {
-    size_t count = pool->host_count, first = best_host(pool);
+    size_t count = pool->host_count;
     int r = hf__fail(err, HF_UNAVAILABLE, "%s: no server is named", pool->type->store);
 
+    pthread_mutex_lock(&pool->mutex);
+    size_t first = pool->best_host;
+    pthread_mutex_unlock(&pool->mutex);
     for (size_t i = 0; i < count; i++) {
         size_t host = (first + i) % count;
         int64_t now_ns = hf__now_ns(pool->env);
         int64_t share_ns = (deadline_ns - now_ns) / (int64_t)(count - i);
         r = pool->type->dial(pool->owner, host, now_ns + share_ns, ret_conn, err);
         if (r == 0) {
-            note_host(pool, host);
+            pthread_mutex_lock(&pool->mutex);
+            pool->best_host = host;
+            pool->failures = 0;
+            pthread_mutex_unlock(&pool->mutex);
             return 0;
         }
     }
@@ -95,56 +92,52 @@ int hf__pool_dial(struct hf__pool *pool, int64_t deadline_ns, struct hf__pooled 
 
 /* Lending ------------------------------------------------------------------ */
 
-/* Who asks bears an outage for the time it has: within that it must be tried more than once. */
-static void note_failure(struct hf__pool *pool, int64_t patience_ns, const hf_error *why)
-{
-    pthread_mutex_lock(&pool->mutex);
-    int64_t pause_ns = hf__backoff_ns(pool->env, pool->failures++, BACKOFF_MAX_MS);
-    pool->retry_ns =
-        hf__now_ns(pool->env) + (pause_ns < patience_ns / 4 ? pause_ns : patience_ns / 4);
-    pool->failure = *why;
-    pool->active--;
-    pthread_cond_signal(&pool->free_one);
-    pthread_mutex_unlock(&pool->mutex);
-}
-
-/* The mutex is held, and given back; the connection counts as active already. */
+/* The mutex is held, and given back; the connection counts as active already. Soon after a failure
+ * nobody dials: a thousand threads would otherwise all knock at a server that is just starting
+ * again. */
 static int lend_new(struct hf__pool *pool, int64_t deadline_ns, struct hf__pooled **ret_conn,
                     hf_error *err)
 {
     int64_t now_ns = hf__now_ns(pool->env);
-    bool too_early = pool->failures > 0 && now_ns < pool->retry_ns;
-    hf_error why = too_early ? pool->failure : (hf_error){0};
 
-    pool->active -= too_early;
-    if (too_early) /* the next who waits is to hear the same */
-        pthread_cond_signal(&pool->free_one);
+    if (pool->failures == 0 || now_ns >= pool->retry_ns) {
+        hf_error why = {0};
+        pthread_mutex_unlock(&pool->mutex);
+        int r = hf__pool_dial(pool, deadline_ns, ret_conn, &why);
+        if (r == 0)
+            return 0;
+        why.code = r;
+        pthread_mutex_lock(&pool->mutex);
+        /* Who asks bears an outage for the time it has: within that it must be tried more than
+         * once. */
+        int64_t pause_ns = hf__backoff_ns(pool->env, pool->failures++, BACKOFF_MAX_MS);
+        int64_t longest_ns = (deadline_ns - now_ns) / 4;
+        pool->retry_ns = hf__now_ns(pool->env) + (pause_ns < longest_ns ? pause_ns : longest_ns);
+        pool->failure = why;
+    }
+    hf_error failure = pool->failure;
+    pool->active--;
+    pthread_cond_signal(
+        &pool->free_one); /* the next who waits is to hear the same, not to wait on */
     pthread_mutex_unlock(&pool->mutex);
-    int r = too_early ? why.code : hf__pool_dial(pool, deadline_ns, ret_conn, &why);
-    why.code = r;
-    if (r != 0 && !too_early)
-        note_failure(pool, deadline_ns - now_ns, &why);
-    if (r != 0 && err != NULL)
-        *err = why;
-    return r;
+    if (err != NULL)
+        *err = failure;
+    return failure.code;
 }
 
-static bool is_alive(struct hf__pool *pool, struct hf__pooled *c, int64_t deadline_ns)
+/* The mutex is held, and given back. False: it was dead, and the mutex is held again. Whether it is
+ * alive is asked now and not when it was given back: servers and firewalls end connections that are
+ * idle. */
+static bool lend_idle(struct hf__pool *pool, struct hf__pooled *c, int64_t deadline_ns)
 {
     int64_t idle_ns = hf__now_ns(pool->env) - c->idle_since_ns;
 
-    return idle_ns <= pool->limits.idle_timeout_ms * HF__NS_PER_MS &&
-           (pool->type->is_alive == NULL ||
-            pool->type->is_alive(pool->owner, c, idle_ns, deadline_ns));
-}
-
-/* The mutex is held, and given back. False: it was dead, and the mutex is held again. */
-static bool lend_idle(struct hf__pool *pool, struct hf__pooled *c, int64_t deadline_ns)
-{
     pool->idle = c->next;
     pool->active++;
     pthread_mutex_unlock(&pool->mutex);
-    if (is_alive(pool, c, deadline_ns))
+    if (idle_ns <= pool->limits.idle_timeout_ms * HF__NS_PER_MS &&
+        (pool->type->is_alive == NULL ||
+         pool->type->is_alive(pool->owner, c, idle_ns, deadline_ns)))
         return true;
     pool->type->hang_up(c);
     pthread_mutex_lock(&pool->mutex);
@@ -180,6 +173,9 @@ static int take(struct hf__pool *pool, int64_t deadline_ns, struct hf__pooled **
                     pool->type->store, (long long)limits->max_active);
 }
 
+/* A server that has no connection left for us is not down: those who have them give them back,
+ * often within milliseconds. So that one failure is waited out, while there is time for another
+ * try. */
 int hf__pool_take(struct hf__pool *pool, int64_t deadline_ns, struct hf__pooled **ret_conn,
                   hf_error *err)
 {
@@ -224,6 +220,8 @@ void hf__pool_give(struct hf__pool *pool, struct hf__pooled *c, bool whole)
         pool->idle = c;
         old = cut_old(pool, c->idle_since_ns);
     } else {
+        /* Hung up before its place is free: a transaction that is open on it holds the rows that
+         * whoever takes the place asks for. */
         pthread_mutex_unlock(&pool->mutex);
         pool->type->hang_up(c);
         pthread_mutex_lock(&pool->mutex);
@@ -238,7 +236,7 @@ void hf__pool_flush(struct hf__pool *pool)
 {
     pthread_mutex_lock(&pool->mutex);
     struct hf__pooled *old = pool->idle;
-    pool->epoch++;
+    pool->epoch++; /* by which hf__pool_give() knows those that are lent now */
     pool->failures = 0;
     pool->idle = NULL;
     pthread_mutex_unlock(&pool->mutex);

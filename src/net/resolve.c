@@ -1,5 +1,8 @@
 /* getaddrinfo() knows no deadline, so a name is looked up on a thread of its own; if that is too
- * slow nobody waits for it any more and it cleans up behind itself. */
+ * slow nobody waits for it any more and it cleans up behind itself. getaddrinfo_a() of glibc would
+ * be no help: what it has begun cannot be cancelled either, and musl does not have it.
+ *
+ * An address in figures needs no thread, and takes none. */
 #include "net/resolve.h"
 
 #include <errno.h>
@@ -17,7 +20,8 @@
 
 static const struct addrinfo wanted = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
 
-/* Shared by who asks and who looks up; the second to let go frees it. */
+/* Shared by who asks and who looks up; the second to let go frees it. It has copies of the names,
+ * since who asks may have returned, and its caller freed them, long before the look-up ends. */
 struct inquiry {
     pthread_mutex_t mutex;
     unsigned users;
@@ -77,19 +81,6 @@ static struct inquiry *new_inquiry(const char *host, const char *port)
     return NULL;
 }
 
-static int start(struct inquiry *q)
-{
-    pthread_t thread;
-
-    q->users++;
-    int r = hf__thread_start(&thread, "hf-resolver", 0, look_up, q);
-    if (r == 0)
-        pthread_detach(thread);
-    else
-        q->users--;
-    return r;
-}
-
 static int unknown_host(const char *host, int result, int error, hf_error *err)
 {
     char shown[80];
@@ -99,18 +90,22 @@ static int unknown_host(const char *host, int result, int error, hf_error *err)
                     result == EAI_SYSTEM ? strerror(error) : gai_strerror(result));
 }
 
-static int look_up_by(const char *host, const char *port, const struct hf_env *env,
-                      int64_t deadline_ns, struct addrinfo **ret_list, hf_error *err)
+static int look_up_on_thread(const char *host, const char *port, const struct hf_env *env,
+                             int64_t deadline_ns, struct addrinfo **ret_list, hf_error *err)
 {
     struct inquiry *q = new_inquiry(host, port);
+    pthread_t thread;
     int r = 0;
 
     if (q == NULL)
         return hf__fail(err, HF_NO_MEMORY, NULL);
-    if (start(q) != 0) {
+    q->users++; /* before it runs: it may be through before we are told that it has started */
+    if (hf__thread_start(&thread, "hf-resolver", 0, look_up, q) != 0) {
+        q->users--;
         let_go(q);
         return hf__fail(err, HF_SYSTEM, "no thread can be started to look up a name");
     }
+    pthread_detach(thread); /* nobody can join one that hangs in a name server's time-outs */
     if (hf__wait_fd(q->done_fd, POLLIN, env, deadline_ns) != 0) {
         r = hf__fail(err, HF_UNAVAILABLE, "look up the host: no answer in time");
     } else {
@@ -134,7 +129,7 @@ int hf__resolve(const char *host, const char *port, const struct hf_env *env, in
     int result = getaddrinfo(host, port, &figures, ret_list);
     if (result == 0)
         return 0;
-    if (result != EAI_NONAME)
+    if (result != EAI_NONAME) /* which says: a name. All else: something is wrong */
         return unknown_host(host, result, errno, err);
-    return look_up_by(host, port, env, deadline_ns, ret_list, err);
+    return look_up_on_thread(host, port, env, deadline_ns, ret_list, err);
 }

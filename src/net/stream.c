@@ -29,6 +29,8 @@ static ssize_t plain_read(struct hf__stream *s, void *buf, size_t size, short *r
     return n < 0 ? -errno : n;
 }
 
+/* Without MSG_NOSIGNAL a server that hangs up would end the program by SIGPIPE, and a library may
+ * not change what a program does on signals. */
 static ssize_t plain_write(struct hf__stream *s, const void *buf, size_t size, short *ret_events)
 {
     ssize_t n = send(s->fd, buf, size, MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -62,6 +64,8 @@ void hf__stream_init(struct hf__stream *s, int fd, const struct hf_env *env)
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
 }
 
+/* The time is taken again after every return, as signals and the hour's limit end poll() early. It
+ * is rounded up: with less than a millisecond left a poll() of 0 would spin until the deadline. */
 int hf__wait_fd(int fd, short events, const struct hf_env *env, int64_t deadline_ns)
 {
     struct pollfd p = {.fd = fd, .events = events};
@@ -120,6 +124,8 @@ int hf__stream_read(struct hf__stream *s, void *buf, size_t size, int64_t deadli
 {
     for (;;) {
         short events = 0;
+        /* Nothing is made of a time-out here: what has arrived is read even if the deadline has
+         * passed. */
         if (s->local && s->layer == &plain)
             hf__wait_fd(s->fd, POLLIN, s->env, deadline_ns);
         else
@@ -156,6 +162,8 @@ int hf__stream_poll(struct hf__stream *s, void *buf, size_t size, size_t *ret_co
     return 0;
 }
 
+/* An idle connection on which there is something to read is of no use: that is the server's end or
+ * its last words, and we would take them for the answer to what we ask next. */
 bool hf__stream_is_quiet(struct hf__stream *s)
 {
     char byte;

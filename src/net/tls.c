@@ -1,6 +1,10 @@
 /* The TLS layer. The descriptor is non-blocking here: a read may need a write and the other way
  * round, so OpenSSL says what to wait for. OpenSSL writes with write(), which would raise SIGPIPE;
- * our own BIO sends with MSG_NOSIGNAL instead. */
+ * our own BIO sends with MSG_NOSIGNAL instead.
+ *
+ * OpenSSL keeps a queue of errors a thread, and SSL_get_error() looks at it: what somebody else
+ * left there, this program included, would be taken for ours. So it is cleared before each call,
+ * and so is errno. */
 #include "net/tls.h"
 
 #include <arpa/inet.h>
@@ -44,6 +48,7 @@ static int bio_read(BIO *bio, char *data, int size)
     return (int)n;
 }
 
+/* OpenSSL flushes after each flight of the handshake and gives up if that is refused. */
 static long bio_control(BIO *bio, int command, long number, void *pointer)
 {
     (void)bio, (void)number, (void)pointer;
@@ -109,7 +114,8 @@ static int load_files(SSL_CTX *context, const struct hf__tls_options *o, hf_erro
     return 0;
 }
 
-/* A list of one: its length, and itself. */
+/* A list of one: its length, and itself. Without it servers that speak HTTP/2 over TLS speak
+ * HTTP/1.1. */
 static bool offer_protocol(SSL_CTX *context, const char *protocol)
 {
     unsigned char list[32];
@@ -137,6 +143,8 @@ int hf__tls_new(const struct hf__tls_options *options, struct hf__tls **ret_tls,
         r = hf__fail(err, HF_NO_MEMORY, NULL);
     } else {
         SSL_CTX_set_min_proto_version(tls->context, TLS1_2_VERSION);
+        /* A layer may write less than it was given. And who polls many streams keeps what is to be
+         * sent in a buffer that may move between a write that has to wait and its repetition. */
         SSL_CTX_set_mode(tls->context,
                          SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
         SSL_CTX_set_verify(tls->context, tls->insecure ? SSL_VERIFY_NONE : SSL_VERIFY_PEER, NULL);
@@ -173,7 +181,7 @@ static ssize_t outcome(SSL *ssl, int n, short *ret_events)
         return -EAGAIN;
     case SSL_ERROR_ZERO_RETURN:
         return 0;
-    case SSL_ERROR_SYSCALL:
+    case SSL_ERROR_SYSCALL: /* without errno: the connection ended without the good-bye of TLS */
         return system_error != 0 && ERR_peek_error() == 0 ? -system_error : -ECONNRESET;
     default:
         return -EPROTO;
@@ -188,6 +196,7 @@ static ssize_t tls_read(struct hf__stream *s, void *buf, size_t size, short *ret
     return n > 0 ? n : outcome(s->tls, n, ret_events);
 }
 
+/* 0 is the other side's end, which only a read may say. */
 static ssize_t tls_write(struct hf__stream *s, const void *buf, size_t size, short *ret_events)
 {
     ERR_clear_error();
@@ -199,7 +208,8 @@ static ssize_t tls_write(struct hf__stream *s, const void *buf, size_t size, sho
 
 static void tls_close(struct hf__stream *s)
 {
-    SSL_free(s->tls); /* without a farewell: this may be a forked child */
+    SSL_free(
+        s->tls); /* without a farewell: this may be a forked child, with its parent's session */
     s->tls = NULL;
 }
 
@@ -212,16 +222,13 @@ static const char *tls_why(struct hf__stream *s, int error, char *buf, size_t si
 static const struct hf__layer layer = {
     .read = tls_read, .write = tls_write, .close = tls_close, .why = tls_why};
 
-static bool is_figures(const char *host)
+/* A certificate names addresses in figures in a field of its own, and such an address may not be
+ * sent as the name of the server that is wanted (SNI, RFC 6066). */
+static bool expect_host(SSL *ssl, const char *host)
 {
     unsigned char address[16];
 
-    return inet_pton(AF_INET, host, address) == 1 || inet_pton(AF_INET6, host, address) == 1;
-}
-
-static bool expect_host(SSL *ssl, const char *host)
-{
-    if (is_figures(host))
+    if (inet_pton(AF_INET, host, address) == 1 || inet_pton(AF_INET6, host, address) == 1)
         return X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), host) == 1;
     return SSL_set_tlsext_host_name(ssl, host) == 1 && SSL_set1_host(ssl, host) == 1;
 }
@@ -244,10 +251,14 @@ static SSL *new_ssl(struct hf__tls *tls, struct hf__stream *s, const char *host)
     return ssl;
 }
 
-static int not_trusted(SSL *ssl, hf_error *err)
+/* OpenSSL notes what it thinks of a certificate also where nobody asked, as with tls=insecure. */
+int hf__tls_refused(const struct hf__stream *s, hf_error *err)
 {
-    long verdict = SSL_get_verify_result(ssl);
-
+    if (s->layer != &layer || SSL_get_verify_mode(s->tls) == SSL_VERIFY_NONE)
+        return 0;
+    long verdict = SSL_get_verify_result(s->tls);
+    if (verdict == X509_V_OK)
+        return 0;
     hf__fail(
         err, HF_DENIED,
         "the server's certificate is not trusted (%s): name its authority with tls_ca=FILE, or "
@@ -255,32 +266,6 @@ static int not_trusted(SSL *ssl, hf_error *err)
         X509_verify_cert_error_string(verdict));
     hf__set_store_code(err, verdict);
     return HF_DENIED;
-}
-
-static int shake_hands(SSL *ssl, struct hf__stream *s, int64_t deadline_ns, hf_error *err)
-{
-    char buf[120];
-
-    for (;;) {
-        short events = 0;
-        ERR_clear_error();
-        errno = 0;
-        int n = SSL_connect(ssl);
-        if (n == 1)
-            return 0;
-        ssize_t result = outcome(ssl, n, &events);
-        if (result != -EAGAIN && SSL_get_verify_mode(ssl) != SSL_VERIFY_NONE &&
-            SSL_get_verify_result(ssl) != X509_V_OK)
-            return not_trusted(ssl, err);
-        if (result == -EPROTO)
-            return hf__fail(err, HF_UNAVAILABLE, "TLS: %s (does this port speak TLS?)",
-                            reason(buf, sizeof buf));
-        if (result != -EAGAIN)
-            return hf__fail(err, HF_UNAVAILABLE, "TLS: the server ended the handshake");
-        if (hf__wait_fd(s->fd, events, s->env, deadline_ns) != 0)
-            return hf__fail(err, HF_UNAVAILABLE,
-                            "TLS: no answer in time (does this port speak TLS?)");
-    }
 }
 
 int hf__tls_prepare(struct hf__tls *tls, struct hf__stream *s, const char *host, hf_error *err)
@@ -299,14 +284,29 @@ int hf__tls_start(struct hf__tls *tls, struct hf__stream *s, const char *host, i
                   hf_error *err)
 {
     int r = hf__tls_prepare(tls, s, host, err);
+    char buf[120];
 
-    return r != 0 ? r : shake_hands(s->tls, s, deadline_ns, err);
-}
-
-int hf__tls_refused(const struct hf__stream *s, hf_error *err)
-{
-    return s->layer == &layer && SSL_get_verify_mode(s->tls) != SSL_VERIFY_NONE &&
-                   SSL_get_verify_result(s->tls) != X509_V_OK
-               ? not_trusted(s->tls, err)
-               : 0;
+    if (r != 0)
+        return r;
+    for (;;) {
+        short events = 0;
+        ERR_clear_error();
+        errno = 0;
+        int n = SSL_connect(s->tls);
+        if (n == 1)
+            return 0;
+        ssize_t result = outcome(s->tls, n, &events);
+        if (result != -EAGAIN && hf__tls_refused(s, err) != 0)
+            return HF_DENIED;
+        /* A server that does not speak TLS either answers in its own protocol or waits for more of
+         * ours: both are usually a port that was mistaken for another. */
+        if (result == -EPROTO)
+            return hf__fail(err, HF_UNAVAILABLE, "TLS: %s (does this port speak TLS?)",
+                            reason(buf, sizeof buf));
+        if (result != -EAGAIN)
+            return hf__fail(err, HF_UNAVAILABLE, "TLS: the server ended the handshake");
+        if (hf__wait_fd(s->fd, events, s->env, deadline_ns) != 0)
+            return hf__fail(err, HF_UNAVAILABLE,
+                            "TLS: no answer in time (does this port speak TLS?)");
+    }
 }
