@@ -3,7 +3,11 @@
  * wake-ups.
  *
  * What may be answered follows store.h: HF_UNAVAILABLE only if the call was not applied, HF_UNKNOWN
- * where the caller cannot tell. */
+ * where the caller cannot tell. A wrapper that broke this rule would show faults of the core that
+ * no real store can cause.
+ *
+ * A call goes wrong at one of two points: before() it is passed on, which is the network on the way
+ * to the server, or after(), which is the way back. */
 #include <stdlib.h>
 #include <time.h>
 
@@ -25,7 +29,8 @@ static struct fault *fault_of(struct hf__store *store)
     return (struct fault *)store;
 }
 
-/* Small steps, so that a clock that a test sets is followed too. */
+/* Small steps, so that a clock that a test sets is followed too: the kernel would sleep by its
+ * own. */
 static void sleep_until(const struct hf_env *env, int64_t when_ns)
 {
     static const struct timespec step = {0, 1000000};
@@ -50,7 +55,9 @@ static int unknown(hf_error *err)
     return hf__fail(err, HF_UNKNOWN, "the answer was lost on purpose");
 }
 
-/* What happens before the call; non-zero: it is not made. */
+/* What happens before the call; non-zero: it is not made. A delay past the deadline is
+ * HF_UNAVAILABLE since the request never left; one that hangs is HF_UNKNOWN although it was not
+ * applied either, because a caller that waited in vain for an answer could not know. */
 static int before(struct fault *f, struct fault_order order, int64_t deadline_ns, hf_error *err)
 {
     if (order.act == FAULT_FAIL)
@@ -64,7 +71,8 @@ static int before(struct fault *f, struct fault_order order, int64_t deadline_ns
     return 0;
 }
 
-/* What becomes of the answer. */
+/* What becomes of the answer. A failure stays what it is: losing it would turn "surely not applied"
+ * into "perhaps". */
 static int after(struct fault *f, struct fault_order order, int64_t deadline_ns, int r,
                  hf_error *err)
 {
@@ -88,7 +96,7 @@ static int fault_operate(struct hf__store *store, const struct hf__operation *op
     struct fault_order order = fault_plan_next(&f->plan, counted[op->kind]);
     int r;
 
-    if (order.act == FAULT_LATE && op->kind != HF__OPERATION_BREAK) {
+    if (order.act == FAULT_LATE) {
         r = late_add(&f->late, op, order.ms);
         return r != 0 ? hf__fail(err, r, "the late call cannot be kept") : unknown(err);
     }
@@ -145,6 +153,8 @@ static int fault_wake_fd(struct hf__store *store)
     return wakes_fd(&fault_of(store)->wakes);
 }
 
+/* wakes_pass() calls the inner store past the wrapper, so what that may have learnt of lost data is
+ * taken over here. */
 static void fault_wake(struct hf__store *store, hf__wake_sink *sink, void *ctx)
 {
     wakes_pass(&fault_of(store)->wakes, sink, ctx);
@@ -155,7 +165,7 @@ static void fault_close(struct hf__store *store)
 {
     struct fault *f = fault_of(store);
 
-    late_clear(&f->late);
+    late_clear(&f->late); /* first: its threads still use the inner store */
     wakes_clear(&f->wakes);
     fault_plan_clear(&f->plan);
     hf__wrapper_close(&f->wrapper);
@@ -184,29 +194,8 @@ const struct hf__store_type hf_store_type_v1 = {
     .wake = fault_wake,
 };
 
-static int open_parts(struct fault *f, const struct hf__url *url, const struct hf__host *host,
-                      hf_error *err)
-{
-    int r = fault_plan_init(&f->plan, url, err);
-
-    if (r != 0)
-        return r;
-    r = hf__wrapper_open(&f->wrapper, &hf_store_type_v1, url, host, err);
-    if (r != 0)
-        goto no_inner;
-    late_init(&f->late, f->wrapper.inner);
-    r = wakes_init(&f->wakes, &f->plan, f->wrapper.inner);
-    if (r == 0)
-        return 0;
-
-    late_clear(&f->late);
-    hf__wrapper_close(&f->wrapper);
-    hf__fail(err, r, NULL);
-no_inner:
-    fault_plan_clear(&f->plan);
-    return r;
-}
-
+/* The plan comes first: a rule that is written wrongly is to be told even if the inner store is
+ * down. */
 static int fault_open(const struct hf__url *url, const struct hf__host *host,
                       struct hf__store **ret_store, hf_error *err)
 {
@@ -214,11 +203,26 @@ static int fault_open(const struct hf__url *url, const struct hf__host *host,
 
     if (f == NULL)
         return hf__fail(err, HF_NO_MEMORY, NULL);
-    int r = open_parts(f, url, host, err);
-    if (r != 0) {
-        free(f);
-        return r;
-    }
+    int r = fault_plan_init(&f->plan, url, err);
+    if (r != 0)
+        goto no_plan;
+    r = hf__wrapper_open(&f->wrapper, &hf_store_type_v1, url, host, err);
+    if (r != 0)
+        goto no_inner;
+    late_init(&f->late, f->wrapper.inner);
+    r = wakes_init(&f->wakes, &f->plan, f->wrapper.inner);
+    if (r != 0)
+        goto no_wakes;
     *ret_store = &f->wrapper.base;
     return 0;
+
+no_wakes:
+    late_clear(&f->late);
+    hf__wrapper_close(&f->wrapper);
+    hf__fail(err, r, NULL);
+no_inner:
+    fault_plan_clear(&f->plan);
+no_plan:
+    free(f);
+    return r;
 }

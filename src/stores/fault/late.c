@@ -1,5 +1,8 @@
-/* See late.h. There are few such calls, so a thread each is the plainest way; all are joined at the
- * end, so that nothing runs in the inner store when it is closed. */
+/* See late.h. There are few such requests, so a thread each is the plainest way; all are joined at
+ * the end, so that nothing runs in the inner store when it is closed.
+ *
+ * A late request is what retired tickets are for: its caller has given up and withdrawn, and only
+ * then it arrives. The store must not grant it any more. */
 #include "stores/fault/late.h"
 
 #include <stdlib.h>
@@ -9,8 +12,8 @@
 
 #include "base/banned.h"
 
-struct late_call {
-    struct late_call *next;
+struct late_request {
+    struct late_request *next;
     struct late *late;
     pthread_t thread;
     int64_t when_ns;
@@ -20,14 +23,14 @@ struct late_call {
     char *name, *host, *user, *program, *note;
 };
 
-static void free_call(struct late_call *call)
+static void free_request(struct late_request *request)
 {
-    free(call->name);
-    free(call->host);
-    free(call->user);
-    free(call->program);
-    free(call->note);
-    free(call);
+    free(request->name);
+    free(request->host);
+    free(request->user);
+    free(request->program);
+    free(request->note);
+    free(request);
 }
 
 static char *copy_text(const char *text)
@@ -35,75 +38,74 @@ static char *copy_text(const char *text)
     return strdup(text != NULL ? text : "");
 }
 
-static bool copy_bid(struct late_call *call, const struct hf__bid *bid)
+/* The caller's bid is gone when the request is delivered: the caller was told HF_UNKNOWN at
+ * once. */
+static bool copy_bid(struct late_request *request, const struct hf__bid *bid)
 {
     static const struct hf__who nobody = {"", "", "", "", 0};
     const struct hf__who *who = bid->who != NULL ? bid->who : &nobody;
 
-    call->name = malloc(bid->name_len + 1);
-    call->host = copy_text(who->host);
-    call->user = copy_text(who->user);
-    call->program = copy_text(who->program);
-    call->note = copy_text(who->note);
-    if (!call->name || !call->host || !call->user || !call->program || !call->note)
+    request->name = malloc(bid->name_len + 1);
+    request->host = copy_text(who->host);
+    request->user = copy_text(who->user);
+    request->program = copy_text(who->program);
+    request->note = copy_text(who->note);
+    if (!request->name || !request->host || !request->user || !request->program || !request->note)
         return false;
-    memcpy(call->name, bid->name, bid->name_len);
-    call->name[bid->name_len] = '\0';
-    call->who = (struct hf__who){call->host, call->user, call->program, call->note, who->pid};
-    call->bid = *bid;
-    call->bid.name = call->name;
-    call->bid.who = &call->who;
+    memcpy(request->name, bid->name, bid->name_len);
+    request->name[bid->name_len] = '\0';
+    request->who =
+        (struct hf__who){request->host, request->user, request->program, request->note, who->pid};
+    request->bid = *bid;
+    request->bid.name = request->name;
+    request->bid.who = &request->who;
     return true;
 }
 
-static void make_call(struct late_call *call)
+/* Nobody hears the answer. A close delivers what is still to come at once: what is on its way in a
+ * network arrives whether its sender lives or not. */
+static void *deliver(void *arg)
 {
-    struct hf__store *inner = call->late->inner;
-    int64_t now_ns = hf__now_ns(inner->host->env);
-    int64_t deadline_ns = now_ns + inner->host->op_timeout_ms * HF__NS_PER_MS;
-    struct hf__answer answer = {.sent_ns = now_ns};
-
-    inner->type->operate(inner, &call->op, deadline_ns, &answer, NULL);
-}
-
-static void *run_call(void *arg)
-{
-    struct late_call *call = arg;
-    struct late *late = call->late;
-    const struct hf_env *env = late->inner->host->env;
+    struct late_request *request = arg;
+    struct late *late = request->late;
+    struct hf__store *inner = late->inner;
+    const struct hf_env *env = inner->host->env;
 
     pthread_mutex_lock(&late->mutex);
-    while (!late->closing && hf__cond_wait(&late->closing_now, &late->mutex, env, call->when_ns))
+    while (!late->closing && hf__cond_wait(&late->closing_now, &late->mutex, env, request->when_ns))
         continue;
     pthread_mutex_unlock(&late->mutex);
-    make_call(call);
+    int64_t now_ns = hf__now_ns(env);
+    struct hf__answer answer = {.sent_ns = now_ns};
+    inner->type->operate(inner, &request->op, now_ns + inner->host->op_timeout_ms * HF__NS_PER_MS,
+                         &answer, NULL);
     return NULL;
 }
 
 int late_add(struct late *late, const struct hf__operation *op, int64_t ms)
 {
-    struct late_call *call = calloc(1, sizeof *call);
+    struct late_request *request = calloc(1, sizeof *request);
 
-    if (call == NULL)
+    if (request == NULL)
         return HF_NO_MEMORY;
-    call->late = late;
-    call->op = *op;
-    call->op.bid = &call->bid;
-    call->when_ns = hf__moment_after(hf__now_ns(late->inner->host->env), ms);
-    if (!copy_bid(call, op->bid)) {
-        free_call(call);
+    request->late = late;
+    request->op = *op;
+    request->op.bid = &request->bid;
+    request->when_ns = hf__moment_after(hf__now_ns(late->inner->host->env), ms);
+    if (!copy_bid(request, op->bid)) {
+        free_request(request);
         return HF_NO_MEMORY;
     }
     pthread_mutex_lock(&late->mutex);
-    int failed = hf__thread_start(&call->thread, "hf-late", 0, run_call, call);
+    int failed = hf__thread_start(&request->thread, "hf-late", 0, deliver, request);
     if (failed == 0) {
-        call->next = late->calls;
-        late->calls = call;
+        request->next = late->requests;
+        late->requests = request;
     }
     pthread_mutex_unlock(&late->mutex);
     if (failed == 0)
         return 0;
-    free_call(call);
+    free_request(request);
     return HF_SYSTEM;
 }
 
@@ -111,7 +113,7 @@ void late_init(struct late *late, struct hf__store *inner)
 {
     late->inner = inner;
     late->closing = false;
-    late->calls = NULL;
+    late->requests = NULL;
     pthread_mutex_init(&late->mutex, NULL);
     hf__cond_init(&late->closing_now);
 }
@@ -122,11 +124,11 @@ void late_clear(struct late *late)
     late->closing = true;
     pthread_cond_broadcast(&late->closing_now);
     pthread_mutex_unlock(&late->mutex);
-    while (late->calls != NULL) {
-        struct late_call *call = late->calls;
-        late->calls = call->next;
-        pthread_join(call->thread, NULL);
-        free_call(call);
+    while (late->requests != NULL) {
+        struct late_request *request = late->requests;
+        late->requests = request->next;
+        pthread_join(request->thread, NULL);
+        free_request(request);
     }
     pthread_cond_destroy(&late->closing_now);
     pthread_mutex_destroy(&late->mutex);

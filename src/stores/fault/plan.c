@@ -1,6 +1,9 @@
 /* See plan.h. A rule is written [OPERATION:]WHICH[:DURATION], and an option holds several,
  * separated by commas. WHICH is N, N-M, N- or '*'. The first rule that fits a call decides; without
- * one, chaos may. */
+ * one, chaos may.
+ *
+ * Calls are counted, not timed: "the third attempt" is the same one on every machine and under
+ * every sanitizer, "after 50 ms" is not. */
 #include "stores/fault/plan.h"
 
 #include <stdio.h>
@@ -56,6 +59,8 @@ static const char *const op_names[FAULT_CALLS] = {
     [FAULT_UPKEEP] = "upkeep",
 };
 
+/* Late can only be what late.c can keep, a copy of one bid: no renewal of many, no inspection, no
+ * upkeep. */
 static bool parse_op(const char *text, struct fault_rule *rule)
 {
     if (strcmp(text, "*") == 0) {
@@ -170,7 +175,9 @@ static uint64_t next_random(struct fault_plan *plan)
     return plan->chaos * UINT64_C(2685821657736338717) >> 16;
 }
 
-static struct fault_order improvise(struct fault_plan *plan, enum fault_op op)
+/* It never hangs, as each time would cost the caller its whole deadline; pauses stay below 50
+ * ms. */
+static struct fault_order choose_at_random(struct fault_plan *plan, enum fault_op op)
 {
     static const enum fault_act for_calls[] = {FAULT_FAIL, FAULT_LOSE, FAULT_DELAY, FAULT_SLOW,
                                                FAULT_LATE};
@@ -189,26 +196,23 @@ static struct fault_order improvise(struct fault_plan *plan, enum fault_op op)
     return order;
 }
 
-static bool fits(const struct fault_rule *rule, enum fault_op op, uint64_t n)
-{
-    bool same = rule->any ? op < FAULT_CALLS : rule->op == op;
-
-    return same && n >= rule->first && n <= rule->last;
-}
-
 struct fault_order fault_plan_next(struct fault_plan *plan, enum fault_op op)
 {
+    const struct fault_rule *decides = NULL;
     struct fault_order order;
-    size_t i = 0;
 
     pthread_mutex_lock(&plan->mutex);
     uint64_t n = ++plan->seen[op];
-    while (i < plan->rule_count && !fits(&plan->rules[i], op, n))
-        i++;
-    if (i < plan->rule_count)
-        order = (struct fault_order){plan->rules[i].act, plan->rules[i].ms};
+    for (size_t i = 0; i < plan->rule_count && decides == NULL; i++) {
+        const struct fault_rule *rule = &plan->rules[i];
+        bool same = rule->any ? op < FAULT_CALLS : rule->op == op; /* '*' means no wake-ups */
+        if (same && n >= rule->first && n <= rule->last)
+            decides = rule;
+    }
+    if (decides != NULL)
+        order = (struct fault_order){decides->act, decides->ms};
     else
-        order = improvise(plan, op);
+        order = choose_at_random(plan, op);
     pthread_mutex_unlock(&plan->mutex);
     return order;
 }

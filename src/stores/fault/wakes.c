@@ -1,6 +1,9 @@
-/* See wakes.h. One descriptor of ours is polled: an epoll set with that of the inner store
- * and a timer for the wake-ups that are held back. When there is no room for one it is passed on at
- * once. */
+/* See wakes.h. One descriptor of ours is polled: an epoll set with that of the inner store and a
+ * timer for the wake-ups that are held back. When there is no room for one it is passed on at once:
+ * a fault that did not happen is better than one that nobody asked for.
+ *
+ * All of this is allowed to a store. Wake-ups are hints: who waits asks again by itself in any
+ * case, and believes only the answer. */
 #include "stores/fault/wakes.h"
 
 #include <sys/epoll.h>
@@ -62,11 +65,10 @@ static bool hold_back(struct wakes *wakes, const struct hf__ticket *ticket, uint
     return room;
 }
 
-/* Gives what this ticket was told before, and remembers what it is told now. 0: nothing before. */
-static uint64_t exchange_told(struct wakes *wakes, const struct hf__ticket *ticket,
-                              uint64_t generation)
+/* A ticket that newer ones have pushed out of the ring counts as told for the first time. */
+void wakes_queued(struct wakes *wakes, const struct hf__ticket *ticket, uint64_t generation)
 {
-    uint64_t before = 0;
+    uint64_t before = 0; /* what this ticket was told last; 0: nothing */
     size_t i = 0;
 
     pthread_mutex_lock(&wakes->mutex);
@@ -80,13 +82,6 @@ static uint64_t exchange_told(struct wakes *wakes, const struct hf__ticket *tick
     }
     wakes->told[i].generation = generation;
     pthread_mutex_unlock(&wakes->mutex);
-    return before;
-}
-
-void wakes_queued(struct wakes *wakes, const struct hf__ticket *ticket, uint64_t generation)
-{
-    uint64_t before = exchange_told(wakes, ticket, generation);
-
     if (before != 0 && fault_plan_next(wakes->plan, FAULT_QUEUED).act == FAULT_STALE)
         hold_back(wakes, ticket, before, 0);
 }
@@ -114,7 +109,7 @@ int wakes_fd(struct wakes *wakes)
     return ready ? wakes->epoll_fd : -1; /* the store inside was asked: it is not asked again */
 }
 
-/* Takes one that is due. */
+/* Takes one that is due. One at a time, so that the receiver is called without the mutex. */
 static bool take_due(struct wakes *wakes, struct wakes_pending *ret)
 {
     int64_t now_ns = hf__now_ns(env_of(wakes));
@@ -134,29 +129,30 @@ static bool take_due(struct wakes *wakes, struct wakes_pending *ret)
     return found;
 }
 
-struct sieve {
+/* Where a wake-up of the inner store goes, if the plan lets it. */
+struct receiver {
     struct wakes *wakes;
     hf__wake_sink *sink;
     void *ctx;
 };
 
-static void sift(void *ctx, const struct hf__ticket *ticket, uint64_t generation)
+static void pass_or_spoil(void *ctx, const struct hf__ticket *ticket, uint64_t generation)
 {
-    struct sieve *s = ctx;
-    struct fault_order order = fault_plan_next(s->wakes->plan, FAULT_WAKE);
+    struct receiver *to = ctx;
+    struct fault_order order = fault_plan_next(to->wakes->plan, FAULT_WAKE);
 
     if (order.act == FAULT_DROP)
         return;
-    if (order.act == FAULT_DEFER && hold_back(s->wakes, ticket, generation, order.ms))
+    if (order.act == FAULT_DEFER && hold_back(to->wakes, ticket, generation, order.ms))
         return;
-    s->sink(s->ctx, ticket, generation);
+    to->sink(to->ctx, ticket, generation);
     if (order.act == FAULT_DUP)
-        s->sink(s->ctx, ticket, generation);
+        to->sink(to->ctx, ticket, generation);
 }
 
 void wakes_pass(struct wakes *wakes, hf__wake_sink *sink, void *ctx)
 {
-    struct sieve sieve = {wakes, sink, ctx};
+    struct receiver to = {wakes, sink, ctx};
     struct wakes_pending due;
     uint64_t fired;
 
@@ -166,5 +162,5 @@ void wakes_pass(struct wakes *wakes, hf__wake_sink *sink, void *ctx)
     (void)n; /* it only makes the timer unreadable; what is due is seen by the clock */
     while (take_due(wakes, &due))
         sink(ctx, due.everybody ? NULL : &due.ticket, due.generation);
-    wakes->inner->type->wake(wakes->inner, sift, &sieve);
+    wakes->inner->type->wake(wakes->inner, pass_or_spoil, &to);
 }
