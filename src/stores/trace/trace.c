@@ -59,6 +59,8 @@ static double ms_between(int64_t from_ns, int64_t to_ns)
     return (double)(to_ns - from_ns) / (double)HF__NS_PER_MS;
 }
 
+/* The text of the error is emptied because a store may fail without setting it, and what the caller
+ * gave need not be initialised. */
 static void begin(struct hf__store *store, struct line *line, const char *operation, hf_error *err)
 {
     struct trace *t = (struct trace *)store;
@@ -107,29 +109,22 @@ static void put_answer(struct line *line, const struct hf__answer *a)
         put(line, " %zu", a->position);
 }
 
-/* Not into a pipe or a terminal that is full, where it would wait for the reader, nor into a pipe
- * without one, where it would be ended by SIGPIPE. */
-static void write_if_it_can_be(int fd, const char *text, size_t len)
-{
-    struct pollfd ready = {fd, POLLOUT, 0};
-
-    if (poll(&ready, 1, 0) != 1 || ready.revents != POLLOUT)
-        return;
-    while (write(fd, text, len) < 0 && errno == EINTR)
-        continue;
-}
-
-/* Writes the line. Gives back `r`. */
+/* Writes the line. Gives back `r`. Not into a pipe or a terminal that is full, where it would wait
+ * for the reader, nor into a pipe without one, where it would be ended by SIGPIPE. */
 static int end(struct line *line, int r)
 {
     struct trace *t = line->trace;
     int64_t now_ns = hf__now_ns(t->wrapper.base.host->env);
+    struct pollfd ready = {t->fd, POLLOUT, 0};
 
     if (r != 0)
         put(line, " -> %s: %s", hf_code_name(r), line->err->text);
     put(line, " (%.3fms)", ms_between(line->began_ns, now_ns));
-    line->text[line->used++] = '\n';
-    write_if_it_can_be(t->fd, line->text, line->used);
+    line->text[line->used++] = '\n'; /* put() always leaves room for it */
+    if (poll(&ready, 1, 0) == 1 && ready.revents == POLLOUT) {
+        while (write(t->fd, line->text, line->used) < 0 && errno == EINTR)
+            continue;
+    }
     return r;
 }
 
@@ -166,6 +161,7 @@ static int trace_renew(struct hf__store *store, struct hf__renewal *items, size_
     begin(store, &line, "renew", err);
     put(&line, " %zu", count);
     int r = hf__wrapper_renew(store, items, count, deadline_ns, line.err);
+    /* Hundreds may be renewed at once: the first few will do, and leave room for the error. */
     for (size_t i = 0; i < count && line.used < LINE_MAX_BYTES / 2; i++) {
         put_name(&line, items[i].name, items[i].name_len);
         put_ticket(&line, &items[i].ticket);
@@ -220,6 +216,7 @@ struct told {
     void *ctx;
 };
 
+/* The line comes first: what the receiver does next may write lines of its own. */
 static void pass_wake(void *ctx, const struct hf__ticket *ticket, uint64_t generation)
 {
     struct told *told = ctx;
@@ -242,6 +239,8 @@ static void trace_wake(struct hf__store *store, hf__wake_sink *sink, void *ctx)
     hf__wrapper_wake(store, pass_wake, &told);
 }
 
+/* A descriptor that the caller gave stays the caller's: it is used as it is and never closed. A
+ * file is for its owner only, as the names of locks may tell more than others should know. */
 static int open_output(struct trace *t, const char *where, hf_error *err)
 {
     char *end_of_number;
