@@ -26,6 +26,7 @@ static int become_command(const struct child_plan *plan, pid_t parent)
     /* Without the terminal it still runs: as a background job. */
     if (plan->terminal_fd >= 0)
         (void)tcsetpgrp(plan->terminal_fd, getpid());
+    (void)setrlimit(RLIMIT_CORE, &plan->cores);
     signals_restore();
     execvpe(plan->argv[0], plan->argv, plan->envp);
     return errno;

@@ -10,12 +10,14 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/resource.h>
 #include <sys/types.h>
 
 struct child_plan {
     char *const *argv;
     char *const *envp;
-    int terminal_fd; /* hand this terminal to the group before exec; -1: none */
+    int terminal_fd;     /* hand this terminal to the group before exec; -1: none */
+    struct rlimit cores; /* the command's limit on core files, which is not ours */
 };
 
 struct child {

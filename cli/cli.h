@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stdio.h>
+#include <sys/resource.h>
 
 #include "holdfast.h"
 
@@ -28,7 +29,8 @@ struct cli {
     const char *url; /* -u, HOLDFAST_URL, the config file, or NULL: the embedded default */
     bool json;
     bool quiet;
-    bool color; /* stdout is a terminal and NO_COLOR is not set, or --color=always */
+    bool color;          /* stdout is a terminal and NO_COLOR is not set, or --color=always */
+    struct rlimit cores; /* as we inherited it, for the command; we leave no core file ourselves */
 };
 
 enum cli_kind {

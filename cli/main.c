@@ -117,10 +117,24 @@ static bool want_color(int when)
     return isatty(STDOUT_FILENO) && (no_color == NULL || no_color[0] == '\0');
 }
 
+/* What a crash would write down has the password in it. 1 and not 0: a core that goes to a program
+ * (core_pattern "|...") has no limit but this one. */
+static void leave_no_core(struct rlimit *ret_before)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_CORE, &limit) != 0)
+        limit = (struct rlimit){0};
+    *ret_before = limit;
+    limit.rlim_cur = limit.rlim_max < 1 ? limit.rlim_max : 1;
+    setrlimit(RLIMIT_CORE, &limit);
+}
+
 static int run_verb(const struct cli_verb *verb, struct globals *g, int argc, char **argv)
 {
     struct cli cli = {.json = g->json, .quiet = g->quiet, .color = want_color(g->color)};
 
+    leave_no_core(&cli.cores);
     if (!verb->no_store && g->url == NULL) {
         int status = cli_find_url(&g->url);
         if (status != 0)

@@ -63,7 +63,8 @@ static int prepare(struct run *r)
     if (r->signal_fd < 0)
         return cli_fail(EXIT_MACHINE, "cannot watch signals: %s", strerror(-r->signal_fd));
     terminal_open(&r->terminal);
-    r->plan = (struct child_plan){.argv = r->set->argv, .terminal_fd = r->terminal.fd};
+    r->plan = (struct child_plan){
+        .argv = r->set->argv, .terminal_fd = r->terminal.fd, .cores = r->cli->cores};
     int error = r->set->guard ? guard_start(&r->guard, &r->plan) : 0;
     if (error != 0)
         return cli_fail(EXIT_MACHINE, "cannot start the guard: %s", strerror(error));

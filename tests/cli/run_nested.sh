@@ -123,6 +123,17 @@ test_a_check_that_could_not_be_made_is_not_a_no() {
     refused 64 'has its password removed'
 }
 
+# A core has the password in it: the wrapper and the guard leave none. The command does as it would without us.
+test_a_crash_leaves_no_core_of_ours() {
+    # shellcheck disable=SC3045 # every sh we know has -c
+    ulimit -c unlimited 2>/dev/null || skip 'core files are not allowed here'
+    gives 0 holdfast run x -- sh -c 'ulimit -c; grep -h "core file" /proc/$PPID/limits' >out
+    [ "$(sed -n 1p out)" = unlimited ] || fail 'the command may leave none'
+    sed -n 2p out | grep -Eq 'size +1 ' || fail 'the guard would leave one'
+    gives 0 holdfast run --no-guard x -- sh -c 'grep -h "core file" /proc/$PPID/limits' >out
+    grep -Eq 'size +1 ' out || fail 'the wrapper would leave one'
+}
+
 test_c11_a_reader_inside_a_reader_is_let_in() {
     gives 0 holdfast run -s x -- holdfast run -s x -- holdfast run -s x true
     gives 0 holdfast run --limit 2 x -- holdfast run --limit 2 x true
