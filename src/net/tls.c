@@ -215,8 +215,13 @@ static void tls_close(struct hf__stream *s)
 
 static const char *tls_why(struct hf__stream *s, int error, char *buf, size_t size)
 {
-    (void)s;
-    return error == EPROTO ? reason(buf, size) : strerror_r(error, buf, size);
+    char why[120];
+
+    if (error != EPROTO)
+        return strerror_r(error, buf, size);
+    snprintf(buf, size, "TLS: %s%s", reason(why, sizeof why),
+             SSL_is_init_finished(s->tls) ? "" : " (does this port speak TLS?)");
+    return buf;
 }
 
 static const struct hf__layer layer = {
