@@ -184,6 +184,38 @@ static void what_lies_beside_it_is_looked_at(void **state)
     }
 }
 
+/* Planted before the store is made: nothing is followed, opened or written through it. */
+static void what_is_planted_beside_it_is_refused(void **state)
+{
+    static const char *const suffixes[] = {"-wal", "-shm", "-journal", "-writers"};
+    struct fixture *f = *state;
+    char path[200], victim[200];
+    struct stat st;
+
+    snprintf(victim, sizeof victim, "%.120s/victim", f->dir);
+    for (size_t i = 0; i < COUNT(suffixes); i++) {
+        snprintf(path, sizeof path, "%s%s", f->path, suffixes[i]);
+        assert_int_equal(symlink(victim, path), 0);
+        check_refused(f, "symbolic link", HF_DENIED, suffixes[i]);
+        assert_int_equal(lstat(victim, &st), -1); /* not made through the link */
+        unlink(path);
+        assert_int_equal(mknod(victim, S_IFREG | 0600, 0), 0);
+        assert_int_equal(link(victim, path), 0);
+        check_refused(f, "hard link", HF_DENIED, suffixes[i]);
+        unlink(path);
+        unlink(victim);
+        assert_int_equal(mkfifo(path, 0600), 0);
+        check_refused(f, "fifo", HF_DENIED, suffixes[i]);
+        unlink(path);
+        if (geteuid() != 0)
+            continue; /* only root can give a file away */
+        assert_int_equal(mknod(path, S_IFREG | 0600, 0), 0);
+        assert_int_equal(chown(path, 12345, (gid_t)-1), 0);
+        check_refused(f, "owner", HF_DENIED, suffixes[i]);
+        unlink(path);
+    }
+}
+
 static void what_is_above_it_must_not_be_exchanged(void **state)
 {
     struct fixture *f = *state;
@@ -298,6 +330,7 @@ int main(void)
         FRESH(modes_that_let_others_in_are_refused),
         FRESH(a_directory_where_others_can_create_files_is_refused),
         FRESH(what_lies_beside_it_is_looked_at),
+        FRESH(what_is_planted_beside_it_is_refused),
         FRESH(what_is_above_it_must_not_be_exchanged),
         FRESH(a_foreign_owner_is_refused),
         FRESH(rights_that_are_missing_are_told),
