@@ -26,7 +26,6 @@ LAYERS = [
     ["cli"],
 ]
 NEIGHBOURS = {
-    ("cql", "sql"): "passwords in URLs",
     ("stores/redlock", "stores/redis"): "Redlock asks several Redis servers, each by the same connection",
 }
 # What the command may know of the core: see the top of that header.

@@ -6,18 +6,13 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/bytes.h"
 #include "base/error.h"
 #include "base/handed_down.h"
 
 #include "base/banned.h"
 
 #define SECRET_MAX 1024
-
-static int copy(const char *text, char **ret_copy, hf_error *err)
-{
-    *ret_copy = text != NULL ? strdup(text) : NULL;
-    return text != NULL && *ret_copy == NULL ? hf__fail(err, HF_NO_MEMORY, NULL) : 0;
-}
 
 /* The rights that nobody but the owner may have. Root may let a group read: that is how a service
  * gets a file that it cannot change. What is no file (a pipe from a shell) is not kept anywhere. */
@@ -52,7 +47,7 @@ static int read_stream(FILE *file, const char *option, const char *shown, char *
     int r = read_line(file, line, option, shown, err);
 
     if (r == 0)
-        r = copy(line, ret_secret, err);
+        r = hf__copy_text(line, ret_secret, err);
     explicit_bzero(line, sizeof line);
     return r;
 }
@@ -86,7 +81,7 @@ static int read_variable(const char *name, const char *option, char **ret_secret
                         "%s: there is no environment variable '%s'; 'holdfast run' takes it from "
                         "its command",
                         option, hf__printable(name, strlen(name), shown, sizeof shown));
-    return copy(value, ret_secret, err);
+    return hf__copy_text(value, ret_secret, err);
 }
 
 int hf__secret_read(const struct hf__secret_source *from, char **ret_secret, hf_error *err)
@@ -102,6 +97,13 @@ int hf__secret_read(const struct hf__secret_source *from, char **ret_secret, hf_
     if (from->file != NULL)
         return read_file(from->file, file_name, ret_secret, err);
     if (from->env == NULL)
-        return copy(from->given, ret_secret, err);
+        return hf__copy_text(from->given, ret_secret, err);
     return read_variable(from->env, env_name, ret_secret, err);
+}
+
+void hf__secret_free(char *secret)
+{
+    if (secret != NULL)
+        explicit_bzero(secret, strlen(secret));
+    free(secret);
 }

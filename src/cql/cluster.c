@@ -32,17 +32,16 @@ int hf__cql_open(struct hf__cql_settings *settings, const struct hf_env *env,
     hf__cond_init(&cql->changed);
 
     const struct hf__cql_settings *set = &cql->settings;
-    for (size_t i = 0; i < set->contact_count; i++) {
-        const struct hf__cql_contact *from = &set->contacts[i];
+    for (size_t i = 0; i < set->contacts.count; i++) {
+        const struct hf__server *from = &set->contacts.list[i];
         struct hf__cql_node *n = &cql->nodes[i];
         snprintf(n->name, sizeof n->name, "%s:%s", from->host, from->port);
         n->version = set->protocol != 0 ? set->protocol : 4;
-        n->route =
-            (struct hf__cql_route){.address = {.host = from->host, .port = from->port},
-                                   .tls = from->loopback && !set->tls_everywhere ? NULL : set->tls,
-                                   .user = set->user,
-                                   .password = set->password,
-                                   .env = env};
+        n->route = (struct hf__cql_route){.address = {.host = from->host, .port = from->port},
+                                          .tls = from->tls == HF__TLS_MODE_OFF ? NULL : set->tls,
+                                          .user = set->account.user,
+                                          .password = set->account.password,
+                                          .env = env};
     }
     *ret_cql = cql;
     return 0;
@@ -52,7 +51,7 @@ void hf__cql_close(struct hf__cql *cql)
 {
     if (cql == NULL)
         return;
-    for (size_t i = 0; i < cql->settings.contact_count; i++)
+    for (size_t i = 0; i < cql->settings.contacts.count; i++)
         hf__cql_conn_unref(cql->nodes[i].conn);
     pthread_cond_destroy(&cql->changed);
     pthread_mutex_destroy(&cql->mutex);
@@ -62,7 +61,7 @@ void hf__cql_close(struct hf__cql *cql)
 
 size_t hf__cql_node_count(const struct hf__cql *cql)
 {
-    return cql->settings.contact_count;
+    return cql->settings.contacts.count;
 }
 
 const char *hf__cql_node_name(const struct hf__cql *cql, size_t index)
@@ -88,7 +87,7 @@ static int better(const struct hf__cql *cql, int a, int b, int64_t now_ns)
 
 static int best(const struct hf__cql *cql, int wanted, unsigned tried)
 {
-    size_t count = cql->settings.contact_count;
+    size_t count = cql->settings.contacts.count;
     int64_t now_ns = hf__now_ns(cql->env);
     int found = -1;
 

@@ -161,7 +161,7 @@ static int run_prepared(struct attempt *a, struct hf__cql_result *ret_result, hf
 static int64_t deadline_of(const struct attempt *a)
 {
     int64_t share_ns = hf__moment_after(a->begun_ns, a->cql->settings.node_timeout_ms);
-    bool all = a->cql->settings.contact_count == 1 || kind_of(a) == HF__CQL_SCHEMA;
+    bool all = a->cql->settings.contacts.count == 1 || kind_of(a) == HF__CQL_SCHEMA;
 
     return all || share_ns > a->request->deadline_ns ? a->request->deadline_ns : share_ns;
 }

@@ -4,43 +4,29 @@
 #ifndef HF_CQL_SETTINGS_H
 #define HF_CQL_SETTINGS_H
 
-#include "base/url.h"
 #include "net/tls.h"
-#include "sql/url.h"
 
 #define HF__CQL_NODES_MAX    16
 #define HF__CQL_KEYSPACE_MAX 48 /* Cassandra's own limit */
 
 struct hf__cql_settings {
-    struct hf__cql_contact {
-        char *host, *port;
-        bool loopback; /* no TLS unless told */
-    } contacts[HF__CQL_NODES_MAX];
-    size_t contact_count;
-    char *user, *password; /* NULL: no login unless the server wants one, and then it is an error */
-    struct hf__tls *tls;   /* NULL: all is plain */
-    bool tls_everywhere;   /* the URL said so: loopback too */
-    int protocol;          /* 4 or 5; 0: 4, or 5 if the server refuses it */
+    struct hf__servers contacts;
+    struct hf__account account; /* none: no login unless the server wants one, and then it is an
+                                   error */
+    struct hf__tls *tls;        /* NULL: all is plain */
+    int protocol;               /* 4 or 5; 0: 4, or 5 if the server refuses it */
     int64_t node_timeout_ms; /* how long one node may take before the request is given up there */
 };
 
 /* Rows of a store's table of options. */
-#define HF__CQL_OPTIONS                                                                          \
-    {"tls", HF__OPTION_TEXT,                                                                     \
-     NULL,  0,                                                                                   \
-     0,     "verify (the default, but for loopback), insecure (no check of the server) or off"}, \
-        {"tls_ca", HF__OPTION_TEXT,                                                              \
-         NULL,     0,                                                                            \
-         0,        "the authority that signed the servers' certificates (PEM)"},                 \
-        {"tls_cert", HF__OPTION_TEXT, NULL, 0, 0, "our own certificate (PEM)"},                  \
-        {"tls_key", HF__OPTION_TEXT, NULL, 0, 0, "its key, if it is not in the same file"},      \
-        HF__SQL_PASSWORD_OPTIONS,                                                                \
-        {"protocol", HF__OPTION_NUMBER,                                                          \
-         "0",        0,                                                                          \
-         5,          "version of the native protocol: 4, 5, or 0 to find out"},                  \
-    {                                                                                            \
-        "node_timeout", HF__OPTION_DURATION, "2s", 50, 600000,                                   \
-            "how long one node may take before another one is asked"                             \
+#define HF__CQL_OPTIONS                                                         \
+    HF__TLS_OPTIONS, HF__PASSWORD_OPTIONS,                                      \
+        {"protocol", HF__OPTION_NUMBER,                                         \
+         "0",        0,                                                         \
+         5,          "version of the native protocol: 4, 5, or 0 to find out"}, \
+    {                                                                           \
+        "node_timeout", HF__OPTION_DURATION, "2s", 50, 600000,                  \
+            "how long one node may take before another one is asked"            \
     }
 
 /* Reads hosts, account and TLS of a URL whose options were checked. `set` is zeroed

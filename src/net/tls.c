@@ -95,19 +95,20 @@ static int bad_file(const char *what, const char *file, hf_error *err)
     return hf__fail(err, HF_INVALID, "%s '%s': %s", what, shown, reason(buf, sizeof buf));
 }
 
-static int load_files(SSL_CTX *context, const struct hf__tls_options *o, hf_error *err)
+static int load_files(SSL_CTX *context, const struct hf__tls_settings *set, hf_error *err)
 {
-    const char *key = o->key_file != NULL ? o->key_file : o->cert_file;
+    const char *key = set->key_file != NULL ? set->key_file : set->cert_file;
+    bool verifies = set->mode != HF__TLS_MODE_INSECURE;
 
     ERR_clear_error();
-    if (o->ca_file != NULL && SSL_CTX_load_verify_locations(context, o->ca_file, NULL) != 1)
-        return bad_file("tls_ca", o->ca_file, err);
-    if (o->ca_file == NULL && !o->insecure && SSL_CTX_set_default_verify_paths(context) != 1)
+    if (set->ca_file != NULL && SSL_CTX_load_verify_locations(context, set->ca_file, NULL) != 1)
+        return bad_file("tls_ca", set->ca_file, err);
+    if (set->ca_file == NULL && verifies && SSL_CTX_set_default_verify_paths(context) != 1)
         return hf__fail(err, HF_INVALID, "the system's certificates cannot be read; set tls_ca");
-    if (o->cert_file == NULL)
+    if (set->cert_file == NULL)
         return 0;
-    if (SSL_CTX_use_certificate_chain_file(context, o->cert_file) != 1)
-        return bad_file("tls_cert", o->cert_file, err);
+    if (SSL_CTX_use_certificate_chain_file(context, set->cert_file) != 1)
+        return bad_file("tls_cert", set->cert_file, err);
     if (SSL_CTX_use_PrivateKey_file(context, key, SSL_FILETYPE_PEM) != 1 ||
         SSL_CTX_check_private_key(context) != 1)
         return bad_file("tls_key", key, err);
@@ -128,18 +129,19 @@ static bool offer_protocol(SSL_CTX *context, const char *protocol)
     return SSL_CTX_set_alpn_protos(context, list, (unsigned)len + 1) == 0;
 }
 
-int hf__tls_new(const struct hf__tls_options *options, struct hf__tls **ret_tls, hf_error *err)
+int hf__tls_new(const struct hf__tls_settings *set, const char *protocol, struct hf__tls **ret_tls,
+                hf_error *err)
 {
     struct hf__tls *tls = calloc(1, sizeof *tls);
     int r;
 
     if (tls == NULL)
         return hf__fail(err, HF_NO_MEMORY, NULL);
-    tls->insecure = options->insecure;
+    tls->insecure = set->mode == HF__TLS_MODE_INSECURE;
     tls->method = new_method();
     tls->context = SSL_CTX_new(TLS_client_method());
     if (tls->method == NULL || tls->context == NULL ||
-        (options->protocol != NULL && !offer_protocol(tls->context, options->protocol))) {
+        (protocol != NULL && !offer_protocol(tls->context, protocol))) {
         r = hf__fail(err, HF_NO_MEMORY, NULL);
     } else {
         SSL_CTX_set_min_proto_version(tls->context, TLS1_2_VERSION);
@@ -148,7 +150,7 @@ int hf__tls_new(const struct hf__tls_options *options, struct hf__tls **ret_tls,
         SSL_CTX_set_mode(tls->context,
                          SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
         SSL_CTX_set_verify(tls->context, tls->insecure ? SSL_VERIFY_NONE : SSL_VERIFY_PEER, NULL);
-        r = load_files(tls->context, options, err);
+        r = load_files(tls->context, set, err);
     }
     if (r != 0) {
         hf__tls_free(tls);

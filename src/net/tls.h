@@ -3,21 +3,18 @@
 #ifndef HF_NET_TLS_H
 #define HF_NET_TLS_H
 
+#include "base/servers.h"
 #include "net/stream.h"
-
-struct hf__tls_options {
-    bool insecure;         /* do not verify: only for tests on one machine */
-    const char *ca_file;   /* PEM; NULL: the system's */
-    const char *cert_file; /* our own, with its chain; NULL: none */
-    const char *key_file;  /* NULL: in cert_file */
-    const char *protocol;  /* told to the server in the handshake (ALPN), as "h2"; NULL: none */
-};
 
 /* What all streams to one server share. */
 struct hf__tls;
 
-/* Errors: HF_INVALID (a file that cannot be used, with what is wrong), HF_NO_MEMORY. */
-int hf__tls_new(const struct hf__tls_options *options, struct hf__tls **ret_tls, hf_error *err);
+/* With the files of `set`: no authority means the system's, no key that it is in the file of the
+ * certificate. Servers are verified unless the mode is INSECURE. `protocol` is told to them in the
+ * handshake (ALPN), as "h2"; NULL: none.
+ * Errors: HF_INVALID (a file that cannot be used, with what is wrong), HF_NO_MEMORY. */
+int hf__tls_new(const struct hf__tls_settings *set, const char *protocol, struct hf__tls **ret_tls,
+                hf_error *err);
 void hf__tls_free(struct hf__tls *tls); /* NULL is fine */
 
 /* Shakes hands. The stream must stay where it is in memory from now on. `host` is the name that the

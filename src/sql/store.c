@@ -23,7 +23,7 @@ int hf__sql_init(struct hf__store *store, const struct hf__sql_type *type, int c
     int pool = hf__pool_init(&sql->pool, type->pool, store, env, &why);
     int listener = hf__listener_init(&sql->listener, type->listener, store, env, &why);
     sql->pool.limits = sql->set.limits;
-    sql->pool.host_count = sql->set.hosts.count > 0 ? sql->set.hosts.count : 1;
+    sql->pool.host_count = sql->set.servers.count > 0 ? sql->set.servers.count : 1;
     store->capabilities = store->type->capabilities;
     if (store->type->wake_fd == hf__sql_wake_fd && !sql->set.push)
         store->capabilities &= ~(uint32_t)HF_CAN_PUSH;

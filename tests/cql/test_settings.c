@@ -26,9 +26,9 @@ static void contacts_and_tls_are_read(void **state)
 
         if (client_settings(good[i].url, &set, &err) != 0)
             fail_msg("%s: %s", good[i].url, err.text);
-        for (size_t k = 0; k < set.contact_count; k++) {
-            const struct hf__cql_contact *c = &set.contacts[k];
-            bool tls = set.tls != NULL && (!c->loopback || set.tls_everywhere);
+        for (size_t k = 0; k < set.contacts.count; k++) {
+            const struct hf__server *c = &set.contacts.list[k];
+            bool tls = set.tls != NULL && c->tls != HF__TLS_MODE_OFF;
             size_t used = strlen(got);
             snprintf(got + used, sizeof got - used, "%s %s %s, ", c->host, c->port,
                      tls ? "tls" : "plain");
@@ -41,7 +41,7 @@ static void contacts_and_tls_are_read(void **state)
 static const struct bad {
     const char *url, *says;
 } bad[] = {
-    {"cassandra:///k", "name the nodes"},
+    {"cassandra:///k", "name the servers as in cassandra://"},
     {"cassandra://h/k?tls=maybe", "verify, insecure or off"},
     {"cassandra://h/k?tls=off&tls_ca=/x", "no use"},
     {"cassandra://127.0.0.1/k?tls_ca=/nowhere.pem", "tls_ca"},

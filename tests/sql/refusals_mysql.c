@@ -15,7 +15,7 @@ const struct refusal refusals[] = {
 const struct refusal refused_urls[] = {
     {"mysql://app:secret@%s/nowhere", HF_DENIED, "rights"},
     {"mysql://app:wrong@%s/locks", HF_DENIED, "check user and password"},
-    {"mysql://app:secret@%s/locks?tls=maybe", HF_INVALID, "verify, insecure, off"},
+    {"mysql://app:secret@%s/locks?tls=maybe", HF_INVALID, "verify, insecure or off"},
     {"mysql://app:secret@%s/locks?tls=verify", HF_DENIED, "tls=off"},
     {"mysql://app:secret@%s/locks?tls=insecure", HF_DENIED, "tls=off"},
     {"mysql://app:secret@%s/", HF_INVALID, "name a database"},

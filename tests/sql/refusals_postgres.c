@@ -13,8 +13,8 @@ const struct refusal refused_urls[] = {
     {"postgres://postgres@%s/nowhere", HF_DENIED, "does not exist"},
     {"postgres://nobody-at-all@%s/postgres", HF_DENIED, "check user and password"},
     {"postgres://postgres@127.0.0.1:1/postgres?op_timeout=300ms&x=%s", HF_INVALID, "x"},
-    {"postgres://postgres@%s/postgres?hold=tight", HF_INVALID, "lease, session, advisory"},
-    {"postgres://postgres@%s/postgres?tls=maybe", HF_INVALID, "verify, insecure, off"},
+    {"postgres://postgres@%s/postgres?hold=tight", HF_INVALID, "lease, session or advisory"},
+    {"postgres://postgres@%s/postgres?tls=maybe", HF_INVALID, "verify, insecure or off"},
     {"postgres://postgres@%s/postgres?tls=verify", HF_UNAVAILABLE, "SSL"},
     {0},
 };

@@ -189,8 +189,9 @@ static void set_token(struct hf__etcd *e, char *token)
 static struct hf__etcd_outcome log_in(struct hf__etcd *e, struct hf__grpc_conn *conn,
                                       size_t endpoint, int64_t until_ns, hf_error *err)
 {
-    struct hf__etcd_request q = {.path = "/etcdserverpb.Auth/Authenticate",
-                                 .body = hf__etcd_login_request(e->set.user, e->set.password)};
+    struct hf__etcd_request q = {
+        .path = "/etcdserverpb.Auth/Authenticate",
+        .body = hf__etcd_login_request(e->set.account.user, e->set.account.password)};
     struct hf__buffer answer = {0};
     struct hf__slice message, token;
 
@@ -224,7 +225,7 @@ static struct hf__etcd_outcome ask(struct hf__etcd *e, struct hf__grpc_conn *con
     struct hf__etcd_outcome o = {0};
 
     pthread_mutex_lock(&e->mutex);
-    bool wants_token = e->set.user != NULL && e->cluster.token == NULL;
+    bool wants_token = e->set.account.user != NULL && e->cluster.token == NULL;
     pthread_mutex_unlock(&e->mutex);
     for (int tries = 0; tries < 2; tries++) {
         if (wants_token || tries > 0) {
@@ -233,7 +234,7 @@ static struct hf__etcd_outcome ask(struct hf__etcd *e, struct hf__grpc_conn *con
                 return o;
         }
         o = perform(e, conn, endpoint, q, until_ns, ret_answer, err);
-        if (!o.no_token || e->set.user == NULL)
+        if (!o.no_token || e->set.account.user == NULL)
             break;
     }
     return o;

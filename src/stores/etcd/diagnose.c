@@ -348,7 +348,7 @@ static void look_at_security(const struct report *r)
 
     if (set->tls_insecure)
         hf__say(&r->to, HF__LEVEL_WARNING, NULL, "tls=insecure: anybody may pose as the servers");
-    if (set->user == NULL && !set->has_certificate)
+    if (set->account.user == NULL && !set->has_certificate)
         hf__say(
             &r->to, HF__LEVEL_NOTE, NULL,
             "no user and no certificate: unless the cluster asks for one, whoever reaches it may "

@@ -2,23 +2,22 @@
 #ifndef HF_STORES_ETCD_SETTINGS_H
 #define HF_STORES_ETCD_SETTINGS_H
 
-#include "base/error.h"
-#include "base/url.h"
 #include "net/tls.h"
 
 #define HF__ETCD_ENDPOINTS 16
 
 struct hf__etcd_endpoint {
-    char *url; /* "http://host:2379", for messages */
-    char *host, *port;
-    bool plain; /* no TLS */
+    char *url;               /* "http://host:2379", for messages */
+    const char *host, *port; /* borrowed from the servers */
+    bool plain;              /* no TLS */
 };
 
 struct hf__etcd_settings {
+    struct hf__servers servers;
     struct hf__etcd_endpoint endpoints[HF__ETCD_ENDPOINTS];
     size_t endpoint_count;
     char *prefix; /* "" or ends in '/' */
-    char *user, *password;
+    struct hf__account account;
     struct hf__tls *tls; /* NULL: no endpoint wants it */
     bool tls_insecure, has_certificate;
 };

@@ -112,7 +112,7 @@ void hf__etcd_watches_begin(struct hf__etcd *e)
                                        .open = true};
 
     if (w->epoll_fd < 0 || w->call != NULL || e->cluster.conn == NULL ||
-        (e->set.user != NULL && e->cluster.token == NULL))
+        (e->set.account.user != NULL && e->cluster.token == NULL))
         return;
     write_client_watches(e, &body);
     hf__table_each(&w->watches, write_again, &body);
@@ -150,7 +150,7 @@ void hf__etcd_watches_refused(struct hf__etcd *e)
 {
     int64_t age_ns = hf__now_ns(e->base.host->env) - e->watching.begun_ns;
 
-    if (e->set.user == NULL || age_ns < TOKEN_MS * HF__NS_PER_MS)
+    if (e->set.account.user == NULL || age_ns < TOKEN_MS * HF__NS_PER_MS)
         return;
     free(e->cluster.token);
     e->cluster.token = NULL;

@@ -39,9 +39,9 @@ int hf__my_wait(struct hf__my *s, MYSQL *my, int wanted, int64_t deadline_ns)
     }
 }
 
-static void set_tls(MYSQL *my, const struct hf__sql_settings *set, enum hf__sql_tls tls)
+static void set_tls(MYSQL *my, const struct hf__sql_settings *set, enum hf__tls_mode tls)
 {
-    my_bool enforce = tls != HF__TLS_OFF, verify = tls == HF__TLS_VERIFY;
+    my_bool enforce = tls != HF__TLS_MODE_OFF, verify = tls == HF__TLS_MODE_VERIFY;
 
     mysql_optionsv(my, MYSQL_OPT_SSL_ENFORCE, &enforce);
     mysql_optionsv(my, MYSQL_OPT_SSL_VERIFY_SERVER_CERT, &verify);
@@ -56,7 +56,7 @@ static void set_tls(MYSQL *my, const struct hf__sql_settings *set, enum hf__sql_
     mysql_optionsv(my, MARIADB_OPT_TLS_VERSION, "TLSv1.2,TLSv1.3");
 }
 
-static MYSQL *prepare(struct hf__my *s, const struct hf__sql_host *host)
+static MYSQL *prepare(struct hf__my *s, const struct hf__server *host)
 {
     MYSQL *my = mysql_init(NULL);
     my_bool no = 0;
@@ -81,13 +81,13 @@ static MYSQL *prepare(struct hf__my *s, const struct hf__sql_host *host)
 }
 
 /* The host as the library should see it: an address, unless the certificate must carry the name. */
-static int find_address(struct hf__my *s, const struct hf__sql_host *host, int64_t deadline_ns,
+static int find_address(struct hf__my *s, const struct hf__server *host, int64_t deadline_ns,
                         char *address, size_t size, hf_error *err)
 {
     struct addrinfo *list = NULL;
 
     snprintf(address, size, "%s", host->host);
-    if (host->tls == HF__TLS_VERIFY)
+    if (host->tls == HF__TLS_MODE_VERIFY)
         return 0;
     int r = hf__resolve(host->host, host->port, s->base.host->env, deadline_ns, &list, err);
     if (r != 0)
@@ -106,7 +106,7 @@ static void keep_private(MYSQL *my)
         fcntl(fd, F_SETFD, FD_CLOEXEC);
 }
 
-static int connect_by(struct hf__my *s, MYSQL *my, const struct hf__sql_host *host,
+static int connect_by(struct hf__my *s, MYSQL *my, const struct hf__server *host,
                       int64_t deadline_ns, hf_error *err)
 {
     const struct hf__sql_settings *set = &s->sql.set;
@@ -117,10 +117,10 @@ static int connect_by(struct hf__my *s, MYSQL *my, const struct hf__sql_host *ho
 
     if (r != 0)
         return r;
-    int wants =
-        mysql_real_connect_start(&done, my, local ? NULL : address, set->user, set->password,
-                                 set->database, local ? 0 : (unsigned)strtoul(host->port, NULL, 10),
-                                 local ? host->host : NULL, CLIENT_MULTI_RESULTS);
+    int wants = mysql_real_connect_start(&done, my, local ? NULL : address, set->account.user,
+                                         set->account.password, set->database,
+                                         local ? 0 : (unsigned)strtoul(host->port, NULL, 10),
+                                         local ? host->host : NULL, CLIENT_MULTI_RESULTS);
     keep_private(my);
     while (wants != 0) {
         int came = hf__my_wait(s, my, wants, deadline_ns);
@@ -131,7 +131,7 @@ static int connect_by(struct hf__my *s, MYSQL *my, const struct hf__sql_host *ho
     }
     if (done == NULL)
         return hf__my_fail(mysql_errno(my), mysql_error(my), true, err);
-    if (host->tls != HF__TLS_OFF && mysql_get_ssl_cipher(my) == NULL)
+    if (host->tls != HF__TLS_MODE_OFF && mysql_get_ssl_cipher(my) == NULL)
         return hf__my_fail(2026, "the server does not offer TLS", true, err); /* no downgrade */
     return 0;
 }
@@ -181,7 +181,7 @@ static int set_session(struct hf__my *s, struct hf__my_conn *c, int64_t deadline
     return r;
 }
 
-static int dial_host(struct hf__my *s, const struct hf__sql_host *host, int64_t deadline_ns,
+static int dial_host(struct hf__my *s, const struct hf__server *host, int64_t deadline_ns,
                      struct hf__my_conn *c, hf_error *err)
 {
     c->my = prepare(s, host);
@@ -203,7 +203,7 @@ static int dial(void *owner, size_t host, int64_t deadline_ns, struct hf__pooled
 
     if (c == NULL)
         return hf__fail(err, HF_NO_MEMORY, NULL);
-    int r = dial_host(s, &s->sql.set.hosts.list[host], deadline_ns, c, err);
+    int r = dial_host(s, &s->sql.set.servers.list[host], deadline_ns, c, err);
     if (r == 0) {
         hf__sql_note_dial(&s->base);
         *ret_conn = &c->pooled;

@@ -75,7 +75,7 @@ static unsigned tries(void *store, void *conn, const hf_error *why)
     }
     for (size_t i = 0; i < sizeof elsewhere / sizeof elsewhere[0]; i++) {
         if (why->store_code == elsewhere[i]) /* the connection was closed: dial another server */
-            return (unsigned)s->sql.set.hosts.count;
+            return (unsigned)s->sql.set.servers.count;
     }
     return hf__my_is_conflict(why->store_code) ? HF__SQL_ALWAYS : 0;
 }

@@ -6,6 +6,7 @@
  * line. */
 #include <stdio.h>
 
+#include "base/bytes.h"
 #include "stores/mysql/mysql.h"
 
 #include "base/banned.h"
@@ -17,12 +18,12 @@ const struct hf__option hf__my_options[] = {
      "lease: rows with a lease; session: a row lock of the server that lives as long as a "
      "connection"},
     {"socket", HF__OPTION_TEXT, NULL, 0, 0, "the server's socket, instead of a host"},
-    HF__SQL_PASSWORD_OPTIONS,
+    HF__PASSWORD_OPTIONS,
     {"option_file", HF__OPTION_TEXT, NULL, 0, 0,
      "a file of MySQL's own form; user and password of its group [client] are used"},
     {"program_name", HF__OPTION_TEXT, NULL, 0, 0,
      "shown in performance_schema.session_connect_attrs; holdfast and the program by default"},
-    HF__SQL_TLS_OPTIONS,
+    HF__TLS_OPTIONS,
     {"mode", HF__OPTION_TEXT, "push", 0, 0,
      "push: waiters are woken, by KILL QUERY; poll: they ask"},
     {"poll", HF__OPTION_DURATION, "50ms", 1, 60000,
@@ -44,7 +45,7 @@ static int name_program(const struct hf__url *url, struct hf__my *s, hf_error *e
     char name[64];
 
     snprintf(name, sizeof name, "holdfast: %.40s", s->base.host->self->program);
-    return hf__sql_copy(given != NULL ? given : name, &s->set.program, err);
+    return hf__copy_text(given != NULL ? given : name, &s->set.program, err);
 }
 
 int hf__my_read_url(struct hf__my *s, const struct hf__url *url, hf_error *err)
@@ -62,6 +63,6 @@ int hf__my_read_url(struct hf__my *s, const struct hf__url *url, hf_error *err)
     if (r == 0 && s->sql.set.database == NULL)
         r = hf__fail(err, HF_INVALID, "name a database: mysql://user@host/locks");
     if (r == 0)
-        r = hf__sql_copy(hf__url_text(url, "option_file"), &s->set.option_file, err);
+        r = hf__copy_text(hf__url_text(url, "option_file"), &s->set.option_file, err);
     return r != 0 ? r : name_program(url, s, err);
 }

@@ -14,6 +14,8 @@
  * asked for any lock it is ended with each loan, so that such a client may fork. */
 #include <stdlib.h>
 
+#include "base/bytes.h"
+#include "base/secret.h"
 #include "base/thread.h"
 #include "sql/url.h"
 #include "stores/oracle/oracle.h"
@@ -24,8 +26,8 @@
 
 static void forget_login(struct hf__ora_conn *c)
 {
-    hf__sql_forget(c->connect);
-    hf__sql_forget(c->password);
+    hf__secret_free(c->connect);
+    hf__secret_free(c->password);
     free(c->dsn);
     free(c->user);
     c->connect = c->password = c->dsn = c->user = NULL;
@@ -232,13 +234,13 @@ int hf__ora_conn_new(struct hf__ora *s, struct hf__ora_conn **ret_conn, hf_error
     c->env = s->base.host->env;
     c->owners = 1;
     c->dialect = set->dialect;
-    int r = hf__sql_copy(set->connect, &c->connect, err);
+    int r = hf__copy_text(set->connect, &c->connect, err);
     if (r == 0)
-        r = hf__sql_copy(set->dsn, &c->dsn, err);
+        r = hf__copy_text(set->dsn, &c->dsn, err);
     if (r == 0)
-        r = hf__sql_copy(s->sql.set.user, &c->user, err);
+        r = hf__copy_text(s->sql.set.account.user, &c->user, err);
     if (r == 0)
-        r = hf__sql_copy(s->sql.set.password, &c->password, err);
+        r = hf__copy_text(s->sql.set.account.password, &c->password, err);
     if (r == 0)
         *ret_conn = c;
     else

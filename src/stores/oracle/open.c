@@ -1,6 +1,7 @@
 /* From the URL to a store. A server that cannot be reached is no error yet: it may come. */
 #include <stdlib.h>
 
+#include "base/secret.h"
 #include "stores/oracle/oracle.h"
 
 #include "base/banned.h"
@@ -31,7 +32,7 @@ void hf__ora_close(struct hf__store *store)
     struct hf__ora *s = (struct hf__ora *)store;
 
     hf__sql_clear(&s->sql);
-    hf__sql_forget(s->set.connect);
+    hf__secret_free(s->set.connect);
     free(s->set.dsn);
     free(s->set.schema);
     free(s);

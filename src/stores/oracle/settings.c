@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <strings.h>
 
+#include "base/bytes.h"
 #include "sql/url.h"
 #include "stores/oracle/oracle.h"
 
@@ -19,7 +20,7 @@ const struct hf__option hf__ora_options[] = {
     {"hold", HF__OPTION_TEXT, "lease", 0, 0, "lease; there is nothing else on Oracle"},
     {"dialect", HF__OPTION_TEXT, NULL, 0, 0,
      "oracle, mariadb or hsqldb; as the driver says by default"},
-    HF__SQL_PASSWORD_OPTIONS,
+    HF__PASSWORD_OPTIONS,
     {"poll", HF__OPTION_DURATION, "50ms", 1, 60000,
      "how often the first of the queue asks, give or take 25 %"},
     {"routines", HF__OPTION_SWITCH, "yes", 0, 0,
@@ -58,8 +59,8 @@ static void add_key(char *to, size_t size, const char *key, const char *value)
 
 static int read_connect(const char *connect, struct hf__ora *s, hf_error *err)
 {
-    const char *user = s->sql.set.user != NULL ? s->sql.set.user : "";
-    const char *password = s->sql.set.password != NULL ? s->sql.set.password : "";
+    const char *user = s->sql.set.account.user != NULL ? s->sql.set.account.user : "";
+    const char *password = s->sql.set.account.password != NULL ? s->sql.set.account.password : "";
     size_t size = strlen(connect) + 2 * (strlen(user) + strlen(password)) + 20;
 
     if (has_key(connect, "PWD") || has_key(connect, "PASSWORD"))
@@ -69,9 +70,9 @@ static int read_connect(const char *connect, struct hf__ora *s, hf_error *err)
     if (s->set.connect == NULL)
         return hf__fail(err, HF_NO_MEMORY, NULL);
     snprintf(s->set.connect, size, "%s", connect);
-    if (s->sql.set.user != NULL)
+    if (s->sql.set.account.user != NULL)
         add_key(s->set.connect, size, "UID", user);
-    if (s->sql.set.password != NULL)
+    if (s->sql.set.account.password != NULL)
         add_key(s->set.connect, size, "PWD", password);
     return 0;
 }
@@ -85,7 +86,7 @@ static int read_source(const struct hf__url *url, struct hf__ora *s, hf_error *e
                         "a host does not belong here: oracle://user@/?dsn=NAME, or connect=...");
     if ((dsn != NULL) + (connect != NULL) != 1)
         return hf__fail(err, HF_INVALID, "name either a dsn or a driver string (connect)");
-    return dsn != NULL ? hf__sql_copy(dsn, &s->set.dsn, err) : read_connect(connect, s, err);
+    return dsn != NULL ? hf__copy_text(dsn, &s->set.dsn, err) : read_connect(connect, s, err);
 }
 
 /* It stands in a statement, so it must be a plain name. */
@@ -99,7 +100,7 @@ static int read_schema(const struct hf__url *url, struct hf__ora_settings *set, 
             '\0' ||
         strlen(name) > 128)
         return hf__fail(err, HF_INVALID, "the schema in the path is not a plain name");
-    return hf__sql_copy(name, &set->schema, err);
+    return hf__copy_text(name, &set->schema, err);
 }
 
 static int read_dialect(const struct hf__url *url, struct hf__ora_settings *set, hf_error *err)

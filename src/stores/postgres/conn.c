@@ -23,28 +23,30 @@ static void add(struct parameters *p, const char *keyword, const char *value)
     p->values[p->count++] = value;
 }
 
-static const char *sslmode(enum hf__sql_tls tls)
+static const char *sslmode(enum hf__tls_mode tls)
 {
-    return tls == HF__TLS_OFF ? "disable" : tls == HF__TLS_INSECURE ? "require" : "verify-full";
+    return tls == HF__TLS_MODE_OFF        ? "disable"
+           : tls == HF__TLS_MODE_INSECURE ? "require"
+                                          : "verify-full";
 }
 
 /* No `options`, and nothing else that a pooler would refuse or a shared connection keep. */
-static void fill_in(const struct hf__pg *s, const struct hf__sql_host *host, struct parameters *p)
+static void fill_in(const struct hf__pg *s, const struct hf__server *host, struct parameters *p)
 {
     const struct hf__sql_settings *set = &s->sql.set;
 
     *p = (struct parameters){0};
     add(p, "host", host->host);
     add(p, "port", host->port);
-    add(p, "user", set->user);
-    add(p, "password", set->password);
+    add(p, "user", set->account.user);
+    add(p, "password", set->account.password);
     add(p, "passfile", s->set.passfile);
     add(p, "dbname", set->database);
     add(p, "application_name", s->set.application);
     add(p, "client_encoding", "UTF8");
     add(p, "sslmode", sslmode(host->tls));
     /* With an authority at hand libpq would check the chain even where we asked it not to. */
-    add(p, "sslrootcert", host->tls == HF__TLS_INSECURE ? "/dev/null/none" : set->tls_ca);
+    add(p, "sslrootcert", host->tls == HF__TLS_MODE_INSECURE ? "/dev/null/none" : set->tls_ca);
     add(p, "sslcert", set->tls_cert);
     add(p, "sslkey", set->tls_key);
     add(p, "gssencmode", "disable");
@@ -87,7 +89,7 @@ static void ignore_notice(void *arg, const PGresult *result)
     (void)arg, (void)result;
 }
 
-static int dial_host(struct hf__pg *s, const struct hf__sql_host *host, int64_t deadline_ns,
+static int dial_host(struct hf__pg *s, const struct hf__server *host, int64_t deadline_ns,
                      PGconn **ret_pg, hf_error *err)
 {
     struct parameters p;
@@ -119,7 +121,7 @@ static int dial(void *owner, size_t host, int64_t deadline_ns, struct hf__pooled
     struct hf__pg *s = owner;
     struct hf__pg_conn *c = calloc(1, sizeof *c);
     int r = c == NULL ? hf__fail(err, HF_NO_MEMORY, NULL)
-                      : dial_host(s, &s->sql.set.hosts.list[host], deadline_ns, &c->pg, err);
+                      : dial_host(s, &s->sql.set.servers.list[host], deadline_ns, &c->pg, err);
 
     if (r != 0) {
         free(c);

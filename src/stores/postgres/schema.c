@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/bytes.h"
 #include "stores/postgres/postgres.h"
 
 #include "base/banned.h"
@@ -69,7 +70,7 @@ int hf__pg_ddl_of(const struct hf__url *url, char **ret_text, hf_error *err)
     if (r != 0)
         return r;
     if (schema == NULL)
-        return hf__sql_copy(hf__pg_ddl, ret_text, err);
+        return hf__copy_text(hf__pg_ddl, ret_text, err);
     char *text = hf__pg_in_schema(schema, hf__pg_ddl);
     if (text == NULL ||
         asprintf(ret_text, "CREATE SCHEMA IF NOT EXISTS \"%s\";\n\n%s", schema, text) < 0)

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/bytes.h"
 #include "stores/postgres/postgres.h"
 
 #include "base/banned.h"
@@ -24,12 +25,12 @@ const struct hf__option hf__pg_options[] = {
     {"socket", HF__OPTION_TEXT, NULL, 0, 0,
      "the directory of the server's socket, instead of a host"},
     {"port", HF__OPTION_NUMBER, "5432", 1, 65535, "the port in the name of that socket"},
-    HF__SQL_PASSWORD_OPTIONS,
+    HF__PASSWORD_OPTIONS,
     {"passfile", HF__OPTION_TEXT, NULL, 0, 0,
      "a password file of PostgreSQL's own form (~/.pgpass)"},
     {"application_name", HF__OPTION_TEXT, NULL, 0, 0,
      "shown in pg_stat_activity; holdfast and the program by default"},
-    HF__SQL_TLS_OPTIONS,
+    HF__TLS_OPTIONS,
     {"mode", HF__OPTION_TEXT, "push", 0, 0, "push: waiters are woken by NOTIFY; poll: they ask"},
     {"poll", HF__OPTION_DURATION, "100ms", 1, 60000,
      "how often waiters poll if they are not woken, give or take 25 %"},
@@ -63,7 +64,7 @@ static int name_application(const struct hf__url *url, struct hf__pg *s, hf_erro
     char name[64];
 
     snprintf(name, sizeof name, "holdfast: %.30s (%lld)", self->program, (long long)self->pid);
-    return hf__sql_copy(given != NULL ? given : name, &s->set.application, err);
+    return hf__copy_text(given != NULL ? given : name, &s->set.application, err);
 }
 
 int hf__pg_read_url(struct hf__pg *s, const struct hf__url *url, hf_error *err)
@@ -82,10 +83,10 @@ int hf__pg_read_url(struct hf__pg *s, const struct hf__url *url, hf_error *err)
     if (r == 0)
         r = hf__sql_read_servers(url, &preset, &s->sql.set, err);
     if (r == 0)
-        r = hf__sql_copy(hf__url_text(url, "passfile"), &s->set.passfile, err);
+        r = hf__copy_text(hf__url_text(url, "passfile"), &s->set.passfile, err);
     if (r == 0)
         r = hf__pg_check_schema(hf__url_text(url, "schema"), err);
     if (r == 0)
-        r = hf__sql_copy(hf__url_text(url, "schema"), &s->set.schema, err);
+        r = hf__copy_text(hf__url_text(url, "schema"), &s->set.schema, err);
     return r != 0 ? r : name_application(url, s, err);
 }

@@ -24,7 +24,7 @@ static int log_in_failed(const struct hf__redis *s, hf_error *err)
 
     return hf__wrap(err, HF_UNAVAILABLE,
                     !plain || !hung_up ? "log in"
-                    : s->sentinels.count == 0
+                    : s->sentinels.master_name == NULL
                         ? "log in without TLS (rediss:// if this port speaks it)"
                         : "log in without TLS (tls=verify if this port speaks it)");
 }
@@ -50,7 +50,8 @@ static int log_in(struct hf__redis *s, struct hf__redis_conn *c, int64_t deadlin
 static int dial_server(struct hf__redis *s, struct hf__redis_conn *c, int64_t deadline_ns,
                        hf_error *err)
 {
-    struct hf__address to = {.host = s->set.host, .port = s->set.port, .path = s->set.path};
+    const struct hf__server *at = s->set.servers.list; /* none beside a socket */
+    struct hf__address to = {.host = at->host, .port = at->port, .path = s->set.path};
     int r = connect_stream(s, c, &to, deadline_ns, err);
 
     return r != 0 ? r : log_in(s, c, deadline_ns, err);
@@ -82,8 +83,8 @@ int hf__redis_dial(struct hf__redis *s, int64_t deadline_ns, struct hf__redis_co
     if (c == NULL)
         return hf__fail(err, HF_NO_MEMORY, NULL);
     c->pooled.epoch = s->pool.epoch;
-    int r = s->sentinels.count > 0 ? dial_master(s, c, deadline_ns, err)
-                                   : dial_server(s, c, deadline_ns, err);
+    int r = s->sentinels.master_name != NULL ? dial_master(s, c, deadline_ns, err)
+                                             : dial_server(s, c, deadline_ns, err);
     if (r != 0) {
         hf__redis_hang_up(c);
         return r;

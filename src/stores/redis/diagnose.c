@@ -202,7 +202,8 @@ static void sum_up(const struct report *r)
     if (r->s->set.poll)
         hf__say(&r->to, HF__LEVEL_NOTE, "C12", "mode=poll: waiters ask every %" PRId64 " ms",
                 r->s->set.poll_ms);
-    if (r->s->set.tls == NULL && r->s->set.host != NULL && !hf__url_is_loopback(r->s->set.host))
+    if (r->s->set.tls == NULL && r->s->set.path == NULL && r->s->sentinels.master_name == NULL &&
+        !hf__url_is_loopback(r->s->set.servers.list[0].host))
         hf__say(&r->to, HF__LEVEL_NOTE, NULL,
                 "no TLS: who sees the network sees tickets and password (rediss://)");
     if (r->s->set.tls_insecure)

@@ -21,8 +21,9 @@
 
 /* What the URL said; set at opening, then only read. */
 struct hf__redis_settings {
-    char *host, *port, *path; /* path: a unix socket, then host is NULL */
-    char *user, *password;    /* NULL: none */
+    struct hf__servers servers; /* the server; or the sentinels that know it; or those of Redlock */
+    char *path;                 /* a unix socket instead */
+    struct hf__account account;
     int64_t db;
     char *client_name;
     char *key_before, *key_after; /* key_format around %s */
@@ -166,54 +167,33 @@ void hf__redis_info_word(const char *info, const char *name, char *buf, size_t s
 /* settings.c ---------------------------------------------------------------- */
 
 /* Rows of a store's table of options. */
-#define HF__REDIS_LINK_OPTIONS                                                                     \
-    {"key_format",                                                                                 \
-     HF__OPTION_TEXT,                                                                              \
-     "holdfast:%s",                                                                                \
-     0,                                                                                            \
-     0,                                                                                            \
-     "the key of a lock; %s is its name (written %25s in a URL). %s, lock:%s, redlock:%s ... "     \
-     "meet "                                                                                       \
-     "other clients on their keys"},                                                               \
-        {"db", HF__OPTION_NUMBER, "0", 0, 1000000, "the database, if it is not in the path"},      \
-        {"password_file", HF__OPTION_TEXT, NULL, 0, 0, "a file whose first line is the password"}, \
-        {"password_env",                                                                           \
-         HF__OPTION_TEXT,                                                                          \
-         NULL,                                                                                     \
-         0,                                                                                        \
-         0,                                                                                        \
-         "the environment variable that has the password"},                                        \
-        {"client_name", HF__OPTION_TEXT, "holdfast", 0, 0, "shown by CLIENT LIST"},                \
-        {"tls_ca", HF__OPTION_TEXT,                                                                \
-         NULL,     0,                                                                              \
-         0,        "the authority that signed the server's certificate (PEM)"},                    \
-        {"tls_cert", HF__OPTION_TEXT, NULL, 0, 0, "our own certificate (PEM)"},                    \
-        {"tls_key", HF__OPTION_TEXT, NULL, 0, 0, "its key, if it is not in the same file"},        \
-    {                                                                                              \
-        "force", HF__OPTION_TEXT, NULL, 0, 0,                                                      \
-            "'evicting': use a server that may evict locks when its memory is full"                \
+#define HF__REDIS_LINK_OPTIONS                                                                 \
+    {"key_format",                                                                             \
+     HF__OPTION_TEXT,                                                                          \
+     "holdfast:%s",                                                                            \
+     0,                                                                                        \
+     0,                                                                                        \
+     "the key of a lock; %s is its name (written %25s in a URL). %s, lock:%s, redlock:%s ... " \
+     "meet "                                                                                   \
+     "other clients on their keys"},                                                           \
+        {"db", HF__OPTION_NUMBER, "0", 0, 1000000, "the database, if it is not in the path"},  \
+        HF__PASSWORD_OPTIONS,                                                                  \
+        {"client_name", HF__OPTION_TEXT, "holdfast", 0, 0, "shown by CLIENT LIST"},            \
+        HF__TLS_FILE_OPTIONS,                                                                  \
+    {                                                                                          \
+        "force", HF__OPTION_TEXT, NULL, 0, 0,                                                  \
+            "'evicting': use a server that may evict locks when its memory is full"            \
     }
 
-/* A user and a password, from the URL itself or from options of these names. */
-struct hf__redis_account_options {
-    const char *user; /* NULL: that of the URL, and its password */
-    const char *password_file, *password_env;
-};
-int hf__redis_read_account(const struct hf__url *url, const struct hf__redis_account_options *names,
-                           char **ret_user, char **ret_password, hf_error *err);
-
-/* Who we are, TLS, key_format, force, the limits of the pool. `set` is zeroed before; clear it in
- * any case. HF_INVALID, HF_DENIED, HF_NO_MEMORY. */
-int hf__redis_read_link(const struct hf__url *url, struct hf__redis_settings *set, hf_error *err);
+/* The servers, who we are to them, TLS, key_format, force, the limits of the pool. `form` NULL: the
+ * URL names no server. `set` is zeroed before; clear it in any case. HF_INVALID, HF_DENIED,
+ * HF_NO_MEMORY. */
+int hf__redis_read_link(const struct hf__url *url, const struct hf__servers_form *form,
+                        struct hf__redis_settings *set, hf_error *err);
 void hf__redis_settings_clear(struct hf__redis_settings *set);
 
-/* The next of "host:port,[::1]:port,..." (the URL parser has checked its form); `*at` moves behind
- * it. Both to be freed. */
-int hf__redis_read_host(const char **at, const char *preset_port, char **ret_host, char **ret_port,
-                        hf_error *err);
-
 /* The database in the path of a URL, or that of the option. */
-int hf__redis_read_db(const struct hf__url *url, const char *path, int64_t *ret_db, hf_error *err);
+int hf__redis_read_db(const struct hf__url *url, int64_t *ret_db, hf_error *err);
 
 /* Splits key_format at its %s. HF_INVALID. */
 int hf__redis_key_format(const char *format, struct hf__redis_settings *set, hf_error *err);

@@ -69,7 +69,7 @@ int hf__redis_wake_fd(struct hf__store *store)
     const struct hf__host *host = s->base.host;
     int64_t deadline_ns = hf__now_ns(host->env) + host->op_timeout_ms * HF__NS_PER_MS;
 
-    if (s->set.poll && s->sentinels.count == 0)
+    if (s->set.poll && s->sentinels.master_name == NULL)
         return -1;
     int fd = hf__listener_open(&s->listener);
     if (fd >= 0 && !s->set.poll)

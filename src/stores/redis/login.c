@@ -41,17 +41,17 @@ enum step { AUTH, SELECT, SETNAME, INFO_SERVER, INFO_MEMORY, INFO_REPLICATION, S
 
 static bool is_needed(const struct hf__redis_settings *set, int step)
 {
-    return (step != AUTH || set->password != NULL) && (step != SELECT || set->db != 0);
+    return (step != AUTH || set->account.password != NULL) && (step != SELECT || set->db != 0);
 }
 
 void hf__redis_login_ask(const struct hf__redis_settings *set, struct hf__redis_conn *c)
 {
     char db[24];
 
-    if (set->password != NULL && set->user != NULL)
-        hf__redis_command(c, "AUTH", set->user, set->password, (char *)NULL);
-    else if (set->password != NULL)
-        hf__redis_command(c, "AUTH", set->password, (char *)NULL);
+    if (set->account.password != NULL && set->account.user != NULL)
+        hf__redis_command(c, "AUTH", set->account.user, set->account.password, (char *)NULL);
+    else if (set->account.password != NULL)
+        hf__redis_command(c, "AUTH", set->account.password, (char *)NULL);
     snprintf(db, sizeof db, "%lld", (long long)set->db);
     if (is_needed(set, SELECT))
         hf__redis_command(c, "SELECT", db, (char *)NULL);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "stores/redis/redis.h"
 
 #include "base/banned.h"
@@ -41,14 +42,57 @@ const struct hf__option hf__redis_options[] = {
     {0},
 };
 
-static int read_server(const struct hf__url *url, struct hf__redis_settings *set, hf_error *err)
+static int read_mode(const struct hf__url *url, struct hf__redis_settings *set, hf_error *err)
 {
-    const char *at = url->host;
-    int r = hf__redis_read_host(&at, "6379", &set->host, &set->port, err);
+    static const struct hf__choice modes[] = {{"push", false}, {"poll", true}, {0}};
+    int poll = false;
+    int r = hf__url_choose(url, "mode", modes, &poll, err);
 
-    if (r == 0 && *at != '\0')
-        r = hf__fail(err, HF_INVALID, "name one server only: redis://host:6379/0");
-    return r != 0 ? r : hf__redis_read_db(url, url->path, &set->db, err);
+    set->wait_replicas = hf__url_number(url, "wait_replicas");
+    set->replica_timeout_ms = hf__url_number(url, "replica_timeout");
+    /* A hand-over would be believed before the replicas have it. */
+    set->poll = poll || set->wait_replicas > 0;
+    return r;
+}
+
+/* Their keys say which kind of lock it is, and where its waiters listen. */
+static int read_signal(const struct hf__url *url, struct hf__redis_settings *set, hf_error *err)
+{
+    static const struct hf__choice kinds[] = {{"python-redis-lock", 'L'}, {"spring", 'P'}, {0}};
+    size_t before = strlen(set->key_before);
+    int signal = 0;
+    int r = hf__url_choose(url, "signal", kinds, &signal, err);
+    bool python = signal == 'L';
+
+    if (r != 0 || signal == 0)
+        return r;
+    if (python && (strcmp(set->key_before, "lock:") != 0 || set->key_after[0] != '\0'))
+        return hf__fail(err, HF_INVALID,
+                        "signal=python-redis-lock goes with key_format=lock:%%25s, its own keys");
+    if (!python && (before < 2 || set->key_before[before - 1] != ':' || set->key_after[0] != '\0'))
+        return hf__fail(err, HF_INVALID,
+                        "signal=spring goes with key_format=REGISTRY:%%25s, where REGISTRY is the "
+                        "registry's key");
+    set->signal = (char)signal;
+    return 0;
+}
+
+/* redis+sentinel://sentinels/master: its path is a name, and the database an option only. */
+static int read_sentinels(const struct hf__url *url, struct hf__redis *s, hf_error *err)
+{
+    static const struct hf__servers_form form = {.port = "26379",
+                                                 .max = HF__REDIS_SENTINELS_MAX,
+                                                 .example = "redis+sentinel://h1,h2,h3/master"};
+    const char *master = url->path + (url->path[0] == '/');
+
+    if (master[0] == '\0' || strchr(master, '/') != NULL)
+        return hf__fail(err, HF_INVALID, "name the master as in %s", form.example);
+    s->set.db = hf__url_number(url, "db");
+    int r = hf__copy_text(master, &s->sentinels.master_name, err);
+    if (r == 0)
+        r = hf__account_read_options(url, "sentinel_", HF__ACCOUNT_USER_NEEDS_PASSWORD,
+                                     &s->sentinels.account, err);
+    return r != 0 ? r : hf__redis_read_link(url, &form, &s->set, err);
 }
 
 static int read_socket(const struct hf__url *url, struct hf__redis_settings *set, hf_error *err)
@@ -57,62 +101,25 @@ static int read_socket(const struct hf__url *url, struct hf__redis_settings *set
         return hf__fail(err, HF_INVALID,
                         "name the socket with its whole path: redis+unix:///run/redis.sock?db=0");
     set->db = hf__url_number(url, "db");
-    set->path = strdup(url->path);
-    return set->path != NULL ? 0 : hf__fail(err, HF_NO_MEMORY, NULL);
+    int r = hf__copy_text(url->path, &set->path, err);
+    return r != 0 ? r : hf__redis_read_link(url, NULL, set, err);
 }
 
-static int read_mode(const struct hf__url *url, struct hf__redis_settings *set, hf_error *err)
+static int read_server(const struct hf__url *url, struct hf__redis_settings *set, hf_error *err)
 {
-    const char *mode = hf__url_text(url, "mode");
+    static const struct hf__servers_form form = {.port = "6379", .max = 1, .host = "localhost"};
+    int r = hf__redis_read_link(url, &form, set, err);
 
-    if (strcmp(mode, "push") != 0 && strcmp(mode, "poll") != 0)
-        return hf__fail(err, HF_INVALID, "mode is push or poll");
-    set->wait_replicas = hf__url_number(url, "wait_replicas");
-    set->replica_timeout_ms = hf__url_number(url, "replica_timeout");
-    /* A hand-over would be believed before the replicas have it. */
-    set->poll = strcmp(mode, "poll") == 0 || set->wait_replicas > 0;
-    return 0;
-}
-
-/* Their keys say which kind of lock it is, and where its waiters listen. */
-static int read_signal(const struct hf__url *url, struct hf__redis_settings *set, hf_error *err)
-{
-    const char *signal = hf__url_text(url, "signal");
-    size_t before = strlen(set->key_before);
-
-    if (signal == NULL)
-        return 0;
-    bool python = strcmp(signal, "python-redis-lock") == 0;
-    if (!python && strcmp(signal, "spring") != 0)
-        return hf__fail(err, HF_INVALID, "signal is python-redis-lock or spring");
-    if (python && (strcmp(set->key_before, "lock:") != 0 || set->key_after[0] != '\0'))
-        return hf__fail(err, HF_INVALID,
-                        "signal=python-redis-lock goes with key_format=lock:%%25s, its own keys");
-    if (!python && (before < 2 || set->key_before[before - 1] != ':' || set->key_after[0] != '\0'))
-        return hf__fail(err, HF_INVALID,
-                        "signal=spring goes with key_format=REGISTRY:%%25s, where REGISTRY is the "
-                        "registry's key");
-    set->signal = python ? 'L' : 'P';
-    return 0;
-}
-
-static int read_place(const struct hf__url *url, struct hf__redis *s, hf_error *err)
-{
-    if (strcmp(url->scheme, "redis+unix") == 0)
-        return read_socket(url, &s->set, err);
-    if (strcmp(url->scheme, "redis+sentinel") != 0)
-        return read_server(url, &s->set, err);
-    s->set.db = hf__url_number(url, "db");
-    return hf__redis_read_sentinels(url, &s->sentinels, err);
+    return r != 0 ? r : hf__redis_read_db(url, &set->db, err);
 }
 
 static int read_settings(const struct hf__url *url, struct hf__redis *s, hf_error *err)
 {
     struct hf__redis_settings *set = &s->set;
-    int r = read_place(url, s, err);
+    int r = strcmp(url->scheme, "redis+sentinel") == 0 ? read_sentinels(url, s, err)
+            : strcmp(url->scheme, "redis+unix") == 0   ? read_socket(url, set, err)
+                                                       : read_server(url, set, err);
 
-    if (r == 0)
-        r = hf__redis_read_link(url, set, err);
     if (r == 0)
         r = read_mode(url, set, err);
     if (r == 0)
@@ -155,7 +162,7 @@ int hf__redis_open(const struct hf__url *url, const struct hf__host *host,
     if (r == 0) {
         s->pool.limits = s->set.limits;
         s->pool.host_count = 1;
-        s->base.calls_holders = s->sentinels.count > 0;
+        s->base.calls_holders = s->sentinels.master_name != NULL;
         if (s->set.poll)
             s->base.capabilities &= ~(uint32_t)HF_CAN_PUSH;
         s->self_len = hf__redis_put_self(host->self, s->self, sizeof s->self);
@@ -179,6 +186,7 @@ void hf__redis_close(struct hf__store *store)
     hf__redis_forget_all_spoilt(s);
     hf__pool_clear(&s->pool);
     hf__redis_settings_clear(&s->set);
-    hf__redis_sentinels_clear(&s->sentinels);
+    hf__account_clear(&s->sentinels.account);
+    free(s->sentinels.master_name);
     free(s);
 }

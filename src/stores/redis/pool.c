@@ -63,7 +63,7 @@ int hf__redis_take(struct hf__redis *s, int64_t deadline_ns, struct hf__redis_co
 
 void hf__redis_give(struct hf__redis *s, struct hf__redis_conn *c)
 {
-    if (c->demoted && s->sentinels.count > 0) {
+    if (c->demoted && s->sentinels.master_name != NULL) {
         s->sentinels.demoted = true;
         hf__pool_flush(&s->pool);
     }

@@ -61,10 +61,8 @@ struct hf__redis_place {
 
 /* For redis+sentinel. What is above `demoted` is set at opening, then only read. */
 struct hf__redis_sentinels {
-    size_t count; /* 0: the URL names the server itself */
-    char *hosts[HF__REDIS_SENTINELS_MAX], *ports[HF__REDIS_SENTINELS_MAX];
-    char *name;                    /* of the master */
-    char *user, *password;         /* the sentinels' own; NULL: none */
+    char *master_name;             /* NULL: there are none, the URL names the server itself */
+    struct hf__account account;    /* the sentinels' own */
     _Atomic bool demoted;          /* an operation has met a master that is none any more */
     _Atomic size_t last;           /* the one that answered last */
     struct hf__redis_place master; /* the server last used; pool.mutex */
@@ -149,9 +147,6 @@ void hf__redis_clock_hear(struct hf__redis_conn *c, int64_t deadline_ns);
 uint64_t hf__redis_clock_us(const struct hf__redis_conn *c, int64_t now_ns);
 
 /* sentinel.c ---------------------------------------------------------------- */
-int hf__redis_read_sentinels(const struct hf__url *url, struct hf__redis_sentinels *ret,
-                             hf_error *err);
-void hf__redis_sentinels_clear(struct hf__redis_sentinels *sentinels);
 
 /* Where the master is, by the first sentinel that knows. HF_UNAVAILABLE, HF_DENIED. */
 int hf__redis_find_master(struct hf__redis *s, int64_t deadline_ns,

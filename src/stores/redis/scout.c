@@ -53,11 +53,12 @@ static int dial(struct hf__redis *s, int64_t deadline_ns, struct hf__redis_conn 
     struct hf__redis_sentinels *w = &s->sentinels;
     size_t first = w->last;
 
-    for (size_t k = 0; k < w->count; k++) {
+    for (size_t k = 0; k < s->set.servers.count; k++) {
         struct hf__redis_conn *c = NULL;
         int64_t now_ns = hf__now_ns(s->base.host->env);
-        int64_t until_ns = now_ns + (deadline_ns - now_ns) / (int64_t)(w->count - k + 1);
-        int r = hf__redis_dial_sentinel(s, (first + k) % w->count, until_ns, &c, NULL);
+        int64_t until_ns =
+            now_ns + (deadline_ns - now_ns) / (int64_t)(s->set.servers.count - k + 1);
+        int r = hf__redis_dial_sentinel(s, (first + k) % s->set.servers.count, until_ns, &c, NULL);
         if (r == 0)
             r = subscribe(s, c, until_ns, ret_place);
         if (r == 0) {
@@ -91,7 +92,7 @@ void hf__redis_scout(struct hf__redis *s, int64_t deadline_ns)
     struct hf__redis_conn *c = NULL;
     struct hf__redis_place place;
 
-    if (w->count == 0)
+    if (w->master_name == NULL)
         return;
     pthread_mutex_lock(&l->mutex);
     bool due = l->epoll_fd >= 0 && w->scout == NULL && !w->scouting &&
@@ -125,7 +126,7 @@ static void hear(void *ctx, const redisReply *reply)
         sscanf(reply->element[2]->str, "%255s %*s %*s %255s %15s", name, place.host, place.port) !=
             3)
         return;
-    if (strcmp(name, s->sentinels.name) == 0)
+    if (strcmp(name, s->sentinels.master_name) == 0)
         follow(s, &place);
 }
 
@@ -134,7 +135,7 @@ bool hf__redis_hear_switch(struct hf__redis *s)
     struct hf__redis_sentinels *w = &s->sentinels;
     struct hf__listener *l = &s->listener;
 
-    if (w->count == 0)
+    if (w->master_name == NULL)
         return false;
     pthread_mutex_lock(&l->mutex);
     struct hf__redis_conn *c = w->scout;

@@ -16,60 +16,23 @@
 
 #include "base/banned.h"
 
-int hf__redis_read_sentinels(const struct hf__url *url, struct hf__redis_sentinels *w,
-                             hf_error *err)
-{
-    const char *at = url->host, *name = url->path + (url->path[0] == '/');
-    struct hf__redis_account_options names = {.user = "sentinel_user",
-                                              .password_file = "sentinel_password_file",
-                                              .password_env = "sentinel_password_env"};
-
-    if (*at == '\0' || *name == '\0' || strchr(name, '/') != NULL)
-        return hf__fail(err, HF_INVALID,
-                        "name the sentinels and the master: redis+sentinel://h1,h2,h3/name");
-    do {
-        if (w->count == HF__REDIS_SENTINELS_MAX)
-            return hf__fail(err, HF_INVALID, "name at most %d sentinels", HF__REDIS_SENTINELS_MAX);
-        size_t i = w->count++;
-        int r = hf__redis_read_host(&at, "26379", &w->hosts[i], &w->ports[i], err);
-        if (r != 0)
-            return r;
-    } while (*at != '\0');
-    w->name = strdup(name);
-    if (w->name == NULL)
-        return hf__fail(err, HF_NO_MEMORY, NULL);
-    return hf__redis_read_account(url, &names, &w->user, &w->password, err);
-}
-
-void hf__redis_sentinels_clear(struct hf__redis_sentinels *w)
-{
-    for (size_t i = 0; i < w->count; i++) {
-        free(w->hosts[i]);
-        free(w->ports[i]);
-    }
-    if (w->password != NULL)
-        explicit_bzero(w->password, strlen(w->password));
-    free(w->password);
-    free(w->user);
-    free(w->name);
-}
-
 static int connect_to(struct hf__redis *s, struct hf__redis_conn *c, size_t i, int64_t deadline_ns,
                       hf_error *err)
 {
-    const struct hf__redis_sentinels *w = &s->sentinels;
-    struct hf__address to = {.host = w->hosts[i], .port = w->ports[i]};
+    const struct hf__account *who = &s->sentinels.account;
+    const struct hf__server *at = &s->set.servers.list[i];
+    struct hf__address to = {.host = at->host, .port = at->port};
     redisReply *reply = NULL;
     int r = hf__stream_connect(&c->stream, &to, s->base.host->env, deadline_ns, err);
 
     if (r == 0 && s->set.tls != NULL)
-        r = hf__tls_start(s->set.tls, &c->stream, w->hosts[i], deadline_ns, err);
-    if (r != 0 || w->password == NULL)
+        r = hf__tls_start(s->set.tls, &c->stream, at->host, deadline_ns, err);
+    if (r != 0 || who->password == NULL)
         return r;
-    if (w->user != NULL)
-        hf__redis_command(c, "AUTH", w->user, w->password, (char *)NULL);
+    if (who->user != NULL)
+        hf__redis_command(c, "AUTH", who->user, who->password, (char *)NULL);
     else
-        hf__redis_command(c, "AUTH", w->password, (char *)NULL);
+        hf__redis_command(c, "AUTH", who->password, (char *)NULL);
     r = hf__redis_send(c, deadline_ns, err);
     if (r == 0)
         r = hf__redis_receive(c, deadline_ns, &reply, err);
@@ -104,12 +67,13 @@ int hf__redis_dial_sentinel(struct hf__redis *s, size_t i, int64_t deadline_ns,
 
 void hf__redis_ask_place(struct hf__redis *s, struct hf__redis_conn *c)
 {
-    hf__redis_command(c, "SENTINEL", "get-master-addr-by-name", s->sentinels.name, (char *)NULL);
+    hf__redis_command(c, "SENTINEL", "get-master-addr-by-name", s->sentinels.master_name,
+                      (char *)NULL);
 }
 
 static int unknown_master(const struct hf__redis *s, hf_error *err)
 {
-    const char *name = s->sentinels.name;
+    const char *name = s->sentinels.master_name;
     char shown[80];
 
     return hf__fail(err, HF_UNAVAILABLE,
@@ -151,12 +115,11 @@ static int ask_one(struct hf__redis *s, size_t i, int64_t deadline_ns,
     if (r == 0)
         r = hf__redis_take_place(s, c, deadline_ns, ret_place, err);
     hf__redis_hang_up(c);
+    const struct hf__server *at = &s->set.servers.list[i];
     char shown[100];
     if (r != 0)
         hf__wrap(err, r, "sentinel %s:%s",
-                 hf__printable(s->sentinels.hosts[i], strlen(s->sentinels.hosts[i]), shown,
-                               sizeof shown),
-                 s->sentinels.ports[i]);
+                 hf__printable(at->host, strlen(at->host), shown, sizeof shown), at->port);
     return r;
 }
 
@@ -167,10 +130,10 @@ int hf__redis_find_master(struct hf__redis *s, int64_t deadline_ns,
     size_t first = w->last;
     int r = HF_UNAVAILABLE;
 
-    for (size_t k = 0; k < w->count && r != 0; k++) {
-        size_t i = (first + k) % w->count;
+    for (size_t k = 0; k < s->set.servers.count && r != 0; k++) {
+        size_t i = (first + k) % s->set.servers.count;
         int64_t now_ns = hf__now_ns(s->base.host->env);
-        int64_t share_ns = (deadline_ns - now_ns) / (int64_t)(w->count - k + 1);
+        int64_t share_ns = (deadline_ns - now_ns) / (int64_t)(s->set.servers.count - k + 1);
         r = ask_one(s, i, now_ns + share_ns, ret_place, err);
         if (r == 0)
             w->last = i;

@@ -31,43 +31,33 @@ const struct hf__option hf__redlock_options[] = {
     {0},
 };
 
-static bool is_twice(const struct hf__redlock *s, const struct hf__redlock_node *node)
+/* A server that is named twice would vote twice. */
+static int name_nodes(struct hf__redlock *s, hf_error *err)
 {
-    for (size_t i = 0; i + 1 < s->count; i++) {
-        if (strcmp(s->nodes[i].host, node->host) == 0 && strcmp(s->nodes[i].port, node->port) == 0)
-            return true;
+    for (s->count = 0; s->count < s->set.servers.count; s->count++) {
+        const struct hf__server *server = &s->set.servers.list[s->count];
+        for (size_t i = 0; i < s->count; i++) {
+            if (strcmp(s->nodes[i].host, server->host) == 0 &&
+                strcmp(s->nodes[i].port, server->port) == 0)
+                return hf__fail(err, HF_INVALID, "a server is named twice: it would vote twice");
+        }
+        s->nodes[s->count].host = server->host;
+        s->nodes[s->count].port = server->port;
     }
-    return false;
-}
-
-static int read_nodes(struct hf__redlock *s, const struct hf__url *url, hf_error *err)
-{
-    const char *at = url->host;
-
-    if (*at == '\0')
-        return hf__fail(err, HF_INVALID, "name the servers: redlock://h1,h2,h3/db");
-    do {
-        if (s->count == HF__REDLOCK_NODES_MAX)
-            return hf__fail(err, HF_INVALID, "name at most %d servers", HF__REDLOCK_NODES_MAX);
-        struct hf__redlock_node *node = &s->nodes[s->count++];
-        int r = hf__redis_read_host(&at, "6379", &node->host, &node->port, err);
-        if (r != 0)
-            return r;
-        if (is_twice(s, node))
-            return hf__fail(err, HF_INVALID, "a server is named twice: it would vote twice");
-    } while (*at != '\0');
     s->quorum = s->count / 2 + 1;
     return 0;
 }
 
 static int read_settings(struct hf__redlock *s, const struct hf__url *url, hf_error *err)
 {
-    int r = read_nodes(s, url, err);
+    static const struct hf__servers_form form = {
+        .port = "6379", .max = HF__REDLOCK_NODES_MAX, .example = "redlock://h1,h2,h3/db"};
+    int r = hf__redis_read_link(url, &form, &s->set, err);
 
     if (r == 0)
-        r = hf__redis_read_db(url, url->path, &s->set.db, err);
+        r = name_nodes(s, err);
     if (r == 0)
-        r = hf__redis_read_link(url, &s->set, err);
+        r = hf__redis_read_db(url, &s->set.db, err);
     s->max_ttl_ms = hf__url_number(url, "max_ttl");
     s->node_timeout_ms = hf__url_number(url, "node_timeout");
     s->retry_ms = hf__url_number(url, "retry");
@@ -181,8 +171,6 @@ void hf__redlock_close(struct hf__store *store)
 
     hf__pool_clear(&s->pool);
     for (size_t i = 0; i < s->count; i++) {
-        free(s->nodes[i].host);
-        free(s->nodes[i].port);
         if (s->nodes[i].addresses != NULL)
             freeaddrinfo(s->nodes[i].addresses);
     }

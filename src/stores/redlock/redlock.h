@@ -41,7 +41,7 @@ enum hf__redlock_script {
 
 /* One of the servers. The strings are set at opening; the rest is guarded by the store's mutex. */
 struct hf__redlock_node {
-    char *host, *port;
+    const char *host, *port;    /* borrowed from the settings */
     struct addrinfo *addresses; /* NULL: to be looked up */
     unsigned tries;             /* which of them to try next */
     int64_t retry_ns;           /* nobody dials before then */

@@ -6,12 +6,12 @@
 #include <unistd.h>
 
 #include "base/secret.h"
+#include "base/servers.h"
 #include "base/utf8.h"
 #include "stores/zookeeper/zk.h"
 
 #include "base/banned.h"
 
-#define DEFAULT_PORT   "2181"
 #define DEFAULT_PREFIX "/holdfast"
 
 static const struct hf__option options[] = {
@@ -27,12 +27,7 @@ static const struct hf__option options[] = {
      .kind = HF__OPTION_TEXT,
      .preset = "creator",
      .help = "creator: nodes are this user's alone; world: everybody may break every lock"},
-    {.name = "password_file",
-     .kind = HF__OPTION_TEXT,
-     .help = "a file whose first line is the password"},
-    {.name = "password_env",
-     .kind = HF__OPTION_TEXT,
-     .help = "the environment variable that has the password"},
+    HF__PASSWORD_OPTIONS,
     {.name = "tls",
      .kind = HF__OPTION_TEXT,
      .preset = "off",
@@ -44,34 +39,37 @@ static const struct hf__option options[] = {
     {0},
 };
 
-/* "h1,h2:2182,[::1]" with the port filled in. */
-static char *complete_hosts(const char *given)
+/* "h1:2181,[::1]:2181", as the library wants them. */
+static int join_hosts(const struct hf__servers *servers, char **ret_hosts, hf_error *err)
 {
-    size_t size = strlen(given) + 1, used = 0;
+    size_t size = 1, used = 0;
 
-    for (const char *c = given; *c != '\0'; c++)
-        size += *c == ',' ? sizeof DEFAULT_PORT + 1 : 0;
-    size += sizeof DEFAULT_PORT + 1;
-    char *hosts = malloc(size);
-    while (hosts != NULL) {
-        size_t len = strcspn(given, ",");
-        const char *colon = memrchr(given, ':', len), *bracket = memrchr(given, ']', len);
-        bool has_port = colon != NULL && (bracket == NULL || colon > bracket);
-        used += (size_t)snprintf(hosts + used, size - used, "%.*s%s%s", (int)len, given,
-                                 has_port ? "" : ":" DEFAULT_PORT, given[len] == ',' ? "," : "");
-        if (given[len] == '\0')
-            break;
-        given += len + 1;
+    for (size_t i = 0; i < servers->count; i++)
+        size += (size_t)hf__server_text(&servers->list[i], NULL, 0) + 1;
+    char *hosts = calloc(1, size);
+    if (hosts == NULL)
+        return hf__fail(err, HF_NO_MEMORY, NULL);
+    for (size_t i = 0; i < servers->count; i++) {
+        if (i > 0)
+            hosts[used++] = ',';
+        used += (size_t)hf__server_text(&servers->list[i], hosts + used, size - used);
     }
-    return hosts;
+    *ret_hosts = hosts;
+    return 0;
 }
 
-static int check_hosts(const char *hosts, hf_error *err)
+static int read_hosts(const struct hf__url *url, char **ret_hosts, hf_error *err)
 {
-    if (hosts[0] == '\0')
-        return hf__fail(err, HF_INVALID,
-                        "there is no server: write zookeeper://host1,host2,host3/path");
-    return 0;
+    static const struct hf__servers_form form = {
+        .port = "2181", .max = HF__SERVERS_MAX, .example = "zookeeper://h1,h2,h3/path"};
+    static const struct hf__tls_settings plain = {.mode = HF__TLS_MODE_OFF};
+    struct hf__servers servers = {0};
+    int r = hf__servers_read(url, &form, &plain, &servers, err);
+
+    if (r == 0)
+        r = join_hosts(&servers, ret_hosts, err);
+    hf__servers_clear(&servers);
+    return r;
 }
 
 /* The end may be a '/'. */
@@ -124,21 +122,6 @@ static int check_security(const struct hf__url *url, hf_error *err)
     return 0;
 }
 
-/* A node cannot belong to a creator who has no name, and nobody gives a lock to the world unasked. */
-static int check_acl(const struct hf__url *url, hf_error *err)
-{
-    const char *acl = hf__url_text(url, "acl");
-
-    if (strcmp(acl, "creator") != 0 && strcmp(acl, "world") != 0)
-        return hf__fail(err, HF_INVALID, "acl is creator or world");
-    if (strcmp(acl, "creator") == 0 && (url->user == NULL || url->user[0] == '\0'))
-        return hf__fail(err, HF_INVALID,
-                        "without a user the nodes cannot be the creator's alone: write "
-                        "zookeeper://user:password@..., or acl=world to let everybody who "
-                        "reaches the servers break every lock");
-    return 0;
-}
-
 static int check_layout(const struct hf__url *url, hf_error *err)
 {
     const char *text = hf__url_text(url, "layout");
@@ -153,34 +136,35 @@ static int check_layout(const struct hf__url *url, hf_error *err)
     return 0;
 }
 
-static void free_secret(char *text)
-{
-    if (text != NULL)
-        explicit_bzero(text, strlen(text));
-    free(text);
-}
-
 /* "user:password", as the digest scheme wants it; NULL without a user. */
 static int read_credentials(const struct hf__url *url, char **ret_credentials, hf_error *err)
 {
-    struct hf__secret_source source = {.given = url->password,
-                                       .file = hf__url_text(url, "password_file"),
-                                       .env = hf__url_text(url, "password_env")};
-    char *password = NULL;
-    int r = hf__secret_read(&source, &password, err);
+    struct hf__account account = {0};
+    int r = hf__account_read(url, HF__ACCOUNT_BOTH_OR_NONE, &account, err);
 
-    if (r != 0)
-        return r;
-    bool named = url->user != NULL && url->user[0] != '\0';
-    if (named != (password != NULL))
-        r = hf__fail(err, HF_INVALID,
-                     "a user needs a password, and a password a user: "
-                     "zookeeper://user:password@...");
-    else if (named && strchr(url->user, ':') != NULL) /* the rest would count as its password */
+    if (r == 0 && account.user != NULL && strchr(account.user, ':') != NULL)
+        /* the rest would count as its password */
         r = hf__fail(err, HF_INVALID, "a user of ZooKeeper cannot have a ':' in its name");
-    else if (named && asprintf(ret_credentials, "%s:%s", url->user, password) < 0)
+    else if (r == 0 && account.user != NULL &&
+             asprintf(ret_credentials, "%s:%s", account.user, account.password) < 0)
         r = hf__fail(err, HF_NO_MEMORY, NULL);
-    free_secret(password);
+    hf__account_clear(&account);
+    return r;
+}
+
+/* A node cannot belong to a creator who has no name, and nobody gives a lock to the world unasked. */
+static int read_acl(const struct hf__url *url, struct zk *zk, hf_error *err)
+{
+    static const struct hf__choice acls[] = {{"creator", true}, {"world", false}, {0}};
+    int creator = true;
+    int r = hf__url_choose(url, "acl", acls, &creator, err);
+
+    if (r == 0 && creator && zk->credentials == NULL)
+        r = hf__fail(err, HF_INVALID,
+                     "without a user the nodes cannot be the creator's alone: write "
+                     "zookeeper://user:password@..., or acl=world to let everybody who "
+                     "reaches the servers break every lock");
+    zk->acl = creator ? &ZOO_CREATOR_ALL_ACL : &ZOO_OPEN_ACL_UNSAFE;
     return r;
 }
 
@@ -207,7 +191,7 @@ static void free_store(struct zk *zk)
     pthread_mutex_destroy(&zk->mutex);
     pthread_cond_destroy(&zk->changed);
     pthread_cond_destroy(&zk->due);
-    free_secret(zk->credentials);
+    hf__secret_free(zk->credentials);
     free(zk->hosts);
     free(zk->prefix);
     free(zk);
@@ -225,11 +209,9 @@ static char *prefix_of(const char *path)
 
 __attribute__((visibility("default"))) extern const struct hf__store_type hf_store_type_v1;
 
-static int open_zk(const struct hf__url *url, const struct hf__host *host,
-                   struct hf__store **ret_store, hf_error *err)
+static int read_settings(const struct hf__url *url, struct zk *zk, hf_error *err)
 {
-    char *credentials = NULL;
-    int r = check_hosts(url->host, err);
+    int r = read_hosts(url, &zk->hosts, err);
 
     if (r == 0)
         r = check_path(url->path, err);
@@ -238,40 +220,40 @@ static int open_zk(const struct hf__url *url, const struct hf__host *host,
     if (r == 0)
         r = check_layout(url, err);
     if (r == 0)
-        r = read_credentials(url, &credentials, err);
+        r = read_credentials(url, &zk->credentials, err);
     if (r == 0)
-        r = check_acl(url, err);
-    if (r != 0) {
-        free_secret(credentials);
+        r = read_acl(url, zk, err);
+    if (r != 0)
         return r;
-    }
+    zk->fair = hf__url_switch(url, "fair");
+    hf__zk_layout(hf__url_text(url, "layout"), &zk->layout);
+    zk->prefix = prefix_of(url->path);
+    return zk->prefix != NULL ? 0 : hf__fail(err, HF_NO_MEMORY, NULL);
+}
+
+static int open_zk(const struct hf__url *url, const struct hf__host *host,
+                   struct hf__store **ret_store, hf_error *err)
+{
     struct zk *zk = calloc(1, sizeof *zk);
-    if (zk == NULL) {
-        free_secret(credentials);
+
+    if (zk == NULL)
         return hf__fail(err, HF_NO_MEMORY, NULL);
-    }
-    zk->credentials = credentials;
-    bool creator = strcmp(hf__url_text(url, "acl"), "creator") == 0;
     zk->base = (struct hf__store){
         .type = &hf_store_type_v1, .host = host, .capabilities = hf_store_type_v1.capabilities};
     zk->base.calls_holders = true; /* of locks that were broken */
     zk->wake_fd = -1;
     zk->last_wake = &zk->first_wake;
-    zk->acl = creator ? &ZOO_CREATOR_ALL_ACL : &ZOO_OPEN_ACL_UNSAFE;
-    zk->fair = hf__url_switch(url, "fair");
-    hf__zk_layout(hf__url_text(url, "layout"), &zk->layout);
-    if (!zk->fair)
-        zk->base.capabilities &= ~(uint32_t)(HF_CAN_QUEUE | HF_CAN_SHARE);
     pthread_mutex_init(&zk->mutex, NULL);
     pthread_cond_init(&zk->changed, NULL);
     pthread_cond_init(&zk->due, NULL);
     host->env->random(host->env->ctx, &zk->seed, sizeof zk->seed);
-    zk->hosts = complete_hosts(url->host);
-    zk->prefix = prefix_of(url->path);
-    if (zk->hosts == NULL || zk->prefix == NULL) {
+    int r = read_settings(url, zk, err);
+    if (r != 0) {
         free_store(zk);
-        return hf__fail(err, HF_NO_MEMORY, NULL);
+        return r;
     }
+    if (!zk->fair)
+        zk->base.capabilities &= ~(uint32_t)(HF_CAN_QUEUE | HF_CAN_SHARE);
     *ret_store = &zk->base;
     return 0;
 }
