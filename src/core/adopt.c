@@ -12,7 +12,7 @@ bool hf__can_pass_on(const hf_client *client, bool never_expires)
            (never_expires && (can & HF_CAN_NEVER) && (can & HF_CAN_PERSIST));
 }
 
-struct search {
+struct adoption {
     hf_lock *lock;
     bool found;
 };
@@ -20,13 +20,13 @@ struct search {
 /* What was bid is the store's to say, not the adopter's. */
 static int take_terms(void *ctx, const char *name, size_t name_len, const struct hf__entry *entry)
 {
-    struct search *search = ctx;
-    struct hf__bid *bid = &search->lock->bid;
+    struct adoption *adoption = ctx;
+    struct hf__bid *bid = &adoption->lock->bid;
 
     (void)name, (void)name_len;
     if (entry->place != HF__PLACE_INSIDE || !hf__ticket_equal(&entry->ticket, &bid->ticket))
         return 0;
-    search->found = true;
+    adoption->found = true;
     bid->mode = entry->mode;
     bid->limit = entry->limit;
     bid->ttl_ms = entry->ttl_ms;
@@ -37,14 +37,14 @@ static int take_terms(void *ctx, const char *name, size_t name_len, const struct
 static int find_terms(hf_lock *lock, hf_error *err)
 {
     hf_client *client = lock->client;
-    struct search search = {.lock = lock};
-    struct hf__look look = {
-        .name = lock->name, .name_len = lock->bid.name_len, .found = take_terms, .ctx = &search};
+    struct adoption adoption = {.lock = lock};
+    struct hf__search search = {
+        .name = lock->name, .name_len = lock->bid.name_len, .found = take_terms, .ctx = &adoption};
 
     hf__unlock_client(client);
-    int r = client->store->type->inspect(client->store, &look, hf__op_deadline(client), err);
+    int r = client->store->type->inspect(client->store, &search, hf__op_deadline(client), err);
     hf__lock_client(client);
-    if (r == 0 && !search.found)
+    if (r == 0 && !adoption.found)
         r = hf__fail(err, HF_STALE, NULL);
     return r;
 }

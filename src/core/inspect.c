@@ -91,7 +91,7 @@ static int add(void *ctx, const char *name, size_t name_len, const struct hf__en
     return 0;
 }
 
-static int prepare_look(const hf_query *given, struct hf__look *look, hf_error *err)
+static int prepare_look(const hf_query *given, struct hf__search *search, hf_error *err)
 {
     static const struct hf__abi_struct type = {"hf_query", sizeof(hf_query), sizeof(hf_query)};
     hf_query query = {0};
@@ -100,18 +100,18 @@ static int prepare_look(const hf_query *given, struct hf__look *look, hf_error *
     if (r == 0 && query.older_than_ms < 0)
         r = hf__fail(err, HF_INVALID, "older_than_ms is negative");
     if (r == 0 && query.name != NULL)
-        r = hf__name_len(query.name, query.name_len, &look->name_len, err);
-    look->name = query.name;
-    look->prefix = query.prefix;
+        r = hf__name_len(query.name, query.name_len, &search->name_len, err);
+    search->name = query.name;
+    search->prefix = query.prefix;
     if (r == 0 && query.prefix != NULL)
-        look->prefix_len = query.prefix_len == HF_NTS ? strlen(query.prefix) : query.prefix_len;
-    look->older_than_ms = query.older_than_ms;
+        search->prefix_len = query.prefix_len == HF_NTS ? strlen(query.prefix) : query.prefix_len;
+    search->older_than_ms = query.older_than_ms;
     return r;
 }
 
-static int look_at(hf_client *client, const struct hf__look *look, hf_error *err)
+static int look_at(hf_client *client, const struct hf__search *search, hf_error *err)
 {
-    int r = client->store->type->inspect(client->store, look, hf__op_deadline(client), err);
+    int r = client->store->type->inspect(client->store, search, hf__op_deadline(client), err);
 
     if (r == HF_NO_MEMORY)
         hf__fail(err, r, NULL);
@@ -130,10 +130,10 @@ int hf_inspect(hf_client *client, const hf_query *query, hf_view **ret_view, hf_
     if (r < 0)
         return r;
     hf_view *view = calloc(1, sizeof *view);
-    struct hf__look look = {.found = add, .ctx = view};
-    r = view != NULL ? prepare_look(query, &look, err) : hf__fail(err, HF_NO_MEMORY, NULL);
+    struct hf__search search = {.found = add, .ctx = view};
+    r = view != NULL ? prepare_look(query, &search, err) : hf__fail(err, HF_NO_MEMORY, NULL);
     if (r == 0)
-        r = look_at(client, &look, err);
+        r = look_at(client, &search, err);
     if (r < 0)
         hf_view_free(view);
     else
@@ -182,7 +182,7 @@ int hf_check(hf_client *client, const char *sequencer, hf_error *err)
 {
     struct hf__sequencer parsed;
     struct check check = {.sequencer = &parsed};
-    struct hf__look look = {.found = compare, .ctx = &check};
+    struct hf__search search = {.found = compare, .ctx = &check};
     struct hf__visit visit;
     int r = hf__enter(client, &visit, err);
 
@@ -193,9 +193,9 @@ int hf_check(hf_client *client, const char *sequencer, hf_error *err)
     if (r == 0 && !(client->store->capabilities & HF_CAN_CHECK))
         r = hf__fail(err, HF_UNSUPPORTED, "%s has no sequencers", client->store->type->name);
     if (r == 0) {
-        look.name = parsed.name;
-        look.name_len = parsed.name_len;
-        r = look_at(client, &look, err);
+        search.name = parsed.name;
+        search.name_len = parsed.name_len;
+        r = look_at(client, &search, err);
     }
     if (r == 0 && !check.live)
         r = hf__fail(err, HF_STALE, "the grant is over");

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "doorman/sound.h"
-#include "stores/look.h"
+#include "stores/search.h"
 
 #include "base/banned.h"
 
@@ -123,17 +123,17 @@ bool hf__sql_record_add(struct hf__sql_record *r, const char *const cells[HF__SQ
 
 /* Showing ------------------------------------------------------------------ */
 
-int hf__sql_show(const struct hf__look *look, struct hf__entry *e, int64_t now_ms, const char *name,
-                 size_t name_len, struct hf__who *who)
+int hf__sql_show(const struct hf__search *search, struct hf__entry *e, int64_t now_ms,
+                 const char *name, size_t name_len, struct hf__who *who)
 {
-    if (!hf__look_settle(e, now_ms))
+    if (!hf__search_settle(e, now_ms))
         return 0;
     e->since_ms = now_ms - e->since_ms;
-    if (!hf__look_is_old_enough(look, e))
+    if (!hf__search_is_old_enough(search, e))
         return 0;
     if (e->until_ms != HF__NEVER)
         e->until_ms -= now_ms;
     e->who = who;
     e->marks = 0;
-    return look->found(look->ctx, name, name_len, e);
+    return search->found(search->ctx, name, name_len, e);
 }

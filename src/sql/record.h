@@ -110,7 +110,7 @@ int hf__sql_apply(struct hf__sql_record *r, const struct hf__sql_operation *op,
 /* Showing ------------------------------------------------------------------ */
 
 /* Shows an entry as the doorman would leave it at `now_ms`, if it is asked for. */
-int hf__sql_show(const struct hf__look *look, struct hf__entry *e, int64_t now_ms, const char *name,
-                 size_t name_len, struct hf__who *who);
+int hf__sql_show(const struct hf__search *search, struct hf__entry *e, int64_t now_ms,
+                 const char *name, size_t name_len, struct hf__who *who);
 
 #endif

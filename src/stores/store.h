@@ -67,7 +67,7 @@ struct hf__renewal {
 };
 
 /* What `inspect` looks for, and whom it tells. Times are relative to the store's present. */
-struct hf__look {
+struct hf__search {
     const char *name; /* exactly this; NULL: any */
     size_t name_len;
     const char *prefix; /* NULL: any */
@@ -132,7 +132,7 @@ struct hf__store_type {
                  int64_t deadline_ns, hf_error *err);
 
     /* Reads; changes nothing. One round trip for one name. */
-    int (*inspect)(struct hf__store *store, const struct hf__look *look, int64_t deadline_ns,
+    int (*inspect)(struct hf__store *store, const struct hf__search *search, int64_t deadline_ns,
                    hf_error *err);
 
     /* See enum hf__upkeep. `ret_count`: records purged. NULL: nothing to keep up. */

@@ -98,11 +98,11 @@ int hf__wrapper_renew(struct hf__store *store, struct hf__renewal *items, size_t
     return r;
 }
 
-int hf__wrapper_inspect(struct hf__store *store, const struct hf__look *look, int64_t deadline_ns,
-                        hf_error *err)
+int hf__wrapper_inspect(struct hf__store *store, const struct hf__search *search,
+                        int64_t deadline_ns, hf_error *err)
 {
     struct hf__wrapper *w = wrapper_of(store);
-    int r = w->inner->type->inspect(w->inner, look, deadline_ns, err);
+    int r = w->inner->type->inspect(w->inner, search, deadline_ns, err);
 
     hf__wrapper_sync(w);
     return r;

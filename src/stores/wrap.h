@@ -28,8 +28,8 @@ int hf__wrapper_operate(struct hf__store *store, const struct hf__operation *op,
                         int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err);
 int hf__wrapper_renew(struct hf__store *store, struct hf__renewal *items, size_t count,
                       int64_t deadline_ns, hf_error *err);
-int hf__wrapper_inspect(struct hf__store *store, const struct hf__look *look, int64_t deadline_ns,
-                        hf_error *err);
+int hf__wrapper_inspect(struct hf__store *store, const struct hf__search *search,
+                        int64_t deadline_ns, hf_error *err);
 int hf__wrapper_upkeep(struct hf__store *store, enum hf__upkeep what, int64_t retain_ms,
                        int64_t deadline_ns, uint64_t *ret_count, hf_error *err);
 int hf__wrapper_diagnose(struct hf__store *store, hf_finding_callback *found, void *arg,

@@ -132,7 +132,7 @@ static void try_answers(const redisReply *reply)
 
 static void try_all(redisReply *reply)
 {
-    struct hf__look look = {.found = found};
+    struct hf__search search = {.found = found};
     char cursor[HF__REDIS_CURSOR_SIZE] = "5";
     int64_t us;
 
@@ -143,7 +143,7 @@ static void try_all(redisReply *reply)
                                           .name_len = 1,
                                           .found = reply->element[i],
                                           .now_ms = reply->element[0]->integer,
-                                          .look = &look};
+                                          .search = &search};
             REQUIRE(hf__redis_room_is_empty(room.found) || hf__redis_show_room(&room) == 0);
         }
     }

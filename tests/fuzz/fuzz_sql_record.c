@@ -174,11 +174,11 @@ static void apply(struct shape *s)
         check_answer(&answer);
 
     for (size_t i = 0; i < t.rows; i++) {
-        struct hf__look look = {.found = found};
+        struct hf__search search = {.found = found};
         struct hf__who who = nobody;
         struct hf__sql_row row;
         if (hf__sql_read_row(t.cells[i], &row))
-            hf__sql_show(&look, &row.was, INT64_C(1700000000000), "a", 1, &who);
+            hf__sql_show(&search, &row.was, INT64_C(1700000000000), "a", 1, &who);
     }
 }
 

@@ -210,7 +210,7 @@ static void operate(struct shape *s)
                           .queue = shape_choose(s, 2),
                           .who = &who};
     struct hf__renewal item = {.name = "a", .name_len = 1, .generation = 1};
-    struct hf__look look = {.found = found};
+    struct hf__search search = {.found = found};
     struct hf__answer a = {.verdict = HF__VERDICT_DONE};
     int64_t deadline_ns = now_ms * HF__NS_PER_MS + 5000 * HF__NS_PER_MS;
     uint64_t count;
@@ -243,7 +243,7 @@ static void operate(struct shape *s)
         (void)hf__lease_deadline_ns(now_ms * HF__NS_PER_MS, a.lease_ms);
     }
     REQUIRE(code == 0 || is_printable(err.text));
-    code = type->inspect(f.store, &look, deadline_ns, &err);
+    code = type->inspect(f.store, &search, deadline_ns, &err);
     REQUIRE(code == 0 || is_printable(err.text));
 }
 

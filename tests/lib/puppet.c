@@ -69,12 +69,12 @@ static int renew(struct hf__store *store, struct hf__renewal *items, size_t coun
                 err);
 }
 
-static int inspect(struct hf__store *store, const struct hf__look *look, int64_t deadline_ns,
+static int inspect(struct hf__store *store, const struct hf__search *search, int64_t deadline_ns,
                    hf_error *err)
 {
     struct puppet *p = (struct puppet *)store;
 
-    return p->inner->type->inspect(p->inner, look, deadline_ns, err);
+    return p->inner->type->inspect(p->inner, search, deadline_ns, err);
 }
 
 static int wake_fd(struct hf__store *store)

@@ -66,7 +66,7 @@ static void compare_entries(struct walk *base)
 {
     struct store_walk *w = (struct store_walk *)base;
     struct comparison c = {.w = base};
-    struct hf__look look = {
+    struct hf__search search = {
         .name = base->name, .name_len = strlen(base->name), .found = compare_entry, .ctx = &c};
     size_t wanted = 0;
 
@@ -75,7 +75,7 @@ static void compare_entries(struct walk *base)
         wanted +=
             place == HF__PLACE_INSIDE || place == HF__PLACE_WAITING || place == HF__PLACE_LINGERING;
     }
-    if (w->first->type->inspect(w->first, &look, store_walk_soon(), &w->err) != 0)
+    if (w->first->type->inspect(w->first, &search, store_walk_soon(), &w->err) != 0)
         fail_msg("inspect: %s", w->err.text);
     check_number("entries", (int64_t)c.shown, (int64_t)wanted);
 }

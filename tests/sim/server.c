@@ -5,7 +5,7 @@
 
 #include "ledger.h"
 #include "lib/operate.h"
-#include "stores/look.h"
+#include "stores/search.h"
 
 #define ROOMS_MAX  2048
 #define WALL_START UINT64_C(1700000000000000) /* microseconds */
@@ -148,7 +148,7 @@ static void inspect(struct request *q)
             for (size_t k = 0; k < room->record.count; k++) {
                 struct hf__entry copy = room->record.entries[k];
                 if ((copy.place == HF__PLACE_WAITING) != (waiting == 1) ||
-                    !hf__look_settle(&copy, server_now_ms()))
+                    !hf__search_settle(&copy, server_now_ms()))
                     continue;
                 copy.since_ms = server_now_ms() - copy.since_ms;
                 if (copy.until_ms != HF__NEVER)

@@ -40,8 +40,8 @@ struct request {
     int64_t retire_ms;
     struct item *items;
     size_t count;
-    const struct hf__look *look; /* OP_INSPECT: until its caller is gone */
-    struct hf__entry *found;     /* and what it found, `who` being the struct room */
+    const struct hf__search *search; /* OP_INSPECT: until its caller is gone */
+    struct hf__entry *found;         /* and what it found, `who` being the struct room */
     size_t found_count;
     struct fiber *caller; /* NULL: does not wait any more */
     bool arrived, answered;

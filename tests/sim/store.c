@@ -8,7 +8,7 @@
 #include "core/registry.h"
 #include "ledger.h"
 #include "server.h"
-#include "stores/look.h"
+#include "stores/search.h"
 
 #define CALLED_MAX 256
 
@@ -131,7 +131,7 @@ static int renew(struct hf__store *store, struct hf__renewal *items, size_t coun
     return r;
 }
 
-static int inspect(struct hf__store *store, const struct hf__look *look, int64_t deadline_ns,
+static int inspect(struct hf__store *store, const struct hf__search *search, int64_t deadline_ns,
                    hf_error *err)
 {
     struct request *q = new_request(store_of(store), OP_INSPECT, 0);
@@ -142,9 +142,9 @@ static int inspect(struct hf__store *store, const struct hf__look *look, int64_t
         struct hf__entry entry = q->found[i];
         const struct room *room = entry.who;
         entry.who = (void *)&nobody;
-        if (hf__look_wants(look, room->name, room->name_len) &&
-            hf__look_is_old_enough(look, &entry))
-            r = look->found(look->ctx, room->name, room->name_len, &entry);
+        if (hf__search_wants(search, room->name, room->name_len) &&
+            hf__search_is_old_enough(search, &entry))
+            r = search->found(search->ctx, room->name, room->name_len, &entry);
     }
     return r;
 }

@@ -30,9 +30,10 @@ static int note(void *ctx, const char *name, size_t name_len, const struct hf__e
 static struct seen look_at(struct fixture *f, const char *name)
 {
     struct seen seen = {0};
-    struct hf__look look = {.name = name, .name_len = strlen(name), .found = note, .ctx = &seen};
+    struct hf__search search = {
+        .name = name, .name_len = strlen(name), .found = note, .ctx = &seen};
 
-    check_ok(f, "inspect", f->store->type->inspect(f->store, &look, soon(f), &f->err));
+    check_ok(f, "inspect", f->store->type->inspect(f->store, &search, soon(f), &f->err));
     return seen;
 }
 

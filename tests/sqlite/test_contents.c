@@ -97,12 +97,12 @@ static void check_lost(struct fixture *f)
 static void c7_a_deleted_file_loses_everything(void **state)
 {
     struct fixture *f = *state;
-    struct hf__look look = {0};
+    struct hf__search search = {0};
 
     assert_false(f->store->data_lost);
     unlink(f->path);
     check_lost(f);
-    check_number("inspect", f->store->type->inspect(f->store, &look, soon(f), &f->err),
+    check_number("inspect", f->store->type->inspect(f->store, &search, soon(f), &f->err),
                  HF_UNAVAILABLE);
 }
 

@@ -27,13 +27,13 @@ static int note(void *ctx, const char *name, size_t name_len, const struct hf__e
     return 0;
 }
 
-static struct seen look(struct fixture *f, struct hf__look look)
+static struct seen look(struct fixture *f, struct hf__search search)
 {
     struct seen seen = {0};
 
-    look.found = note;
-    look.ctx = &seen;
-    check_ok(f, "inspect", f->store->type->inspect(f->store, &look, soon(f), &f->err));
+    search.found = note;
+    search.ctx = &seen;
+    check_ok(f, "inspect", f->store->type->inspect(f->store, &search, soon(f), &f->err));
     return seen;
 }
 
@@ -58,7 +58,7 @@ static void finds_by_name_prefix_and_age(void **state)
     take(f, "b0", false);
     take(f, "b\xff", false);
 
-    struct seen seen = look(f, (struct hf__look){0});
+    struct seen seen = look(f, (struct hf__search){0});
     check_number("all", (int64_t)seen.count, 6);
     assert_memory_equal(seen.names[0], "a", 1);
     assert_memory_equal(seen.names[1], "b/1", 3);
@@ -68,19 +68,20 @@ static void finds_by_name_prefix_and_age(void **state)
     check_number("age", seen.entries[3].since_ms, 2 * SECOND);
     check_number("left", seen.entries[3].until_ms, 8 * SECOND);
 
-    check_number("name", (int64_t)look(f, (struct hf__look){.name = "b/1", .name_len = 3}).count,
+    check_number("name", (int64_t)look(f, (struct hf__search){.name = "b/1", .name_len = 3}).count,
                  2);
     check_number("prefix",
-                 (int64_t)look(f, (struct hf__look){.prefix = "b/", .prefix_len = 2}).count, 3);
-    check_number("ff",
-                 (int64_t)look(f, (struct hf__look){.prefix = "b\xff", .prefix_len = 2}).count, 1);
+                 (int64_t)look(f, (struct hf__search){.prefix = "b/", .prefix_len = 2}).count, 3);
+    check_number(
+        "ff", (int64_t)look(f, (struct hf__search){.prefix = "b\xff", .prefix_len = 2}).count, 1);
     check_number("all ff",
-                 (int64_t)look(f, (struct hf__look){.prefix = "\xff", .prefix_len = 1}).count, 0);
+                 (int64_t)look(f, (struct hf__search){.prefix = "\xff", .prefix_len = 1}).count, 0);
     check_number("no prefix",
-                 (int64_t)look(f, (struct hf__look){.prefix = "", .prefix_len = 0}).count, 6);
-    check_number("old", (int64_t)look(f, (struct hf__look){.older_than_ms = 2 * SECOND}).count, 2);
+                 (int64_t)look(f, (struct hf__search){.prefix = "", .prefix_len = 0}).count, 6);
+    check_number("old", (int64_t)look(f, (struct hf__search){.older_than_ms = 2 * SECOND}).count,
+                 2);
     check_number("older",
-                 (int64_t)look(f, (struct hf__look){.older_than_ms = 2 * SECOND + 1}).count, 0);
+                 (int64_t)look(f, (struct hf__search){.older_than_ms = 2 * SECOND + 1}).count, 0);
 }
 
 static void what_has_expired_is_not_shown_as_inside(void **state)
@@ -94,12 +95,12 @@ static void what_has_expired_is_not_shown_as_inside(void **state)
     attempt(f, &delayed);
     pass_time(f, 10 * SECOND);
 
-    struct seen seen = look(f, (struct hf__look){0});
+    struct seen seen = look(f, (struct hf__search){0});
     check_number("shown", (int64_t)seen.count, 1);
     check_number("lingers", seen.entries[0].place, HF__PLACE_LINGERING);
     check_number("left", seen.entries[0].until_ms, 5 * SECOND);
     pass_time(f, 5 * SECOND);
-    check_number("nobody", (int64_t)look(f, (struct hf__look){0}).count, 0);
+    check_number("nobody", (int64_t)look(f, (struct hf__search){0}).count, 0);
     check_number("and nothing was changed", ask(f, "SELECT count(*) FROM holdfast_entry"), 3);
 }
 
@@ -114,7 +115,7 @@ static void a_callback_can_stop_it(void **state)
 {
     struct fixture *f = *state;
     int calls = 0;
-    struct hf__look l = {.found = stop, .ctx = &calls};
+    struct hf__search l = {.found = stop, .ctx = &calls};
 
     take(f, "a", false);
     take(f, "b", false);
@@ -152,7 +153,7 @@ static void any_bytes_are_a_name_and_no_two_collide(void **state)
         bid.name_len = names[i].len;
         check_number("granted", attempt(f, &bid).verdict, HF__VERDICT_GRANTED);
         struct seen seen =
-            look(f, (struct hf__look){.name = names[i].bytes, .name_len = names[i].len});
+            look(f, (struct hf__search){.name = names[i].bytes, .name_len = names[i].len});
         check_number("found", (int64_t)seen.count, 1);
         check_number("length", (int64_t)seen.lens[0], (int64_t)names[i].len);
         assert_memory_equal(seen.names[0], names[i].bytes, names[i].len);

@@ -191,7 +191,7 @@ static void compare_lines(struct world *w, int lock)
 {
     struct person nobody;
     struct comparison c = {.record = &w->record[lock], .now_ms = now(w).now_ms};
-    struct hf__look look = {
+    struct hf__search search = {
         .name = names[lock], .name_len = strlen(names[lock]), .found = compare_entry, .ctx = &c};
 
     renew_person(w, lock, &nobody);
@@ -199,7 +199,7 @@ static void compare_lines(struct world *w, int lock)
     hf__record_settle(&w->record[lock]);
     by_store(w, RELEASE, &nobody);
     check_ok(w->f, "inspect",
-             w->f->store->type->inspect(w->f->store, &look, soon(w->f), &w->f->err));
+             w->f->store->type->inspect(w->f->store, &search, soon(w->f), &w->f->err));
     assert_null(next_shown(&c));
 }
 

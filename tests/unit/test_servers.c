@@ -92,7 +92,9 @@ static void a_mistake_about_servers_is_told_in_a_sentence(void **state)
         const char *url, *message;
         struct hf__servers_form form;
     } cases[] = {
-        {"x:///path", "name the servers as in x://h1,h2", {.port = "1", .max = 4, .example = "x://h1,h2"}},
+        {"x:///path",
+         "name the servers as in x://h1,h2",
+         {.port = "1", .max = 4, .example = "x://h1,h2"}},
         {"x://a,b", "name one server only", {.port = "1", .max = 1}},
         {"x://a,b,c,d", "name at most 3 servers", {.port = "1", .max = 3}},
         {"x://a%20b",

@@ -188,7 +188,7 @@ int hf__cs_look_for_signs(const struct hf__cs_lock *lock, struct hf__cs_row *row
                           const bool *wanted);
 
 /* The rest ----------------------------------------------------------------- */
-int hf__cs_inspect(struct hf__store *store, const struct hf__look *look, int64_t deadline_ns,
+int hf__cs_inspect(struct hf__store *store, const struct hf__search *search, int64_t deadline_ns,
                    hf_error *err);
 /* The keyspace that a URL names. Errors: HF_INVALID. */
 int hf__cs_keyspace(const struct hf__url *url, char keyspace[HF__CQL_KEYSPACE_MAX + 1],
@@ -202,7 +202,7 @@ int hf__cs_diagnose(struct hf__store *store, hf_finding_callback *found, void *a
 /* layout=simple: operations that hf__cs_operate() would do otherwise. */
 int hf__cs_simple_operate(struct hf__cs *s, const struct hf__operation *op, int64_t deadline_ns,
                           struct hf__answer *ret_answer, hf_error *err);
-int hf__cs_simple_inspect(struct hf__cs *s, const struct hf__look *look, int64_t deadline_ns,
+int hf__cs_simple_inspect(struct hf__cs *s, const struct hf__search *search, int64_t deadline_ns,
                           hf_error *err);
 
 #endif

@@ -6,7 +6,7 @@
 
 #include "base/bytes.h"
 #include "stores/cassandra/cassandra.h"
-#include "stores/look.h"
+#include "stores/search.h"
 
 #include "base/banned.h"
 
@@ -20,7 +20,7 @@ static bool settle(struct hf__entry *e, int64_t now_ms)
     const struct hf__cs_extra *x = e->who;
 
     return (e->place == HF__PLACE_WAITING && x->proof == HF__CS_ALIVE) ||
-           hf__look_settle(e, now_ms);
+           hf__search_settle(e, now_ms);
 }
 
 static char *plain(char *to, size_t size, struct hf__cql_bytes text)
@@ -33,7 +33,7 @@ static char *plain(char *to, size_t size, struct hf__cql_bytes text)
     return hf__who_plain(to);
 }
 
-static int show(const struct hf__look *look, const struct hf__cs_lock *lock, struct hf__entry e,
+static int show(const struct hf__search *search, const struct hf__cs_lock *lock, struct hf__entry e,
                 int64_t now_ms)
 {
     const struct hf__cs_extra *x = e.who;
@@ -42,7 +42,7 @@ static int show(const struct hf__look *look, const struct hf__cs_lock *lock, str
     if (e.place == HF__PLACE_RETIRED || !settle(&e, now_ms))
         return 0;
     e.since_ms = now_ms - e.since_ms;
-    if (!hf__look_is_old_enough(look, &e))
+    if (!hf__search_is_old_enough(search, &e))
         return 0;
     if (e.place == HF__PLACE_WAITING && x->proof == HF__CS_ALIVE)
         e.until_ms = x->alive_until_ms;
@@ -58,12 +58,12 @@ static int show(const struct hf__look *look, const struct hf__cs_lock *lock, str
                           .pid = x->pid};
     e.who = &who;
     e.marks = 0;
-    return look->found(look->ctx, lock->name, lock->name_len, &e);
+    return search->found(search->ctx, lock->name, lock->name_len, &e);
 }
 
-static bool needs_signs(const struct hf__look *look, const struct hf__cs_row *row)
+static bool needs_signs(const struct hf__search *search, const struct hf__cs_row *row)
 {
-    for (size_t i = 0; look->older_than_ms == 0 && i < row->count; i++) {
+    for (size_t i = 0; search->older_than_ms == 0 && i < row->count; i++) {
         if (row->was[i].place == HF__PLACE_WAITING && row->was[i].until_ms <= row->now_ms)
             return true;
     }
@@ -71,27 +71,27 @@ static bool needs_signs(const struct hf__look *look, const struct hf__cs_row *ro
 }
 
 /* A row's entries are those inside first, then those who wait. */
-static int show_row(const struct hf__cs_lock *lock, const struct hf__look *look,
+static int show_row(const struct hf__cs_lock *lock, const struct hf__search *search,
                     struct hf__cs_row *row)
 {
     int code = 0;
 
-    if (needs_signs(look, row))
+    if (needs_signs(search, row))
         code = hf__cs_look_for_signs(lock, row, NULL);
     for (size_t i = 0; i < row->count && code == 0; i++)
-        code = show(look, lock, row->was[i], row->now_ms);
+        code = show(search, lock, row->was[i], row->now_ms);
     return code;
 }
 
-static int inspect_one(struct hf__cs *s, const struct hf__look *look, int64_t deadline_ns,
+static int inspect_one(struct hf__cs *s, const struct hf__search *search, int64_t deadline_ns,
                        hf_error *err)
 {
-    struct hf__cs_lock lock = {s, look->name, look->name_len, deadline_ns, err};
+    struct hf__cs_lock lock = {s, search->name, search->name_len, deadline_ns, err};
     struct hf__cs_row row = {0};
     int code = hf__cs_read(&lock, 0, &row);
 
     if (code == 0)
-        code = show_row(&lock, look, &row);
+        code = show_row(&lock, search, &row);
     hf__cs_row_clear(&row);
     return code;
 }
@@ -108,7 +108,7 @@ struct kept {
 };
 
 struct selection {
-    const struct hf__look *look;
+    const struct hf__search *search;
     struct kept **rows;
     size_t count, capacity;
 };
@@ -126,7 +126,7 @@ static bool keep(struct selection *all, const struct hf__cql_result *r)
     int64_t now_ms = 0;
 
     hf__cql_get_bigint(hf__cql_column(r, CLOCK), &now_ms);
-    if (!hf__look_wants(all->look, (const char *)name.data, name.len) ||
+    if (!hf__search_wants(all->search, (const char *)name.data, name.len) ||
         (is_empty(holders) && is_empty(waiters)))
         return true;
     if (all->count == all->capacity) {
@@ -177,7 +177,7 @@ static int scan(struct hf__cs *s, struct selection *all, int64_t deadline_ns, hf
     return code;
 }
 
-static int show_kept(struct hf__cs *s, const struct hf__look *look, const struct kept *kept,
+static int show_kept(struct hf__cs *s, const struct hf__search *search, const struct kept *kept,
                      int64_t deadline_ns, hf_error *err)
 {
     struct hf__cs_lock lock = {s, (const char *)kept->bytes, kept->name_len, deadline_ns, err};
@@ -188,27 +188,27 @@ static int show_kept(struct hf__cs *s, const struct hf__look *look, const struct
     int code = hf__cs_row_take(&row, &packed, err);
 
     if (code == 0)
-        code = show_row(&lock, look, &row);
+        code = show_row(&lock, search, &row);
     hf__cs_row_clear(&row);
     return code;
 }
 
-int hf__cs_inspect(struct hf__store *store, const struct hf__look *look, int64_t deadline_ns,
+int hf__cs_inspect(struct hf__store *store, const struct hf__search *search, int64_t deadline_ns,
                    hf_error *err)
 {
     struct hf__cs *s = (struct hf__cs *)store;
-    struct selection all = {.look = look};
+    struct selection all = {.search = search};
 
     if (s->simple)
-        return hf__cs_simple_inspect(s, look, deadline_ns, err);
-    if (look->name != NULL)
-        return inspect_one(s, look, deadline_ns, err);
+        return hf__cs_simple_inspect(s, search, deadline_ns, err);
+    if (search->name != NULL)
+        return inspect_one(s, search, deadline_ns, err);
     int code = scan(s, &all, deadline_ns, err);
     if (all.count > 0)
         qsort(all.rows, all.count, sizeof(struct kept *), by_name);
     for (size_t i = 0; i < all.count; i++) {
         if (code == 0)
-            code = show_kept(s, look, all.rows[i], deadline_ns, err);
+            code = show_kept(s, search, all.rows[i], deadline_ns, err);
         free(all.rows[i]);
     }
     free(all.rows);

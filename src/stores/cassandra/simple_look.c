@@ -8,7 +8,7 @@
 #include "base/utf8.h"
 #include "doorman/sound.h"
 #include "stores/cassandra/simple.h"
-#include "stores/look.h"
+#include "stores/search.h"
 
 #include "base/banned.h"
 
@@ -103,7 +103,7 @@ struct kept {
 };
 
 struct selection {
-    const struct hf__look *look;
+    const struct hf__search *search;
     struct kept *rows;
     size_t count, capacity;
 };
@@ -137,7 +137,7 @@ static bool keep(struct selection *all, const struct hf__cql_result *r)
         all->capacity = capacity;
     }
     struct kept *row = &all->rows[all->count];
-    if (read_kept(r, row) && hf__look_wants(all->look, row->name, row->name_len))
+    if (read_kept(r, row) && hf__search_wants(all->search, row->name, row->name_len))
         all->count++;
     return true;
 }
@@ -149,7 +149,7 @@ static int by_name(const void *a, const void *b)
     return hf__bytes_order(x->name, x->name_len, y->name, y->name_len);
 }
 
-static int show(struct hf__cs *s, const struct hf__look *look, struct kept *row)
+static int show(struct hf__cs *s, const struct hf__search *search, struct kept *row)
 {
     const struct hf_env *env = s->base.host->env;
     struct hf__cs_value *v = &row->value;
@@ -171,20 +171,20 @@ static int show(struct hf__cs *s, const struct hf__look *look, struct kept *row)
 
     if (e.ttl_ms > 0 && e.until_ms > e.ttl_ms)
         e.until_ms = e.ttl_ms; /* as it was told at most */
-    if (!hf__look_is_old_enough(look, &e))
+    if (!hf__search_is_old_enough(search, &e))
         return 0;
-    return look->found(look->ctx, row->name, row->name_len, &e);
+    return search->found(search->ctx, row->name, row->name_len, &e);
 }
 
-int hf__cs_simple_inspect(struct hf__cs *s, const struct hf__look *look, int64_t deadline_ns,
+int hf__cs_simple_inspect(struct hf__cs *s, const struct hf__search *search, int64_t deadline_ns,
                           hf_error *err)
 {
     char text[HF__CS_NAME_TEXT] = "";
-    bool one = look->name != NULL;
-    struct selection all = {.look = look};
+    bool one = search->name != NULL;
+    struct selection all = {.search = search};
 
     if (one)
-        hf__cs_name_text(look->name, look->name_len, text);
+        hf__cs_name_text(search->name, search->name_len, text);
     struct hf__cql_value name = hf__cql_text(text);
     struct hf__cs_call call = {.query = one ? HF__CS_READ_LEASE : HF__CS_SCAN_LEASES,
                                .values = &name,
@@ -208,7 +208,7 @@ int hf__cs_simple_inspect(struct hf__cs *s, const struct hf__look *look, int64_t
     if (all.count > 1)
         qsort(all.rows, all.count, sizeof *all.rows, by_name);
     for (size_t i = 0; i < all.count && code == 0; i++)
-        code = show(s, look, &all.rows[i]);
+        code = show(s, search, &all.rows[i]);
     free(all.rows);
     return code;
 }

@@ -40,7 +40,7 @@ int hf__etcd_break(struct hf__store *store, const struct hf__bid *bid, bool now,
                    int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err);
 int hf__etcd_renew(struct hf__store *store, struct hf__renewal *items, size_t count,
                    int64_t deadline_ns, hf_error *err);
-int hf__etcd_inspect(struct hf__store *store, const struct hf__look *look, int64_t deadline_ns,
+int hf__etcd_inspect(struct hf__store *store, const struct hf__search *search, int64_t deadline_ns,
                      hf_error *err);
 int hf__etcd_diagnose(struct hf__store *store, hf_finding_callback *found, void *arg,
                       int64_t deadline_ns, hf_error *err);

@@ -7,7 +7,7 @@
 
 #include "base/bytes.h"
 #include "stores/etcd/etcd.h"
-#include "stores/look.h"
+#include "stores/search.h"
 
 #include "base/banned.h"
 
@@ -21,7 +21,7 @@ struct entry {
 
 struct view {
     struct hf__etcd *e;
-    const struct hf__look *look;
+    const struct hf__search *search;
     int64_t deadline_ns, sent_ns;
     struct entry *entries;
     size_t count;
@@ -30,15 +30,15 @@ struct view {
 
 static int ask(const struct view *v, struct hf__etcd_answer *ret_answer)
 {
-    const struct hf__look *look = v->look;
-    struct hf__etcd_name name = {look->name, look->name_len};
+    const struct hf__search *search = v->search;
+    struct hf__etcd_name name = {search->name, search->name_len};
     struct hf__etcd_key *from = calloc(2, sizeof *from), *to = from + 1;
     struct hf__etcd_txn t = {.spoilt = from == NULL};
 
-    if (look->name == NULL)
-        name = (struct hf__etcd_name){look->prefix, look->prefix_len};
+    if (search->name == NULL)
+        name = (struct hf__etcd_name){search->prefix, search->prefix_len};
     for (int kind = HF__ETCD_PLACE; from != NULL && kind <= HF__ETCD_BROKEN; kind++) {
-        hf__etcd_root(v->e, (enum hf__etcd_kind)kind, name, look->name != NULL, from);
+        hf__etcd_root(v->e, (enum hf__etcd_kind)kind, name, search->name != NULL, from);
         hf__etcd_end_of(from, to);
         if (from->len == 0) /* everything */
             *from = *to = (struct hf__etcd_key){.len = 1};
@@ -63,7 +63,7 @@ static bool read_place(struct view *v, const struct hf__etcd_kv *kv, struct entr
                           (struct hf__etcd_name){e->parts.name, e->parts.name_len}, e->lease,
                           as_mutex);
         e->named = hf__etcd_named(kv->key);
-        is_one = e->ours || v->look->name != NULL || hf__etcd_is_key(kv->key, as_mutex);
+        is_one = e->ours || v->search->name != NULL || hf__etcd_is_key(kv->key, as_mutex);
         if (!e->ours)
             hf__etcd_stranger(e->lease, e->joined, &e->details.ticket);
         e->since_ms = e->details.since_ms;
@@ -250,9 +250,9 @@ static int show(struct view *v, const struct entry *e, const struct hf__etcd_lif
     struct hf__entry shown = describe(v, e, life != NULL ? life : &surely);
     struct hf__who who = e->details.who;
     shown.who = &who;
-    if (!hf__look_is_old_enough(v->look, &shown))
+    if (!hf__search_is_old_enough(v->search, &shown))
         return 0;
-    return v->look->found(v->look->ctx, e->parts.name, e->parts.name_len, &shown);
+    return v->search->found(v->search->ctx, e->parts.name, e->parts.name_len, &shown);
 }
 
 static int show_all(struct view *v)
@@ -288,11 +288,11 @@ static int show_all(struct view *v)
     return r;
 }
 
-int hf__etcd_inspect(struct hf__store *store, const struct hf__look *look, int64_t deadline_ns,
+int hf__etcd_inspect(struct hf__store *store, const struct hf__search *search, int64_t deadline_ns,
                      hf_error *err)
 {
     struct view v = {
-        .e = (struct hf__etcd *)store, .look = look, .deadline_ns = deadline_ns, .err = err};
+        .e = (struct hf__etcd *)store, .search = search, .deadline_ns = deadline_ns, .err = err};
     int r = read_all(&v);
 
     if (r == 0)

@@ -123,15 +123,15 @@ static int fault_renew(struct hf__store *store, struct hf__renewal *items, size_
     return r;
 }
 
-static int fault_inspect(struct hf__store *store, const struct hf__look *look, int64_t deadline_ns,
-                         hf_error *err)
+static int fault_inspect(struct hf__store *store, const struct hf__search *search,
+                         int64_t deadline_ns, hf_error *err)
 {
     struct fault *f = fault_of(store);
     struct fault_order order = fault_plan_next(&f->plan, FAULT_INSPECT);
     int r = before(f, order, deadline_ns, err);
 
     if (r == 0)
-        r = after(f, order, deadline_ns, hf__wrapper_inspect(store, look, deadline_ns, err), err);
+        r = after(f, order, deadline_ns, hf__wrapper_inspect(store, search, deadline_ns, err), err);
     return r;
 }
 

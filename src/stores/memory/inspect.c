@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/bytes.h"
-#include "stores/look.h"
 #include "stores/memory/memory.h"
+#include "stores/search.h"
 
 #include "base/banned.h"
 
@@ -18,7 +18,7 @@ struct name {
 };
 
 struct names {
-    const struct hf__look *look;
+    const struct hf__search *search;
     struct name **all;
     size_t count, capacity;
     bool no_memory;
@@ -65,7 +65,7 @@ static void add_room(struct hf__link *link, void *ctx)
     const struct room *room = (const struct room *)link;
     bool empty = room->present.first == NULL && room->queue.first == NULL;
 
-    if (!empty && hf__look_wants(names->look, room->name, room->name_len))
+    if (!empty && hf__search_wants(names->search, room->name, room->name_len))
         add_name(names, room->name, room->name_len);
 }
 
@@ -81,7 +81,7 @@ static bool add_member(struct page *page, const struct name *name, const struct 
 {
     struct hf__entry e = m->entry;
 
-    if (!hf__look_settle(&e, now_ms))
+    if (!hf__search_settle(&e, now_ms))
         return true;
     if (page->count == page->capacity) {
         size_t capacity = page->capacity < 64 ? 64 : 2 * page->capacity;
@@ -118,7 +118,7 @@ static int read_page(struct memory *m, struct name *const *names, size_t count, 
     return room_for_all ? 0 : HF_NO_MEMORY;
 }
 
-static int show_page(const struct page *page, const struct hf__look *look)
+static int show_page(const struct page *page, const struct hf__search *search)
 {
     int r = 0;
 
@@ -126,11 +126,11 @@ static int show_page(const struct page *page, const struct hf__look *look)
         struct seen *s = &page->seen[i];
         struct hf__who who = s->client->self;
 
-        if (!hf__look_is_old_enough(look, &s->entry))
+        if (!hf__search_is_old_enough(search, &s->entry))
             continue;
         who.note = s->note;
         s->entry.who = &who;
-        r = look->found(look->ctx, s->name->bytes, s->name->len, &s->entry);
+        r = search->found(search->ctx, s->name->bytes, s->name->len, &s->entry);
     }
     return r;
 }
@@ -146,11 +146,11 @@ static void clear_page(struct memory *m, struct page *page)
 
 static void find_names(struct memory *m, struct names *names)
 {
-    const struct hf__look *look = names->look;
+    const struct hf__search *search = names->search;
 
     pthread_mutex_lock(&m->space->mutex);
-    if (look->name != NULL)
-        add_name(names, look->name, look->name_len);
+    if (search->name != NULL)
+        add_name(names, search->name, search->name_len);
     else
         hf__table_each(&m->space->rooms, add_room, names);
     pthread_mutex_unlock(&m->space->mutex);
@@ -158,11 +158,11 @@ static void find_names(struct memory *m, struct names *names)
         qsort(names->all, names->count, sizeof(*names->all), by_name);
 }
 
-int hf__memory_inspect(struct hf__store *store, const struct hf__look *look, int64_t deadline_ns,
-                       hf_error *err)
+int hf__memory_inspect(struct hf__store *store, const struct hf__search *search,
+                       int64_t deadline_ns, hf_error *err)
 {
     struct memory *m = (struct memory *)store;
-    struct names names = {.look = look};
+    struct names names = {.search = search};
     struct page page = {0};
 
     (void)deadline_ns;
@@ -172,7 +172,7 @@ int hf__memory_inspect(struct hf__store *store, const struct hf__look *look, int
         size_t left = names.count - i;
         r = read_page(m, names.all + i, left < ROOMS_AT_ONCE ? left : ROOMS_AT_ONCE, &page);
         if (r == 0)
-            r = show_page(&page, look);
+            r = show_page(&page, search);
         clear_page(m, &page);
     }
     for (size_t i = 0; i < names.count; i++)

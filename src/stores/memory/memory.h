@@ -11,7 +11,7 @@ struct memory {
     int64_t retain_ms;
 };
 
-int hf__memory_inspect(struct hf__store *store, const struct hf__look *look, int64_t deadline_ns,
-                       hf_error *err);
+int hf__memory_inspect(struct hf__store *store, const struct hf__search *search,
+                       int64_t deadline_ns, hf_error *err);
 
 #endif

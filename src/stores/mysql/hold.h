@@ -38,7 +38,7 @@ enum hf__held_gone hf__my_hold_kill(void *owner, const struct hf__held *base, vo
                                     int64_t deadline_ns);
 
 /* hold_look.c */
-int hf__my_hold_inspect(struct hf__store *store, const struct hf__look *look, int64_t deadline_ns,
-                        hf_error *err);
+int hf__my_hold_inspect(struct hf__store *store, const struct hf__search *search,
+                        int64_t deadline_ns, hf_error *err);
 
 #endif

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 
 #include "base/bytes.h"
-#include "stores/look.h"
 #include "stores/mysql/hold.h"
+#include "stores/search.h"
 
 #include "base/banned.h"
 
@@ -60,14 +60,14 @@ static struct found *add(struct all *all)
 enum { NAME, ABOUT, GENERATION, SINCE, INSIDE };
 
 /* False: no memory. */
-static bool note(struct all *all, MYSQL_ROW row, size_t name_len, const struct hf__look *look)
+static bool note(struct all *all, MYSQL_ROW row, size_t name_len, const struct hf__search *search)
 {
     struct found *f = add(all);
 
     if (f == NULL)
         return false;
     if (row[NAME] == NULL || row[ABOUT] == NULL || name_len > HF_NAME_MAX ||
-        !hf__look_wants(look, row[NAME], name_len) || !hf__about_parse(row[ABOUT], &f->about))
+        !hf__search_wants(search, row[NAME], name_len) || !hf__about_parse(row[ABOUT], &f->about))
         return true;
     bool inside = hf__sql_flag(row[INSIDE]);
     f->entry = (struct hf__entry){.ticket = f->about.ticket,
@@ -86,7 +86,8 @@ static bool note(struct all *all, MYSQL_ROW row, size_t name_len, const struct h
 }
 
 static int collect(struct hf__my *s, struct hf__my_conn *c, const char *sql,
-                   const struct hf__look *look, int64_t deadline_ns, struct all *all, hf_error *err)
+                   const struct hf__search *search, int64_t deadline_ns, struct all *all,
+                   hf_error *err)
 {
     struct hf__my_text t = {0};
     MYSQL_RES *result = NULL;
@@ -96,7 +97,7 @@ static int collect(struct hf__my *s, struct hf__my_conn *c, const char *sql,
     int r = hf__my_ask(s, c, &t, true, deadline_ns, &result, err);
     hf__my_text_clear(&t);
     while (r == 0 && (row = mysql_fetch_row(result)) != NULL) {
-        if (!note(all, row, mysql_fetch_lengths(result)[NAME], look))
+        if (!note(all, row, mysql_fetch_lengths(result)[NAME], search))
             r = hf__fail(err, HF_NO_MEMORY, NULL);
     }
     mysql_free_result(result);
@@ -114,7 +115,7 @@ static int compare(const void *a, const void *b)
     return order != 0 ? order : (x->order > y->order) - (x->order < y->order);
 }
 
-static int show(struct all *holders, struct all *waiters, const struct hf__look *look,
+static int show(struct all *holders, struct all *waiters, const struct hf__search *search,
                 hf_error *err)
 {
     int r = 0;
@@ -137,16 +138,16 @@ static int show(struct all *holders, struct all *waiters, const struct hf__look 
                               .program = f->about.text[2],
                               .note = f->about.text[3],
                               .pid = f->about.who.pid};
-        if (!hf__look_is_old_enough(look, &f->entry))
+        if (!hf__search_is_old_enough(search, &f->entry))
             continue;
         f->entry.who = &who;
-        r = look->found(look->ctx, f->name, f->name_len, &f->entry);
+        r = search->found(search->ctx, f->name, f->name_len, &f->entry);
     }
     return r;
 }
 
-int hf__my_hold_inspect(struct hf__store *store, const struct hf__look *look, int64_t deadline_ns,
-                        hf_error *err)
+int hf__my_hold_inspect(struct hf__store *store, const struct hf__search *search,
+                        int64_t deadline_ns, hf_error *err)
 {
     struct hf__my *s = (struct hf__my *)store;
     struct hf__my_conn *c = NULL;
@@ -155,15 +156,15 @@ int hf__my_hold_inspect(struct hf__store *store, const struct hf__look *look, in
 
     if (r != 0)
         return r;
-    r = collect(s, c, mariadb_connection(c->my) ? WAITERS("time_ms") : WAITERS("time * 1000"), look,
-                deadline_ns, &waiters, err);
+    r = collect(s, c, mariadb_connection(c->my) ? WAITERS("time_ms") : WAITERS("time * 1000"),
+                search, deadline_ns, &waiters, err);
     if (r == 0)
         r = hf__my_run(s, c, "SET TRANSACTION ISOLATION LEVEL READ UNCOMMITTED", deadline_ns, err);
     if (r == 0)
-        r = collect(s, c, HOLDERS, look, deadline_ns, &holders, err);
+        r = collect(s, c, HOLDERS, search, deadline_ns, &holders, err);
     hf__my_give_back(s, c);
     if (r == 0)
-        r = show(&holders, &waiters, look, err);
+        r = show(&holders, &waiters, search, err);
     free(waiters.list);
     free(holders.list);
     return r;

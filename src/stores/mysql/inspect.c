@@ -2,8 +2,8 @@
  * out but was not swept yet is shown as the doorman would leave it. */
 #include <stdlib.h>
 
-#include "stores/look.h"
 #include "stores/mysql/mysql.h"
+#include "stores/search.h"
 
 #include "base/banned.h"
 
@@ -12,7 +12,7 @@
 
 enum { NAME = HF__SQL_ENTRY_CELLS, HOST, USER, PROGRAM, PID, NOTE, NOW };
 
-static int show(MYSQL_RES *result, MYSQL_ROW row, const struct hf__look *look, hf_error *err)
+static int show(MYSQL_RES *result, MYSQL_ROW row, const struct hf__search *search, hf_error *err)
 {
     struct hf__who who = {.host = row[HOST],
                           .user = row[USER],
@@ -23,21 +23,21 @@ static int show(MYSQL_RES *result, MYSQL_ROW row, const struct hf__look *look, h
 
     if (!hf__sql_read_row((const char *const *)row, &entry))
         return hf__fail(err, HF_CORRUPT, "mysql: a row makes no sense");
-    return hf__sql_show(look, &entry.was, hf__sql_integer(row[NOW], 0), row[NAME],
+    return hf__sql_show(search, &entry.was, hf__sql_integer(row[NOW], 0), row[NAME],
                         mysql_fetch_lengths(result)[NAME], &who);
 }
 
-static void add_where(const struct hf__look *look, struct hf__my_text *t)
+static void add_where(const struct hf__search *search, struct hf__my_text *t)
 {
     char next[HF_NAME_MAX];
 
-    if (look->name != NULL) {
+    if (search->name != NULL) {
         hf__my_add(t, " WHERE name = ");
-        hf__my_add_bytes(t, look->name, look->name_len);
-    } else if (look->prefix != NULL && look->prefix_len > 0) {
-        size_t len = hf__look_next_prefix(look, next);
+        hf__my_add_bytes(t, search->name, search->name_len);
+    } else if (search->prefix != NULL && search->prefix_len > 0) {
+        size_t len = hf__search_next_prefix(search, next);
         hf__my_add(t, " WHERE name >= ");
-        hf__my_add_bytes(t, look->prefix, look->prefix_len);
+        hf__my_add_bytes(t, search->prefix, search->prefix_len);
         if (len > 0) {
             hf__my_add(t, " AND name < ");
             hf__my_add_bytes(t, next, len);
@@ -45,7 +45,7 @@ static void add_where(const struct hf__look *look, struct hf__my_text *t)
     }
 }
 
-int hf__my_inspect(struct hf__store *store, const struct hf__look *look, int64_t deadline_ns,
+int hf__my_inspect(struct hf__store *store, const struct hf__search *search, int64_t deadline_ns,
                    hf_error *err)
 {
     struct hf__my *s = (struct hf__my *)store;
@@ -54,26 +54,26 @@ int hf__my_inspect(struct hf__store *store, const struct hf__look *look, int64_t
     MYSQL_RES *result = NULL;
     MYSQL_ROW row;
 
-    if (look->prefix_len > HF_NAME_MAX)
+    if (search->prefix_len > HF_NAME_MAX)
         return 0; /* no name is that long */
     int r = hf__my_borrow(s, deadline_ns, &c, err);
     if (r != 0)
         return r;
     hf__my_add(&t, "SELECT " HF__MY_HOLDER_COLUMNS "," WHO NOW_MS " FROM holdfast_holder");
-    add_where(look, &t);
+    add_where(search, &t);
     hf__my_add(&t, " UNION ALL SELECT " HF__MY_ALONE_COLUMNS "," WHO NOW_MS
                    " FROM (SELECT * FROM holdfast_lock");
-    add_where(look, &t);
+    add_where(search, &t);
     hf__my_add(&t, ") k WHERE inside <> " HF__MY_NOBODY);
     hf__my_add(&t,
                " UNION ALL SELECT " HF__MY_WAITER_COLUMNS "," WHO NOW_MS " FROM holdfast_waiter");
-    add_where(look, &t);
+    add_where(search, &t);
     hf__my_add(&t, " ORDER BY name, 1");
     r = hf__my_ask(s, c, &t, true, deadline_ns, &result, err);
     hf__my_give_back(s, c);
     hf__my_text_clear(&t);
     while (r == 0 && (row = mysql_fetch_row(result)) != NULL)
-        r = show(result, row, look, err);
+        r = show(result, row, search, err);
     mysql_free_result(result);
     return r;
 }

@@ -216,7 +216,7 @@ int hf__my_call_self(struct hf__my *s, struct hf__my_conn *c, int64_t deadline_n
                      hf_error *err);
 
 /* inspect.c, upkeep.c, diagnose.c ------------------------------------------ */
-int hf__my_inspect(struct hf__store *store, const struct hf__look *look, int64_t deadline_ns,
+int hf__my_inspect(struct hf__store *store, const struct hf__search *search, int64_t deadline_ns,
                    hf_error *err);
 int hf__my_setup(void *store, void *conn, int64_t deadline_ns, hf_error *err);
 int hf__my_purge(void *store, void *conn, int64_t retain_ms, int64_t deadline_ns, uint64_t *count,

@@ -2,8 +2,8 @@
  * out but was not swept yet is shown as the doorman would leave it. */
 #include <stdlib.h>
 
-#include "stores/look.h"
 #include "stores/oracle/oracle.h"
+#include "stores/search.h"
 
 #include "base/banned.h"
 
@@ -42,7 +42,7 @@ static const char *text(const char *cell)
     return cell != NULL ? cell : "";
 }
 
-static int show(char **cells, const struct hf__look *look, hf_error *err)
+static int show(char **cells, const struct hf__search *search, hf_error *err)
 {
     const char *words[HF__SQL_ENTRY_CELLS];
     char name[HF_NAME_MAX + 1], note[HF_NOTE_MAX + 1];
@@ -58,46 +58,46 @@ static int show(char **cells, const struct hf__look *look, hf_error *err)
                           .program = text(cells[PROGRAM]),
                           .note = note,
                           .pid = hf__sql_integer(cells[PID], 0)};
-    return hf__sql_show(look, &row.was, hf__sql_integer(cells[NOW], 0) / 1000, name, name_len,
+    return hf__sql_show(search, &row.was, hf__sql_integer(cells[NOW], 0) / 1000, name, name_len,
                         &who);
 }
 
-static void ask_by_prefix(struct hf__ora_conn *c, const struct hf__look *look)
+static void ask_by_prefix(struct hf__ora_conn *c, const struct hf__search *search)
 {
     char next[HF_NAME_MAX];
-    size_t len = hf__look_next_prefix(look, next);
+    size_t len = hf__search_next_prefix(search, next);
 
     hf__ora_start(c, len > 0 ? range_sql : from_sql);
     for (int i = 0; i < 2; i++) { /* holders, waiters */
-        hf__ora_add_bytes(c, look->prefix, look->prefix_len);
+        hf__ora_add_bytes(c, search->prefix, search->prefix_len);
         if (len > 0)
             hf__ora_add_bytes(c, next, len);
     }
 }
 
-static void ask(struct hf__ora_conn *c, const struct hf__look *look)
+static void ask(struct hf__ora_conn *c, const struct hf__search *search)
 {
-    if (look->name == NULL && look->prefix != NULL && look->prefix_len > 0) {
-        ask_by_prefix(c, look);
+    if (search->name == NULL && search->prefix != NULL && search->prefix_len > 0) {
+        ask_by_prefix(c, search);
         return;
     }
-    hf__ora_start(c, look->name != NULL ? name_sql : all_sql);
-    for (int i = 0; look->name != NULL && i < 2; i++)
-        hf__ora_add_bytes(c, look->name, look->name_len);
+    hf__ora_start(c, search->name != NULL ? name_sql : all_sql);
+    for (int i = 0; search->name != NULL && i < 2; i++)
+        hf__ora_add_bytes(c, search->name, search->name_len);
 }
 
-int hf__ora_inspect(struct hf__store *store, const struct hf__look *look, int64_t deadline_ns,
+int hf__ora_inspect(struct hf__store *store, const struct hf__search *search, int64_t deadline_ns,
                     hf_error *err)
 {
     struct hf__ora *s = (struct hf__ora *)store;
     struct hf__ora_conn *c = NULL;
 
-    if (look->prefix_len > HF_NAME_MAX)
+    if (search->prefix_len > HF_NAME_MAX)
         return 0; /* no name is that long */
     int r = hf__ora_borrow(s, deadline_ns, &c, err);
     if (r != 0)
         return r;
-    ask(c, look);
+    ask(c, search);
     r = hf__ora_run(s, c, true, deadline_ns, err);
     struct hf__ora_rows rows = {0};
     if (r == 0) {
@@ -106,7 +106,7 @@ int hf__ora_inspect(struct hf__store *store, const struct hf__look *look, int64_
     }
     hf__ora_give_back(s, c);
     for (size_t i = 0; r == 0 && i < rows.count; i++)
-        r = rows.columns > NOW ? show(rows.cells + i * rows.columns, look, err)
+        r = rows.columns > NOW ? show(rows.cells + i * rows.columns, search, err)
                                : hf__fail(err, HF_CORRUPT, "oracle: columns are missing");
     hf__ora_rows_clear(&rows);
     return r;

@@ -285,7 +285,7 @@ extern const struct hf__sql_writer hf__ora_writer;
     " FROM (SELECT SYSTIMESTAMP - TIMESTAMP '1970-01-01 00:00:00 +00:00' AS d FROM DUAL) t)"
 
 /* inspect.c, upkeep.c, diagnose.c ------------------------------------------ */
-int hf__ora_inspect(struct hf__store *store, const struct hf__look *look, int64_t deadline_ns,
+int hf__ora_inspect(struct hf__store *store, const struct hf__search *search, int64_t deadline_ns,
                     hf_error *err);
 int hf__ora_setup(void *store, void *conn, int64_t deadline_ns, hf_error *err);
 int hf__ora_purge(void *store, void *conn, int64_t retain_ms, int64_t deadline_ns, uint64_t *count,

@@ -20,8 +20,8 @@ const char *hf__pg_unhold_sql(const struct hf__pg *s);
 char *hf__pg_session_sql(const struct hf__pg *s, int pid);
 
 /* hold_look.c */
-int hf__pg_hold_inspect(struct hf__store *store, const struct hf__look *look, int64_t deadline_ns,
-                        hf_error *err);
+int hf__pg_hold_inspect(struct hf__store *store, const struct hf__search *search,
+                        int64_t deadline_ns, hf_error *err);
 
 /* The key of a name given as `bytes`, an SQL expression, as SQL. */
 #define HF__PG_KEY(bytes) "('x' || encode(substr(sha256(" bytes "), 1, 8), 'hex'))::bit(64)::bigint"

@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "stores/look.h"
 #include "stores/postgres/hold.h"
+#include "stores/search.h"
 
 #include "base/banned.h"
 
@@ -26,7 +26,7 @@
     " pg_catalog.cardinality(pg_blocking_pids(l.pid)) END) NULLS FIRST,"                     \
     " min(l.waitstart), min(a.query_start)"
 
-static int show(const PGresult *q, int row, const struct hf__look *look, const char *name,
+static int show(const PGresult *q, int row, const struct hf__search *search, const char *name,
                 size_t len)
 {
     struct hf__about about;
@@ -36,9 +36,9 @@ static int show(const PGresult *q, int row, const struct hf__look *look, const c
                           .until_ms = HF__NEVER,
                           .lease_ms = HF__NEVER};
 
-    if (!hf__look_wants(look, name, len) || !hf__about_parse(PQgetvalue(q, row, 2), &about))
+    if (!hf__search_wants(search, name, len) || !hf__about_parse(PQgetvalue(q, row, 2), &about))
         return 0;
-    if (!hf__look_is_old_enough(look, &e))
+    if (!hf__search_is_old_enough(search, &e))
         return 0;
     e.ticket = about.ticket;
     e.mode = about.mode;
@@ -47,10 +47,10 @@ static int show(const PGresult *q, int row, const struct hf__look *look, const c
     if (e.claimed)
         e.generation = (uint64_t)hf__pg_cell(q, row, 4, 0);
     e.who = &about.who;
-    return look->found(look->ctx, name, len, &e);
+    return search->found(search->ctx, name, len, &e);
 }
 
-static int show_all(const PGresult *result, const struct hf__look *look, hf_error *err)
+static int show_all(const PGresult *result, const struct hf__search *search, hf_error *err)
 {
     int r = 0;
 
@@ -59,16 +59,16 @@ static int show_all(const PGresult *result, const struct hf__look *look, hf_erro
         int len = hf__pg_cell_bytes(result, row, 0, name, sizeof name);
         if (len < 0)
             return hf__fail(err, HF_CORRUPT, "postgres: a name is none");
-        r = show(result, row, look, name, (size_t)len);
+        r = show(result, row, search, name, (size_t)len);
     }
     return r;
 }
 
-int hf__pg_hold_inspect(struct hf__store *store, const struct hf__look *look, int64_t deadline_ns,
-                        hf_error *err)
+int hf__pg_hold_inspect(struct hf__store *store, const struct hf__search *search,
+                        int64_t deadline_ns, hf_error *err)
 {
     struct hf__pg *s = (struct hf__pg *)store;
-    struct hf__pg_query q = {.sql = look->name != NULL ? LOOK("n.name = $1") : LOOK("true"),
+    struct hf__pg_query q = {.sql = search->name != NULL ? LOOK("n.name = $1") : LOOK("true"),
                              .reads = true};
     struct hf__pg_conn *c = NULL;
     PGresult *result = NULL;
@@ -76,12 +76,12 @@ int hf__pg_hold_inspect(struct hf__store *store, const struct hf__look *look, in
 
     if (r != 0)
         return r;
-    if (look->name != NULL)
-        hf__pg_bytes(&q, look->name, look->name_len);
+    if (search->name != NULL)
+        hf__pg_bytes(&q, search->name, search->name_len);
     r = hf__pg_ask(s, c, &q, deadline_ns, &result, err);
     hf__pg_give_back(s, c);
     if (r == 0)
-        r = show_all(result, look, err);
+        r = show_all(result, search, err);
     PQclear(result);
     return r;
 }

@@ -210,7 +210,7 @@ extern const struct hf__sql_type hf__pg_sql_type;
 int hf__pg_learn(void *store, void *conn, int64_t deadline_ns, hf_error *err);
 
 /* inspect.c, upkeep.c, diagnose.c ------------------------------------------ */
-int hf__pg_inspect(struct hf__store *store, const struct hf__look *look, int64_t deadline_ns,
+int hf__pg_inspect(struct hf__store *store, const struct hf__search *search, int64_t deadline_ns,
                    hf_error *err);
 int hf__pg_setup(void *store, void *conn, int64_t deadline_ns, hf_error *err);
 int hf__pg_purge(void *store, void *conn, int64_t retain_ms, int64_t deadline_ns, uint64_t *count,

@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "base/bytes.h"
-#include "stores/look.h"
 #include "stores/redis/redis.h"
 #include "stores/redis/room.h"
+#include "stores/search.h"
 
 #include "base/banned.h"
 
@@ -29,13 +29,13 @@ static int ask_for(struct hf__redis_conn *c, const struct hf__redis_names *names
     return r;
 }
 
-static int look_at_one(struct hf__redis *s, const struct hf__look *look, int64_t deadline_ns,
+static int look_at_one(struct hf__redis *s, const struct hf__search *search, int64_t deadline_ns,
                        hf_error *err)
 {
     struct hf__redis_names names;
     struct hf__redis_conn *c = NULL;
     redisReply *reply = NULL;
-    int r = hf__redis_name(s, look->name, look->name_len, &names, err);
+    int r = hf__redis_name(s, search->name, search->name_len, &names, err);
 
     if (r == 0)
         r = hf__redis_take(s, deadline_ns, &c, err);
@@ -45,11 +45,11 @@ static int look_at_one(struct hf__redis *s, const struct hf__look *look, int64_t
     hf__redis_give(s, c);
     if (r != 0)
         return r;
-    struct hf__redis_room room = {.name = look->name,
-                                  .name_len = look->name_len,
+    struct hf__redis_room room = {.name = search->name,
+                                  .name_len = search->name_len,
                                   .found = reply->element[1],
                                   .now_ms = reply->element[0]->integer,
-                                  .look = look};
+                                  .search = search};
     r = hf__redis_show_room(&room);
     freeReplyObject(reply);
     return r;
@@ -58,7 +58,7 @@ static int look_at_one(struct hf__redis *s, const struct hf__look *look, int64_t
 /* Looking at all: what there is to be shown is kept until it can be sorted by name. */
 struct gathered {
     struct hf__redis *s;
-    const struct hf__look *look;
+    const struct hf__search *search;
     struct hf__redis_room *rooms;
     size_t count, capacity;
     redisReply **replies;
@@ -86,7 +86,7 @@ static int keep_room(struct gathered *g, const struct hf__redis_names *names, re
         return HF_NO_MEMORY;
     memcpy(own, name, len);
     g->rooms[g->count++] = (struct hf__redis_room){
-        .name = own, .name_len = len, .found = found, .now_ms = now_ms, .look = g->look};
+        .name = own, .name_len = len, .found = found, .now_ms = now_ms, .search = g->search};
     return 0;
 }
 
@@ -133,7 +133,7 @@ static int gather(void *ctx, struct hf__redis_conn *c, redisReply **books, size_
     for (size_t i = 0; i < count; i++) {
         if (hf__redis_unname(g->s, books[i]->str, (size_t)books[i]->len, &names[wanted], &name,
                              &len) &&
-            hf__look_wants(g->look, name, len))
+            hf__search_wants(g->search, name, len))
             wanted++;
     }
     while (r == 0 && seen < wanted) { /* a long answer is not about all of them */
@@ -156,9 +156,9 @@ static int by_name(const void *a, const void *b)
     return hf__bytes_order(x->name, x->name_len, y->name, y->name_len);
 }
 
-static int look_at_all(struct hf__redis *s, const struct hf__look *look, hf_error *err)
+static int look_at_all(struct hf__redis *s, const struct hf__search *search, hf_error *err)
 {
-    struct gathered g = {.s = s, .look = look};
+    struct gathered g = {.s = s, .search = search};
     int r = hf__redis_scan(s, gather, &g, err);
 
     if (g.count > 0)
@@ -177,10 +177,11 @@ static int look_at_all(struct hf__redis *s, const struct hf__look *look, hf_erro
     return r;
 }
 
-int hf__redis_inspect(struct hf__store *store, const struct hf__look *look, int64_t deadline_ns,
+int hf__redis_inspect(struct hf__store *store, const struct hf__search *search, int64_t deadline_ns,
                       hf_error *err)
 {
     struct hf__redis *s = (struct hf__redis *)store;
 
-    return look->name != NULL ? look_at_one(s, look, deadline_ns, err) : look_at_all(s, look, err);
+    return search->name != NULL ? look_at_one(s, search, deadline_ns, err)
+                                : look_at_all(s, search, err);
 }

@@ -260,7 +260,7 @@ struct hf__redis_watch *hf__redis_take_watch(struct hf__redis *s, const redisRep
 int hf__redis_open(const struct hf__url *url, const struct hf__host *host,
                    struct hf__store **ret_store, hf_error *err);
 void hf__redis_close(struct hf__store *store);
-int hf__redis_inspect(struct hf__store *store, const struct hf__look *look, int64_t deadline_ns,
+int hf__redis_inspect(struct hf__store *store, const struct hf__search *search, int64_t deadline_ns,
                       hf_error *err);
 int hf__redis_upkeep(struct hf__store *store, enum hf__upkeep what, int64_t retain_ms,
                      int64_t deadline_ns, uint64_t *ret_count, hf_error *err);

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "stores/look.h"
 #include "stores/redis/room.h"
+#include "stores/search.h"
 
 #include "base/banned.h"
 
@@ -72,13 +72,13 @@ static bool parse_line(const char *line, struct hf__entry *e)
 
 static int show(const struct hf__redis_room *room, struct hf__entry *e, struct hf__who *who)
 {
-    const struct hf__look *look = room->look;
+    const struct hf__search *search = room->search;
 
-    if (!hf__look_is_old_enough(look, e))
+    if (!hf__search_is_old_enough(search, e))
         return 0;
     e->who = who;
     e->marks = 0;
-    return look->found(look->ctx, room->name, room->name_len, e);
+    return search->found(search->ctx, room->name, room->name_len, e);
 }
 
 static bool same(const redisReply *a, const redisReply *b)
@@ -94,7 +94,7 @@ static int show_entry(const struct hf__redis_room *room, redisReply *const *at, 
     struct hf__who who;
 
     if (!hf__ticket_parse(at[0]->str, &e.ticket) || !parse_line(at[1]->str, &e) ||
-        !hf__look_settle(&e, room->now_ms) || (e.place != HF__PLACE_WAITING && !vouched))
+        !hf__search_settle(&e, room->now_ms) || (e.place != HF__PLACE_WAITING && !vouched))
         return 0;
     e.since_ms = room->now_ms - e.since_ms;
     if (e.until_ms != HF__NEVER)

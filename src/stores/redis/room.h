@@ -9,7 +9,7 @@ struct hf__redis_room {
     size_t name_len;
     const redisReply *found; /* a part of a reply whose rooms are good */
     int64_t now_ms;          /* the server's */
-    const struct hf__look *look;
+    const struct hf__search *search;
 };
 
 /* Whether it is an answer about one lock or more, `most` at most: the time, and then a room each. */

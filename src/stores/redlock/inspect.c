@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "stores/look.h"
 #include "stores/redlock/looking.h"
+#include "stores/search.h"
 
 #include "base/banned.h"
 
@@ -129,7 +129,7 @@ static int show(struct hf__redlock_looking *w, const redisReply *page, size_t at
     e.until_ms = left_ms < 0 ? HF__NEVER : left_ms;
     hf__printable(value->str, (size_t)value->len, words, sizeof words);
     bool ours = parse_note(lock->element[NOTE], &e, &who);
-    if (!ours && w->look->name == NULL)
+    if (!ours && w->search->name == NULL)
         return 0;
     if (ours) {
         e.since_ms = page->element[0]->integer - e.since_ms;
@@ -141,9 +141,9 @@ static int show(struct hf__redlock_looking *w, const redisReply *page, size_t at
     hf__ticket_parse(digested ? lock->element[DIGEST]->str : value->str, &e.ticket);
     e.lease_ms = e.ttl_ms;
     e.who = &who;
-    if (!hf__look_is_old_enough(w->look, &e))
+    if (!hf__search_is_old_enough(w->search, &e))
         return 0;
-    return w->look->found(w->look->ctx, name->bytes, name->len, &e);
+    return w->search->found(w->search->ctx, name->bytes, name->len, &e);
 }
 
 static int show_page(struct hf__redlock_looking *w)
@@ -178,21 +178,22 @@ static int look_at_page(struct hf__redlock_looking *w, hf_error *err)
     return r;
 }
 
-int hf__redlock_inspect(struct hf__store *store, const struct hf__look *look, int64_t deadline_ns,
-                        hf_error *err)
+int hf__redlock_inspect(struct hf__store *store, const struct hf__search *search,
+                        int64_t deadline_ns, hf_error *err)
 {
     struct hf__redlock *s = (struct hf__redlock *)store;
-    struct hf__redlock_looking w = {.s = s, .look = look, .deadline_ns = deadline_ns};
+    struct hf__redlock_looking w = {.s = s, .search = search, .deadline_ns = deadline_ns};
     struct hf__redlock_key key;
     int r = hf__redlock_take(s, deadline_ns, &w.set, err);
 
     if (r != 0)
         return r;
-    if (look->name != NULL)
-        r = hf__redlock_key(s, look->name, look->name_len, &key, err);
+    if (search->name != NULL)
+        r = hf__redlock_key(s, search->name, search->name_len, &key, err);
     if (r == 0)
-        r = look->name != NULL ? hf__redlock_add_name(&w.names, look->name, look->name_len, err)
-                               : hf__redlock_find_names(&w, err);
+        r = search->name != NULL
+                ? hf__redlock_add_name(&w.names, search->name, search->name_len, err)
+                : hf__redlock_find_names(&w, err);
     for (w.from = 0; r == 0 && w.from < w.names.count; w.from = w.upto) {
         w.upto = w.from + PAGE < w.names.count ? w.from + PAGE : w.names.count;
         r = look_at_page(&w, err);

@@ -17,7 +17,7 @@ struct hf__redlock_looking {
     struct hf__redlock_ask ask;
     struct hf__redlock *s;
     struct hf__redlock_set *set;
-    const struct hf__look *look;
+    const struct hf__search *search;
     int64_t deadline_ns;
     struct hf__redlock_names names;
     size_t from, upto; /* the names of this page */

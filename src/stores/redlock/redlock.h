@@ -30,7 +30,7 @@
     X(ATTEMPT, attempt)        \
     X(RELEASE, release)        \
     X(RENEW, renew)            \
-    X(LOOK, look)
+    X(LOOK, search)
 
 enum hf__redlock_script {
 #define X(id, name) HF__REDLOCK_##id,
@@ -188,7 +188,7 @@ int hf__redlock_renew(struct hf__store *store, struct hf__renewal *items, size_t
                       int64_t deadline_ns, hf_error *err);
 int hf__redlock_diagnose(struct hf__store *store, hf_finding_callback *found, void *arg,
                          int64_t deadline_ns, hf_error *err);
-int hf__redlock_inspect(struct hf__store *store, const struct hf__look *look, int64_t deadline_ns,
-                        hf_error *err);
+int hf__redlock_inspect(struct hf__store *store, const struct hf__search *search,
+                        int64_t deadline_ns, hf_error *err);
 
 #endif

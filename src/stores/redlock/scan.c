@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/bytes.h"
-#include "stores/look.h"
 #include "stores/redlock/looking.h"
+#include "stores/search.h"
 
 #include "base/banned.h"
 
@@ -99,7 +99,7 @@ static int take_key(struct hf__redlock_looking *w, const redisReply *key, hf_err
     size_t len = key_len - before - after;
     if (memcmp(key->str, w->s->set.key_before, before) != 0 ||
         memcmp(name + len, w->s->set.key_after, after) != 0 || len > HF_NAME_MAX ||
-        !hf__look_wants(w->look, name, len))
+        !hf__search_wants(w->search, name, len))
         return 0;
     return hf__redlock_add_name(&w->names, name, len, err);
 }
@@ -130,7 +130,7 @@ int hf__redlock_ask_nodes(struct hf__redlock_looking *w, hf_error *err)
     w->ask.sent = w->ask.replied = 0;
     w->ask.decided = never;
     w->ask.patient = true;
-    if (w->look->name == NULL) /* there may be millions of keys: each page has its own time */
+    if (w->search->name == NULL) /* there may be millions of keys: each page has its own time */
         w->deadline_ns = hf__redlock_soon(w->s, w->s->base.host->op_timeout_ms, INT64_MAX);
     hf__redlock_round(w->s, w->set, &w->ask,
                       hf__redlock_soon(w->s, 2 * w->s->node_timeout_ms, w->deadline_ns));

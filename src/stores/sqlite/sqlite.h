@@ -290,8 +290,8 @@ void hf__sqlite_tell(struct hf__sqlite *s);
 size_t hf__sqlite_stale_sockets(struct hf__sqlite *s, bool remove);
 
 /* inspect.c, upkeep.c, diagnose.c ------------------------------------------ */
-int hf__sqlite_inspect(struct hf__store *store, const struct hf__look *look, int64_t deadline_ns,
-                       hf_error *err);
+int hf__sqlite_inspect(struct hf__store *store, const struct hf__search *search,
+                       int64_t deadline_ns, hf_error *err);
 int hf__sqlite_upkeep(struct hf__store *store, enum hf__upkeep what, int64_t retain_ms,
                       int64_t deadline_ns, uint64_t *ret_count, hf_error *err);
 

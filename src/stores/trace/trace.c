@@ -172,7 +172,7 @@ static int trace_renew(struct hf__store *store, struct hf__renewal *items, size_
 }
 
 struct counted {
-    const struct hf__look *look;
+    const struct hf__search *search;
     size_t count;
 };
 
@@ -181,19 +181,19 @@ static int count_found(void *ctx, const char *name, size_t name_len, const struc
     struct counted *c = ctx;
 
     c->count++;
-    return c->look->found(c->look->ctx, name, name_len, entry);
+    return c->search->found(c->search->ctx, name, name_len, entry);
 }
 
-static int trace_inspect(struct hf__store *store, const struct hf__look *look, int64_t deadline_ns,
-                         hf_error *err)
+static int trace_inspect(struct hf__store *store, const struct hf__search *search,
+                         int64_t deadline_ns, hf_error *err)
 {
-    struct counted counted = {.look = look};
-    struct hf__look counting = *look;
+    struct counted counted = {.search = search};
+    struct hf__search counting = *search;
     struct line line;
 
     begin(store, &line, "inspect", err);
-    if (look->name != NULL)
-        put_name(&line, look->name, look->name_len);
+    if (search->name != NULL)
+        put_name(&line, search->name, search->name_len);
     counting.found = count_found;
     counting.ctx = &counted;
     int r = hf__wrapper_inspect(store, &counting, deadline_ns, line.err);

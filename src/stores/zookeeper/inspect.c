@@ -10,7 +10,7 @@
 
 #include "base/bytes.h"
 #include "doorman/doorman.h"
-#include "stores/look.h"
+#include "stores/search.h"
 #include "stores/zookeeper/zk.h"
 
 #include "base/banned.h"
@@ -18,7 +18,7 @@
 struct view {
     struct zk *zk;
     struct session *s;
-    const struct hf__look *look;
+    const struct hf__search *search;
     int64_t deadline_ns;
     struct call *requests;
 };
@@ -121,7 +121,7 @@ static int show(const struct view *v, const struct name *name, const struct seen
 
     hf__zk_parse(seen->node->text, seen->node->text_len, &d);
     fill(v, seen, &d, &e);
-    if (!hf__look_is_old_enough(v->look, &e))
+    if (!hf__search_is_old_enough(v->search, &e))
         return 0;
     struct hf__who who = {
         .host = d.host, .user = d.user, .program = d.program, .note = d.note, .pid = d.pid};
@@ -129,7 +129,7 @@ static int show(const struct view *v, const struct name *name, const struct seen
     if (blind != NULL)
         who.note = blind;
     e.who = &who;
-    return v->look->found(v->look->ctx, name->bytes, name->len, &e);
+    return v->search->found(v->search->ctx, name->bytes, name->len, &e);
 }
 
 /* All nodes of one lock are asked for at once. */
@@ -248,7 +248,7 @@ static int show_all(const struct view *v, hf_error *err)
     for (int i = 0; r == 0 && i < list->name_count; i++) {
         struct name *name = &names[count];
         if (hf__zk_unescape(list->names[i], name->bytes, &name->len) &&
-            hf__look_wants(v->look, name->bytes, name->len))
+            hf__search_wants(v->search, name->bytes, name->len))
             count++;
     }
     if (r == 0)
@@ -260,10 +260,10 @@ static int show_all(const struct view *v, hf_error *err)
     return r;
 }
 
-int hf__zk_inspect(struct hf__store *store, const struct hf__look *look, int64_t deadline_ns,
+int hf__zk_inspect(struct hf__store *store, const struct hf__search *search, int64_t deadline_ns,
                    hf_error *err)
 {
-    struct view v = {.zk = (struct zk *)store, .look = look, .deadline_ns = deadline_ns};
+    struct view v = {.zk = (struct zk *)store, .search = search, .deadline_ns = deadline_ns};
     char directory[HF__ZK_PATH_MAX];
     int r = hf__zk_any_session(v.zk, deadline_ns, &v.s, err);
 
@@ -275,9 +275,9 @@ int hf__zk_inspect(struct hf__store *store, const struct hf__look *look, int64_t
                                 : ZSYSTEMERROR;
     if (rc != ZOK && rc != ZNONODE) {
         r = hf__zk_fail(err, rc, "children");
-    } else if (look->name != NULL) {
-        struct name name = {.len = look->name_len};
-        memcpy(name.bytes, look->name, look->name_len);
+    } else if (search->name != NULL) {
+        struct name name = {.len = search->name_len};
+        memcpy(name.bytes, search->name, search->name_len);
         r = show_lock(&v, &name, false, err);
     } else {
         r = show_all(&v, err);

@@ -91,7 +91,7 @@ int hf__zk_renew(struct hf__store *store, struct hf__renewal *items, size_t coun
                  int64_t deadline_ns, hf_error *err);
 int hf__zk_break(struct hf__store *store, const struct hf__bid *bid, bool now, int64_t deadline_ns,
                  struct hf__answer *ret_answer, hf_error *err);
-int hf__zk_inspect(struct hf__store *store, const struct hf__look *look, int64_t deadline_ns,
+int hf__zk_inspect(struct hf__store *store, const struct hf__search *search, int64_t deadline_ns,
                    hf_error *err);
 int hf__zk_upkeep(struct hf__store *store, enum hf__upkeep what, int64_t retain_ms,
                   int64_t deadline_ns, uint64_t *ret_count, hf_error *err);
