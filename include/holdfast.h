@@ -209,7 +209,8 @@ typedef struct hf_options {
                               must release as often. A shared lock inside a shared one needs this
                               too: a writer that queues in between waits for the first, and without
                               it the second would wait for the writer */
-    uint64_t owner;        /* names "the same owner"; 0: the calling thread */
+    uint64_t owner;        /* names "the same owner", below 2^63; 0: the calling thread, or with
+                              hf_acquire_start() only this acquire */
     int by_hand;           /* no background renewal: you call hf_lock_renew() */
     int confirmed;         /* return only after the store has recorded that we know of the grant:
                               for a command that detaches, or if max_hold must be exact */
@@ -277,6 +278,54 @@ int hf_lock_detach(hf_lock *lock, hf_error *err);
  * HF_UNSUPPORTED, HF_DEADLOCK, and those of hf_acquire(). */
 int hf_adopt(hf_client *client, const char *name, size_t name_len, const char *ticket,
              const hf_options *opt, hf_lock **ret_lock, hf_error *err);
+
+/* Without a thread that waits ---------------------------------------------- */
+typedef enum hf_event_kind {
+    HF_EVENT_ACQUIRED = 1, /* `lock` is yours, to be given back */
+    HF_EVENT_FAILED = 2,   /* `err` says why, as hf_acquire() would */
+    HF_EVENT_RELEASED = 3, /* `err.code` is what hf_lock_release() would return */
+    HF_EVENT_AT_RISK = 4,  /* as on_at_risk, of a lock that was started */
+    HF_EVENT_LOST = 5,     /* as on_lost, likewise; with the cause */
+} hf_event_kind;
+
+typedef struct hf_event {
+    size_t size; /* sizeof(hf_event), set by you */
+    hf_event_kind kind;
+    hf_cause cause; /* LOST */
+    uint64_t tag;   /* as given at the start; AT_RISK and LOST: at that of the acquire */
+    hf_lock *lock;  /* ACQUIRED, AT_RISK, LOST */
+    hf_error err;   /* FAILED, RELEASED; code HF_OK otherwise */
+} hf_event;
+
+/* Begins what hf_acquire() does, and returns at once. It ends with one event of this tag, ACQUIRED or
+ * FAILED; after ACQUIRED the same tag tells of AT_RISK and LOST, until the lock is given back. A few
+ * threads of the library do the work, whatever number waits. on_wait is not called; opt->cancel must
+ * live until the event, but hf_acquire_stop() costs less. What is wrong with the arguments is
+ * returned, and no event follows: HF_INVALID (also: this owner holds it and may enter it again by
+ * hf_acquire()), HF_UNSUPPORTED, HF_DEADLOCK, HF_LOST, HF_CLOSED, HF_FORKED, HF_NO_MEMORY,
+ * HF_SYSTEM. */
+int hf_acquire_start(hf_client *client, const char *name, size_t name_len, const hf_options *opt,
+                     uint64_t tag, hf_error *err);
+
+/* Ends the bids of this tag early. Each still has its event: FAILED with HF_CANCELLED when nothing is
+ * left of it in the store, or another one if it was over before. HF_NOT_FOUND: none is under way. */
+int hf_acquire_stop(hf_client *client, uint64_t tag);
+
+/* Begins what hf_lock_release() does, and returns at once; the handle, however it was acquired, is no
+ * longer yours, and nothing more is told of it but RELEASED, with this tag. It may be called in a
+ * callback of that lock, too, and by a finalizer. HF_NO_MEMORY, HF_SYSTEM, HF_FORKED, HF_INVALID: it
+ * is as before. HF_CLOSED: it was freed only. */
+int hf_release_start(hf_lock *lock, uint64_t tag, hf_error *err);
+
+/* A descriptor that is readable while there are events, for poll() and the like: do not read or close
+ * it; valid until hf_close(). HF_SYSTEM, HF_CLOSED, HF_FORKED as negative values. */
+int hf_event_fd(hf_client *client);
+
+/* The next event, in the order in which they came up; waits for one for wait_ms, 0 or HF_FOREVER.
+ * Any thread may call it; each event is given once. hf_close() ends what was started, and drops events
+ * that nobody took: locks among them are released. HF_TIMEOUT: there is none. HF_CLOSED, HF_FORKED,
+ * HF_INVALID, HF_SYSTEM. */
+int hf_event_next(hf_client *client, int64_t wait_ms, hf_event *ret_event);
 
 /* Ends waits, from another thread or a signal handler. One object can serve many waits. Once fired,
  * it stays fired. Free it when no acquire uses it any more. */

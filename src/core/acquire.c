@@ -26,28 +26,7 @@
 
 #include "base/banned.h"
 
-/* What a step leads to: 0 the next one, negative giving up, or one of these. */
-enum outcome { KEPT = 1, ASLEEP = 2 };
-
-struct bid {
-    hf_lock *lock;
-    hf_client *client;
-    const hf_options *opt;
-    hf_error *err;
-    int64_t until_ns;    /* the end of the wait; INT64_MAX */
-    int64_t patience_ns; /* how long setbacks are borne; INT64_MAX */
-    int64_t asked_ns;    /* before the last attempt; an answer may count from earlier */
-    bool spent;          /* the store will not grant this ticket any more */
-
-    unsigned setbacks; /* since it last had a place in the queue */
-    int64_t setback_since_ns;
-
-    bool slept;      /* ASLEEP was the last outcome */
-    bool slept_ours; /* it was ours then, and only its claim was missing */
-    int slept_over;  /* the error of the setback, which `err` tells; 0: it was queued */
-};
-
-static int stop_because(struct bid *bid, int code)
+static int stop_because(struct hf__acquiring *bid, int code)
 {
     return hf__fail(bid->err, code, NULL);
 }
@@ -58,22 +37,22 @@ static bool is_left(const hf_lock *lock)
     return lock->in_store || lock->claim_unanswered || lock->bidder.unanswered;
 }
 
-static int begin_waiting(struct bid *bid)
+static int begin_waiting(struct hf__acquiring *bid)
 {
     return hf__wait_begin(bid->lock, bid->until_ns, bid->opt->cancel, bid->err);
 }
 
-static int fall_asleep(struct bid *bid, int over)
+static int fall_asleep(struct hf__acquiring *bid, int over)
 {
     bid->slept = true;
     bid->slept_ours = bid->lock->bidder.phase == HF__PHASE_HOLDING;
     bid->slept_over = over;
     hf__keeper_schedule(bid->lock);
-    return ASLEEP;
+    return HF__ACQUIRE_ASLEEP;
 }
 
 /* A grant that has come is taken, whatever else has happened. */
-static int wake_up(struct bid *bid)
+static int wake_up(struct hf__acquiring *bid)
 {
     if (!bid->slept)
         return 0;
@@ -91,13 +70,13 @@ static int wake_up(struct bid *bid)
 }
 
 /* Why the caller does not want it any more; 0: it does. */
-static int look_whether_wanted(struct bid *bid)
+static int look_whether_wanted(struct hf__acquiring *bid)
 {
     const hf_cancel *cancel = bid->opt->cancel;
 
     if (bid->client->closing)
         return stop_because(bid, HF_CLOSED);
-    if (cancel != NULL && hf__cancel_fired(cancel))
+    if (bid->stopped || (cancel != NULL && hf__cancel_fired(cancel)))
         return stop_because(bid, HF_CANCELLED);
     if (hf__now_ns(bid->client->env) >= bid->until_ns)
         return stop_because(bid, HF_TIMEOUT);
@@ -105,7 +84,7 @@ static int look_whether_wanted(struct bid *bid)
 }
 
 /* Not one step nearer: `code` says why, and is given back if it is not worth another try. */
-static int bear_setback(struct bid *bid, int code)
+static int bear_setback(struct hf__acquiring *bid, int code)
 {
     hf_client *client = bid->client;
     int64_t now_ns = hf__now_ns(client->env);
@@ -125,7 +104,7 @@ static int bear_setback(struct bid *bid, int code)
 
 /* Queued: it is worth sleeping. The caller's own callback may take its time: the keeper looks after
  * the bid before that. */
-static int wait_in_queue(struct bid *bid, const struct hf__answer *answer)
+static int wait_in_queue(struct hf__acquiring *bid, const struct hf__answer *answer)
 {
     hf_client *client = bid->client;
     int r = begin_waiting(bid);
@@ -153,7 +132,8 @@ static int wait_in_queue(struct bid *bid, const struct hf__answer *answer)
 }
 
 /* One attempt. 0 with its answer and the bidder's advice, or an error. */
-static int attempt(struct bid *bid, struct hf__answer *ret_answer, enum hf__advice *ret_advice)
+static int attempt(struct hf__acquiring *bid, struct hf__answer *ret_answer,
+                   enum hf__advice *ret_advice)
 {
     hf_client *client = bid->client;
     hf_lock *lock = bid->lock;
@@ -185,13 +165,13 @@ static int attempt(struct bid *bid, struct hf__answer *ret_answer, enum hf__advi
 
 /* Who does not wait for others does not wait for a store either that has not even been reached; but
  * once is no proof, a connection may just have been cut. */
-static bool is_worth_another_try(const struct bid *bid, int code)
+static bool is_worth_another_try(const struct hf__acquiring *bid, int code)
 {
     return code != HF_UNAVAILABLE || bid->opt->wait_ms != 0 || bid->opt->patience_ms != 0 ||
            bid->setbacks == 0 || is_left(bid->lock);
 }
 
-static int ask(struct bid *bid)
+static int ask(struct hf__acquiring *bid)
 {
     struct hf__answer answer;
     enum hf__advice advice;
@@ -227,7 +207,7 @@ static int ask(struct bid *bid)
 }
 
 /* Whether the caller may only have it when the store knows that it knows (doorman's rule 5). */
-static bool needs_claim(const struct bid *bid)
+static bool needs_claim(const struct hf__acquiring *bid)
 {
     const hf_lock *lock = bid->lock;
 
@@ -241,7 +221,7 @@ static bool needs_claim(const struct bid *bid)
 }
 
 /* Ours by the bidder's account. 0: it slipped away. */
-static int settle(struct bid *bid)
+static int settle(struct hf__acquiring *bid)
 {
     hf_client *client = bid->client;
     hf_lock *lock = bid->lock;
@@ -262,12 +242,12 @@ static int settle(struct bid *bid)
     if (!hf__bidder_holds(&lock->bidder, hf__now_ns(client->env)))
         return 0;
     hf__lock_keep(lock, bid->opt);
-    return KEPT;
+    return HF__ACQUIRE_KEPT;
 }
 
 /* Another ticket, after undoing what may be left of this one. At once the first time, then after a
  * pause. */
-static int start_afresh(struct bid *bid)
+static int start_afresh(struct hf__acquiring *bid)
 {
     hf_lock *lock = bid->lock;
     int r = 0;
@@ -292,7 +272,7 @@ static int start_afresh(struct bid *bid)
 
 /* Leaves nothing behind, and says so truly: an undo that is not answered turns any reason into
  * HF_UNKNOWN. */
-static int give_up(struct bid *bid, int code)
+static int give_up(struct hf__acquiring *bid, int code)
 {
     hf_lock *lock = bid->lock;
     hf_error undo_error;
@@ -310,8 +290,7 @@ static int give_up(struct bid *bid, int code)
     return code;
 }
 
-/* As far as it gets without sleeping. */
-static int advance(struct bid *bid)
+int hf__acquire_advance(struct hf__acquiring *bid)
 {
     const struct hf__bidder *b = &bid->lock->bidder;
     int r = wake_up(bid);
@@ -340,20 +319,27 @@ static int64_t patience_ns(const hf_client *client, const hf_options *opt)
     return hf__moment_after(0, ms);
 }
 
-int hf__bid(hf_lock *lock, const hf_options *opt, hf_error *err)
+void hf__acquire_begin(struct hf__acquiring *bid, hf_lock *lock, const hf_options *opt)
 {
     hf_client *client = lock->client;
-    int64_t now_ns = hf__now_ns(client->env);
-    struct bid bid = {.lock = lock,
-                      .client = client,
-                      .opt = opt,
-                      .err = err,
-                      .until_ns =
-                          opt->wait_ms > 0 ? hf__moment_after(now_ns, opt->wait_ms) : INT64_MAX,
-                      .patience_ns = patience_ns(client, opt)};
+
+    *bid = (struct hf__acquiring){
+        .lock = lock,
+        .client = client,
+        .opt = opt,
+        .until_ns =
+            opt->wait_ms > 0 ? hf__moment_after(hf__now_ns(client->env), opt->wait_ms) : INT64_MAX,
+        .patience_ns = patience_ns(client, opt)};
+}
+
+int hf__bid(hf_lock *lock, const hf_options *opt, hf_error *err)
+{
+    struct hf__acquiring bid;
     int r;
 
-    while ((r = advance(&bid)) == ASLEEP)
+    hf__acquire_begin(&bid, lock, opt);
+    bid.err = err;
+    while ((r = hf__acquire_advance(&bid)) == HF__ACQUIRE_ASLEEP)
         hf__wait_for_news(lock);
-    return r == KEPT ? 0 : r;
+    return r == HF__ACQUIRE_KEPT ? 0 : r;
 }

@@ -3,13 +3,14 @@
 #include <string.h>
 
 #include "core/abi_struct.h"
-#include "core/acquire.h"
+#include "core/started.h"
 
 #include "base/banned.h"
 
 struct request {
     struct hf__name name;
-    const char *ticket; /* adopt only */
+    const char *ticket;  /* adopt only */
+    const uint64_t *tag; /* start only */
     hf_options opt;
 };
 
@@ -90,6 +91,9 @@ static int reenter(hf_lock *lock, const struct request *q, hf_error *err)
         return hf__fail(err, HF_DEADLOCK, NULL);
     if (lock->duty != HF__DUTY_KEEP)
         return hf__fail(err, HF_DEADLOCK, "this owner is waiting for it already");
+    if (q->tag != NULL)
+        return hf__fail(err, HF_INVALID,
+                        "this owner holds it: enter it again by hf_acquire(), which does not wait");
     if (opt->mode == HF_EXCLUSIVE && lock->bid.mode == HF_SHARED)
         return hf__fail(err, HF_DEADLOCK,
                         "it is held shared; release it before asking for it exclusive");
@@ -133,10 +137,13 @@ static int acquire(hf_lock *lock, const struct request *q, hf_lock **ret_lock, h
     hf_lock *found = lock;
     int r = hf__lock_new_ticket(lock, err);
 
+    if (q->tag != NULL && q->opt.owner == 0) /* not the thread: that one may start many */
+        lock->owner = UINT64_C(3) << 62 | ++lock->client->last_owner;
     if (r == 0)
         r = claim_name(lock, q, &found, err);
     if (r == 0) {
         r = q->ticket != NULL ? hf__adopt(lock, q->ticket, &q->opt, err)
+            : q->tag != NULL  ? hf__start_bid(lock, &q->opt, *q->tag, err)
                               : hf__bid(lock, &q->opt, err);
         if (r < 0)
             hf__reentry_remove(lock);
@@ -196,6 +203,15 @@ int hf_acquire(hf_client *client, const char *name, size_t name_len, const hf_op
     struct request q = {.name = {name, name_len}};
 
     return wrap(err, enter_and_acquire(client, &q, opt, ret_lock, err), "acquire", &q);
+}
+
+int hf_acquire_start(hf_client *client, const char *name, size_t name_len, const hf_options *opt,
+                     uint64_t tag, hf_error *err)
+{
+    struct request q = {.name = {name, name_len}, .tag = &tag};
+    hf_lock *lock; /* not the caller's before its event */
+
+    return wrap(err, enter_and_acquire(client, &q, opt, &lock, err), "acquire", &q);
 }
 
 int hf_adopt(hf_client *client, const char *name, size_t name_len, const char *ticket,

@@ -6,10 +6,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "core/abi_struct.h"
 #include "core/registry.h"
+#include "core/started.h"
 
 #include "base/banned.h"
 
@@ -50,10 +52,12 @@ static int describe_self(hf_client *client, const hf_client_options *opt)
 
 static void free_client(hf_client *client)
 {
-    struct hf__workers *workers[] = {&client->renewer, &client->withdrawer, &client->notifier};
+    struct hf__workers *workers[] = {&client->renewer, &client->withdrawer, &client->notifier,
+                                     &client->runner};
 
-    for (size_t i = 0; i < 3; i++)
+    for (size_t i = 0; i < sizeof workers / sizeof workers[0]; i++)
         hf__workers_clear(workers[i]);
+    hf__table_clear(&client->by_tag);
     hf__heap_clear(&client->keeper.timers);
     hf__table_clear(&client->by_ticket);
     hf__table_clear(&client->by_owner);
@@ -89,9 +93,16 @@ static hf_client *new_client(const struct hf_env *env)
                                               .work = hf__withdrawer_work};
     client->notifier = (struct hf__workers){
         .client = client, .thread_name = "hf-notifier", .most = 1, .work = hf__notifier_work};
+    client->runner = (struct hf__workers){.client = client,
+                                          .thread_name = "hf-runner",
+                                          .stack = WORKER_STACK,
+                                          .most = HF__WORKERS_MAX,
+                                          .work = hf__runner_work};
+    client->event_fd = -1;
     hf__workers_init(&client->renewer);
     hf__workers_init(&client->withdrawer);
     hf__workers_init(&client->notifier);
+    hf__workers_init(&client->runner);
     return client;
 }
 
@@ -346,11 +357,14 @@ void hf_close(hf_client *client)
     client->closing = true;
     for (hf_lock *lock = client->waiting; lock != NULL; lock = lock->next_waiting)
         hf__wait_tell(lock, HF__NEWS_CLOSED);
+    if (client->event_fd >= 0) /* whoever waits for one */
+        eventfd_write(client->event_fd, 1);
     while (client->users > 0)
         pthread_cond_wait(&client->changed, &client->mutex);
     release_with_helpers(client);
     hf__unlock_client(client);
     /* Nothing is on duty: there is no job left but what is under way, and what is to be told. */
+    hf__workers_stop(&client->runner);
     hf__workers_stop(&client->renewer);
     hf__workers_stop(&client->withdrawer);
     hf__keeper_stop(client);
@@ -359,6 +373,7 @@ void hf_close(hf_client *client)
 
     client->store->type->close(client->store);
     hf__lock_client(client);
+    hf__drop_events(client);
     client->store = NULL;
     hf__unref_client(client);
     hf__allow_cancel(cancel_state);

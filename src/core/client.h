@@ -9,6 +9,7 @@
  *               shortest lease first; more than one thread only if one hangs
  *   withdrawer  ends bids and grants whose end was not answered, again and again, one at a time
  *   notifier    runs the user's callbacks, one at a time, and nothing else
+ *   runner      does the round trips of what was started (started.h), a few at a time
  *
  * All but the callers' start when there is something for them to do. They are apart so that nothing
  * that hangs delays what matters more: a lock is declared lost on time while a renewal hangs, a
@@ -63,8 +64,14 @@ struct hf_client {
 
     struct hf__keeper keeper;
     struct hf__wake_reader wake_reader;
-    struct hf__workers renewer, withdrawer, notifier;
+    struct hf__workers renewer, withdrawer, notifier, runner;
     size_t undo_count; /* what the withdrawer has to end */
+
+    size_t started_count;    /* what the runner may have to do: see started.h */
+    struct hf__table by_tag; /* those of them that are bids */
+    struct hf__started *first_event, *last_event;
+    int event_fd;        /* readable while there is one; -1 until asked for */
+    uint64_t last_owner; /* of bids that were started without one */
 };
 
 /* hf_open() with another clock; `env` NULL is the system's. For tests. */

@@ -7,7 +7,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "core/client.h"
+#include "core/started.h"
 
 #include "base/banned.h"
 
@@ -145,6 +145,7 @@ static void keep(hf_lock *lock, int64_t now_ns)
         now_ns < hf__lease_at_risk_ns(lock->bidder.sent_ns, lock->bidder.lease_ms))
         return;
     lock->risk_told = true;
+    hf__tell_event(lock, HF__TELL_AT_RISK);
     if (lock->on_at_risk != NULL) {
         lock->call_risk = true;
         hf__notifier_push(lock);

@@ -6,7 +6,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "core/client.h"
+#include "core/started.h"
 
 #include "base/banned.h"
 
@@ -90,6 +90,7 @@ void hf__lock_unref(hf_lock *lock)
     if (lock->lost_fd >= 0)
         close(lock->lost_fd);
     free(lock->trouble);
+    hf__started_free(lock->started);
     free(lock);
 }
 
@@ -228,6 +229,7 @@ static void tell_lost(hf_lock *lock)
         lock->call_lost = true;
         hf__notifier_push(lock);
     }
+    hf__tell_event(lock, HF__TELL_LOST);
     hf__keeper_schedule(lock);
 }
 
@@ -307,6 +309,7 @@ static bool take_back(hf_lock *lock)
     hf__notifier_forget(lock);
     bool held = hf__lock_holds(lock, hf__now_ns(lock->client->env));
     hf__duty_end(lock);
+    hf__forget_events(lock);
     return held;
 }
 
@@ -328,6 +331,7 @@ static int free_after_close(hf_lock *lock, hf_error *err)
         hf__reentry_remove(lock);
         lock->on_at_risk = lock->on_lost = NULL; /* its duty may go on; nobody is to be told */
         hf__notifier_forget(lock);
+        hf__forget_events(lock);
         hf__lock_unref(lock);
     }
     hf__unref_client(client);
@@ -335,7 +339,7 @@ static int free_after_close(hf_lock *lock, hf_error *err)
     return hf__fail(err, HF_CLOSED, NULL);
 }
 
-static int release(hf_lock *lock, hf_error *err)
+int hf__lock_give_back(hf_lock *lock, hf_error *err)
 {
     hf_client *client = lock->client;
 
@@ -372,7 +376,7 @@ int hf_lock_release(hf_lock *lock, hf_error *err)
         return free_after_close(lock, err);
     if (r < 0)
         return r;
-    r = release(lock, err);
+    r = hf__lock_give_back(lock, err);
     hf__leave_unlock(client, &visit);
     return r;
 }

@@ -35,7 +35,7 @@ enum hf__news {
     HF__NEWS_CLOSED = 16,
 };
 
-/* A caller that waits. */
+/* A bid that waits, and its caller if it has one. */
 struct hf__waiter {
     pthread_cond_t woken;
     unsigned refs; /* the caller's, and one of each that wakes it */
@@ -80,7 +80,8 @@ struct hf_lock {
     struct hf__link by_ticket;
     struct hf__link by_owner;
     hf_lock *prev_waiting, *next_waiting;
-    struct hf__waiter *waiter; /* WAIT */
+    struct hf__waiter *waiter;   /* WAIT */
+    struct hf__started *started; /* how it was acquired, if not by a call that waits; NULL */
     uint64_t owner;
     unsigned count;        /* reentrant acquires */
     int64_t max_hold_ns;   /* the moment it must be over; INT64_MAX */
@@ -137,6 +138,9 @@ void hf__lock_not_renewed(hf_lock *lock, uint64_t generation, const hf_error *er
 /* Whether it is still ours at this moment, max_hold included. If it is lost, and the user who has it
  * was not told yet: makes the descriptor readable, and calls. */
 bool hf__lock_holds(hf_lock *lock, int64_t now_ns);
+
+/* Gives it back, as hf_lock_release(). Released meanwhile. */
+int hf__lock_give_back(hf_lock *lock, hf_error *err);
 
 /* Makes the descriptor readable, if there is one. */
 void hf__lock_show_lost(hf_lock *lock);

@@ -3,10 +3,11 @@
  * One of them reads what the store calls (wake_reader.h), the others sleep on a condition of their
  * own; none has a time of its own. The keeper wakes it when it is worth asking again, when its time
  * is up or when it is cancelled; whoever reads, when the store calls. So there is one clock to own
- * in a test, and a suspended machine wakes everybody at the right moment. */
+ * in a test, and a suspended machine wakes everybody at the right moment. A bid that was started has
+ * no caller: news make it ready for a runner (started.h). */
 #include <stdlib.h>
 
-#include "core/client.h"
+#include "core/started.h"
 
 #include "base/banned.h"
 
@@ -73,6 +74,10 @@ struct hf__waiter *hf__wait_note(hf_lock *lock, enum hf__news news)
     if (lock->waiter == NULL)
         return NULL;
     lock->waiter->news |= news;
+    if (lock->started != NULL) {
+        hf__started_ready(lock->started);
+        return NULL;
+    }
     lock->waiter->refs++;
     return lock->waiter;
 }
@@ -94,7 +99,9 @@ void hf__wait_tell(hf_lock *lock, enum hf__news news)
     if (lock->waiter == NULL)
         return;
     lock->waiter->news |= news;
-    if (client->wake_reader.caller == lock->waiter)
+    if (lock->started != NULL)
+        hf__started_ready(lock->started);
+    else if (client->wake_reader.caller == lock->waiter)
         hf__wake_reader_nudge(client);
     else
         pthread_cond_signal(&lock->waiter->woken);

@@ -57,6 +57,12 @@ bool hf__workers_add(struct hf__workers *workers, struct hf__timer *job, int64_t
     return true;
 }
 
+void hf__workers_spread(struct hf__workers *workers)
+{
+    if (workers->idle < workers->jobs.count)
+        start_one(workers);
+}
+
 void hf__workers_help(struct hf__workers *workers)
 {
     if (workers->idle == 0)

@@ -118,13 +118,16 @@ void ledger_quiet(void)
     ledger.quiet_ns = sim.now_ns;
 }
 
+struct call *ledger_numbered(int number)
+{
+    if (number < 1 || number > (int)ledger.call_count)
+        sim_fail("there is no call %d", number);
+    return &ledger.calls[number - 1];
+}
+
 struct call *ledger_call(const char *note)
 {
-    int number = strncmp(note, "call ", 5) == 0 ? (int)strtol(note + 5, NULL, 10) : 0;
-
-    if (number < 1 || number > (int)ledger.call_count)
-        sim_fail("a bid comes with the note '%s'", note);
-    return &ledger.calls[number - 1];
+    return ledger_numbered(strncmp(note, "call ", 5) == 0 ? (int)strtol(note + 5, NULL, 10) : 0);
 }
 
 bool ledger_all_entered(const struct process *p)
@@ -188,6 +191,10 @@ void ledger_sent(struct request *q, const struct fiber *by)
     for (size_t i = 0; i < q->count; i++) {
         struct bid *b = q->items[i].bid;
         count_request(b);
+        if (b->call != NULL && b->call->started && q->op != OP_RENEW) { /* a runner's */
+            b->call->woken_ns = 0;
+            b->call->asked_by = by;
+        }
         if (b->detached && (q->op == OP_RELEASE || q->op == OP_WITHDRAW))
             sim_fail("'%s' was detached, and is released all the same", b->room->name);
     }
@@ -198,7 +205,8 @@ void ledger_woken(struct bid *b)
     struct call *c = b->call;
 
     if (c == NULL || c->kind != CALL_ACQUIRE || c->returned || c->bids != b ||
-        c->fiber->waits == SIM_REPLY || c->process->frozen)
+        c->fiber->waits == SIM_REPLY || c->process->frozen ||
+        (c->started && c->asked_by != NULL && c->asked_by->waits == SIM_REPLY))
         return;
     c->woken_ns = sim.now_ns;
 }

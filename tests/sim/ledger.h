@@ -42,6 +42,9 @@ struct call {
     struct grant *grant;
     char note[24];
     int on_lost, on_at_risk, on_wait; /* what its callbacks do: program.c */
+    bool started;                     /* it waits for its event; then that is here */
+    const hf_event *event;
+    const struct fiber *asked_by; /* the runner that had it last */
 };
 
 /* A ticket. */
@@ -108,6 +111,7 @@ extern struct figures figures;
 struct call *ledger_begin(enum call_kind kind, struct room *room, const hf_options *opt);
 void ledger_end(struct call *call);
 struct call *ledger_call(const char *note); /* by the note of its bid */
+struct call *ledger_numbered(int number);
 void ledger_callback_begin(struct call *call, bool on_own_thread);
 void ledger_callback_end(struct call *call, bool on_own_thread, int64_t began_ns);
 bool ledger_callback_runs(const struct process *process);

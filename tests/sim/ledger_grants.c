@@ -215,8 +215,8 @@ void ledger_giving_back(struct grant *g)
 {
     g->ended = true;
     g->in_order = g->bid->place == HF__PLACE_INSIDE && !g->bid->broken && !g->bid->excepted &&
-                  network.quiet && !g->lost && !g->closed && !sim_is_readable(g->fd) &&
-                  ledger.callbacks[g->process->number] == 0 &&
+                  !network_data_lost(g->process) && network.quiet && !g->lost && !g->closed &&
+                  !sim_is_readable(g->fd) && ledger.callbacks[g->process->number] == 0 &&
                   g->believed_until_ns > sim.now_ns + 50 * SIM_MS;
 }
 
@@ -329,8 +329,8 @@ int64_t ledger_limit_ns(const struct call *c)
     const struct process *p = c->process;
     int64_t end_ns = ledger_time_up_ns(c);
 
-    if (end_ns == SIM_NEVER)
-        return SIM_NEVER;
+    if (end_ns == SIM_NEVER || (c->started && c->closed_ns != SIM_NEVER))
+        return SIM_NEVER; /* the close has a limit of its own */
     end_ns += PATIENCE(c->kind) * network.op_timeout_ms * SIM_MS + SLACK_NS + p->frozen_ns -
               c->frozen_before_ns + c->callback_ns;
     if (c->kind != CALL_ACQUIRE)

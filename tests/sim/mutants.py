@@ -75,6 +75,8 @@ MUTANTS = [
       ("lock->duty != HF__DUTY_KEEP || lock->lost_told", "lock->lost_told")], None),
     ("loss told by the callback alone", "src/core/lock.c",
      "    lock->lost_told = true;\n    hf__lock_show_lost(lock);", "    lock->lost_told = true;"),
+    ("news of a started bid wake nobody", "src/core/wait.c",
+     "    if (lock->started != NULL)\n        hf__started_ready(lock->started);\n    else if", "    if"),
     ("max_hold not looked at", "src/core/lock.c", "if (now_ns >= lock->max_hold_ns)", "if (0)"),
     ("detached lock still on duty", "src/core/lock.c",
      "    take_back(lock);\n    hf__lock_unref(lock);\n    return 0;",

@@ -102,6 +102,10 @@ static void *fork_and_try(void *arg)
             hf_lock_cause(lock) != HF_CAUSE_FORKED)
             sim_fail("C13: in a forked child the parent's lock does not say LOST");
     }
+    hf_event event = {.size = sizeof event};
+    expect(hf_acquire_start(p->client, "a", 1, &opt, 1, NULL), HF_FORKED, "hf_acquire_start()");
+    expect(hf_event_next(p->client, 0, &event), HF_FORKED, "hf_event_next()");
+    expect(hf_event_fd(p->client), HF_FORKED, "hf_event_fd()");
     hf_close(p->client);
     sim_child_end();
     return NULL;

@@ -296,6 +296,15 @@ void network_tell(bool data_lost)
     }
 }
 
+bool network_data_lost(const struct process *p)
+{
+    const struct sim_store *s = net.stores;
+
+    while (s != NULL && !(s->process == p && s->base.data_lost))
+        s = s->next;
+    return s != NULL;
+}
+
 void network_join(struct sim_store *store)
 {
     store->next = net.stores;

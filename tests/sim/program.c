@@ -40,7 +40,9 @@ struct grant *program_acquire(struct program *p, struct room *room, const hf_opt
              (long long)opt->ttl_ms, (long long)opt->wait_ms, (long long)opt->lock_delay_ms,
              (long long)opt->max_hold_ms, opt->by_hand ? " by_hand" : "",
              opt->confirmed ? " confirmed" : "", opt->reentrant ? " reentrant" : "");
-    int r = hf_acquire(client, room->name, room->name_len, &c->opt, &lock, &err);
+    bool by_event = told && workload.with[FEATURE_EVENTS] && sim_chance(350);
+    int r = by_event ? acquire_by_event(p, c, &lock, &err)
+                     : hf_acquire(client, room->name, room->name_len, &c->opt, &lock, &err);
     sim_note("call %d: acquire '%s' %s %s", c->number, room->name, r == 0 ? "OK" : hf_code_name(r),
              r == 0 ? hf_lock_ticket(lock) : err.text);
     if (r == 0)
@@ -63,7 +65,11 @@ void program_release(struct grant *g)
     struct call *c = ledger_begin(CALL_RELEASE, g->bid->room, NULL);
     sim_note("call %d: release '%s' of call %d%s", c->number, g->bid->room->name, g->call->number,
              last ? "" : ", once of several times");
-    int r = hf_lock_release(g->lock, &err);
+    struct program *p = g->process->program;
+    /* Not in a callback: hf_close() waits for that, and it would wait for hf_close(). */
+    bool by_event = workload.with[FEATURE_EVENTS] && c->outer == NULL && !sim.self->of_library &&
+                    !p->closing && sim_chance(350);
+    int r = by_event ? release_by_event(p, c, g->lock, &err) : hf_lock_release(g->lock, &err);
     sim_note("call %d: release %s %s", c->number, r == 0 ? "OK" : hf_code_name(r), err.text);
     if (last)
         ledger_gave_back(g, c, r, &err);
@@ -77,7 +83,8 @@ void program_close(struct program *p, bool again)
     while (p->closing)
         sim_sleep(SIM_MS);
     p->closing = true;
-    while (!ledger_all_entered(p->process))
+    while (!ledger_all_entered(p->process) ||
+           (p->taker != NULL && p->taker->mutexes == p->taker_mutexes))
         sim_sleep(sim_between(1, 1000) * SIM_US);
     ledger_closing(p->process, false);
     struct call *c = ledger_begin(CALL_CLOSE, NULL, NULL);

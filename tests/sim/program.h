@@ -22,7 +22,8 @@
     X(LOSSES, "losses", "the server loses its last writes")                   \
     X(STEPS, "steps", "the server's clock steps")                             \
     X(WEATHER, "weather", "requests are lost, late, slow, refused, repeated") \
-    X(CROWDS, "crowds", "many locks in one client")
+    X(CROWDS, "crowds", "many locks in one client")                           \
+    X(EVENTS, "events", "acquires and releases are started, and told by events")
 
 enum feature {
 #define X(id, name, text) FEATURE_##id,
@@ -36,7 +37,9 @@ struct program {
     int slot, workers_left;
     hf_client *client;
     bool closing, finished;
-    struct grant *side; /* a lock that whoever likes may release */
+    struct grant *side;        /* a lock that whoever likes may release */
+    const struct fiber *taker; /* of the next event; NULL: nobody waits for one */
+    uint64_t taker_mutexes;    /* that it had taken before */
 };
 
 struct workload {
@@ -55,6 +58,11 @@ struct grant *program_acquire(struct program *program, struct room *room, const 
                               bool told);
 void program_release(struct grant *grant);
 hf_client *program_client(struct program *program); /* waits until it is open */
+
+/* events.c: as the functions of the library, but started and told by an event. What `opt` points to
+ * may be freed when it returns. */
+int acquire_by_event(struct program *program, struct call *call, hf_lock **ret_lock, hf_error *err);
+int release_by_event(struct program *program, struct call *call, hf_lock *lock, hf_error *err);
 
 /* worker.c: what one thread does; arg is the program. */
 void *worker_run(void *arg);

@@ -95,6 +95,7 @@ int network_ask(struct request *q, int64_t deadline_local_ns, hf_error *err);
 void network_call(struct bid *bid, uint64_t generation);
 void network_call_everybody(void);
 void network_tell(bool data_lost); /* every client: its data is lost, or the server is another */
+bool network_data_lost(const struct process *process); /* its client was told so */
 
 void network_join(struct sim_store *store);
 void network_part(struct sim_store *store);

@@ -1,0 +1,313 @@
+/* Bids and releases that are started, and end with an event. */
+#include <dirent.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include "unit/bid_stage.h"
+
+static hf_event next(hf_client *client)
+{
+    hf_event event = {.size = sizeof event};
+    int r = hf_event_next(client, 10000, &event);
+
+    if (r != 0)
+        fail_msg("no event: %s", hf_code_name(r));
+    return event;
+}
+
+static void begin(hf_client *client, int64_t wait_ms, uint64_t tag)
+{
+    hf_options opt = HF_OPTIONS_INIT;
+
+    opt.wait_ms = wait_ms;
+    assert_int_equal(hf_acquire_start(client, "x", HF_NTS, &opt, tag, NULL), 0);
+}
+
+static void check_event(const hf_event *event, hf_event_kind kind, uint64_t tag, int code)
+{
+    assert_int_equal(event->kind, kind);
+    assert_int_equal(event->tag, tag);
+    assert_int_equal(event->err.code, code);
+}
+
+static void release(hf_client *client, hf_lock *lock, uint64_t tag, int code)
+{
+    assert_int_equal(hf_release_start(lock, tag, NULL), 0);
+    hf_event event = next(client);
+    check_event(&event, HF_EVENT_RELEASED, tag, code);
+}
+
+static bool is_readable(hf_client *client)
+{
+    struct pollfd fd = {.fd = hf_event_fd(client), .events = POLLIN};
+
+    assert_true(fd.fd >= 0);
+    return poll(&fd, 1, 0) == 1;
+}
+
+static void a_free_lock_is_told_and_given_back_by_events(void **state)
+{
+    struct stage *s = *state;
+    hf_event event = {.size = sizeof event};
+
+    assert_int_equal(hf_event_next(s->client, 0, &event), HF_TIMEOUT);
+    assert_false(is_readable(s->client));
+    begin(s->client, 0, 7);
+    event = next(s->client);
+    check_event(&event, HF_EVENT_ACQUIRED, 7, HF_OK);
+    assert_false(is_readable(s->client));
+    assert_int_equal(hf_lock_state(event.lock), HF_STATE_HELD);
+    assert_int_equal(in_store(s), 1);
+    release(s->client, event.lock, 8, HF_OK);
+    assert_int_equal(in_store(s), 0);
+}
+
+static int two_in_store(void *arg)
+{
+    return in_store(arg) == 2;
+}
+
+static void c5_a_started_bid_waits_and_is_handed_the_lock(void **state)
+{
+    struct stage *s = *state;
+    hf_lock *lock = take(s->other);
+
+    begin(s->client, HF_FOREVER, 1);
+    assert_true(fake_clock_run(&s->clock, 1000, two_in_store, s));
+    assert_false(is_readable(s->client));
+    assert_int_equal(hf_lock_release(lock, NULL), 0);
+    hf_event event = next(s->client);
+    check_event(&event, HF_EVENT_ACQUIRED, 1, HF_OK);
+    assert_int_equal(hf_lock_release(event.lock, NULL), 0); /* either way of giving back will do */
+    assert_int_equal(in_store(s), 0);
+}
+
+static int has_event(void *arg)
+{
+    return is_readable(arg);
+}
+
+static void c5_a_started_bid_ends_by_the_clock_and_leaves_nothing(void **state)
+{
+    struct stage *s = *state;
+    hf_lock *lock = take(s->other);
+
+    begin(s->client, 20000, 1);
+    assert_true(fake_clock_run(&s->clock, 1000, two_in_store, s));
+    assert_false(fake_clock_run(&s->clock, 15000, has_event, s->client));
+    assert_int_equal(in_store(s), 2); /* its signs of life kept it in the queue */
+    assert_true(fake_clock_run(&s->clock, 60000, has_event, s->client));
+    hf_event event = next(s->client);
+    check_event(&event, HF_EVENT_FAILED, 1, HF_TIMEOUT);
+    assert_non_null(strstr(event.err.text, "acquire 'x'"));
+    assert_null(event.lock);
+    assert_int_equal(in_store(s), 1);
+    assert_int_equal(hf_lock_release(lock, NULL), 0);
+}
+
+static void c5_a_stopped_bid_leaves_nothing_and_others_go_on(void **state)
+{
+    struct stage *s = *state;
+    hf_lock *lock = take(s->other);
+
+    begin(s->client, HF_FOREVER, 1);
+    begin(s->client, HF_FOREVER, 2); /* of one thread: each is an owner of its own */
+    assert_int_equal(hf_acquire_stop(s->client, 3), HF_NOT_FOUND);
+    assert_int_equal(hf_acquire_stop(s->client, 1), 0);
+    hf_event event = next(s->client);
+    check_event(&event, HF_EVENT_FAILED, 1, HF_CANCELLED);
+    assert_int_equal(hf_acquire_stop(s->client, 1), HF_NOT_FOUND);
+    assert_int_equal(hf_lock_release(lock, NULL), 0);
+    event = next(s->client);
+    check_event(&event, HF_EVENT_ACQUIRED, 2, HF_OK);
+    release(s->client, event.lock, 9, HF_OK);
+    assert_int_equal(in_store(s), 0);
+}
+
+static void c7_risk_and_loss_are_events(void **state)
+{
+    struct stage *s = *state;
+    hf_options opt = HF_OPTIONS_INIT;
+
+    opt.by_hand = 1;
+    assert_int_equal(hf_acquire_start(s->client, "x", HF_NTS, &opt, 5, NULL), 0);
+    hf_event event = next(s->client);
+    hf_lock *lock = event.lock;
+    assert_true(fake_clock_run(&s->clock, 60000, has_event, s->client));
+    event = next(s->client);
+    check_event(&event, HF_EVENT_AT_RISK, 5, HF_OK);
+    assert_ptr_equal(event.lock, lock);
+    assert_true(fake_clock_run(&s->clock, 60000, has_event, s->client));
+    event = next(s->client);
+    check_event(&event, HF_EVENT_LOST, 5, HF_OK);
+    assert_int_equal(event.cause, HF_CAUSE_EXPIRED);
+    release(s->client, lock, 6, HF_STALE);
+}
+
+static void what_is_given_back_tells_nothing_more(void **state)
+{
+    struct stage *s = *state;
+    hf_options opt = HF_OPTIONS_INIT;
+    hf_event event = {.size = sizeof event};
+
+    opt.by_hand = 1;
+    assert_int_equal(hf_acquire_start(s->client, "x", HF_NTS, &opt, 5, NULL), 0);
+    hf_lock *lock = next(s->client).lock;
+    assert_true(
+        fake_clock_run(&s->clock, 60000, has_event, s->client)); /* at risk, and not taken */
+    assert_int_equal(hf_lock_release(lock, NULL), 0);
+    assert_int_equal(hf_event_next(s->client, 0, &event), HF_TIMEOUT);
+    assert_false(is_readable(s->client));
+}
+
+static void closing_ends_what_was_started(void **state)
+{
+    struct stage *s = *state;
+    hf_lock *lock = take(s->other);
+    hf_client *third;
+
+    assert_int_equal(hf__open(s->url, NULL, &s->clock.env, &third, NULL), 0);
+    begin(third, HF_FOREVER, 1);
+    assert_int_equal(hf_acquire_start(third, "free", HF_NTS, NULL, 2, NULL), 0); /* never taken */
+    assert_true(fake_clock_run(&s->clock, 1000, has_event, third));
+    hf_close(third);
+    assert_int_equal(in_store(s), 1);
+    assert_int_equal(hf_lock_release(lock, NULL), 0);
+}
+
+static void *take_one(void *arg)
+{
+    hf_event event = {.size = sizeof event};
+
+    return (void *)(intptr_t)hf_event_next(arg, HF_FOREVER, &event);
+}
+
+static void closing_wakes_who_waits_for_an_event(void **state)
+{
+    struct stage *s = *state;
+    hf_client *third;
+    pthread_t thread;
+    void *r;
+
+    assert_int_equal(hf__open(s->url, NULL, &s->clock.env, &third, NULL), 0);
+    assert_true(hf_event_fd(third) >= 0);
+    assert_int_equal(pthread_create(&thread, NULL, take_one, third), 0);
+    for (bool inside = false; !inside; usleep(1000)) {
+        hf__lock_client(third);
+        inside = third->users == 1;
+        hf__unlock_client(third);
+    }
+    hf_close(third);
+    pthread_join(thread, &r);
+    assert_int_equal((intptr_t)r, HF_CLOSED);
+}
+
+static int a_release_hangs(void *arg)
+{
+    return atomic_load(&((struct stage *)arg)->store->held[PUPPET_RELEASE]) == 1;
+}
+
+static void what_hangs_delays_no_other_bid(void **state)
+{
+    struct stage *s = *state;
+
+    begin(s->client, 0, 1);
+    hf_lock *lock = next(s->client).lock;
+    atomic_store(&s->store->hold[PUPPET_RELEASE], 1);
+    assert_int_equal(hf_release_start(lock, 2, NULL), 0);
+    assert_true(fake_clock_run(&s->clock, 1000, a_release_hangs, s));
+    assert_int_equal(hf_acquire_start(s->client, "y", HF_NTS, NULL, 3, NULL), 0);
+    hf_event event = next(s->client);
+    check_event(&event, HF_EVENT_ACQUIRED, 3, HF_OK);
+    atomic_store(&s->store->hold[PUPPET_RELEASE], 0);
+    lock = event.lock;
+    event = next(s->client);
+    check_event(&event, HF_EVENT_RELEASED, 2, HF_OK);
+    release(s->client, lock, 4, HF_OK);
+}
+
+static int count_threads(void)
+{
+    DIR *dir = opendir("/proc/self/task");
+    int count = 0;
+
+    assert_non_null(dir);
+    for (const struct dirent *e; (e = readdir(dir)) != NULL;)
+        count += e->d_name[0] != '.';
+    closedir(dir);
+    return count;
+}
+
+#define CROWD 3000
+
+static int all_wait(void *arg)
+{
+    return in_store(arg) == CROWD + 1;
+}
+
+static void a_crowd_of_bids_needs_a_few_threads(void **state)
+{
+    struct stage *s = *state;
+    hf_lock *lock = take(s->other);
+    int before = count_threads(), most = 0;
+
+    for (uint64_t i = 1; i <= CROWD; i++)
+        begin(s->client, HF_FOREVER, i);
+    assert_true(fake_clock_run(&s->clock, 30000, all_wait, s));
+    assert_int_equal(hf_lock_release(lock, NULL), 0);
+    for (int released = 0; released < CROWD;) {
+        hf_event event = next(s->client);
+        int threads = count_threads() - before;
+        most = threads > most ? threads : most;
+        if (event.kind == HF_EVENT_ACQUIRED) {
+            assert_int_equal(hf_release_start(event.lock, event.tag, NULL), 0);
+            continue;
+        }
+        check_event(&event, HF_EVENT_RELEASED, event.tag, HF_OK);
+        released++;
+    }
+    assert_true(most <= 12);
+    assert_int_equal(in_store(s), 0);
+}
+
+static void mistakes_are_told_at_once(void **state)
+{
+    struct stage *s = *state;
+    hf_options opt = HF_OPTIONS_INIT;
+    hf_event event = {.size = 8};
+
+    assert_int_equal(hf_acquire_start(s->client, "", HF_NTS, NULL, 1, NULL), HF_INVALID);
+    opt.owner = 7;
+    opt.reentrant = 1;
+    assert_int_equal(hf_acquire_start(s->client, "x", HF_NTS, &opt, 1, NULL), 0);
+    hf_lock *lock = next(s->client).lock, *again;
+    assert_int_equal(hf_acquire_start(s->client, "x", HF_NTS, &opt, 1, NULL), HF_INVALID);
+    assert_int_equal(hf_acquire(s->client, "x", HF_NTS, &opt, &again, NULL), 0);
+    assert_ptr_equal(again, lock);
+    release(s->client, again, 2, HF_OK); /* counts down */
+    assert_int_equal(hf_lock_state(lock), HF_STATE_HELD);
+    release(s->client, lock, 3, HF_OK);
+    assert_int_equal(in_store(s), 0);
+    assert_int_equal(hf_event_next(s->client, 0, &event), HF_INVALID);
+    assert_int_equal(hf_release_start(NULL, 1, NULL), HF_INVALID);
+}
+
+int main(void)
+{
+#define CASE(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        CASE(a_free_lock_is_told_and_given_back_by_events),
+        CASE(c5_a_started_bid_waits_and_is_handed_the_lock),
+        CASE(c5_a_started_bid_ends_by_the_clock_and_leaves_nothing),
+        CASE(c5_a_stopped_bid_leaves_nothing_and_others_go_on),
+        CASE(c7_risk_and_loss_are_events),
+        CASE(what_is_given_back_tells_nothing_more),
+        CASE(closing_ends_what_was_started),
+        CASE(closing_wakes_who_waits_for_an_event),
+        CASE(what_hangs_delays_no_other_bid),
+        CASE(a_crowd_of_bids_needs_a_few_threads),
+        CASE(mistakes_are_told_at_once),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
