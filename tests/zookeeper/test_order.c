@@ -192,6 +192,28 @@ static void c4_node_that_moves_keeps_its_place_and_its_token(void **state)
     hf_close(other);
 }
 
+/* The session of a waiter ends, by the leader's account, as early as two thirds of it after its last
+ * sign of life (C3): so that is all that a hand-over may be believed for, also after signs of life. */
+static void c3_handover_is_believed_for_two_thirds_of_the_session(void **state)
+{
+    enum { TTL_MS = 3000 };
+    hf_client *client = open_at(servers(), ""), *other = open_at(servers(), "");
+    struct waiter w = {
+        .opt = {.size = sizeof(hf_options), .ttl_ms = TTL_MS, .wait_ms = HF_FOREVER}};
+
+    (void)state;
+    hf_lock *held = take(other, "two thirds", 20000);
+    wait_in_thread(&w, client, "two thirds");
+    await_queued(&w);
+    sleep_ms(TTL_MS * 2 / 3); /* one sign of life, at the least */
+    assert_int_equal(hf_lock_release(held, NULL), HF_OK);
+    assert_int_equal(join_waiter(&w), HF_OK);
+    assert_in_range(hf_lock_remaining_ms(w.lock), 1, TTL_MS * 2 / 3);
+    assert_int_equal(hf_lock_release(w.lock, NULL), HF_OK);
+    hf_close(client);
+    hf_close(other);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -200,6 +222,7 @@ int main(void)
         cmocka_unit_test(c5_waiter_without_a_node_is_not_let_in),
         cmocka_unit_test(c5_those_who_give_up_let_nobody_in),
         cmocka_unit_test(c4_node_that_moves_keeps_its_place_and_its_token),
+        cmocka_unit_test(c3_handover_is_believed_for_two_thirds_of_the_session),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -138,7 +138,8 @@ static void confirm(struct item *item, int64_t now_ns)
         grant_locked(item, now_ns);
     } else {
         answer(item, HF__VERDICT_QUEUED);
-        item->renewal->answer.lease_ms = hf__provisional_lease_ms(b->ttl_ms);
+        item->renewal->answer.lease_ms =
+            hf__zk_lease_ms(b->session, hf__provisional_lease_ms(b->ttl_ms));
         b->until_ns = now_ns + hf__own_lease_ms(b->ttl_ms) * HF__NS_PER_MS;
         hf__zk_set_timer(b, b->until_ns);
     }
