@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Checks the Markdown files: every link to a file or a heading of this tree, and every picture, leads somewhere; and
 what is there in two languages (FILE.md, FILE.zh-CN.md) has the same headings, by number and level, and the same blocks of
-code.
+code; and the tables and drawings of the fault laboratory are those of its results.
 
 Prints "ok - FILE" or "not ok - FILE" with what is wrong; the status is 1 if something is."""
 
 import os
 import re
+import subprocess
 import sys
 
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -87,6 +88,8 @@ def main():
             print(f"{name}: {problem}")
         print(f"{'not ok' if found else 'ok'} - {name}")
         status |= bool(found)
+    for program in ("report.py", "timeline.py"):  # what is made from recorded results is what is there
+        status |= subprocess.run([sys.executable, os.path.join(TOP, "tests", "lab", program), "--check"], check=False).returncode
     return status
 
 

@@ -89,7 +89,7 @@ class Cell:
         words = [word for key, value in options.items() for word in ("--" + key.replace("_", "-"), str(value))]
         self.workers[name] = subprocess.Popen(
             [self.program("worker"), "--url", url, "--id", name, "--history", self.history_path, "--resource", self.socket,
-             "--prefix", self.prefix, *words], stderr=self.output, env={**os.environ, **self.lab.worker_environment(self)})
+             "--prefix", self.prefix, *words], stderr=self.output, env={**os.environ, **self.lab.worker_environment(self, name)})
         self.groups[name] = group
         return name
 
@@ -146,13 +146,13 @@ class Cell:
 
     # What a nemesis does to workers
 
-    def kill(self, who):
+    def kill(self, who, **options):
         """kill -9, and somebody else in its place."""
         process = self.workers.pop(who)
         self.history.add("died", pid=process.pid, who=who)  # from here on it does nothing, though it may take long to be gone
         process.kill()
         process.wait()
-        self.start_worker(self.groups.pop(who))
+        self.start_worker(self.groups.pop(who), **options)
 
     def freeze(self, who, seconds):
         process = self.workers[who]
@@ -193,20 +193,22 @@ class Cell:
             self.end()
         history = History.read(self.history_path)
         terms = checker.Terms(
-            has_token=self.store.has_token, has_lease=self.store.has_lease, has_queue=self.store.has_queue,
+            has_token=self.store.has_token, has_lease=self.store.has_lease, has_queue=self.store.has_queue and self.store.shows_order,
             keeps_place=self.fault.keeps_place, keeps_grants=self.lab.expected(self.fault) == "hold",
             seen=bool(self.store.observer), ttl=self.store.ttl_ms * MS)
         figures = checker.check(history, terms)
         return figures, time.monotonic() - began
 
     def await_grants(self, when):
-        """Everybody obtains a lock: within ten leases, and what a slow machine and a bid that has to fail first take."""
+        """Everybody obtains a lock (without a queue: somebody does): within ten leases, and what a slow machine and a bid that has
+        to fail first take."""
         since = time.monotonic_ns()
         end = time.monotonic() + 10 * self.ttl + 20
 
         def missing():
             self.news()
-            return [who for who in self.workers if self.served.get(who, 0) <= since]
+            late = [who for who in self.workers if self.served.get(who, 0) <= since]
+            return late if self.store.has_queue or len(late) == len(self.workers) else []
 
         while missing():
             if time.monotonic() > end:
@@ -247,7 +249,7 @@ class Cell:
         if self.observer:
             self.observer.terminate()
             try:
-                self.observer.wait(10)
+                self.observer.wait(30)
             except subprocess.TimeoutExpired:
                 self.observer.kill()
                 self.observer.wait()
@@ -267,11 +269,12 @@ class Cell:
             shutil.copy(os.path.join(self.directory, name), kept)
         with open(os.path.join(kept, "findings"), "w", encoding="utf-8") as file:
             file.writelines(f"{f.rule} at {f.t}: {f.text}{'' if f.fatal else ' (known)'}\n" for f in findings)
-        for folder, _, files in os.walk(self.lab.fleet_directory):
-            for name in files:
-                if name == "log" or name.endswith(".log"):
-                    flat = os.path.relpath(os.path.join(folder, name), self.lab.fleet_directory).replace("/", "-")
-                    shutil.copy(os.path.join(folder, name), os.path.join(kept, "server-" + flat))
+        for top in {self.lab.fleet_directory, self.lab.directory}:
+            for folder, _, files in os.walk(top):
+                for name in files:
+                    if name == "log" or name.endswith(".log"):
+                        flat = os.path.relpath(os.path.join(folder, name), top).replace("/", "-")
+                        shutil.copy(os.path.join(folder, name), os.path.join(kept, "server-" + flat))
         self.forget()
 
 

@@ -36,6 +36,7 @@ for name in ("failover", "majority", "partition"):
 
 expect("freeze", "redlock", "open")
 expect("suspend", "redlock", "open")
+expect("suspend", "zookeeper zookeeper3", "the clock that is held back in a program is not that of the condition variables on which this store waits; see freeze")
 expect("readers", "redlock", "it has no shared locks")
 
 expect("partition", "sentinel redlock galera", "the servers share one address; see net-hole, majority and failover")
@@ -54,7 +55,8 @@ expect("server-lost", "zookeeper zookeeper3 etcd etcd3", "tokens begin anew with
 
 expect("server-freeze", "galera", "the cluster waits for the slowest: a frozen node of two stops both; see server-freeze of mysql")
 
-expect("failover", "sentinel", "shows")
+expect("failover", "sentinel postgres", "shows")
+expect("failover", "postgres-session", "see postgres: the lock ends with the connection in any case")
 expect("failover", "redlock", "no server leads")
 expect("majority", "sentinel", "one server decides; see failover")
 expect("majority", "galera", "of two nodes the one that stays has no majority")

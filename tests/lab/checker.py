@@ -21,7 +21,8 @@ class Terms:
     keeps_grants: bool = True  # the store keeps what it has granted, and its clock; otherwise overlap is shown, and fenced
     seen: bool = True  # the observer can read this store
     ttl: int = 1000 * MS
-    bound: int = 10_000 * MS  # a waiter is served within this after a release, while nothing is done to the servers
+    late: int = 2_000 * MS  # for so long a server may still work at a request that its client has given up
+    bound: int = 10_000 * MS  # somebody is let in within this, or ten leases, while nothing is done to the servers; the dead cost leases
 
 
 @dataclass
@@ -36,6 +37,7 @@ class Finding:
 class Figures:
     grants: int = 0
     handovers: int = 0  # grants of those who had to wait
+    places_lost: int = 0  # by waiters that the store did not hear in time, and which then queued anew
     failed: int = 0
     unknown: int = 0
     frozen_overlaps: int = 0
@@ -142,7 +144,9 @@ def i3_failed_bid_leaves_nothing(history, terms, figures):
                 if bid is None or bid.failed is None or key in told:
                     continue
                 t, code, may_hold = bid.failed
-                over = t if code in GONE else t + may_hold + terms.ttl if code == "HF_UNKNOWN" else NEVER
+                over = t if code in GONE else NEVER
+                if code == "HF_UNKNOWN" and place == "inside":
+                    over = t + may_hold + terms.ttl + terms.late
                 if start > over:
                     told.add(key)
                     figures.ghosts += 1
@@ -215,7 +219,7 @@ def i6_closed_for_lease_and_delay(history, terms, figures):
     if not terms.has_lease or not terms.keeps_grants:
         return
     for grant in history.grants:
-        if grant.died is None or grant.ended != grant.died or grant.until > grant.held + 3600_000 * MS:
+        if grant.died is None or grant.release is not None or grant.ended != grant.died or grant.until > grant.held + 3600_000 * MS:
             continue
         opens = grant.until + grant.delay
         for other in history.grants:
@@ -243,12 +247,13 @@ def i8_nothing_is_left(history, terms, figures):
         if since < grant.held:
             stall = grant.held - since
             figures.stall_ms = max(figures.stall_ms, stall / MS)
-            if stall > terms.bound and terms.keeps_place and not history.disturbed(since - terms.ttl, grant.held):
+            if stall > max(terms.bound, 10 * grant.ttl) and terms.keeps_place and not history.disturbed(since - terms.ttl, grant.held):
                 yield Finding("I8", f"'{grant.name}': {grant.key} comes in {stall / MS:.0f} ms after the lock was free", grant.held)
         free[grant.name] = max(free.get(grant.name, 0), grant.ended)
     if not terms.seen:
         return
-    if not history.seen or "probed" not in {e["e"] for e in history.events}:
+    probed = history.times("probed")
+    if not probed or not history.seen or history.seen[-1][0] < probed[-1]:
         yield Finding("I8", "nobody has looked at the store at the end", history.events[-1]["t"])
         return
     _, t, locks = history.seen[-1]
@@ -291,6 +296,7 @@ def check(history, terms):
     figures = Figures(grants=len(history.grants))
     figures.handovers = sum(g.queued is not None for g in history.grants)
     for bid in history.bids.values():
+        figures.places_lost += bid.places_lost
         if bid.failed:
             figures.failed += 1
             figures.unknown += bid.failed[1] == "HF_UNKNOWN"

@@ -28,9 +28,6 @@ class Environment:
         self.log = open(os.path.join(self.directory, "restarted.log"), "ab")
         self.url = self.complete(url)
         self.fleet_directory = os.environ.get("HOLDFAST_TEST_FLEET", self.directory)
-        self.monotonic = os.path.join(self.directory, "monotonic")
-        with open(self.monotonic, "wb") as file:
-            file.write(struct.pack("=q", 0))
         self.apart = os.environ.get("HOLDFAST_TEST_APART")
         self.servers = [] if name == "sqlite" or self.apart else [Server(a, self.log) for a in self.server_addresses()]
         self.machines = 3
@@ -44,7 +41,7 @@ class Environment:
         if self.name == "sqlite":
             url = f"sqlite:{self.directory}/locks.db"
         elif url == "@URL@":  # the fleets with machines apart fill in nothing
-            url = f"etcd://{os.environ['HOLDFAST_TEST_ETCD']}/test"
+            url = f"etcd://{os.environ['HOLDFAST_TEST_ETCD']}/test?tls=off"
         more = [o for o in (self.store.options, "op_timeout=2s") if o]
         return url + ("&" if "?" in url else "?") + "&".join(more)
 
@@ -76,9 +73,9 @@ class Environment:
     def redis(self, which, *words):
         return run("redis-cli", "-h", "127.0.0.1", "-p", self.servers[which].address.split(":")[1], *words)
 
-    def sql(self, statement):
+    def sql(self, statement, which=0):
         if self.kind == "postgres":
-            host, port = self.servers[0].address.split(":")
+            host, port = self.servers[which].address.split(":")
             return run("psql", "-X", "-At", "-h", host, "-p", port, "-U", "postgres", "-d", "postgres", "-c", statement)
         path = os.environ["HOLDFAST_TEST_MARIADB_SOCKET"]
         return run("mariadb", "--no-defaults", "-uroot", f"--socket={path}", "-Ne", statement)
@@ -97,6 +94,11 @@ class Environment:
             self.until(lambda: "aof_rewrite_in_progress:0" in self.redis(i, "info", "persistence"))
 
     def start_again(self, server):
+        if self.kind == "postgres":  # its process is not reaped yet, and would be taken for one that runs
+            data = server.command[server.command.index("-D") + 1]
+            for path in (f"{data}/postmaster.pid", f"{data}/../.s.PGSQL.{server.address.split(':')[1]}.lock"):
+                if os.path.exists(path):
+                    os.unlink(path)
         server.start()
         if self.kind == "mysql":
             self.until(lambda: "ERROR" not in self.sql("SET GLOBAL innodb_flush_log_at_trx_commit = 2"))
@@ -129,21 +131,30 @@ class Environment:
     def data_directory(server):
         return server.command[server.command.index("--dir") + 1]
 
-    def worker_environment(self, cell):
-        if cell.name.endswith(".suspend"):
-            return {"LD_PRELOAD": os.path.join(self.build, "tests", "lib", "clock_shim.so"), "HOLDFAST_TEST_MONOTONIC": self.monotonic}
-        return {}
+    def worker_environment(self, cell, who):
+        """A worker of the fault "suspend" has a clock of its own."""
+        if not cell.name.endswith(".suspend"):
+            return {}
+        path = os.path.join(cell.directory, f"monotonic-{who}")
+        self.write_offset(path, 0)
+        return {"LD_PRELOAD": os.path.join(self.build, "tests", "lib", "clock_shim.so"), "HOLDFAST_TEST_MONOTONIC": path}
 
-    def set_back_monotonic(self, cell, seconds):
-        with open(self.monotonic, "r+b") as file:
-            old, = struct.unpack("=q", file.read(8))
-            file.seek(0)
-            file.write(struct.pack("=q", old - int(seconds * 1000)))
+    def set_back_monotonic(self, cell, who, seconds):
+        with open(os.path.join(cell.directory, f"monotonic-{who}"), "rb") as file:
+            before, = struct.unpack("=q", file.read(8))
+        self.write_offset(os.path.join(cell.directory, f"monotonic-{who}"), before / 1000 - seconds)
+
+    @staticmethod
+    def write_offset(path, seconds):
+        """In place: it is mapped."""
+        with open(path, "r+b" if os.path.exists(path) else "wb") as file:
+            file.write(struct.pack("=q", int(seconds * 1000)))
 
     # Failover
 
     def fail_over(self, cell):
-        {"sentinel": self.fail_over_sentinel, "galera": self.fail_over_galera}.get(self.kind, self.kill_leader)(cell)
+        {"sentinel": self.fail_over_sentinel, "galera": self.fail_over_galera,
+         "postgres": self.fail_over_postgres}.get(self.kind, self.kill_leader)(cell)
 
     def kill_leader(self, cell):
         leader = self.leader()
@@ -184,15 +195,30 @@ class Environment:
         old = self.master()
         master, replica = sorted(self.servers, key=lambda s: not s.address.endswith(":" + old))
         which = self.servers.index(replica)
-        self.redis(which, "replicaof", "127.0.0.1", "1")
         since = time.monotonic_ns()
-        cell.until(lambda: (cell.holder() or (0, 0))[1] > since, None, 10)
+
+        def is_granted():
+            self.redis(which, "replicaof", "127.0.0.1", "1")  # again and again: the sentinels mend it
+            return (cell.holder() or (0, 0))[1] > since
+
+        cell.until(is_granted, None, 10)
         with cell.faulty("the master dies before it could tell its replica"):
             master.kill()
             self.until(lambda: self.master() != old)
         with cell.faulty("the old master comes back"):
             self.start_again(master)
             self.until(lambda: "role:slave" in self.redis(self.servers.index(master), "info", "replication"))
+
+    def fail_over_postgres(self, cell):
+        """The standby no longer hears the primary when a lock is granted; the primary dies, and the standby is promoted."""
+        self.sql("ALTER SYSTEM SET primary_conninfo = ''", 1)
+        self.sql("SELECT pg_reload_conf()", 1)
+        self.until(lambda: self.sql("SELECT count(*) FROM pg_stat_replication").strip() == "0")
+        since = time.monotonic_ns()
+        cell.until(lambda: (cell.holder() or (0, 0))[1] > since, None, 10)
+        with cell.faulty("the primary dies, the standby is promoted"):
+            self.servers[0].kill()
+            self.sql("SELECT pg_promote()", 1)
 
     def fail_over_galera(self, cell):
         """One node leaves in order, and comes back to the other."""
@@ -226,16 +252,12 @@ class Environment:
             self.clock = os.path.join(self.fleet_directory, "1", "clock")
         elif self.clock is None:
             self.clock = os.path.join(self.directory, "clock")
-            self.write_clock(0)
+            self.write_offset(self.clock, 0)
             server = self.servers[0]
             server.environment.update(LD_PRELOAD=os.path.join(self.build, "tests", "lib", "clock_shim.so"), HOLDFAST_TEST_CLOCK=self.clock)
             server.kill()
             self.start_again(server)
-        self.write_clock(seconds)
-
-    def write_clock(self, seconds):
-        with open(self.clock, "r+b" if os.path.exists(self.clock) else "wb") as file:
-            file.write(struct.pack("=q", int(seconds * 1000)))
+        self.write_offset(self.clock, seconds)
 
     def fill_up(self, full):
         if self.kind == "redis":

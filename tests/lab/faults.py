@@ -18,11 +18,22 @@ def mixed_crew(cell):
     cell.start_worker(1, kinds="never")
 
 
+def failover_crew(cell):
+    """Locks that expire: a failover may also forget a release, and a lock that never expires then stays until it is broken.
+    Where a failover may forget grants, leases outlast it, so that there is something to be shown."""
+    forgetful = cell.lab.expected(cell.fault) == "shows"
+    for i in range(2 if forgetful else 5):
+        cell.start_worker(i, **({"ttl": 6000, "long": 0, "hold": 3500, "hold_max": 5000, "kinds": "exclusive"} if forgetful else {}))
+
+
+# A long lease, so that the signs of life of a crowd are few.
+CROWD = {"ttl": 3000, "hold": 0, "hold_max": 2, "kinds": "exclusive,shared,timed,cancelled"}
+
+
 def crowd_crew(cell):
     """A crowd of threads in five processes: most of them wait, a third of them not for long."""
     for i in range(5):
-        cell.start_worker(i, threads=max(1, cell.store.crowd // 5), hold=0, hold_max=2,
-                          kinds="exclusive,shared,timed,cancelled")
+        cell.start_worker(i, **CROWD, threads=max(1, cell.store.crowd // 5))
 
 
 def readers_crew(cell):
@@ -109,16 +120,16 @@ def suspend(cell):
         cell.history.add("stop", pid=process.pid, who=who)
         process.send_signal(signal.SIGSTOP)
         time.sleep(seconds)
-        cell.lab.set_back_monotonic(cell, seconds)
+        cell.lab.set_back_monotonic(cell, who, seconds)
         process.send_signal(signal.SIGCONT)
         cell.history.add("cont", pid=process.pid, who=who)
 
 
 def churn(cell):
-    """Members of the crowd are killed, a hundred threads at a time, and come anew."""
-    for _ in range(3):
+    """Members of the crowd are killed, a fifth of it at a time, and come anew."""
+    for _ in range(2):
         cell.sleep(0.8, 1.2)
-        cell.kill(cell.random.choice(sorted(cell.workers)))
+        cell.kill(cell.random.choice(sorted(cell.workers)), **CROWD, threads=max(1, cell.store.crowd // 5))
 
 
 # Network
@@ -277,7 +288,7 @@ FAULTS = {
     "freeze": Fault(freeze_holder, "SIGSTOP of the holder for 0.5 to 2.5 leases", kinds=LASTING, long=60, keeps_place=True),
     "suspend": Fault(suspend, "the holder's machine sleeps for 0.8 to 2.5 leases", kinds=LASTING, long=60, keeps_place=True),
     "fork": Fault(nothing, "holders fork; children outlive the turn", crew=forking_crew, keeps_place=True),
-    "churn": Fault(churn, "a crowd waits; a third gives up, a fifth is killed, three times", crew=crowd_crew, long=0,
+    "churn": Fault(churn, "a crowd waits; a third gives up, a fifth is killed, twice", crew=crowd_crew, long=0,
                    keeps_place=True),
     "readers": Fault(nothing, "twenty readers without a pause, two writers", crew=readers_crew, long=0, keeps_place=True),
     "reply-lost": Fault(reply_lost, "requests are applied, their answers lost", proxied=True),
@@ -292,7 +303,8 @@ FAULTS = {
     "server-kill": Fault(server_kill, "kill -9 of a server, and start, data kept", servers=True),
     "server-lost": Fault(server_lost, "kill -9 of the servers, and start without their data", kinds=LASTING, long=60, servers=True),
     "server-freeze": Fault(server_freeze, "SIGSTOP of a server for 0.5 to 2.2 leases", servers=True),
-    "failover": Fault(failover, "the leading server dies, another one takes over", kinds=LASTING, long=40, servers=True),
+    "failover": Fault(failover, "the leading server dies, another one takes over", crew=failover_crew, kinds=LASTING, long=40, servers=True,
+                      fleet=(("postgres", ("with-postgres-standby",)),)),
     "majority": Fault(majority, "the majority of the servers away for 2 leases", kinds=LASTING, long=40, servers=True),
     "clock-step": Fault(clock_step, "a server's wall clock steps by +120 s and -600 s", kinds=LASTING, long=60, servers=True),
     "disk-full": Fault(disk_full, "no room for the store, for 1.5 leases, twice",

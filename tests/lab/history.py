@@ -31,11 +31,11 @@ class Bid:
         self.ttl, self.delay = event["ttl"] * MS, event["delay"] * MS
         self.asked = event["t"]
         self.wait = event["wait"] * MS
-        self.queued = None  # when it was first told that it waits
+        self.queued = None  # when it was told that it waits, in the place that it has kept since
+        self.places_lost = 0
         self.failed = None  # (time, code, may_hold in ns)
         self.held = None
         self.token = 0
-        self.ticket = None
         self.until = 0  # the last word on how long the lease lasts, on the safe side
         self.lost = None
         self.risk = None
@@ -138,12 +138,13 @@ class History:
     @staticmethod
     def _take_of_bid(bid, kind, t, event):
         if kind == "queued":
+            bid.places_lost += bid.queued is not None
             bid.queued = t
         elif kind == "fail":
             hold = event["may_hold"]
             bid.failed = (t, event["code"], hold * MS if hold >= 0 else NEVER)
         elif kind == "held":
-            bid.held, bid.token, bid.ticket, bid.until = t, event["token"], event["ticket"], event["until"]
+            bid.held, bid.token, bid.until = t, event["token"], event["until"]
         elif kind == "renewed":
             bid.until = max(bid.until, event["until"])
         elif kind == "detach":
@@ -151,8 +152,8 @@ class History:
         elif kind in ("adopted", "kept"):
             bid.away[-1] = (bid.away[-1][0], t)
             bid.until = max(bid.until, event.get("until", 0))
-        elif kind == "left":
-            bid.lost = bid.lost or t
+        elif kind == "left":  # let go of, and not had again
+            bid.release = bid.away[-1][0]
         elif kind == "risk":
             bid.risk = bid.risk or t
         elif kind == "lost":

@@ -2,6 +2,7 @@
 """The fault laboratory on real servers. Called by ./lab, which says how."""
 
 import argparse
+import fcntl
 import json
 import os
 import random
@@ -21,7 +22,7 @@ RESULTS = os.path.join(TOP, "tests", "lab", "results.json")
 
 
 def figures_of(cell, figures, seconds, verdict):
-    keep = ("grants", "handovers", "failed", "unknown", "frozen_overlaps", "shown_overlaps", "refused", "unfenced",
+    keep = ("grants", "handovers", "places_lost", "failed", "unknown", "frozen_overlaps", "shown_overlaps", "refused", "unfenced",
             "lost_frozen", "lost", "in_time", "ghosts")
     result = {key: getattr(figures, key) for key in keep}
     result["closest_ms"] = None if figures.closest_ms is None else round(figures.closest_ms, 1)
@@ -131,7 +132,7 @@ def run_batch(store, faults, options, progress):
             with open(results, encoding="utf-8") as file:
                 found = dict(json.loads(line) for line in file)
     if status == 77:
-        print(f"skipped: {store}: its servers are not installed")
+        print(f"skipped: lab {store}: its servers are not installed, or not allowed here")
     elif len(found) < len(faults):
         print(f"not ok - {store}: ended with {status} before all cells were run")
         found[f"{store}.{faults[len(found)]}"] = {"verdict": "failed", "seed": options.seed}
@@ -182,15 +183,19 @@ def soak(options, minutes):
 
 def keep_results(found):
     """Puts what was found in the place of what was known before of the same cells."""
-    known = {}
-    if os.path.exists(RESULTS):
-        with open(RESULTS, encoding="utf-8") as file:
-            known = json.load(file)["cells"]
-    known.update(found)
+    with open(RESULTS, "a+", encoding="utf-8") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)  # another laboratory may do the same
+        file.seek(0)
+        merge_results(file, found)
+
+
+def merge_results(file, found):
+    text = file.read()
+    known = {**(json.loads(text)["cells"] if text else {}), **found}
     order = {f"{store}.{fault}": i for i, (store, fault) in enumerate(cells.cells())}
     known = {name: known[name] for name in sorted((n for n in known if n in order), key=order.get)}
-    with open(RESULTS, "w", encoding="utf-8") as file:
-        file.write('{"cells": {\n' + ",\n".join(f'"{name}": {json.dumps(result)}' for name, result in known.items()) + "\n}}\n")
+    file.truncate(0)
+    file.write('{"cells": {\n' + ",\n".join(f'"{name}": {json.dumps(result)}' for name, result in known.items()) + "\n}}\n")
 
 
 def duration(text):
@@ -229,7 +234,7 @@ def main():
             keep_results(found)
     failed = sum(result["verdict"] == "failed" for result in found.values())
     print(f"{len(found) - failed} passed, {failed} failed")
-    return 1 if failed or not found else 0
+    return 1 if failed else 0 if found else 77
 
 
 if __name__ == "__main__":

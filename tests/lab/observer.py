@@ -85,8 +85,9 @@ class Postgres:
         import psycopg2
 
         if self.db is None:
-            host, port = self.where.split(":")
-            self.db = psycopg2.connect(host=host, port=port, user="postgres", dbname="postgres", connect_timeout=1)
+            hosts, ports = zip(*(at.split(":") for at in self.where.split(",")))
+            self.db = psycopg2.connect(host=",".join(hosts), port=",".join(ports), user="postgres", dbname="postgres",
+                                       connect_timeout=1, target_session_attrs="read-write")
             self.db.autocommit = True
         try:
             with self.db.cursor() as cursor:
@@ -113,6 +114,8 @@ class Mysql:
             host, port = self.where.split(":")
             self.db = pymysql.connect(host=host, port=int(port), user="app", password="secret", database="locks",
                                       autocommit=True, connect_timeout=1, read_timeout=1)
+            with self.db.cursor() as cursor:
+                cursor.execute("SET SESSION wsrep_sync_wait = 1")  # of Galera: first what the other nodes have committed
         try:
             with self.db.cursor() as cursor:
                 cursor.execute(self.QUERY)
@@ -243,25 +246,29 @@ def main():
     signal.signal(signal.SIGTERM, lambda *_: stop.append(1))
     stop = []
     writer = Writer(history)
-    observer, last = None, None
+    observer, last, failures, end = None, None, 0, None
     while True:
         start = time.monotonic_ns()
-        ending = bool(stop)
+        if stop and end is None:
+            end = time.monotonic() + 15  # for a last look
         try:
             observer = observer or KINDS[kind](where)
             locks = {}
             for name, place, key in observer.look(prefix):
                 if name.startswith(prefix + "_"):
                     locks.setdefault(name, []).append([place, key])
-            if locks != last or ending:
+            if locks != last or end is not None:
                 writer.add("seen", **{"from": start, "locks": locks})
-                last = locks
+                last, failures = locks, 0
+            if end is not None:
+                return
         except Exception as error:  # the server is away, as it is meant to be
-            if ending or observer is None:
+            last, failures = None, failures + 1
+            if failures % 3 == 0:
+                observer = None  # a client of the server may take its time to try again
+            if end is not None and time.monotonic() > end:
                 writer.add("unseen", why=f"{type(error).__name__}: {error}"[:300])
-            last = None
-        if ending:
-            return
+                return
         time.sleep(PAUSE)
 
 

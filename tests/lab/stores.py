@@ -21,6 +21,7 @@ class Store:
     has_token: bool = True
     has_lease: bool = True
     has_queue: bool = True
+    shows_order: bool = True  # who is told that it waits stands in the store's queue; otherwise its statement was sent, no more
     through_proxies: bool = True  # the addresses of the URL are those that clients use
     crowd: int = 500  # waiters of the cell "churn"
     environment: tuple = ()
@@ -31,9 +32,10 @@ STORES = {
     "redis": Store(("with-redis",), "redis"),
     "sentinel": Store(("with-sentinel",), "redis", through_proxies=False),
     "redlock": Store(("with-redlock",), "redlock", has_token=False, has_queue=False, crowd=50),
-    "postgres": Store(("with-postgres",), "postgres", crowd=300),
-    "postgres-session": Store(("with-postgres",), "", options="hold=session", has_lease=False, crowd=100),
-    "mysql": Store(("with-mariadb",), "mysql", crowd=300),
+    "postgres": Store(("with-postgres",), "postgres", crowd=100),
+    "postgres-session": Store(("with-postgres",), "", options="hold=session", has_lease=False, shows_order=False,
+                              crowd=100),
+    "mysql": Store(("with-mariadb",), "mysql", crowd=100),
     "galera": Store(("with-galera",), "mysql", url="@BOTH@", crowd=100),
     "zookeeper": Store(("with-zookeeper",), "zookeeper", crowd=200),
     "zookeeper3": Store(("with-zookeeper3",), "zookeeper", crowd=100),
@@ -105,11 +107,15 @@ class Server:
             return [self.pid, *map(int, file.read().split())]
 
     def kill(self):
+        self.signal(signal.SIGSTOP)  # so that it has no more children
         for pid in self.family():
             try:
                 os.kill(pid, signal.SIGKILL)
             except ProcessLookupError:
                 pass
+        for child in Server.started:
+            if child.pid == self.pid:
+                child.wait()
         self.await_end()
 
     def await_end(self, seconds=15):
@@ -124,14 +130,16 @@ class Server:
 
     def start(self, change=lambda command: command):
         drop = {"user": self.uid, "group": self.gid, "extra_groups": []} if self.uid != os.getuid() else {}
-        child = subprocess.Popen(change(self.command), env=self.environment, cwd=self.directory, stdin=subprocess.DEVNULL,
-                                 stdout=self.log, stderr=self.log, start_new_session=True, **drop)
-        Server.started.append(child)
-        until = time.monotonic() + 60
-        while not self.listens():
-            if time.monotonic() > until or child.poll() is not None:
+        child, since, until = None, None, time.monotonic() + 60
+        while since is None or time.monotonic() < since + 0.2:  # it listens, and goes on to
+            since = (since or time.monotonic()) if self.listens() else None
+            if child is None or child.poll() is not None:  # what was killed may not be gone yet
+                child = subprocess.Popen(change(self.command), env=self.environment, cwd=self.directory, stdin=subprocess.DEVNULL,
+                                         stdout=self.log, stderr=self.log, start_new_session=True, **drop)
+                Server.started.append(child)
+            if time.monotonic() > until:
                 raise RuntimeError(f"the server at {self.address} does not start again: {' '.join(self.command)[:300]}")
-            time.sleep(0.02)
+            time.sleep(0.05)
         self.pid = pid_of(self.address)
 
     @classmethod

@@ -136,7 +136,7 @@ CASES = {
     "I3: a bid that timed out is let in": (GOOD + "30 p3 bid k=C\n31 p3 fail k=C code=HF_TIMEOUT\n41 - seen from=40 a=inside:C\n45 - seen from=44", "I3"),
     "I3: a cancelled bid still waits": (GOOD + "30 p3 bid k=C\n31 p3 fail k=C code=HF_CANCELLED\n41 - seen from=40 a=waiting:C\n45 - seen from=44", "I3"),
     "I3: an unknown outcome holds for longer than it said": (GOOD + "30 p3 bid k=C\n31 p3 fail k=C code=HF_UNKNOWN may_hold=500\n"
-                                                              "1641 - seen from=1640 a=inside:C\n2000 - seen from=1999", "I3"),
+                                                              "3641 - seen from=3640 a=inside:C\n4000 - seen from=3999", "I3"),
     "I4: overtaken": (GOOD.replace("12 p2 held k=B token=2", "11 p3 bid k=C\n11.5 p3 held k=C token=2\n11.8 p3 release k=C\n12 p2 held k=B token=3")
                       .replace("write k=B token=2", "write k=B token=3"), "I4"),
     "I5: told of the loss after the next grant": ("0 p1 bid k=A\n1 p1 held k=A token=1\n2 p2 bid k=B\n1000 p2 held k=B token=2\n1005 p1 lost k=A\n"

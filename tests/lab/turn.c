@@ -22,7 +22,7 @@ struct turn {
     hf_cancel *cancel;
     uint64_t token;
     int64_t until_ns; /* what the lock was last said to last for */
-    atomic_bool queued;
+    size_t position;  /* in line, as last told; 0: not in line yet */
 };
 
 static uint64_t draw(struct turn *t, uint64_t below)
@@ -47,8 +47,10 @@ static void on_wait(size_t position, void *arg)
 {
     struct turn *t = arg;
 
-    if (!atomic_exchange(&t->queued, true))
+    /* Later it only grows if the place was lost, because the store has not heard of us for too long. */
+    if (t->position == 0 || position > t->position)
         TELL(t, "queued", ",\"k\":\"%s\",\"n\":\"%s\",\"position\":%zu", t->key, t->name, position);
+    t->position = position;
 }
 
 static void on_at_risk(hf_lock *lock, hf_cause cause, void *arg)
@@ -124,7 +126,7 @@ static int bid(struct turn *t, hf_error *err)
 
     const char *name = lock_of[t->kind] != NULL ? lock_of[t->kind] : "a";
     snprintf(t->name, sizeof t->name, "%s_%s", w->prefix, name);
-    atomic_store(&t->queued, false);
+    t->position = 0;
     bool cancelled = t->kind == KIND_CANCELLED && hf_cancel_new(&t->cancel) == HF_OK;
     if (cancelled) {
         opt.cancel = t->cancel;
