@@ -130,7 +130,7 @@ class Server:
 
     def start(self, change=lambda command: command):
         drop = {"user": self.uid, "group": self.gid, "extra_groups": []} if self.uid != os.getuid() else {}
-        child, since, until = None, None, time.monotonic() + 60
+        child, since, until = None, None, time.monotonic() + 180  # Cassandra, on a busy machine
         while since is None or time.monotonic() < since + 0.2:  # it listens, and goes on to
             since = (since or time.monotonic()) if self.listens() else None
             if child is None or child.poll() is not None:  # what was killed may not be gone yet
