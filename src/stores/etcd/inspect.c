@@ -106,7 +106,7 @@ static void read_mark(struct view *v, const struct hf__etcd_kv *kv, enum hf__etc
         if (e->handed)
             e->since_ms = 0; /* just now: it is claimed soon */
         else if (kv->value.len > 0 && hf__etcd_record_read(kv->value, &record))
-            e->since_ms = hf__etcd_record_number(&record, "since_ms");
+            e->since_ms = hf__etcd_record_since(&record);
         hf__etcd_record_clear(&record);
         break;
     }

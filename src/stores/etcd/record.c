@@ -187,14 +187,18 @@ const char *hf__etcd_record_text(const struct hf__etcd_record *r, const char *na
     return f != NULL ? f->text : NULL;
 }
 
-#define NUMBER_MAX (INT64_C(1) << 53) /* beyond all that is ever written, and far from overflow */
-
 int64_t hf__etcd_record_number(const struct hf__etcd_record *r, const char *name)
 {
     const struct hf__etcd_field *f = find(r, name);
-    int64_t number = f == NULL ? 0 : f->text != NULL ? strtoll(f->text, NULL, 10) : f->number;
 
-    return number >= -NUMBER_MAX && number <= NUMBER_MAX ? number : 0;
+    return f == NULL ? 0 : f->text != NULL ? strtoll(f->text, NULL, 10) : f->number;
+}
+
+int64_t hf__etcd_record_since(const struct hf__etcd_record *r)
+{
+    int64_t since_ms = hf__etcd_record_number(r, "since_ms");
+
+    return since_ms > 0 && since_ms < INT64_C(1) << 53 ? since_ms : 0;
 }
 
 /* In place: it gets shorter. */
@@ -243,7 +247,7 @@ bool hf__etcd_details_read(struct hf__slice value, struct hf__etcd_details *ret)
         return false;
     ret->ttl_ms = hf__etcd_record_number(r, "ttl_ms");
     ret->delay_ms = hf__etcd_record_number(r, "delay_ms");
-    ret->since_ms = hf__etcd_record_number(r, "since_ms");
+    ret->since_ms = hf__etcd_record_since(r);
     if (ret->ttl_ms < 0 || ret->ttl_ms > HF_TTL_MAX_MS || ret->delay_ms < 0 ||
         ret->delay_ms > HF_DELAY_MAX_MS)
         return false; /* none of ours writes this */

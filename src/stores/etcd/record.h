@@ -28,6 +28,8 @@ void hf__etcd_record_clear(struct hf__etcd_record *r);
 /* NULL and 0: there is none. A number may be written as a text. */
 const char *hf__etcd_record_text(const struct hf__etcd_record *r, const char *name);
 int64_t hf__etcd_record_number(const struct hf__etcd_record *r, const char *name);
+/* When it was written, by its writer's clock; 0: it does not say, or nothing that makes sense. */
+int64_t hf__etcd_record_since(const struct hf__etcd_record *r);
 
 /* What a place's value tells. `who`'s strings are borrowed from `keep`. */
 struct hf__etcd_details {
