@@ -1,14 +1,18 @@
 #!/usr/bin/env python3
-"""Turns text files (SQL, Lua) into a C source with one constant string: the files, one after the other.
+"""Turns text files (SQL, Lua) into a C source with constant strings.
 
 usage: embed.py [--sha1] [--replace OLD NEW]... INPUT... OUTPUT SYMBOL
+       embed.py --statements [--replace OLD NEW]... INPUT... OUTPUT
 
-The declaration is the user's: `extern const char SYMBOL[];`. Each line becomes one literal, so that the
-generated file reads like its source. --sha1 adds SYMBOL_sha1, by which a Redis server knows the text;
+The first form makes one string of the files, one after the other. The second makes one string of each
+statement: a line `-- : SYMBOL` begins it; comments are left out, its lines are joined, and the semicolon at
+its end goes. The declaration is the user's: `extern const char SYMBOL[];`. Each line becomes one literal, so
+that the generated file reads like its source. --sha1 adds SYMBOL_sha1, by which a Redis server knows the text;
 --replace makes a variant for tests, and fails if there is nothing to replace.
 """
 import argparse
 import hashlib
+import re
 
 
 def literal(line):
@@ -26,31 +30,45 @@ def literal(line):
     return '    "' + ''.join(out) + '"\n'
 
 
+def write(f, symbol, text):
+    f.write('extern const char %s[];\nconst char %s[] =\n' % (symbol, symbol))
+    f.writelines(literal(line) for line in text.splitlines(keepends=True) or [b''])
+    f.write('    ;\n')
+
+
+def write_statements(f, text):
+    parts = re.split(rb'^-- : (\w+)\n', text, flags=re.MULTILINE)
+    for symbol, statement in zip(parts[1::2], parts[2::2]):
+        lines = [line.strip() for line in statement.splitlines() if not line.startswith(b'--')]
+        write(f, symbol.decode(), b' '.join(line for line in lines if line).rstrip(b';'))
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument('--sha1', action='store_true')
+    parser.add_argument('--statements', action='store_true')
     parser.add_argument('--replace', nargs=2, action='append', default=[])
-    parser.add_argument('inputs', nargs='+')
-    parser.add_argument('output')
-    parser.add_argument('symbol')
+    parser.add_argument('names', nargs='+')
     options = parser.parse_args()
+    names = options.names
+    symbol = None if options.statements else names.pop()
+    output = names.pop()
 
     text = b''
-    for name in options.inputs:
+    for name in names:
         with open(name, 'rb') as f:
             text += f.read()
     for old, new in options.replace:
         if old.encode() not in text:
-            raise SystemExit('embed.py: %s: there is no %r to replace' % (options.symbol, old))
+            raise SystemExit('embed.py: %s: there is no %r to replace' % (output, old))
         text = text.replace(old.encode(), new.encode())
-    with open(options.output, 'w') as f:
-        f.write('extern const char %s[];\nconst char %s[] =\n' % (options.symbol, options.symbol))
-        f.writelines(literal(line) for line in text.splitlines(keepends=True) or [b''])
-        f.write('    ;\n')
+    with open(output, 'w') as f:
+        if symbol is None:
+            write_statements(f, text)
+            return
+        write(f, symbol, text)
         if options.sha1:
-            name = options.symbol + '_sha1'
-            f.write('extern const char %s[];\nconst char %s[] = "%s";\n'
-                    % (name, name, hashlib.sha1(text).hexdigest()))
+            write(f, symbol + '_sha1', hashlib.sha1(text).hexdigest().encode())
 
 
 main()

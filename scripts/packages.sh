@@ -41,8 +41,6 @@ command:etcdctl   etcd-client          etcd                  etcd        etcd-ct
 command:curl      curl                 curl                  curl        curl
 command:odbcinst  unixodbc             unixODBC              unixodbc    unixodbc
 package:odbc-mariadb odbc-mariadb      -                     -           -
-package:odbc-postgresql odbc-postgresql - - -
-package:libhsqldb-java libhsqldb-java  -                     -           -
 command:psql      postgresql           postgresql-server     postgresql  postgresql
 package:galera-4  galera-4             -                     -           -
 package:python3-tooz python3-tooz,python3-pymysql,python3-psycopg2 - - -

@@ -44,7 +44,7 @@ void hf__sql_clear(struct hf__sql *sql)
 
 /* Learning ----------------------------------------------------------------- */
 
-int hf__sql_check_version(const struct hf__sql *sql, int64_t version, hf_error *err)
+int hf__sql_check_tables(const struct hf__sql *sql, int64_t version, hf_error *err)
 {
     int ours = sql->type->schema;
 
@@ -56,14 +56,39 @@ int hf__sql_check_version(const struct hf__sql *sql, int64_t version, hf_error *
                     version < ours ? "run `holdfast setup`" : "use a newer holdfast");
 }
 
-void hf__sql_learnt(struct hf__sql *sql, bool routines)
+#define LET_A_DBA "run `holdfast setup`, or let a DBA apply what `holdfast setup --print` shows"
+
+int hf__sql_check_routines(const struct hf__sql *sql, int64_t version, hf_error *err)
 {
-    atomic_store(&sql->way, routines && sql->set.routines ? HF__SQL_ROUTINES : HF__SQL_PLAIN);
+    const struct hf__sql_type *type = sql->type;
+
+    if (version == type->rules)
+        return 0;
+    return hf__fail(err, HF_DENIED,
+                    "%s: the %s are of version %" PRId64 ", this is for version %d; %s", type->name,
+                    type->routines, version, type->rules,
+                    version < type->rules ? LET_A_DBA : "use a newer holdfast");
 }
 
-void hf__sql_forget_way(struct hf__sql *sql)
+int hf__sql_fail_routines(const struct hf__sql *sql, hf_error *err)
 {
-    atomic_store(&sql->way, HF__SQL_NOT_KNOWN);
+    return hf__fail(err, HF_DENIED,
+                    "%s: holdfast's %s are missing, or those of an older holdfast; " LET_A_DBA,
+                    sql->type->name, sql->type->routines);
+}
+
+void hf__sql_learn_again(struct hf__sql *sql)
+{
+    atomic_store(&sql->learnt, false);
+}
+
+static int learn(struct hf__store *store, void *conn, int64_t deadline_ns, hf_error *err)
+{
+    struct hf__sql *sql = sql_of(store);
+    int r = sql->type->learn(store, conn, deadline_ns, err);
+
+    atomic_store(&sql->learnt, r == 0);
+    return r;
 }
 
 void hf__sql_note_loss(struct hf__sql *sql)
@@ -77,21 +102,20 @@ void hf__sql_note_dial(struct hf__store *store)
         atomic_store(&store->moved, true);
 }
 
-bool hf__sql_say_way(const struct hf__report *to, struct hf__store *store, void *conn,
-                     const char *routines, const char *without, int64_t deadline_ns)
+bool hf__sql_say_learnt(const struct hf__report *to, struct hf__store *store, void *conn,
+                        int64_t deadline_ns)
 {
-    struct hf__sql *sql = sql_of(store);
+    const struct hf__sql_type *type = sql_of(store)->type;
     hf_error err = {0};
 
-    if (sql->type->learn(store, conn, deadline_ns, &err) != 0)
+    if (learn(store, conn, deadline_ns, &err) != 0) {
         hf__say(to, HF__LEVEL_PROBLEM, NULL, "%s", err.text);
-    else if (atomic_load(&sql->way) == HF__SQL_ROUTINES)
-        hf__say(to, HF__LEVEL_FINE, NULL,
-                "tables and %s of version %d: one round trip an operation", routines,
-                sql->type->schema);
-    else
-        hf__say(to, HF__LEVEL_WARNING, NULL, "%s", without);
-    return atomic_load(&sql->way) != HF__SQL_NOT_KNOWN;
+        return false;
+    }
+    hf__say(to, HF__LEVEL_FINE, NULL,
+            "tables of version %d, %s of version %d: one round trip an operation", type->schema,
+            type->routines, type->rules);
+    return true;
 }
 
 int64_t hf__sql_soon(const struct hf__store *store, int64_t deadline_ns)
@@ -103,51 +127,6 @@ int64_t hf__sql_soon(const struct hf__store *store, int64_t deadline_ns)
 
 /* Operations --------------------------------------------------------------- */
 
-static int renewed_some(const struct hf__sql *sql, hf_error *err)
-{
-    return hf__fail(err, HF_UNKNOWN, "%s: some were renewed, then the server failed",
-                    sql->type->name);
-}
-
-static int apply_renewals(struct hf__store *store, void *conn, const struct hf__sql_operation *op,
-                          int64_t deadline_ns, hf_error *err)
-{
-    const struct hf__sql *sql = sql_of(store);
-    int r = 0;
-
-    for (size_t i = 0; i < op->count && r == 0; i++) {
-        struct hf__renewal *item = op->items[i];
-        struct hf__bid bid = {
-            .name = item->name, .name_len = item->name_len, .ticket = item->ticket};
-        struct hf__sql_operation one = {.kind = HF__OPERATION_RENEW,
-                                        .bid = &bid,
-                                        .generation = item->generation,
-                                        .silent = op->silent};
-        r = sql->type->apply(store, conn, &one, deadline_ns, &item->answer, err);
-        bool met_another = r != 0 && sql->type->met_another != NULL && sql->type->met_another(conn);
-        if (r == HF_UNAVAILABLE && i > 0 && !met_another) /* those before it were applied */
-            r = renewed_some(sql, err);
-    }
-    return r;
-}
-
-static int operate_by(struct hf__store *store, void *conn, const struct hf__sql_operation *op,
-                      int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
-{
-    struct hf__sql *sql = sql_of(store);
-    int r = atomic_load(&sql->way) == HF__SQL_NOT_KNOWN
-                ? sql->type->learn(store, conn, deadline_ns, err)
-                : 0;
-
-    if (r != 0)
-        return r;
-    if (atomic_load(&sql->way) == HF__SQL_ROUTINES && !op->silent)
-        return sql->type->call(store, conn, op, deadline_ns, ret_answer, err);
-    return op->kind == HF__OPERATION_RENEW
-               ? apply_renewals(store, conn, op, deadline_ns, err)
-               : sql->type->apply(store, conn, op, deadline_ns, ret_answer, err);
-}
-
 /* `ret_tries`: how many times it may be tried again. */
 static int operate_once(struct hf__store *store, const struct hf__sql_operation *op,
                         int64_t deadline_ns, struct hf__answer *ret_answer, unsigned *ret_tries,
@@ -157,8 +136,10 @@ static int operate_once(struct hf__store *store, const struct hf__sql_operation 
     struct hf__pooled *conn = NULL;
     int r = hf__pool_take(&sql->pool, deadline_ns, &conn, err);
 
+    if (r == 0 && !atomic_load(&sql->learnt))
+        r = learn(store, conn, deadline_ns, err);
     if (r == 0)
-        r = operate_by(store, conn, op, deadline_ns, ret_answer, err);
+        r = sql->type->call(store, conn, op, deadline_ns, ret_answer, err);
     *ret_tries = r != 0 && r != HF_UNKNOWN ? sql->type->tries(store, conn, err) : 0;
     if (conn != NULL)
         sql->type->give_back(store, conn);
@@ -172,7 +153,7 @@ static bool has_time(const struct hf__sql *sql, int64_t pause_ms, int64_t deadli
     return hf__now_ns(sql->pool.env) + needs_ms * HF__NS_PER_MS < deadline_ns;
 }
 
-static int operate(struct hf__store *store, struct hf__sql_operation *op, int64_t deadline_ns,
+static int operate(struct hf__store *store, const struct hf__sql_operation *op, int64_t deadline_ns,
                    struct hf__answer *ret_answer, hf_error *err)
 {
     struct hf__sql *sql = sql_of(store);
@@ -183,12 +164,6 @@ static int operate(struct hf__store *store, struct hf__sql_operation *op, int64_
     for (unsigned done = 0;; done++) {
         int64_t pause_ms = sql->type->retry_ms << (done < 5 ? done : 5);
         r = operate_once(store, op, deadline_ns, ret_answer, &tries, &why);
-        if (r != 0 && !op->silent && sql->type->could_not_call != NULL &&
-            sql->type->could_not_call(&why)) {
-            op->silent = true;
-            why = (hf_error){0};
-            continue;
-        }
         if (done >= tries || !has_time(sql, pause_ms, deadline_ns))
             break;
         hf__pool_sleep(&sql->pool, pause_ms);
@@ -223,7 +198,7 @@ int hf__sql_operate(struct hf__store *store, const struct hf__operation *op, int
     struct hf__sql_operation ask = {
         .kind = op->kind, .bid = op->bid, .retire_ms = op->retire_ms, .now = op->now};
     bool attempt = op->kind == HF__OPERATION_ATTEMPT;
-    char wake[HF__SQL_WAKE];
+    char wake[HF__LISTENER_ADDRESS];
 
     if (attempt && hf__listener_again(&sql->listener, deadline_ns, wake))
         ask.wake = wake;
@@ -271,7 +246,8 @@ int hf__sql_renew(struct hf__store *store, struct hf__renewal *items, size_t cou
             .count = sql->type->batch != NULL ? sql->type->batch(order + done, left) : left};
         r = operate(store, &op, deadline_ns, NULL, err);
         if (r == HF_UNAVAILABLE && done > 0) /* those before it were applied */
-            r = renewed_some(sql, err);
+            r = hf__fail(err, HF_UNKNOWN, "%s: some were renewed, then the server failed",
+                         sql->type->name);
         done += op.count;
     }
     free(order);

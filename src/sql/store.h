@@ -1,7 +1,8 @@
 /* A store of lease rows: what becomes of an operation, whichever server it is for.
  *
- * An operation borrows a connection, learns from the first answer whether the server's routines can
- * be used or the doorman has to decide here, and is done the one way or the other. What the server
+ * The doorman's rules are routines in the server, which `holdfast setup` or a DBA has put there, so
+ * that an operation is one round trip and one transaction. It borrows a connection, looks once
+ * whether tables and routines are there and of our version, and calls a routine. What the server
  * refuses because somebody else was there is tried again, as long as there is time: all operations
  * are idempotent by ticket. A store says how its server is asked, and what its refusals mean. */
 #ifndef HF_SQL_STORE_H
@@ -12,52 +13,51 @@
 #include "base/report.h"
 #include "net/listener.h"
 #include "net/pool.h"
-#include "sql/record.h"
+#include "sql/rows.h"
 #include "sql/url.h"
 
 #define HF__SQL_ALWAYS      UINT32_MAX /* see `tries` */
 #define HF__SQL_PURGE_BATCH 200
 
-/* How operations are done. */
-enum hf__sql_way { HF__SQL_NOT_KNOWN, HF__SQL_ROUTINES, HF__SQL_PLAIN };
+/* A routine that is missing may be there again in a moment: not every server can replace one while
+ * others use it, so `holdfast setup` leaves a gap. For half a second or so. */
+#define HF__SQL_MISSING_TRIES 8
+
+struct hf__sql_operation {
+    enum hf__operation_kind kind;
+    const struct hf__bid *bid;  /* RENEW: NULL */
+    int64_t retire_ms;          /* WITHDRAW, RELEASE */
+    bool now;                   /* BREAK */
+    struct hf__renewal **items; /* RENEW: in the order of their names */
+    size_t count;
+    const char *wake; /* ATTEMPT: where its client can be called; NULL: nowhere */
+};
 
 /* What a store does. `store` is the whole store, `conn` a connection of its pool. */
 struct hf__sql_type {
-    const char *name; /* for messages */
+    const char *name;     /* for messages */
+    const char *routines; /* what they are called here: "functions" */
     const struct hf__pool_type *pool;
     const struct hf__listener_type *listener; /* NULL: nobody is called */
-    int schema;                               /* the version of the tables that this code speaks */
-    int64_t retry_ms; /* the pause after a conflict, and its growth: up to 32 times as long */
-    int64_t least_ms; /* less time is too little for another try; 0: any will do */
+    int schema, rules; /* the versions of the tables and of the routines that this code speaks */
+    int64_t retry_ms;  /* the pause after a conflict, and its growth: up to 32 times as long */
+    int64_t least_ms;  /* less time is too little for another try; 0: any will do */
 
-    /* Looks at the tables and the routines: hf__sql_check_version, hf__sql_learnt. HF_DENIED: the
-     * tables are missing or of another version. */
+    /* Looks at the tables and the routines, and checks their versions. HF_DENIED: they are missing,
+     * of another version, or may not be used. */
     int (*learn)(void *store, void *conn, int64_t deadline_ns, hf_error *err);
 
-    /* One operation through the routines, in one round trip. */
+    /* One operation, in one round trip. */
     int (*call)(void *store, void *conn, const struct hf__sql_operation *op, int64_t deadline_ns,
                 struct hf__answer *ret_answer, hf_error *err);
-
-    /* The same by plain statements, in one transaction; see hf__sql_apply. RENEW has one item. */
-    int (*apply)(void *store, void *conn, const struct hf__sql_operation *op, int64_t deadline_ns,
-                 struct hf__answer *ret_answer, hf_error *err);
 
     void (*give_back)(void *store, void *conn);
 
     /* How many times what was refused so may be tried again. It may mark the connection (NULL: none
-     * was to be had), and forget what was learnt (hf__sql_forget_way). */
+     * was to be had), and forget what was learnt (hf__sql_learn_again). */
     unsigned (*tries)(void *store, void *conn, const hf_error *why);
 
-    /* Whether this was refused because the server could not call those who were let in. Then it is done once more, by
-     * plain statements and silently: nobody waits for a lock to run out that could have been released. NULL: calls
-     * are no part of an operation. */
-    bool (*could_not_call)(const hf_error *why);
-
-    /* Whether somebody else was in the way of the last statement, so that a renewal by plain
-     * statements is tried again although some were renewed. NULL: it is not. */
-    bool (*met_another)(const void *conn);
-
-    /* Creates what is missing, and learns; the tables are needed, the routines are not. */
+    /* Creates what is missing, or replaces what is older. */
     int (*setup)(void *store, void *conn, int64_t deadline_ns, hf_error *err);
 
     /* Removes locks that nobody has used for so long, HF__SQL_PURGE_BATCH at most: others come
@@ -74,8 +74,8 @@ struct hf__sql {
     struct hf__sql_settings set;
     struct hf__pool pool;
     struct hf__listener listener;
-    _Atomic(enum hf__sql_way) way;
-    atomic_bool lost; /* a connection was, and none has been dialled since */
+    atomic_bool learnt; /* tables and routines are ours */
+    atomic_bool lost;   /* a connection was, and none has been dialled since */
 };
 
 /* A store begins with these two, so that the functions below can be its own. */
@@ -92,20 +92,24 @@ struct hf__sql_store {
 int hf__sql_init(struct hf__store *store, const struct hf__sql_type *type, int code, hf_error *err);
 void hf__sql_clear(struct hf__sql *sql);
 
-/* What was found out; both for `learn`. HF_DENIED: another version. */
-int hf__sql_check_version(const struct hf__sql *sql, int64_t version, hf_error *err);
-void hf__sql_learnt(struct hf__sql *sql, bool routines);
-void hf__sql_forget_way(struct hf__sql *sql); /* somebody has changed something: look again */
+/* For `learn`. HF_DENIED: another version. */
+int hf__sql_check_tables(const struct hf__sql *sql, int64_t version, hf_error *err);
+int hf__sql_check_routines(const struct hf__sql *sql, int64_t version, hf_error *err);
+
+/* HF_DENIED: there are no routines, or none that say their version. */
+int hf__sql_fail_routines(const struct hf__sql *sql, hf_error *err);
+
+/* Somebody has changed something: learn again. */
+void hf__sql_learn_again(struct hf__sql *sql);
 
 /* A connection was lost, or its server takes no writes any more; and another was dialled. It may be another server, or the
  * same without its last commits: then the core verifies what is held. */
 void hf__sql_note_loss(struct hf__sql *sql);
 void hf__sql_note_dial(struct hf__store *store);
 
-/* For `diagnose`: learns the way and says which it is. `routines`: what they are called here;
- * `without`: why they are not used, and what that costs. False: there are no tables to look into. */
-bool hf__sql_say_way(const struct hf__report *to, struct hf__store *store, void *conn,
-                     const char *routines, const char *without, int64_t deadline_ns);
+/* For `diagnose`: learns, and says what came of it. False: there is nothing to look into. */
+bool hf__sql_say_learnt(const struct hf__report *to, struct hf__store *store, void *conn,
+                        int64_t deadline_ns);
 
 /* The middle of the time that is left: so long may one question of `diagnose` take, that others may be asked. */
 int64_t hf__sql_soon(const struct hf__store *store, int64_t deadline_ns);

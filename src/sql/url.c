@@ -66,7 +66,6 @@ int hf__sql_read_servers(const struct hf__url *url, const struct hf__sql_default
 
 int hf__sql_read_account(const struct hf__url *url, struct hf__sql_settings *set, hf_error *err)
 {
-    set->routines = hf__url_switch(url, "routines");
     set->limits = (struct hf__pool_limits){.max_active = hf__url_number(url, "max_active"),
                                            .max_idle = hf__url_number(url, "max_idle"),
                                            .idle_timeout_ms = hf__url_number(url, "idle_timeout")};

@@ -17,7 +17,6 @@
 /* What they mean; zero before it is read. */
 struct hf__sql_settings {
     struct hf__account account;
-    bool routines; /* false: plain statements even if the routines are there */
     struct hf__pool_limits limits;
     int64_t poll_ms;    /* how often to ask when nobody calls */
     int64_t recheck_ms; /* how often the first asks although it is called; 0: never */

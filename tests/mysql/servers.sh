@@ -64,6 +64,23 @@ check "the counter is still there" counts
 check "setup removes it" hf setup -u "$counter"
 check "it is gone" not counts
 check "and hold=session works" hf run -u "$counter?hold=session" held -- true
+
+# MySQL cannot replace a procedure: what is there already must stay.
+set_up_again() {
+    for database in locks locks locks locks locks; do
+        hf setup -u "mysql://root@$tcp/$database" || return
+    done
+    touch "$fleet_dir/set-up"
+}
+locks_while_set_up() {
+    set_up_again &
+    until test -e "$fleet_dir/set-up"; do
+        hf run -s -u "mysql://root@$tcp/locks" "used" -- true || return
+    done
+    wait "$!"
+}
+check "whoever locks while setup runs gets the lock" locks_while_set_up
+
 printf 'secret\n' >"$fleet_dir/password"
 printf '[client]\nuser=app\npassword=secret\n' >"$fleet_dir/my.cnf"
 chmod 600 "$fleet_dir/password" "$fleet_dir/my.cnf"

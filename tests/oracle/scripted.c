@@ -273,13 +273,11 @@ static const struct reply {
     int answer;              /* the parameter that the answer goes to; 0: a table */
 } replies[] = {
     {"MAX(version)", "1", 0},
-    {"holdfast_rules.version", "1", 1},
+    {"holdfast_rules.version", "2", 1},
     {"holdfast_rules.attempt", "granted 1700000000000000 30000 1 -1 0;", 14},
     {"holdfast_rules.finish", "done -1 -1 0 -1 0;", 5},
     {"holdfast_rules.renew", "granted 1700000000000000 30000 1 -1 0;", 2},
     {"holdfast_rules.take_away", "stale -1 -1 0 -1 0;", 4},
-    {"FOR UPDATE NOWAIT", "0", 0},
-    {"SELECT generation ||", "0 0 0 1700000000000000", 0},
 };
 
 static void reply(struct handle *h)

@@ -51,9 +51,12 @@ check "doctor names the schema" shows "schema locks" hf doctor
 check "c1_doctor_warns_of_tables_in_another_schema" shows "also in schema empty" hf doctor -u "$oracle_admin"
 check "c1_doctor_tells_that_no_schema_is_named" shows "names no schema" hf doctor -u "oracle://app:secret@/?$server;DATABASE=locks"
 check "doctor finds the package" shows "one round trip an operation" hf doctor
-check "doctor misses the right to the package" shows "plain" hf doctor -u "$oracle_plain"
-hf lock -u "$oracle_plain" --ttl 60s both >/dev/null
-check "both kinds of client share a lock" says . hf run -n both -- true
+check "who may not execute the package is told" says "holdfast setup --print" hf run -u "$oracle_denied" a -- true
+check "doctor says so too" says "holdfast setup --print" hf doctor -u "$oracle_denied"
+fleet_mariadb_sql -N empty -e "SET sql_mode = ORACLE; DROP PACKAGE holdfast_rules"
+check "a package that is missing is told" says "holdfast setup --print" hf run -u "$oracle_empty" a -- true
+check "setup creates it" hf setup -u "$oracle_empty"
+check "and it is used" hf run -u "$oracle_empty" a -- true
 check "setup --print is for a DBA to read" shows "GRANT EXECUTE" hf setup --print
 
 # Idle records go, busy ones stay.

@@ -71,7 +71,6 @@ static const struct row {
     {"connect", "28000", 0, HF_DENIED, false, "password_file"},
     {"attempt", "40001", 0, HF_UNAVAILABLE, true, "try again"},
     {"attempt", "42501", 0, HF_DENIED, true, "rights"},
-    {"attempt", "42504", 0, HF_DENIED, false, "already"},
     {"attempt", "42S01", 0, HF_DENIED, false, "already"},
     {"version", "42S02", 0, HF_DENIED, false, "holdfast setup"},
     {"version", "42000", 0, HF_DENIED, false, "holdfast setup"},

@@ -5,53 +5,6 @@
 
 /* Transactions ------------------------------------------------------------- */
 
-static void c6_whatever_is_lost_in_the_commit_is_unknown(void **state)
-{
-    static const char *const lines[] = {
-        "0 commit * 08S01 3113 ORA-03113: end-of-file on communication channel",
-        "0 commit * 08S01 0 Communication link failure",
-        "0 commit * 08003 3114 ORA-03114: not connected to ORACLE",
-        "0 commit * 08S01 25408 ORA-25408: can not safely replay call",
-        "0 commit * HYT00 0 Timeout expired",
-        "0 commit * HY000 4711 ORA-04711: nobody knows",
-    };
-    struct world *w = *state;
-
-    for (size_t i = 0; i < COUNT(lines); i++) {
-        struct hf__answer answer = {0};
-        script(w, "&routines=no", lines[i]);
-        check_number(lines[i], attempt(w, AMPLE_MS, &answer), HF_UNKNOWN);
-        check_number(lines[i], count(w, "commit"), 1);
-    }
-}
-
-static void c1_a_commit_that_was_refused_is_tried_again(void **state)
-{
-    struct world *w = *state;
-    struct hf__answer answer = {0};
-
-    script(w, "&routines=no", "1 commit * 40001 8177 ORA-08177: can't serialize access");
-    check_number("result", attempt(w, AMPLE_MS, &answer), 0);
-    check_number("commits", count(w, "commit"), 2);
-}
-
-static void c6_what_is_lost_before_the_commit_is_not_applied(void **state)
-{
-    static const char *const parts[] = {"FOR", "generation", "UNION", "INSERT", "UPDATE"};
-    struct world *w = *state;
-
-    for (size_t i = 0; i < COUNT(parts); i++) {
-        struct hf__answer answer = {0};
-        char line[160];
-        snprintf(line, sizeof line, "1 execute %s 08S01 3113 ORA-03113: end-of-file", parts[i]);
-        script(w, "&routines=no", line);
-        check_number(parts[i], attempt(w, AMPLE_MS, &answer), HF_UNAVAILABLE);
-        check_number(parts[i], count(w, "commit"), 0);
-        check_number(parts[i], attempt(w, AMPLE_MS, &answer), 0);
-        check_number("connections", count(w, "connect"), 2);
-    }
-}
-
 static void c6_a_lost_session_is_not_used_again(void **state)
 {
     struct world *w = *state;
@@ -69,7 +22,7 @@ static void autocommit_is_off_and_what_is_open_is_rolled_back(void **state)
     struct world *w = *state;
     struct hf__answer answer = {0};
 
-    script(w, "&routines=no", "0 execute UNION HY000 1653 ORA-01653: unable to extend table");
+    script(w, "", "0 execute rules.attempt HY000 1653 ORA-01653: unable to extend table");
     check_number("full", attempt(w, AMPLE_MS, &answer), HF_FULL);
     check_number("autocommit", count(w, "autocommit off"), 1);
     check_number("commits", count(w, "commit"), 0);
@@ -171,9 +124,6 @@ static void a_dsn_or_a_driver_that_is_not_there_is_told(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(c6_whatever_is_lost_in_the_commit_is_unknown),
-        cmocka_unit_test(c1_a_commit_that_was_refused_is_tried_again),
-        cmocka_unit_test(c6_what_is_lost_before_the_commit_is_not_applied),
         cmocka_unit_test(c6_a_lost_session_is_not_used_again),
         cmocka_unit_test(autocommit_is_off_and_what_is_open_is_rolled_back),
         cmocka_unit_test(c7_a_server_that_hangs_is_left_at_the_deadline),

@@ -47,7 +47,7 @@ beside() {
 }
 for role in trapped odd; do
     url=postgres://$role@$address
-    for way in hold=lease hold=session hold=advisory routines=no; do
+    for way in hold=lease hold=session hold=advisory; do
         check "$role: a lock is had: $way" hf run -u "$url?$way" "a\\ñ$role" -- true
         check "c1_$role is kept out by others: $way" says 'somebody else holds it' beside "$plain?$way" "$url?$way" 'na\x6dm'
         check "c1_$role keeps others out: $way" says 'somebody else holds it' beside "$url?$way" "$plain?$way" 'na\x6dm'
@@ -61,12 +61,10 @@ for role in trapped odd; do
         check "$role: gc: $way" hf gc --retain 1ms -u "$url?$way"
         check "$role: doctor: $way" hf doctor -u "$url?$way"
     done
-    for way in hold=lease routines=no; do
-        check "$role: check: $way" hf run -u "$url?$way" checked -- sh -c '"$HOLDFAST" check -u "$1" "$HOLDFAST_SEQUENCER"' - "$url?$way"
-        check "$role: renew: $way" hf renew -u "$url?$way" --ticket "$(ticket_of "$url?$way" "renewed-$way")" "renewed-$way"
-        check "$role: break: $way" hf break -u "$url?$way" --now --ticket "$(ticket_of "$url?$way" "broken-$way")" "broken-$way"
-        check "$role: unlock: $way" hf unlock -u "$url?$way" --ticket "$(ticket_of "$url?$way" "unlocked-$way")" "unlocked-$way"
-    done
+    check "$role: check" hf run -u "$url" checked -- sh -c '"$HOLDFAST" check -u "$1" "$HOLDFAST_SEQUENCER"' - "$url"
+    check "$role: renew" hf renew -u "$url" --ticket "$(ticket_of "$url" renewed)" renewed
+    check "$role: break" hf break -u "$url" --now --ticket "$(ticket_of "$url" broken)" broken
+    check "$role: unlock" hf unlock -u "$url" --ticket "$(ticket_of "$url" unlocked)" unlocked
 done
 fleet_psql -d postgres -c "ALTER ROLE postgres SET search_path = first, pg_catalog, public" \
     -c "ALTER ROLE postgres SET standard_conforming_strings = off"

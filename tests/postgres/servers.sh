@@ -35,7 +35,7 @@ check "setup by a role that may use what is there is well" hf setup -u "$app"
 beside() { # OURS THEIRS [PGOPTIONS]: theirs is tried while ours holds it
     hf run -u "$1" excl -- env -u HOLDFAST_HELD PGOPTIONS="${3-}" "$HOLDFAST" run -u "$2" -n excl -- true
 }
-for way in hold=lease hold=session hold=advisory routines=no; do
+for way in hold=lease hold=session hold=advisory; do
     check "c1_a_role_with_a_schema_of_its_own_is_excluded: $way" says 'somebody else holds it' \
         beside "$url?$way" "$app?$way"
     check "c1_PGOPTIONS_do_not_change_that: $way" says 'somebody else holds it' \
@@ -56,7 +56,7 @@ check "a role that may not create tables is told what to grant" says 'GRANT CREA
 check "a role that may not make a schema is told what to grant" says 'GRANT CREATE ON DATABASE "printed" TO "app"' hf setup -u "$bare?schema=own"
 hf setup --print -u "$url?schema=Locks" >"$fleet_dir/printed.sql"
 check "what setup prints is for that schema" fleet_psql -d printed -f "$fleet_dir/printed.sql" -o /dev/null
-for way in hold=lease hold=session hold=advisory routines=no; do
+for way in hold=lease hold=session hold=advisory; do
     check "and works: $way" hf run -u "$printed?schema=Locks&$way" job -- true
 done
 check "ls of that schema" hf ls -u "$printed?schema=Locks"
@@ -72,7 +72,7 @@ check "the traps work" says 'trapped' "$pg_tools/psql" -X -h 127.0.0.1 -p "$pg_p
 ticket_of() {
     hf lock -u "$1" --json --ttl 20s "$2" | sed 's/.*"ticket":"\([0-9a-f]*\)".*/\1/'
 }
-for way in hold=lease hold=session hold=advisory routines=no; do
+for way in hold=lease hold=session hold=advisory; do
     check "not trapped: $way" hf run -u "$url?$way" trap -- "$HOLDFAST" show -u "$url?$way" trap
     check "not trapped while it waits: $way" says 'not obtained in time' hf run -u "$url?$way" trap -- \
         env -u HOLDFAST_HELD "$HOLDFAST" run -u "$url?$way" -w 200ms trap -- true
@@ -80,21 +80,17 @@ for way in hold=lease hold=session hold=advisory routines=no; do
     check "not trapped, gc: $way" hf gc --retain 1ms -u "$url?$way"
     check "not trapped, doctor: $way" hf doctor -u "$url?$way"
 done
-for way in hold=lease routines=no; do
-    check "not trapped, renew: $way" hf renew -u "$url?$way" --ticket "$(ticket_of "$url?$way" "renewed-$way")" "renewed-$way"
-    check "not trapped, break: $way" hf break -u "$url?$way" --now --ticket "$(ticket_of "$url?$way" "broken-$way")" "broken-$way"
-    check "not trapped, unlock: $way" hf unlock -u "$url?$way" --ticket "$(ticket_of "$url?$way" "unlocked-$way")" "unlocked-$way"
-done
+check "not trapped, renew" hf renew -u "$url" --ticket "$(ticket_of "$url" renewed)" renewed
+check "not trapped, break" hf break -u "$url" --now --ticket "$(ticket_of "$url" broken)" broken
+check "not trapped, unlock" hf unlock -u "$url" --ticket "$(ticket_of "$url" unlocked)" unlocked
 check "not trapped, setup" hf setup -u "$url"
 unset PGOPTIONS
 
-# Functions of before they had a search_path of their own, and a lock that is held meanwhile.
+# Functions of before they said their version, and a lock that is held meanwhile.
 hf lock -u "$url" --never-expires kept >/dev/null
-for function in attempt release withdraw renew break; do
-    fleet_psql -d postgres -c "ALTER FUNCTION public.holdfast_$function RESET ALL"
-done
-check "functions of an older holdfast are not used" shows 'plain statements' hf doctor -u "$url"
-check "c1_what was held is held" says 'somebody else holds it' hf run -u "$url" -n kept -- true
+fleet_psql -d postgres -c "DROP FUNCTION public.holdfast_version"
+check "functions of an older holdfast are not used" says 'holdfast setup --print' hf run -u "$url" -n job -- true
+check "doctor says so too" says 'of an older holdfast' hf doctor -u "$url"
 check "setup brings them up to date" hf setup -u "$url"
 check "and they are used" shows 'one round trip an operation' hf doctor -u "$url"
 check "c1_what was held is still held" says 'somebody else holds it' hf run -u "$url" -n kept -- true

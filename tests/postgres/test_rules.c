@@ -9,7 +9,7 @@
 
 #include "lib/check.h"
 #include "lib/walk.h"
-#include "sql/record.h"
+#include "sql/rows.h"
 
 #define ROOM 4096
 

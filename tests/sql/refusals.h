@@ -28,10 +28,13 @@ extern const char *const connections_by_name; /* SQL: that say who they are; NUL
 /* SQL: the grants of "forgotten" are gone, as after a failover that lost them; ends with NULL. */
 extern const char *const forget_grants[];
 
-/* An account that may not use the routines; and that may after all (NULL: not at once). */
-void make_plain_account(struct server *s);
-extern const char *const plain_waiters; /* SQL: how many of its bids wait for "plain" */
-extern const char *const plain_account, *const allow_routines;
+/* An account with the least rights that `holdfast setup --print` names: it may create nothing. */
+void make_least_account(struct server *s);
+extern const char *const least_account;
+extern const char *const revoke_routines, *const grant_routines; /* SQL: its right to use them */
+
+/* SQL: the routines do not say their version, as those of before could not; or say 1. */
+extern const char *const drop_version, *const lower_version;
 extern const char *const admin_account; /* may create tables */
 
 /* More cases, of this server only. */

@@ -6,11 +6,10 @@
 #include "stores/store.h"
 
 extern const char *const rules_account;  /* with a password if need be */
-extern const unsigned rules_by_routines; /* operations; 0: another test does it */
+extern const unsigned rules_by_routines; /* operations */
 
 /* An instant for people, to be set as holdfast_test_clock.at. */
 void rules_write_clock(int64_t now_us, char *sql, size_t size);
-bool rules_uses_routines(const struct hf__store *store);
 
 /* Whether the store's short way, if it has one, was gone often enough in so many operations. */
 void rules_check_short_way(unsigned operations);

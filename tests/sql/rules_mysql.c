@@ -49,8 +49,3 @@ void rules_check_short_way(unsigned operations)
     assert_true(taken > operations / 20 && freed > operations / 40 && missed > operations / 20);
     taken = freed = missed = 0;
 }
-
-bool rules_uses_routines(const struct hf__store *store)
-{
-    return ((const struct hf__my *)store)->sql.way == HF__SQL_ROUTINES;
-}

@@ -194,7 +194,21 @@ static void c6_refusals_of_the_server_are_told_and_leave_nothing(void **state)
     }
 }
 
-static void a_missing_or_older_schema_says_what_to_do(void **state)
+/* After this statement a new client is told this, and what a DBA can do. */
+static void check_refused_in_bare(struct refusals *f, struct server *bare, const char *sql,
+                                  const char *part)
+{
+    hf_client *client = refusals_open(f, admin_account, "bare");
+    hf_lock *lock;
+
+    server_run(bare, sql);
+    refusals_check(f, refusals_take(f, client, "x", &lock), HF_DENIED);
+    check_contains("why", f->err.text, part);
+    check_contains("what to do", f->err.text, "holdfast setup");
+    hf_close(client);
+}
+
+static void missing_or_older_tables_and_routines_say_what_to_do(void **state)
 {
     struct refusals *f = *state;
     hf_lock *lock;
@@ -207,14 +221,16 @@ static void a_missing_or_older_schema_says_what_to_do(void **state)
     refusals_check(f, hf_setup(client, &f->err), 0);
     take(f, client, "x", &lock);
     release(f, lock);
-    hf_close(client);
     struct server *bare = server_open("bare");
-    server_run(bare, "UPDATE holdfast_schema SET version = 0");
-    server_close(bare);
-    client = refusals_open(f, admin_account, "bare");
-    refusals_check(f, refusals_take(f, client, "x", &lock), HF_DENIED);
-    check_contains("older", f->err.text, "version 0");
+    check_refused_in_bare(f, bare, drop_version,
+                          "or those of an older holdfast; run `holdfast setup`");
+    check_refused_in_bare(f, bare, lower_version, "are of version 1");
+    refusals_check(f, hf_setup(client, &f->err), 0);
+    take(f, client, "x", &lock);
+    release(f, lock);
     hf_close(client);
+    check_refused_in_bare(f, bare, "UPDATE holdfast_schema SET version = 0", "version 0");
+    server_close(bare);
 }
 
 struct findings {
@@ -239,29 +255,35 @@ static void check_doctor(struct refusals *f, hf_client *client, const char *part
     check_contains("doctor", all.text, "may read and write all tables");
 }
 
-/* An account with no more than the rights that the schema names. */
-static void without_routines_plain_statements_keep_the_rules(void **state)
+/* A DBA has run `holdfast setup`, or applied what it prints. */
+static void an_account_that_may_create_nothing_can_lock(void **state)
 {
     struct refusals *f = *state;
-    struct refusals_waiter w = {.name = "plain"};
+    struct refusals_waiter w = {.name = "least"};
     hf_lock *lock;
 
-    make_plain_account(f->admin);
-    w.client = refusals_open(f, plain_account, server_database);
-    take(f, w.client, "plain", &lock);
+    make_least_account(f->admin);
+    w.client = refusals_open(f, least_account, server_database);
+    take(f, w.client, "least", &lock);
     refusals_wait(&w);
-    server_await(f->admin, plain_waiters, 1);
+    server_await(f->admin,
+                 "SELECT COUNT(*) FROM holdfast_waiter WHERE name = 'least' AND wake IS NOT NULL",
+                 1);
     release(f, lock);
     pthread_join(w.thread, NULL);
     check_number("waiter", w.code, 0);
     release(f, w.lock);
-    check_doctor(f, w.client, "plain statements");
-    if (allow_routines != NULL) {
-        server_run(f->admin, allow_routines);
-        check_doctor(f, w.client, "one round trip an operation");
-        take(f, w.client, "plain", &lock);
-        release(f, lock);
-    }
+    check_doctor(f, w.client, "one round trip an operation");
+    refusals_check(f, hf_setup(w.client, &f->err), 0);
+    hf_close(w.client);
+
+    server_run(f->admin, revoke_routines);
+    w.client = refusals_open(f, least_account, server_database);
+    refusals_check(f, refusals_take(f, w.client, "least", &lock), HF_DENIED);
+    check_contains("without the right", f->err.text, "holdfast setup --print");
+    server_run(f->admin, grant_routines);
+    take(f, w.client, "least", &lock); /* the same client */
+    release(f, lock);
     hf_close(w.client);
 }
 
@@ -306,8 +328,8 @@ int main(void)
         CASE(c12_waiter_whose_listener_was_killed_still_gets_it),
         CASE(c6_conflicts_are_tried_again),
         CASE(c6_refusals_of_the_server_are_told_and_leave_nothing),
-        CASE(a_missing_or_older_schema_says_what_to_do),
-        CASE(without_routines_plain_statements_keep_the_rules),
+        CASE(missing_or_older_tables_and_routines_say_what_to_do),
+        CASE(an_account_that_may_create_nothing_can_lock),
         CASE(a_wrong_server_login_or_option_is_told),
         CASE(a_dead_first_host_is_passed_over),
     };

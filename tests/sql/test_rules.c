@@ -1,8 +1,6 @@
 /* The store against the doorman: see lib/store_walk.h.
  *
- * The store here is the real one with one replacement made at build: the clock is a row of a table.
- * First all operations go through the routines, then each goes through the routines or through
- * plain statements, on the same locks. */
+ * The store here is the real one with one replacement made at build: the clock is a row of a table. */
 #include <stdlib.h>
 
 #include "lib/check.h"
@@ -15,7 +13,7 @@ extern const struct hf__store_type hf_store_type_v1;
 struct world {
     struct store_walk walk;
     struct server *server;
-    struct hf__store *routines, *plain;
+    struct hf__store *store;
 };
 
 static void set_clock(void *ctx, int64_t now_us)
@@ -31,19 +29,10 @@ static void routines_answer_like_the_doorman(void **state)
 {
     struct world *w = *state;
 
-    store_walk(&w->walk, w->routines, w->routines, rules_by_routines);
+    store_walk(&w->walk, w->store, w->store, rules_by_routines);
     assert_true(w->walk.base.let_in > rules_by_routines / 20);
     assert_true(w->walk.base.queued > rules_by_routines / 20);
-    assert_true(rules_uses_routines(w->routines));
-}
-
-static void plain_statements_and_routines_share_locks(void **state)
-{
-    struct world *w = *state;
-
-    store_walk(&w->walk, w->routines, w->plain, 10000); /* half of them by plain statements */
-    assert_true(w->walk.base.went_back > 50);
-    assert_false(rules_uses_routines(w->plain));
+    assert_true(w->walk.base.went_back > rules_by_routines / 200);
 }
 
 static void the_short_way_answers_like_the_doorman(void **state)
@@ -52,24 +41,14 @@ static void the_short_way_answers_like_the_doorman(void **state)
 
     w->walk.base.quiet = true;
     w->walk.base.bidders = 1;
-    store_walk(&w->walk, w->routines, w->routines, 6000);
+    store_walk(&w->walk, w->store, w->store, 6000);
     rules_check_short_way(6000);
-    store_walk(&w->walk, w->routines, w->plain, 3000);
-    rules_check_short_way(3000);
-}
-
-static struct hf__store *open_store(struct world *w, const char *options)
-{
-    char text[200];
-
-    snprintf(text, sizeof text, "%s://%s@%s/empty?mode=poll&poll=60s%s", server_scheme,
-             rules_account, server_address(), options);
-    return store_walk_open(&w->walk, &hf_store_type_v1, text);
 }
 
 static int setup(void **state)
 {
     struct world *w = calloc(1, sizeof *w);
+    char url[200];
 
     assert_non_null(w);
     store_walk_init(&w->walk, set_clock, w);
@@ -77,9 +56,10 @@ static int setup(void **state)
     server_run(w->server, server_create_clock);
     server_run(w->server, "INSERT INTO holdfast_test_clock VALUES (NULL)");
     set_clock(w, w->walk.base.now_us);
-    w->routines = open_store(w, "");
-    w->plain = open_store(w, "&routines=no");
-    if (hf_store_type_v1.upkeep(w->routines, HF__UPKEEP_SETUP, 0, store_walk_soon(), NULL,
+    snprintf(url, sizeof url, "%s://%s@%s/empty?mode=poll&poll=60s", server_scheme, rules_account,
+             server_address());
+    w->store = store_walk_open(&w->walk, &hf_store_type_v1, url);
+    if (hf_store_type_v1.upkeep(w->store, HF__UPKEEP_SETUP, 0, store_walk_soon(), NULL,
                                 &w->walk.err) != 0)
         fail_msg("setup: %s", w->walk.err.text);
     *state = w;
@@ -90,8 +70,7 @@ static int teardown(void **state)
 {
     struct world *w = *state;
 
-    hf_store_type_v1.close(w->routines);
-    hf_store_type_v1.close(w->plain);
+    hf_store_type_v1.close(w->store);
     server_close(w->server);
     free(w);
     return 0;
@@ -101,7 +80,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(routines_answer_like_the_doorman),
-        cmocka_unit_test(plain_statements_and_routines_share_locks),
         cmocka_unit_test(the_short_way_answers_like_the_doorman),
     };
 

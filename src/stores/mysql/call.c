@@ -11,7 +11,7 @@
 static int other_version(hf_error *err)
 {
     return hf__fail(err, HF_CORRUPT,
-                    "mysql: the procedures are of another version; run `holdfast setup`");
+                    "mysql: the procedures answer in another way; run `holdfast setup`");
 }
 
 static int read_answer(const char *const cells[HF__SQL_ANSWER_CELLS], struct hf__answer *ret_answer,
@@ -38,7 +38,7 @@ static int ask(struct hf__my *s, struct hf__my_conn *c, struct hf__my_text *t, i
     return other_version(err);
 }
 
-void hf__my_add_who(struct hf__my_text *t, const struct hf__who *who)
+static void add_who(struct hf__my_text *t, const struct hf__who *who)
 {
     const char *const texts[] = {who->host, who->user, who->program};
 
@@ -67,7 +67,7 @@ static int call_attempt(struct hf__my *s, struct hf__my_conn *c, const struct hf
     hf__my_add(&t, ", %" PRId64 ", %" PRId64 ", %" PRId64 ", %d, ", bid->ttl_ms, bid->lock_delay_ms,
                bid->retire_ms, bid->queue);
     hf__my_add_text(&t, op->wake);
-    hf__my_add_who(&t, bid->who != NULL ? bid->who : s->base.host->self);
+    add_who(&t, bid->who != NULL ? bid->who : s->base.host->self);
     hf__my_add(&t, ")");
     int r = ask(s, c, &t, deadline_ns, HF__SQL_ANSWER_CELLS, &result, &row, err);
     if (r != 0)

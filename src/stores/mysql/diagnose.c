@@ -29,11 +29,8 @@ static MYSQL_RES *ask(const struct report *r, const char *sql, MYSQL_ROW *ret_ro
 static void look_at_server(const struct report *r)
 {
     MYSQL_ROW row;
-    MYSQL_RES *a = ask(r,
-                       "SELECT VERSION(), @@global.read_only, @@innodb_lock_wait_timeout,"
-                       " @@innodb_flush_log_at_trx_commit, @@global.binlog_format, @@log_bin,"
-                       " CURRENT_USER(), DATABASE(), @@global.innodb_lock_wait_timeout",
-                       &row);
+    MYSQL_RES *a = ask(r, hf__my_server_sql, &row);
+
     if (a == NULL)
         return;
     hf__say(&r->to, HF__LEVEL_FINE, NULL, "server %s, database %s, account %s", row[0], row[7],
@@ -95,33 +92,20 @@ static void look_at_replication(const struct report *r)
             " makes that harmless");
 }
 
-/* False: there are no tables to look into. */
-static bool look_at_routines(const struct report *r)
-{
-    return hf__sql_say_way(&r->to, &r->s->base, r->c, "procedures",
-                           "the procedures are missing or may not be executed: plain statements, "
-                           "six round trips and more an operation; `holdfast setup` creates them",
-                           r->deadline_ns);
-}
-
 /* Each right is tried on no row at all. */
 static void look_at_rights(const struct report *r)
 {
     static const char *const tables[] = {"holdfast_lock", "holdfast_holder", "holdfast_waiter",
                                          "holdfast_retired"};
     static const char *const tries[] = {
-        "SELECT 1 FROM %s WHERE 1 = 0", "INSERT INTO %s SELECT * FROM %s WHERE 1 = 0",
-        "UPDATE %s SET name = name WHERE 1 = 0", "DELETE FROM %s WHERE 1 = 0"};
+        "SELECT 1 FROM ?1 WHERE 1 = 0", "INSERT INTO ?1 SELECT * FROM ?1 WHERE 1 = 0",
+        "UPDATE ?1 SET name = name WHERE 1 = 0", "DELETE FROM ?1 WHERE 1 = 0"};
     bool whole = true;
 
     for (size_t i = 0; i < 16 && !r->c->broken; i++) {
-        const char *table = tables[i / 4];
         struct hf__my_text t = {0};
         hf_error err = {0};
-        const char *at = tries[i % 4];
-        for (const char *mark; (mark = strstr(at, "%s")) != NULL; at = mark + 2)
-            hf__my_add(&t, "%.*s%s", (int)(mark - at), at, table);
-        hf__my_add(&t, "%s", at);
+        hf__my_add_statement(&t, tries[i % 4], &tables[i / 4]);
         if (hf__my_ask(r->s, r->c, &t, false, r->deadline_ns, NULL, &err) != 0) {
             whole = false;
             hf__say(&r->to, HF__LEVEL_PROBLEM, NULL, "%s", err.text);
@@ -148,7 +132,7 @@ static void look_at_calls(const struct report *r)
                 r->s->sql.set.poll_ms, err.text);
 }
 
-static void look_at_connection(const struct report *r)
+static void look_at_connection(const struct report *r, bool learnt)
 {
     const char *cipher = mysql_get_ssl_cipher(r->c->my);
 
@@ -158,13 +142,12 @@ static void look_at_connection(const struct report *r)
         hf__say(&r->to, HF__LEVEL_NOTE, "C12",
                 "something stands in between: waiters ask every %" PRId64 " ms",
                 r->s->sql.set.poll_ms);
-    else if (r->s->sql.set.push)
-        look_at_calls(r);
-    else
+    else if (!r->s->sql.set.push)
         hf__say(&r->to, HF__LEVEL_FINE, "C12",
-                "nobody is called (mode=poll or routines=no): the first of the queue asks every "
-                "%" PRId64 " ms",
+                "nobody is called (mode=poll): the first of the queue asks every %" PRId64 " ms",
                 r->s->sql.set.poll_ms);
+    else if (learnt) /* whoever listens does so in a procedure */
+        look_at_calls(r);
     hf__say(&r->to, HF__LEVEL_FINE, NULL,
             cipher != NULL ? "TLS: %s" : "no TLS on this connection%s",
             cipher != NULL ? cipher : "");
@@ -175,11 +158,7 @@ static void look_at_clock(const struct report *r)
     const struct hf_env *env = r->s->base.host->env;
     MYSQL_ROW row;
     int64_t before_us = (int64_t)env->wall_us(env->ctx);
-    MYSQL_RES *a = ask(r,
-                       "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', SYSDATE(6)),"
-                       " @@global.time_zone, SYSDATE(6) = NOW(6) AND SLEEP(0.002) = 0"
-                       " AND SYSDATE(6) = NOW(6)",
-                       &row);
+    MYSQL_RES *a = ask(r, hf__my_clock_sql, &row);
     char zone[100];
 
     if (a == NULL)
@@ -196,14 +175,8 @@ static void look_at_clock(const struct report *r)
 static void look_at_rows(const struct report *r)
 {
     MYSQL_ROW row;
-    MYSQL_RES *a = ask(r,
-                       "SELECT (SELECT COUNT(*) FROM holdfast_lock), (SELECT COUNT(*) FROM"
-                       " holdfast_holder) + (SELECT COUNT(*) FROM holdfast_lock WHERE inside <>"
-                       " " HF__MY_NOBODY "), (SELECT COUNT(*) FROM holdfast_waiter), (SELECT"
-                       " COUNT(*) FROM holdfast_retired), (SELECT COALESCE(SUM(data_length +"
-                       " index_length), 0) DIV 1024 FROM information_schema.tables WHERE"
-                       " table_schema = DATABASE() AND table_name LIKE 'holdfast\\\\_%')",
-                       &row);
+    MYSQL_RES *a = ask(r, hf__my_rows_sql, &row);
+
     if (a == NULL)
         return;
     hf__say(
@@ -243,9 +216,9 @@ int hf__my_diagnose(struct hf__store *store, hf_finding_callback *found, void *a
         return code;
     look_at_server(&r);
     look_at_replication(&r);
-    bool tables = look_at_routines(&r);
-    look_at_connection(&r);
-    if (tables) {
+    bool learnt = hf__sql_say_learnt(&r.to, store, r.c, deadline_ns);
+    look_at_connection(&r, learnt);
+    if (learnt) {
         look_at_rights(&r);
         look_at_rows(&r);
         hf__say_gc(&r.to);

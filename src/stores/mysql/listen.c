@@ -11,7 +11,7 @@
  * looks is seen by it, a later one finds it running: none falls in between. `told` is the
  * exclusive-or of the generations of our unclaimed grants that we know of. It waits for a lock of
  * the server that a second connection of ours keeps. Nothing is read meanwhile, which would keep
- * InnoDB from purging old versions of rows. Without the procedures nobody listens: waiters ask. */
+ * InnoDB from purging old versions of rows. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,8 +28,8 @@
 struct ear {
     struct hf__my *s;
     struct hf__my_conn *conn;
-    struct hf__my_conn *gate; /* keeps what the other one waits for */
-    char wake[HF__SQL_WAKE];  /* "connection word" */
+    struct hf__my_conn *gate;        /* keeps what the other one waits for */
+    char wake[HF__LISTENER_ADDRESS]; /* "connection word" */
     enum { DEAF, SLEEPS, ASKS, READS } state;
     int64_t news_ns;  /* when it last saw a grant that it had not known */
     bool called;      /* the sleep was ended from outside */
@@ -86,7 +86,7 @@ static int dial(void *owner, int64_t deadline_ns, struct hf__line *ret_line)
         return HF_NO_MEMORY;
     ear->s = s;
     int r = hf__my_dial(s, deadline_ns, &ear->conn, NULL);
-    if (r == 0 && (ear->conn->proxied || atomic_load(&s->sql.way) != HF__SQL_ROUTINES))
+    if (r == 0 && ear->conn->proxied)
         r = HF_UNSUPPORTED;
     if (r == 0)
         r = dial_gate(s, deadline_ns, &ear->gate);

@@ -7,55 +7,50 @@
  *      <the doorman's rules, on SYSDATE(6) in UTC read after that> -- rules.sql, operations.sql
  *      COMMIT
  *      KILL QUERY <listener>                                       -- of those let in who listen
- *
- * or, without the right to the procedures, the same rules by the doorman itself between START
- * TRANSACTION and COMMIT (record.c, save.c). */
+ */
 #include "stores/mysql/mysql.h"
 
 #include "base/banned.h"
 
-#define ROUTINES    16  /* procedures */
+#define NO_ROUTINE  1305
 #define RENEW_BATCH 256 /* renewals in one transaction, then others get their turn */
 
-static int check_version(struct hf__my *s, struct hf__my_conn *c, int64_t deadline_ns,
-                         hf_error *err)
+/* The one number that a statement answers with. */
+static int ask_number(struct hf__my *s, struct hf__my_conn *c, const char *sql, int64_t deadline_ns,
+                      int64_t *ret_number, hf_error *err)
 {
     MYSQL_ROW row;
-    MYSQL_RES *result =
-        hf__my_look(s, c, "SELECT MAX(version) FROM holdfast_schema", deadline_ns, &row, err);
+    hf_error why = {0};
+    MYSQL_RES *result = hf__my_look(s, c, sql, deadline_ns, &row, &why);
 
-    if (result == NULL)
-        return err->code;
-    int64_t version = hf__sql_integer(row[0], 0);
+    if (result != NULL)
+        *ret_number = hf__sql_integer(row[0], 0);
+    else if (err != NULL)
+        *err = why;
     mysql_free_result(result);
-    return hf__sql_check_version(&s->sql, version, err);
+    return result != NULL ? 0 : why.code;
 }
 
 int hf__my_learn(void *store, void *conn, int64_t deadline_ns, hf_error *err)
 {
     struct hf__my *s = store;
     hf_error why = {0};
-    MYSQL_ROW row;
-    int64_t routines = 0;
-    int r = check_version(s, conn, deadline_ns, &why);
+    int64_t version = 0;
+    int r = ask_number(s, conn, "SELECT MAX(version) FROM holdfast_schema", deadline_ns, &version,
+                       &why);
 
-    if (r == 0) {
-        MYSQL_RES *result = hf__my_look(
-            s, conn,
-            "SELECT COUNT(*) FROM information_schema.routines WHERE routine_schema = DATABASE() AND"
-            " routine_name IN ('holdfast_begin', 'holdfast_move', 'holdfast_enter',"
-            " 'holdfast_finish', 'holdfast_retire', 'holdfast_cut', 'holdfast_sweep',"
-            " 'holdfast_let_in', 'holdfast_ask_again', 'holdfast_call', 'holdfast_listen',"
-            " 'holdfast_attempt', 'holdfast_end', 'holdfast_renew_one', 'holdfast_renew',"
-            " 'holdfast_break')",
-            deadline_ns, &row, &why);
-        r = result == NULL ? why.code : 0;
-        routines = result == NULL ? 0 : hf__sql_integer(row[0], 0);
-        mysql_free_result(result);
-    }
     if (r == 0)
-        hf__sql_learnt(&s->sql, routines == ROUTINES);
-    else if (err != NULL)
+        r = hf__sql_check_tables(&s->sql, version, &why);
+    if (r == 0) {
+        r = ask_number(s, conn, "CALL holdfast_version()", deadline_ns, &version, &why);
+        if (why.store_code == NO_ROUTINE) {
+            r = hf__sql_fail_routines(&s->sql, &why);
+            hf__set_store_code(&why, NO_ROUTINE);
+        }
+        if (r == 0)
+            r = hf__sql_check_routines(&s->sql, version, &why);
+    }
+    if (r != 0 && err != NULL)
         *err = why;
     return r;
 }
@@ -63,14 +58,15 @@ int hf__my_learn(void *store, void *conn, int64_t deadline_ns, hf_error *err)
 /* How many times what the server refused so may be tried again. */
 static unsigned tries(void *store, void *conn, const hf_error *why)
 {
-    static const long changed[] = {1305, 1370, 1318, 1146}, elsewhere[] = {1290, 1792, 1836, 1047};
+    static const long changed[] = {NO_ROUTINE, 1370, 1318, 1146},
+                      elsewhere[] = {1290, 1792, 1836, 1047};
     struct hf__my *s = store;
 
     (void)conn;
     for (size_t i = 0; i < sizeof changed / sizeof changed[0]; i++) {
         if (why->store_code == changed[i]) {
-            hf__sql_forget_way(&s->sql);
-            return 1;
+            hf__sql_learn_again(&s->sql);
+            return why->store_code == NO_ROUTINE ? HF__SQL_MISSING_TRIES : 1;
         }
     }
     for (size_t i = 0; i < sizeof elsewhere / sizeof elsewhere[0]; i++) {
@@ -88,13 +84,14 @@ static size_t batch(struct hf__renewal *const *items, size_t count)
 
 const struct hf__sql_type hf__my_sql_type = {
     .name = "mysql",
+    .routines = "procedures",
     .pool = &hf__my_pool_type,
     .listener = &hf__my_listener_type,
     .schema = HF__MY_SCHEMA,
+    .rules = HF__MY_RULES,
     .retry_ms = 4,
     .learn = hf__my_learn,
     .call = hf__my_call,
-    .apply = hf__my_apply,
     .give_back = hf__my_give_back,
     .setup = hf__my_setup,
     .purge = hf__my_purge,

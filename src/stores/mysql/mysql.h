@@ -8,7 +8,6 @@
  *   errors.c    what the server's errors mean
  *   quick.c     taking and releasing a lock without a queue
  *   call.c      operations through the procedures of rules.sql and operations.sql
- *   record.c, save.c   the same by plain statements around the doorman itself
  *   listen.c    how wake-ups come
  *   hold.c, hold_begin.c, hold_cancel.c, hold_look.c   hold=session
  *   inspect.c, upkeep.c, diagnose.c
@@ -24,18 +23,15 @@
 #include "sql/store.h"
 #include "sql/url.h"
 
-#define HF__MY_SCHEMA 2 /* the version this code speaks */
-#ifndef HF__MY_CLOCK
-#define HF__MY_CLOCK "SYSDATE(6)" /* tests have one of their own */
-#endif
-/* An instant as milliseconds since 1970, and the other way round. */
-#define HF__MY_MS(instant) "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', " instant ") DIV 1000"
-#define HF__MY_FOREVER     "'9999-12-31'"
-#define HF__MY_NOBODY      "x'00000000000000000000000000000000'" /* holdfast_lock.inside */
-#define HF__MY_HINTS       1024
+#define HF__MY_SCHEMA 2 /* the versions this code speaks: of the tables, */
+#define HF__MY_RULES  2 /* and of the procedures (holdfast_version) */
+#define HF__MY_HINTS  1024
 
 extern const char hf__my_ddl[]; /* schema.sql, rules.sql, operations.sql */
-extern const char hf__my_schema_sql[], hf__my_routines_sql[], hf__my_upgrade_sql[];
+extern const char hf__my_upgrade_sql[];
+extern const char hf__my_take_sql[], hf__my_free_sql[], hf__my_inspect_sql[], hf__my_idle_sql[],
+    hf__my_created_sql[], hf__my_counter_sql[], hf__my_server_sql[], hf__my_clock_sql[],
+    hf__my_rows_sql[]; /* statements.sql */
 extern const struct hf__option hf__my_options[];
 
 /* Beside those that all SQL stores have. */
@@ -117,7 +113,8 @@ void hf__my_add_bytes(struct hf__my_text *t, const void *bytes, size_t len); /* 
 void hf__my_add_text(struct hf__my_text *t, const char *text);               /* NULL: NULL */
 void hf__my_add_short(struct hf__my_text *t, const char *text); /* cut to 255 characters */
 void hf__my_add_or_null(struct hf__my_text *t, int64_t number, int64_t null);
-void hf__my_add_instant(struct hf__my_text *t, int64_t ms); /* HF__NEVER: 9999-12-31 */
+/* One of statements.sql: values[0] takes the place of ?1, and so on. They are SQL already. */
+void hf__my_add_statement(struct hf__my_text *t, const char *sql, const char *const *values);
 void hf__my_text_clear(struct hf__my_text *t);
 
 /* query.c ------------------------------------------------------------------ */
@@ -171,40 +168,6 @@ void hf__my_quick_learn(struct hf__my *s, const struct hf__sql_operation *op,
 
 int hf__my_call(void *store, void *conn, const struct hf__sql_operation *op, int64_t deadline_ns,
                 struct hf__answer *ret_answer, hf_error *err);
-
-/* The columns from host to note, as they stand in both tables. */
-void hf__my_add_who(struct hf__my_text *t, const struct hf__who *who);
-
-/* record.c, save.c --------------------------------------------------------- */
-
-struct hf__my_record {
-    struct hf__my *s;
-    struct hf__my_conn *c;
-    const struct hf__sql_operation *op;
-    int64_t deadline_ns, line;
-    hf_error *err;
-    struct hf__sql_record at_hand;
-    struct hf__my_text calls; /* whom to call after the commit: "connection word," */
-};
-
-int hf__my_apply(void *store, void *conn, const struct hf__sql_operation *op, int64_t deadline_ns,
-                 struct hf__answer *ret_answer, hf_error *err);
-int hf__my_load(void *ctx);
-int hf__my_finish(void *ctx, int code);
-extern const struct hf__sql_writer hf__my_writer;
-
-/* The cells of an entry, for a holder, one that stands in the lock's row, and a waiter. */
-#define HF__MY_HOLDER_COLUMNS                                                               \
-    "seq, HEX(ticket), IF(lingering, 3, 2), shared, room, generation, ttl, delay, "         \
-    "retire, " HF__MY_MS("since") ", IF(lease IS NULL AND NOT lingering, NULL, " HF__MY_MS( \
-        "until") "), "                                                                      \
-                 "lease, claimed, wake"
-#define HF__MY_ALONE_COLUMNS                                                                 \
-    "0, HEX(inside), 2, 0, NULL, token, ttl, 0, retire, " HF__MY_MS("since") ", " HF__MY_MS( \
-        "since") " + ttl, ttl, 1, wake"
-#define HF__MY_WAITER_COLUMNS                                               \
-    "seq, HEX(ticket), 1, shared, room, 0, ttl, delay, retire, " HF__MY_MS( \
-        "since") ", " HF__MY_MS("until") ", lease, 0, wake"
 
 /* listen.c ----------------------------------------------------------------- */
 extern const struct hf__listener_type hf__my_listener_type;

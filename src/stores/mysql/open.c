@@ -30,7 +30,6 @@ int hf__my_open(const struct hf__url *url, const struct hf__host *host,
     }
     s->base.host = host;
     int r = hf__my_read_url(s, url, err);
-    s->sql.set.push &= s->sql.set.routines; /* whoever listens does so in a procedure */
     s->base.type = s->set.session ? &hf__my_hold_type : &hf_store_type_v1;
     r = hf__sql_init(&s->base, &hf__my_sql_type, r, err);
     if (r == 0 && s->set.session)

@@ -315,4 +315,10 @@ BEGIN
     CALL holdfast_finish(calls);
 END $$
 
+CREATE PROCEDURE holdfast_version()
+SQL SECURITY INVOKER
+BEGIN
+    SELECT 2;
+END $$
+
 DELIMITER ;

@@ -73,21 +73,6 @@ static void add_text(struct params *p, size_t which, const char *text)
     add(p, MYSQL_TYPE_STRING, p->texts[which], len);
 }
 
-/* What both statements need to be true. */
-#define IS_THERE " WHERE name = ? AND touched <= " HF__MY_CLOCK " AND inside = "
-
-static const char take_sql[] =
-    "UPDATE holdfast_lock SET touched = " HF__MY_CLOCK
-    ", generation = LAST_INSERT_ID(GREATEST(generation + 1,"
-    " TIMESTAMPDIFF(MICROSECOND, '1970-01-01', touched))), inside = ?, token = generation,"
-    " since = touched, ttl = ?, retire = ?, wake = ?, host = ?, username = ?, program = ?,"
-    " pid = ?, note = ?" IS_THERE HF__MY_NOBODY;
-
-/* A lease runs out at a whole millisecond, so its last one is left to the rules. */
-static const char free_sql[] =
-    "UPDATE holdfast_lock SET touched = " HF__MY_CLOCK ", inside = " HF__MY_NOBODY IS_THERE
-    "? AND since + INTERVAL (ttl - 1) * 1000 MICROSECOND > " HF__MY_CLOCK;
-
 static void fill_take(struct hf__my *s, struct params *p, const struct hf__sql_operation *op)
 {
     const struct hf__bid *bid = op->bid;
@@ -152,7 +137,7 @@ int hf__my_quick(struct hf__my *s, struct hf__my_conn *c, const struct hf__sql_o
     if (!is_simple(op) || c->proxied || c->unprepared || atomic_load(crowded(s, op->bid)))
         return 0;
     if (*at == NULL) {
-        int r = prepare(s, c, takes ? take_sql : free_sql, deadline_ns, at, err);
+        int r = prepare(s, c, takes ? hf__my_take_sql : hf__my_free_sql, deadline_ns, at, err);
         if (r != 0 || c->unprepared)
             return r;
     }

@@ -6,6 +6,10 @@
 
 DELIMITER $$
 
+-- The version of these procedures, and of those of operations.sql: HF__MY_RULES. A client uses them only if it is its own.
+-- It goes first and comes last.
+DROP PROCEDURE IF EXISTS holdfast_version $$
+
 -- Begins the transaction of an operation, whatever autocommit and completion_type say. SYSDATE() follows the time zone.
 DROP PROCEDURE IF EXISTS holdfast_begin $$
 CREATE PROCEDURE holdfast_begin()
@@ -219,7 +223,9 @@ BEGIN
             word = SUBSTRING_INDEX(one, ' ', -1),
             a_calls = SUBSTR(a_calls, LENGTH(one) + 2),
             connection = CAST(SUBSTRING_INDEX(one, ' ', 1) AS UNSIGNED);
-        IF EXISTS (SELECT 1 FROM information_schema.processlist WHERE id = connection
+        -- A row may hold anything; what is none of our words would match the statements of strangers.
+        IF word REGEXP '^[0-9a-f]{32}$' AND EXISTS (
+                   SELECT 1 FROM information_schema.processlist WHERE id = connection
                    AND (info LIKE CONCAT('%', word, '%')
                         OR (info LIKE 'SELECT GET_LOCK(SUBSTRING_INDEX(a_wake%' AND IS_USED_LOCK(word) IS NOT NULL))) THEN
             KILL QUERY connection;

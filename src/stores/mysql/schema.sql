@@ -5,8 +5,8 @@
 --
 -- Least rights of an account that locks, in a database of its own:
 --   GRANT SELECT, INSERT, UPDATE, DELETE, EXECUTE ON locks.* TO app;
--- Without the procedures, or without EXECUTE, holdfast keeps the same rules with plain statements, in more
--- round trips. `holdfast setup` needs CREATE, DROP, INDEX, CREATE VIEW and CREATE/ALTER ROUTINE as well.
+-- It needs no right to create anything. `holdfast setup`, or whoever applies this text, needs CREATE, DROP, INDEX,
+-- CREATE VIEW and CREATE/ALTER ROUTINE as well.
 --
 -- Instants are SYSDATE(6) in UTC, cut to milliseconds; spans are milliseconds. The procedures keep the sql_mode and the
 -- character set that they were created with: these.

@@ -30,8 +30,6 @@ const struct hf__option hf__my_options[] = {
      "how often waiters poll if they are not woken, give or take 25 %"},
     {"recheck", HF__OPTION_DURATION, "1s", 10, 60000,
      "how often the first in the queue asks, although it will be woken"},
-    {"routines", HF__OPTION_SWITCH, "yes", 0, 0,
-     "no: plain statements even if the procedures are there; waiters poll"},
     {"max_held", HF__OPTION_NUMBER, "64", 1, 10000,
      "hold=session: connections that hold or wait, one a lock"},
     HF__SQL_POOL_OPTIONS,

@@ -112,12 +112,11 @@ void hf__my_add_or_null(struct hf__my_text *t, int64_t number, int64_t null)
         hf__my_add(t, "%" PRId64, number);
 }
 
-void hf__my_add_instant(struct hf__my_text *t, int64_t ms)
+void hf__my_add_statement(struct hf__my_text *t, const char *sql, const char *const *values)
 {
-    if (ms == HF__NEVER)
-        hf__my_add(t, HF__MY_FOREVER);
-    else
-        hf__my_add(t, "'1970-01-01' + INTERVAL %" PRId64 "000 MICROSECOND", ms);
+    for (const char *mark; !t->failed && (mark = strchr(sql, '?')) != NULL; sql = mark + 2)
+        hf__my_add(t, "%.*s%s", (int)(mark - sql), sql, values[mark[1] - '1']);
+    add_plain(t, sql);
 }
 
 void hf__my_text_clear(struct hf__my_text *t)

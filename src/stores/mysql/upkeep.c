@@ -3,7 +3,7 @@
  * A lock's row is kept for its generation. Without it the next one is taken from the wall clock
  * alone, which is above it as long as the clock was not put back by more than `retain`. */
 #include <inttypes.h>
-#include <stdlib.h>
+#include <stdio.h>
 
 #include "stores/mysql/mysql.h"
 
@@ -59,14 +59,6 @@ static int run_file(struct hf__my *s, struct hf__my_conn *c, const char *sql, in
     return r;
 }
 
-static bool may_not_create(struct hf__my *s, struct hf__my_conn *c, int64_t deadline_ns)
-{
-    hf_error err = {0};
-
-    hf__my_run(s, c, "CREATE TABLE IF NOT EXISTS holdfast_schema (one_row INT)", deadline_ns, &err);
-    return err.code == HF_DENIED;
-}
-
 /* Brings tables of an older version to this one; where there are none, or the version is none that
  * was ever there, nothing is done. */
 static int upgrade(struct hf__my *s, struct hf__my_conn *c, int64_t deadline_ns, hf_error *err)
@@ -86,11 +78,7 @@ static int remove_counter(struct hf__my *s, struct hf__my_conn *c, int64_t deadl
                           hf_error *err)
 {
     MYSQL_ROW row;
-    MYSQL_RES *result = hf__my_look(
-        s, c,
-        "SELECT COUNT(*) FROM information_schema.columns WHERE table_schema = DATABASE() AND"
-        " table_name = 'holdfast_session_holder' AND extra LIKE '%auto_increment%'",
-        deadline_ns, &row, NULL);
+    MYSQL_RES *result = hf__my_look(s, c, hf__my_counter_sql, deadline_ns, &row, NULL);
     bool counted = result != NULL && hf__sql_integer(row[0], 0) > 0;
 
     mysql_free_result(result);
@@ -109,55 +97,55 @@ static int remove_counter(struct hf__my *s, struct hf__my_conn *c, int64_t deadl
     return r;
 }
 
-/* The tables are needed; the procedures only make it faster. Where all is there already the right
- * to create it is not needed. */
+/* Whether all that the text creates is there, and of our version. Then nothing is created anew: MySQL
+ * cannot replace a procedure, and whoever locks meanwhile would miss it. */
+static bool is_complete(struct hf__my *s, struct hf__my_conn *c, int64_t deadline_ns)
+{
+    MYSQL_ROW row;
+    int64_t wanted = 0, there = 0;
+
+    if (hf__my_learn(s, c, deadline_ns, NULL) != 0)
+        return false;
+    for (const char *at = hf__my_ddl; (at = strstr(at, "\nCREATE ")) != NULL; at++)
+        wanted++;
+    MYSQL_RES *result = hf__my_look(s, c, hf__my_created_sql, deadline_ns, &row, NULL);
+    if (result != NULL)
+        there = hf__sql_integer(row[0], 0);
+    mysql_free_result(result);
+    return there >= wanted;
+}
+
+/* Where all is there already the right to create it is not needed, nor to see all of it. */
 int hf__my_setup(void *store, void *conn, int64_t deadline_ns, hf_error *err)
 {
     struct hf__my *s = store;
-    hf_error why = {0};
+    int r = 0;
 
-    if (hf__my_learn(s, conn, deadline_ns, NULL) == 0 && may_not_create(s, conn, deadline_ns))
-        return 0;
-    int r = upgrade(s, conn, deadline_ns, err);
-    if (r == 0)
-        r = run_file(s, conn, hf__my_schema_sql, deadline_ns, err);
+    if (!is_complete(s, conn, deadline_ns)) {
+        r = upgrade(s, conn, deadline_ns, err);
+        if (r == 0)
+            r = run_file(s, conn, hf__my_ddl, deadline_ns, err);
+        hf__sql_learn_again(&s->sql);
+    }
     if (r == 0)
         r = remove_counter(s, conn, deadline_ns, err);
-    if (r != 0)
-        return r;
-    r = run_file(s, conn, hf__my_routines_sql, deadline_ns, &why);
-    hf__sql_forget_way(&s->sql);
-    if (r != 0 && r != HF_DENIED && err != NULL)
-        *err = why;
-    return r == HF_DENIED ? 0 : r; /* `holdfast doctor` says that they are missing */
+    return r == HF_DENIED && hf__my_learn(s, conn, deadline_ns, NULL) == 0 ? 0 : r;
 }
 
 /* Purging ------------------------------------------------------------------ */
 
-/* What has run out but was never swept must not keep an idle lock alive. */
-#define IDLE                                                                                      \
-    "touched <= " HF__MY_CLOCK " - INTERVAL %" PRId64 "000 MICROSECOND"                           \
-    " AND (inside IS NULL OR inside = " HF__MY_NOBODY                                             \
-    " OR since + INTERVAL (ttl + retire) * 1000 MICROSECOND <= " HF__MY_CLOCK ")"                 \
-    " AND NOT EXISTS (SELECT 1 FROM holdfast_holder h WHERE h.name = l.name AND (h.lease IS NULL" \
-    " OR h.until + INTERVAL (h.delay + h.retire) * 1000 MICROSECOND > " HF__MY_CLOCK "))"         \
-    " AND NOT EXISTS (SELECT 1 FROM holdfast_waiter w WHERE w.name = l.name AND w.until "         \
-    "> " HF__MY_CLOCK                                                                             \
-    ") AND NOT EXISTS (SELECT 1 FROM holdfast_retired r WHERE r.name = l.name AND "               \
-    "r.until > " HF__MY_CLOCK ")"
-
-static int drop_rows(struct hf__my *s, struct hf__my_conn *c, const char *name, int64_t deadline_ns,
-                     hf_error *err)
+/* Asks which locks are idle, of those for which `that` is true. */
+static int ask_idle(struct hf__my *s, struct hf__my_conn *c, int64_t retain_ms, const char *that,
+                    const char *how, int64_t deadline_ns, MYSQL_RES **ret_result, hf_error *err)
 {
-    static const char *const tables[] = {"holder", "waiter", "retired", "lock"};
-    int r = 0;
+    char retain[24];
+    const char *const values[] = {retain, that, how};
+    struct hf__my_text t = {0};
 
-    for (size_t i = 0; i < 4 && r == 0; i++) {
-        struct hf__my_text t = {0};
-        hf__my_add(&t, "DELETE FROM holdfast_%s WHERE name = x'%s'", tables[i], name);
-        r = hf__my_ask(s, c, &t, false, deadline_ns, NULL, err);
-        hf__my_text_clear(&t);
-    }
+    snprintf(retain, sizeof retain, "%" PRId64, retain_ms);
+    hf__my_add_statement(&t, hf__my_idle_sql, values);
+    int r = hf__my_ask(s, c, &t, true, deadline_ns, ret_result, err);
+    hf__my_text_clear(&t);
     return r;
 }
 
@@ -166,20 +154,20 @@ static int drop_rows(struct hf__my *s, struct hf__my_conn *c, const char *name, 
 static int purge_one(struct hf__my *s, struct hf__my_conn *c, const char *name, int64_t retain_ms,
                      int64_t deadline_ns, uint64_t *count, hf_error *err)
 {
-    struct hf__my_text t = {0};
+    static const char *const tables[] = {"holder", "waiter", "retired", "lock"};
     MYSQL_RES *result = NULL;
+    char sql[2 * HF_NAME_MAX + 80];
     int r = hf__my_run(s, c, "START TRANSACTION", deadline_ns, err);
 
-    hf__my_add(
-        &t, "SELECT 1 FROM holdfast_lock l WHERE name = x'%s' AND " IDLE " FOR UPDATE SKIP LOCKED",
-        name, retain_ms);
+    snprintf(sql, sizeof sql, "name = x'%s'", name);
     if (r == 0)
-        r = hf__my_ask(s, c, &t, false, deadline_ns, &result, err);
-    bool idle = r == 0 && result != NULL && mysql_num_rows(result) == 1;
+        r = ask_idle(s, c, retain_ms, sql, "FOR UPDATE SKIP LOCKED", deadline_ns, &result, err);
+    bool idle = r == 0 && mysql_num_rows(result) == 1;
     mysql_free_result(result);
-    hf__my_text_clear(&t);
-    if (idle)
-        r = drop_rows(s, c, name, deadline_ns, err);
+    for (size_t i = 0; idle && r == 0 && i < sizeof tables / sizeof tables[0]; i++) {
+        snprintf(sql, sizeof sql, "DELETE FROM holdfast_%s WHERE name = x'%s'", tables[i], name);
+        r = hf__my_run(s, c, sql, deadline_ns, err);
+    }
     if (r == 0)
         r = hf__my_run(s, c, "COMMIT AND NO CHAIN NO RELEASE", deadline_ns, err);
     if (r == 0)
@@ -193,19 +181,15 @@ int hf__my_purge(void *store, void *conn, int64_t retain_ms, int64_t deadline_ns
                  hf_error *err)
 {
     struct hf__my *s = store;
-    struct hf__my_text t = {0};
     MYSQL_RES *result = NULL;
     MYSQL_ROW row;
+    int r = ask_idle(s, conn, retain_ms, "TRUE", "LIMIT 200", deadline_ns, &result, err);
+    int64_t enough_ns = hf__sql_soon(&s->base, deadline_ns); /* the next purge does the rest */
 
-    hf__my_add(&t, "SELECT HEX(name) FROM holdfast_lock l WHERE " IDLE " LIMIT %d", retain_ms,
-               HF__SQL_PURGE_BATCH);
-    int r = hf__my_ask(s, conn, &t, true, deadline_ns, &result, err);
-    int64_t now_ns = hf__now_ns(s->base.host->env);
-    int64_t enough_ns = now_ns + (deadline_ns - now_ns) / 2; /* the next purge does the rest */
+    _Static_assert(HF__SQL_PURGE_BATCH == 200, "see LIMIT");
     while (r == 0 && (row = mysql_fetch_row(result)) != NULL &&
            hf__now_ns(s->base.host->env) < enough_ns)
         r = purge_one(s, conn, row[0], retain_ms, deadline_ns, count, err);
     mysql_free_result(result);
-    hf__my_text_clear(&t);
     return r;
 }

@@ -19,7 +19,7 @@ static const char take_away_sql[] = "{call holdfast_rules.take_away(?, ?, ?, ?)}
 static int other_version(hf_error *err)
 {
     return hf__fail(err, HF_CORRUPT,
-                    "oracle: the package is of another version; run `holdfast setup`");
+                    "oracle: the package answers in another way; run `holdfast setup`");
 }
 
 /* The next item of the answer: "verdict generation lease claimed ask_again place;". */

@@ -70,16 +70,6 @@ static void look_at_schema(const struct report *r)
                 cell(r, 0));
 }
 
-/* False: there are no tables to look into. */
-static bool look_at_routines(const struct report *r)
-{
-    return hf__sql_say_way(
-        &r->to, &r->s->base, r->c, "package",
-        "the package holdfast_rules is missing, has errors or may not be executed: plain "
-        "statements, seven round trips and more an operation; `holdfast setup` creates it",
-        r->deadline_ns);
-}
-
 /* Each right is tried on no row at all. */
 static void look_at_rights(const struct report *r)
 {
@@ -105,9 +95,7 @@ static void look_at_rights(const struct report *r)
 
 static void look_at_rows(const struct report *r)
 {
-    if (ask(r, "SELECT (SELECT COUNT(*) FROM holdfast_lock), (SELECT COUNT(*) FROM"
-               " holdfast_holder), (SELECT COUNT(*) FROM holdfast_waiter), (SELECT COUNT(*) FROM"
-               " holdfast_retired) FROM DUAL"))
+    if (ask(r, hf__ora_rows_sql))
         hf__say(&r->to, HF__LEVEL_FINE, NULL,
                 "locks known %s, held or closed %s, waiting %s, tickets remembered %s", cell(r, 0),
                 cell(r, 1), cell(r, 2), cell(r, 3));
@@ -121,7 +109,7 @@ static void look_at_clock(const struct report *r)
 {
     int64_t before_us = (int64_t)r->to.env->wall_us(r->to.env->ctx);
 
-    if (ask(r, "SELECT '' || " HF__ORA_CLOCK " FROM DUAL"))
+    if (ask(r, hf__ora_clock_sql))
         hf__say_clock(&r->to, hf__sql_integer(hf__ora_cell(r->c, 0), 0), before_us, "; in UTC");
 }
 
@@ -142,7 +130,7 @@ int hf__ora_diagnose(struct hf__store *store, hf_finding_callback *found, void *
         return code;
     look_at_server(&r);
     look_at_schema(&r);
-    if (look_at_routines(&r)) {
+    if (hf__sql_say_learnt(&r.to, store, r.c, deadline_ns)) {
         look_at_rights(&r);
         look_at_rows(&r);
         hf__say_gc(&r.to);

@@ -7,11 +7,10 @@
 #include "base/banned.h"
 
 #define RIGHTS "see the rights in `holdfast setup --print`"
-#define SETUP  "run `holdfast setup`"
+#define SETUP  "run `holdfast setup`, or let a DBA apply what `holdfast setup --print` shows"
 #define LOGIN  "check user and password (password_file, password_env)"
 
-extern const struct hf__ora_meaning hf__ora_meanings[], hf__ora_mariadb_meanings[],
-    hf__ora_hsqldb_meanings[];
+extern const struct hf__ora_meaning hf__ora_meanings[], hf__ora_mariadb_meanings[];
 
 const struct hf__ora_meaning hf__ora_meanings[] = {
     {1, HF_CORRUPT, HF__ORA_DUPLICATE, "a row contradicts another: rows were changed by hand"},
@@ -49,7 +48,7 @@ const struct hf__ora_meaning hf__ora_meanings[] = {
     {4061, HF_UNAVAILABLE, HF__ORA_AGAIN, "the package was replaced; try again"},
     {4063, HF_DENIED, HF__ORA_CHANGED, "the package has errors; " SETUP},
     {4068, HF_UNAVAILABLE, HF__ORA_AGAIN, "the package was replaced; try again"},
-    {6550, HF_DENIED, HF__ORA_CHANGED, "the package is missing or of another version; " SETUP},
+    {6550, HF_DENIED, HF__ORA_CHANGED, "the package is missing, or may not be executed; " SETUP},
     {8177, HF_UNAVAILABLE, HF__ORA_AGAIN, "try again"},
     {12154, HF_UNAVAILABLE, HF__ORA_OTHER, "tnsnames.ora does not know this name"},
     {12170, HF_UNAVAILABLE, HF__ORA_OTHER, "the listener does not answer"},
@@ -90,7 +89,7 @@ const struct hf__ora_meaning hf__ora_mariadb_meanings[] = {
     {1142, HF_DENIED, HF__ORA_CHANGED, RIGHTS},
     {1146, HF_DENIED, HF__ORA_CHANGED, "create the tables with `holdfast setup`"},
     {1227, HF_DENIED, HF__ORA_CHANGED, RIGHTS},
-    {1305, HF_DENIED, HF__ORA_CHANGED, "create the package with `holdfast setup`"},
+    {1305, HF_DENIED, HF__ORA_CHANGED, "the package is missing; " SETUP},
     {1318, HF_DENIED, HF__ORA_CHANGED, "the package is of another version; " SETUP},
     {1370, HF_DENIED, HF__ORA_CHANGED, RIGHTS},
     {1062, HF_CORRUPT, HF__ORA_DUPLICATE, "a row contradicts another: rows were changed by hand"},
@@ -98,8 +97,6 @@ const struct hf__ora_meaning hf__ora_mariadb_meanings[] = {
     {1406, HF_INVALID, HF__ORA_OTHER, "too long for the tables"},
     {0},
 };
-
-const struct hf__ora_meaning hf__ora_hsqldb_meanings[] = {{0}}; /* they differ by SQLSTATE only */
 
 static const struct by_state {
     const char *begins; /* a SQLSTATE, or how it begins */
@@ -113,7 +110,6 @@ static const struct by_state {
     {"28", {0, HF_DENIED, HF__ORA_OTHER, LOGIN}},
     {"40", {0, HF_UNAVAILABLE, HF__ORA_AGAIN, "try again"}},
     {"42501", {0, HF_DENIED, HF__ORA_CHANGED, RIGHTS}},
-    {"42504", {0, HF_DENIED, HF__ORA_EXISTS, "something of this name is there already"}},
     {"42S01", {0, HF_DENIED, HF__ORA_EXISTS, "something of this name is there already"}},
     {"42S02", {0, HF_DENIED, HF__ORA_CHANGED, "create the tables with `holdfast setup`"}},
     {"42", {0, HF_DENIED, HF__ORA_CHANGED, "create the tables with `holdfast setup`"}},

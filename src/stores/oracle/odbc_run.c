@@ -171,7 +171,7 @@ static void execute(struct hf__ora_conn *c, SQLHSTMT handle)
 
 static void set_timeout(struct hf__ora_conn *c, struct hf__ora_prepared *p)
 {
-    if (p->timeout_s == c->job.timeout_s || c->dialect->no_timeout)
+    if (p->timeout_s == c->job.timeout_s)
         return;
     SQLSetStmtAttr(p->handle, SQL_ATTR_QUERY_TIMEOUT, hf__odbc_pointer(c->job.timeout_s),
                    SQL_IS_UINTEGER);

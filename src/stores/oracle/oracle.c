@@ -6,48 +6,26 @@
  *      <the doorman's rules, on SYSTIMESTAMP read after that>            -- rules.sql
  *      COMMIT
  *
- * or, without the right to the package, the same rules by the doorman itself in one transaction
- * (record.c, save.c). Nobody is called: waiters ask. */
+ * Nobody is called: waiters ask. */
 #include "stores/oracle/oracle.h"
 
 #include "base/banned.h"
-
-static int check_version(struct hf__ora *s, struct hf__ora_conn *c, int64_t deadline_ns,
-                         hf_error *err)
-{
-    hf__ora_start(c, "SELECT '' || MAX(version) FROM holdfast_schema");
-    int r = hf__ora_run(s, c, true, deadline_ns, err);
-    if (r != 0)
-        return r;
-    return hf__sql_check_version(&s->sql, hf__sql_integer(hf__ora_cell(c, 0), 0), err);
-}
-
-/* Whether the package is there, may be used, and speaks our version: it is asked. */
-static int try_package(struct hf__ora *s, struct hf__ora_conn *c, int64_t deadline_ns,
-                       bool *ret_there, hf_error *err)
-{
-    hf__ora_start(c, "{call holdfast_rules.version(?)}");
-    c->job.answers = true;
-    int r = hf__ora_run(s, c, true, deadline_ns, err);
-    *ret_there = r == 0 && hf__sql_integer(c->job.answer, 0) == HF__ORA_SCHEMA;
-    return r == HF_DENIED ? 0 : r;
-}
 
 int hf__ora_learn(void *store, void *conn, int64_t deadline_ns, hf_error *err)
 {
     struct hf__ora *s = store;
     struct hf__ora_conn *c = conn;
-    hf_error why = {0};
-    bool there = false;
-    int r = check_version(s, c, deadline_ns, &why);
 
-    if (r == 0 && c->dialect->has_routines)
-        r = try_package(s, c, deadline_ns, &there, &why);
+    hf__ora_start(c, "SELECT '' || MAX(version) FROM holdfast_schema");
+    int r = hf__ora_run(s, c, true, deadline_ns, err);
     if (r == 0)
-        hf__sql_learnt(&s->sql, there);
-    else if (err != NULL)
-        *err = why;
-    return r;
+        r = hf__sql_check_tables(&s->sql, hf__sql_integer(hf__ora_cell(c, 0), 0), err);
+    if (r != 0)
+        return r;
+    hf__ora_start(c, "{call holdfast_rules.version(?)}");
+    c->job.answers = true;
+    r = hf__ora_run(s, c, true, deadline_ns, err);
+    return r != 0 ? r : hf__sql_check_routines(&s->sql, hf__sql_integer(c->job.answer, 0), err);
 }
 
 /* How many times what the server refused so may be tried again. */
@@ -59,29 +37,24 @@ static unsigned tries(void *store, void *conn, const hf_error *why)
     (void)why;
     if (c == NULL || c->kind != HF__ORA_CHANGED)
         return c != NULL && c->kind == HF__ORA_AGAIN ? HF__SQL_ALWAYS : 0;
-    hf__sql_forget_way(&s->sql);
-    return 1;
-}
-
-static bool met_another(const void *conn)
-{
-    return ((const struct hf__ora_conn *)conn)->kind == HF__ORA_AGAIN;
+    hf__sql_learn_again(&s->sql);
+    return HF__SQL_MISSING_TRIES;
 }
 
 const struct hf__sql_type hf__ora_sql_type = {
     .name = "oracle",
+    .routines = "package procedures",
     .pool = &hf__ora_pool_type,
     .schema = HF__ORA_SCHEMA,
+    .rules = HF__ORA_RULES,
     .retry_ms = 2,
     .least_ms = 50, /* with less it would only end as unknown */
     .learn = hf__ora_learn,
     .call = hf__ora_call,
-    .apply = hf__ora_apply,
     .give_back = hf__ora_give_back,
     .setup = hf__ora_setup,
     .purge = hf__ora_purge,
     .tries = tries,
-    .met_another = met_another,
     .batch = hf__ora_renewals,
 };
 

@@ -2,14 +2,13 @@
  *
  *   oracle.c    the table of functions, what is there, which refusals are worth another try
  *   settings.c  what the URL says
- *   dialect.c   where Oracle, MariaDB's ORACLE mode and HSQLDB differ: one table
+ *   dialect.c   where Oracle and MariaDB's ORACLE mode differ: one table
  *   errors.c    what the servers' errors mean: one table per dialect
  *   odbc.c, odbc_run.c   what is asked of the driver; runs on the connection's thread
  *   conn.c      one connection and its thread; deadlines
  *   session.c   how a connection is made and ended; the pool
  *   statement.c a statement and what goes into it
  *   call.c      operations through the package of rules.sql
- *   record.c, save.c   the same by plain statements around the doorman itself
  *   open.c, inspect.c, upkeep.c, diagnose.c
  *
  * ODBC blocks, and what its timeouts are worth depends on the driver. So every connection has a
@@ -27,14 +26,17 @@
 
 #include "sql/store.h"
 
-#define HF__ORA_SCHEMA     1    /* the version this code speaks */
+#define HF__ORA_SCHEMA     1    /* the versions this code speaks: of the tables, */
+#define HF__ORA_RULES      2    /* and of the package (holdfast_rules.version) */
 #define HF__ORA_ANSWER     4000 /* bytes in the answer of a routine, and in the list for renew */
 #define HF__ORA_PARAMS     20   /* of one statement */
 #define HF__ORA_TEXT       6000 /* bytes in all of them */
-#define HF__ORA_STATEMENTS 32   /* kept prepared on each connection */
+#define HF__ORA_STATEMENTS 16   /* kept prepared on each connection */
 
 extern const char hf__ora_ddl[]; /* schema.sql, rules.sql, view.sql */
 extern const char hf__ora_schema_sql[], hf__ora_rules_sql[], hf__ora_view_sql[];
+extern const char hf__ora_inspect_sql[], hf__ora_clock_sql[], hf__ora_idle_sql[],
+    hf__ora_rows_sql[]; /* statements.sql */
 extern const struct hf__option hf__ora_options[];
 
 /* dialect.c ---------------------------------------------------------------- */
@@ -58,19 +60,15 @@ struct hf__ora_meaning {
 
 struct hf__ora_dialect {
     const char *name;           /* as in the option `dialect` */
-    const char *dbms;           /* how SQL_DBMS_NAME begins; NULL: cannot be told by it */
-    size_t column;              /* in the table of words: see dialect.c */
+    const char *dbms;           /* how SQL_DBMS_NAME begins */
+    bool translate;             /* by the table of words: see dialect.c */
     const char *const *session; /* how a session begins; ends with NULL */
     const char *use_schema;     /* the same for the schema of the URL, which follows */
-    bool has_routines;          /* it takes rules.sql */
     const char *introduce[2];   /* around a name that a DBA may look for; NULL: no such thing */
     const char *self;           /* asks for one row: user, schema, PRIMARY or something else */
     const char *others;         /* asks for another schema with holdfast's tables, or NULL */
-    bool no_timeout;            /* SQL_ATTR_QUERY_TIMEOUT does harm */
     const struct hf__ora_meaning *meanings; /* ends with native 0 */
 };
-
-extern const struct hf__ora_dialect *const hf__ora_dialects[]; /* ends with NULL */
 
 /* NULL: there is none. `dbms` is what the driver says. */
 const struct hf__ora_dialect *hf__ora_dialect_named(const char *name);
@@ -242,8 +240,6 @@ extern const struct hf__sql_type hf__ora_sql_type;
 int hf__ora_learn(void *store, void *conn, int64_t deadline_ns, hf_error *err);
 int hf__ora_call(void *store, void *conn, const struct hf__sql_operation *op, int64_t deadline_ns,
                  struct hf__answer *ret_answer, hf_error *err);
-int hf__ora_apply(void *store, void *conn, const struct hf__sql_operation *op, int64_t deadline_ns,
-                  struct hf__answer *ret_answer, hf_error *err);
 
 /* How many of the items one call of renew takes. */
 size_t hf__ora_renewals(struct hf__renewal *const *items, size_t count);
@@ -253,36 +249,6 @@ void hf__ora_add_who(struct hf__ora_conn *c, const struct hf__who *who);
 
 /* Words of a text, which is cut up: "-1" is NULL. False: there are fewer than `count`. */
 bool hf__ora_split(char *text, const char **cells, size_t count);
-
-struct hf__ora_record {
-    struct hf__ora *s;
-    struct hf__ora_conn *c;
-    const struct hf__sql_operation *op;
-    int64_t deadline_ns, line;
-    hf_error *err;
-    struct hf__sql_record at_hand;
-};
-
-int hf__ora_load(void *ctx);
-int hf__ora_finish(void *ctx, int code);
-extern const struct hf__sql_writer hf__ora_writer;
-
-/* An entry as one text of HF__SQL_ENTRY_CELLS words: numbers keep all their digits whatever the
- * driver takes them for. */
-#define HF__ORA_HOLDER                                                                        \
-    "seq || ' ' || RAWTOHEX(ticket) || ' ' || (2 + lingering) || ' ' || shared || ' ' || "    \
-    "NVL(room, 0) || ' ' || generation || ' ' || ttl || ' ' || delay || ' ' || retire || ' '" \
-    " || since_ms || ' ' || until_ms || ' ' || NVL(lease, -1) || ' ' || claimed || ' -1'"
-#define HF__ORA_WAITER                                                                      \
-    "seq || ' ' || RAWTOHEX(ticket) || ' 1 ' || shared || ' ' || NVL(room, 0) || ' 0 ' || " \
-    "ttl || ' ' || delay || ' ' || retire || ' ' || since_ms || ' ' || until_ms || ' ' || " \
-    "lease || ' 0 -1'"
-
-/* Microseconds since 1970, in SQL: a scalar subquery, so that the clock is read once. */
-#define HF__ORA_CLOCK                                                                \
-    "(SELECT EXTRACT(DAY FROM d) * 86400000000 + EXTRACT(HOUR FROM d) * 3600000000"  \
-    " + EXTRACT(MINUTE FROM d) * 60000000 + TRUNC(EXTRACT(SECOND FROM d) * 1000000)" \
-    " FROM (SELECT SYSTIMESTAMP - TIMESTAMP '1970-01-01 00:00:00 +00:00' AS d FROM DUAL) t)"
 
 /* inspect.c, upkeep.c, diagnose.c ------------------------------------------ */
 int hf__ora_inspect(struct hf__store *store, const struct hf__search *search, int64_t deadline_ns,

@@ -17,6 +17,7 @@
 -- Written in what Oracle and MariaDB (sql_mode=ORACLE) have in common.
 
 CREATE OR REPLACE PACKAGE holdfast_rules AS
+    -- Of this package: HF__ORA_RULES. A client uses it only if it is its own.
     PROCEDURE version(o_answer OUT VARCHAR2);
 
     -- A bid, or the same bid again.
@@ -45,7 +46,7 @@ END;
 CREATE OR REPLACE PACKAGE BODY holdfast_rules AS
     PROCEDURE version(o_answer OUT VARCHAR2) AS
     BEGIN
-        o_answer := '1';
+        o_answer := '2';
     END;
 
     -- From here on it is our turn. A row that is new has nothing in it.

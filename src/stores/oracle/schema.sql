@@ -8,8 +8,8 @@
 --   GRANT SELECT, INSERT, UPDATE, DELETE ON locks.holdfast_lock TO app;  -- and _holder, _waiter, _retired
 --   GRANT SELECT ON locks.holdfast_schema TO app;
 --   GRANT EXECUTE ON locks.holdfast_rules TO app;
--- Without the package, or without EXECUTE, holdfast keeps the same rules with plain statements, in more round
--- trips. `holdfast setup` needs CREATE SESSION, CREATE TABLE, CREATE VIEW, CREATE PROCEDURE and a quota.
+-- It needs no right to create anything. `holdfast setup`, or whoever applies this text, needs CREATE SESSION, CREATE
+-- TABLE, CREATE VIEW, CREATE PROCEDURE and a quota.
 --
 -- Instants are SYSTIMESTAMP in UTC as milliseconds (_ms) or microseconds (_us) since 1970, spans are
 -- milliseconds; holdfast_now shows them as timestamps. Names, tickets and notes are bytes.

@@ -14,7 +14,7 @@ static int know_dialect(struct hf__ora_conn *c, hf_error *err)
         return 0;
     return hf__fail(err, HF_DENIED,
                     "oracle: the driver says that this is '%s'; if it takes Oracle's SQL, say which"
-                    " dialect (dialect=oracle, mariadb or hsqldb)",
+                    " dialect (dialect=oracle or mariadb)",
                     c->link.dbms);
 }
 

@@ -18,13 +18,10 @@ const struct hf__option hf__ora_options[] = {
     {"connect", HF__OPTION_TEXT, NULL, 0, 0,
      "a driver string instead of a dsn: DRIVER={...};DBQ=//host:1521/service"},
     {"hold", HF__OPTION_TEXT, "lease", 0, 0, "lease; there is nothing else on Oracle"},
-    {"dialect", HF__OPTION_TEXT, NULL, 0, 0,
-     "oracle, mariadb or hsqldb; as the driver says by default"},
+    {"dialect", HF__OPTION_TEXT, NULL, 0, 0, "oracle or mariadb; as the driver says by default"},
     HF__PASSWORD_OPTIONS,
     {"poll", HF__OPTION_DURATION, "50ms", 1, 60000,
      "how often the first of the queue asks, give or take 25 %"},
-    {"routines", HF__OPTION_SWITCH, "yes", 0, 0,
-     "no: plain statements even if the package is there"},
     HF__SQL_POOL_OPTIONS,
     {0},
 };
@@ -110,9 +107,8 @@ static int read_dialect(const struct hf__url *url, struct hf__ora_settings *set,
     if (name == NULL)
         return 0;
     set->dialect = hf__ora_dialect_named(name);
-    return set->dialect != NULL
-               ? 0
-               : hf__fail(err, HF_INVALID, "dialect is one of oracle, mariadb, hsqldb");
+    return set->dialect != NULL ? 0
+                                : hf__fail(err, HF_INVALID, "dialect is one of oracle, mariadb");
 }
 
 /* There is no FOR SHARE on Oracle, its server does not look whether somebody who waits for a row is

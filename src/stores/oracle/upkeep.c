@@ -2,6 +2,7 @@
  *
  * A lock's row is kept for its generation. Without it the next one is taken from the wall clock
  * alone, which is above it as long as the clock was not put back by more than `retain`. */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "stores/oracle/oracle.h"
@@ -52,47 +53,26 @@ static int run_file(struct hf__ora *s, struct hf__ora_conn *c, const char *file,
     return r;
 }
 
-/* The tables are needed; the package only makes it faster, and the view is for people. Where all is
- * there already the right to create it is not needed. `holdfast doctor` says what is missing. */
+/* The view is for people: whoever may not create it does without. Where all is there already the
+ * right to create it is not needed. */
 int hf__ora_setup(void *store, void *conn, int64_t deadline_ns, hf_error *err)
 {
     struct hf__ora *s = store;
     struct hf__ora_conn *c = conn;
-    hf_error why = {0};
-    bool there = hf__ora_learn(s, c, deadline_ns, NULL) == 0;
     int r = run_file(s, c, hf__ora_schema_sql, deadline_ns, err);
 
-    if (r == HF_DENIED && there)
-        return 0;
-    if (r != 0)
-        return r;
-    if (c->dialect->has_routines)
-        r = run_file(s, c, hf__ora_rules_sql, deadline_ns, &why);
-    if (r == 0 || r == HF_DENIED)
+    if (r == 0)
+        r = run_file(s, c, hf__ora_rules_sql, deadline_ns, err);
+    if (r == 0)
         run_file(s, c, hf__ora_view_sql, deadline_ns, NULL);
-    hf__sql_forget_way(&s->sql);
-    if (r != 0 && r != HF_DENIED && err != NULL)
-        *err = why;
-    return r == HF_DENIED ? 0 : r;
+    hf__sql_learn_again(&s->sql);
+    return r == HF_DENIED && hf__ora_learn(s, c, deadline_ns, NULL) == 0 ? 0 : r;
 }
 
 /* Purging ------------------------------------------------------------------ */
 
-/* What has run out but was never swept must not keep an idle lock alive. */
-#define IDLE                                                                                 \
-    " touched_us <= ? AND NOT EXISTS (SELECT 1 FROM holdfast_holder h WHERE h.name = l.name" \
-    " AND (h.lease IS NULL OR h.until_ms + h.delay + h.retire > ?))"                         \
-    " AND NOT EXISTS (SELECT 1 FROM holdfast_waiter w WHERE w.name = l.name AND"             \
-    " w.until_ms > ?) AND NOT EXISTS (SELECT 1 FROM holdfast_retired r WHERE"                \
-    " r.name = l.name AND r.until_ms > ?)"
-
-static const char now_sql[] = "SELECT '' || " HF__ORA_CLOCK " FROM DUAL";
-static const char idle_sql[] = "SELECT RAWTOHEX(name) FROM holdfast_lock l WHERE" IDLE
-                               " AND ROWNUM <= 200"; /* HF__SQL_PURGE_BATCH */
 static const char take_sql[] =
     "SELECT line FROM holdfast_lock WHERE name = HEXTORAW(?) FOR UPDATE NOWAIT";
-static const char still_sql[] =
-    "SELECT line FROM holdfast_lock l WHERE name = HEXTORAW(?) AND" IDLE;
 static const char *const drops[] = {"DELETE FROM holdfast_holder WHERE name = HEXTORAW(?)",
                                     "DELETE FROM holdfast_waiter WHERE name = HEXTORAW(?)",
                                     "DELETE FROM holdfast_retired WHERE name = HEXTORAW(?)",
@@ -105,19 +85,32 @@ struct purge {
     uint64_t *count;
 };
 
-static void add_idle(const struct purge *p)
+/* Which locks are idle: this one, or (NULL) any. Names are hex digits. */
+static int ask_idle(const struct purge *p, const char *name, hf_error *err)
 {
+    char low[2 * HF_NAME_MAX + 4], high[2 * HF_NAME_MAX + 4];
+
+    if (name == NULL) {
+        snprintf(low, sizeof low, "00");
+        memset(high, 'F', sizeof high - 2);
+        high[sizeof high - 2] = '\0';
+    } else {
+        snprintf(low, sizeof low, "%s", name);
+        snprintf(high, sizeof high, "%s00", name);
+    }
+    hf__ora_start(p->c, hf__ora_idle_sql);
+    hf__ora_add_list(p->c, low, strlen(low));
+    hf__ora_add_list(p->c, high, strlen(high));
     hf__ora_add_number(p->c, p->now_us - p->retain_ms * 1000);
     for (int i = 0; i < 3; i++)
         hf__ora_add_number(p->c, p->now_us / 1000);
+    return hf__ora_run(p->s, p->c, true, p->deadline_ns, err);
 }
 
 static int ask_about(const struct purge *p, const char *sql, const char *name, hf_error *err)
 {
     hf__ora_start(p->c, sql);
     hf__ora_add_list(p->c, name, strlen(name));
-    if (sql == still_sql)
-        add_idle(p);
     return hf__ora_run(p->s, p->c, false, p->deadline_ns, err);
 }
 
@@ -133,7 +126,7 @@ static int purge_one(struct purge *p, const char *name, hf_error *err)
         return 0;
     }
     if (r == 0)
-        r = ask_about(p, still_sql, name, &why);
+        r = ask_idle(p, name, &why);
     bool idle = r == 0 && p->c->job.rows.count == 1;
     for (size_t i = 0; i < 4 && idle && r == 0; i++)
         r = ask_about(p, drops[i], name, &why);
@@ -152,18 +145,15 @@ int hf__ora_purge(void *store, void *conn, int64_t retain_ms, int64_t deadline_n
     struct purge p = {
         .s = store, .c = conn, .deadline_ns = deadline_ns, .retain_ms = retain_ms, .count = count};
 
-    hf__ora_start(p.c, now_sql);
+    hf__ora_start(p.c, hf__ora_clock_sql);
     int r = hf__ora_run(p.s, p.c, true, p.deadline_ns, err);
     if (r != 0)
         return r;
     p.now_us = hf__sql_integer(hf__ora_cell(p.c, 0), 0);
-    hf__ora_start(p.c, idle_sql);
-    add_idle(&p);
-    r = hf__ora_run(p.s, p.c, true, p.deadline_ns, err);
+    r = ask_idle(&p, NULL, err);
     struct hf__ora_rows names = p.c->job.rows;
     p.c->job.rows = (struct hf__ora_rows){0};
-    int64_t now_ns = hf__now_ns(p.s->base.host->env);
-    int64_t enough_ns = now_ns + (p.deadline_ns - now_ns) / 2; /* the next purge does the rest */
+    int64_t enough_ns = hf__sql_soon(&p.s->base, deadline_ns); /* the next purge does the rest */
     for (size_t i = 0; r == 0 && i < names.count && hf__now_ns(p.s->base.host->env) < enough_ns;
          i++)
         r = names.cells[i] != NULL ? purge_one(&p, names.cells[i], err) : 0;

@@ -14,7 +14,7 @@ enum { OID_BYTEA_ARRAY = 1001, OID_INT8_ARRAY = 1016 };
 static int other_version(hf_error *err)
 {
     return hf__fail(err, HF_CORRUPT,
-                    "postgres: the functions are of another version; run `holdfast setup`");
+                    "postgres: the functions answer in another way; run `holdfast setup`");
 }
 
 /* The cells of an answer, as many as there are, from column `first` on. */
@@ -45,19 +45,15 @@ static int read_row(const PGresult *result, struct hf__answer *ret_answer, hf_er
     return hf__sql_read_answer(cells, ret_answer) ? 0 : other_version(err);
 }
 
-/* With BEGIN and COMMIT around it where the server's default isolation would not do. */
-static int ask(struct hf__pg *s, struct hf__pg_conn *c, const struct hf__pg_query *q,
-               int64_t deadline_ns, PGresult **ret_result, hf_error *err)
+/* In a transaction of three round trips: it begins with these statements. */
+static int ask_within(struct hf__pg *s, struct hf__pg_conn *c, const char *begin,
+                      const struct hf__pg_query *q, int64_t deadline_ns, PGresult **ret_result,
+                      hf_error *err)
 {
-    bool begin = atomic_load(&s->begin_first);
-    int r = 0;
+    int r = hf__pg_run(s, c, begin, deadline_ns, err);
 
-    if (begin)
-        r = hf__pg_run(s, c, "BEGIN ISOLATION LEVEL READ COMMITTED", deadline_ns, err);
     if (r == 0)
         r = hf__pg_ask(s, c, q, deadline_ns, ret_result, err);
-    if (!begin)
-        return r;
     if (r == 0)
         r = hf__pg_run(s, c, "COMMIT", deadline_ns, err);
     else if (PQstatus(c->pg) == CONNECTION_OK && PQtransactionStatus(c->pg) == PQTRANS_INERROR)
@@ -66,6 +62,28 @@ static int ask(struct hf__pg *s, struct hf__pg_conn *c, const struct hf__pg_quer
         PQclear(*ret_result);
         *ret_result = NULL;
     }
+    return r;
+}
+
+#define BEGIN "BEGIN ISOLATION LEVEL READ COMMITTED"
+
+/* One round trip, unless the server's default isolation would not do. If the queue of notifications
+ * is full, because somebody listens and does not take them, the operation is done once more and
+ * calls nobody: nobody waits for a lock to run out that could have been released. That the queue is
+ * full is seen at the commit, so nothing was applied. */
+static int ask(struct hf__pg *s, struct hf__pg_conn *c, const struct hf__pg_query *q,
+               int64_t deadline_ns, PGresult **ret_result, hf_error *err)
+{
+    hf_error why = {0};
+    int r = atomic_load(&s->begin_first) ? ask_within(s, c, BEGIN, q, deadline_ns, ret_result, &why)
+                                         : hf__pg_ask(s, c, q, deadline_ns, ret_result, &why);
+
+    if (r == HF_FULL && why.store_code == strtol("54000", NULL, 36))
+        return ask_within(s, c,
+                          BEGIN "; SELECT pg_catalog.set_config('holdfast.silent', 'on', true)", q,
+                          deadline_ns, ret_result, err);
+    if (r != 0 && err != NULL)
+        *err = why;
     return r;
 }
 

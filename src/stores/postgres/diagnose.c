@@ -34,11 +34,8 @@ static PGresult *ask(const struct report *r, const char *sql)
 
 static void look_at_server(const struct report *r)
 {
-    PGresult *a = ask(r, "SELECT current_setting('server_version'), pg_is_in_recovery(),"
-                         " current_setting('transaction_isolation'), current_setting('fsync'),"
-                         " current_setting('synchronous_commit'),"
-                         " current_setting('synchronous_standby_names'),"
-                         " current_setting('server_version_num')::bigint");
+    PGresult *a = ask(r, hf__pg_server_sql);
+
     if (a == NULL)
         return;
     const char *standbys = PQgetvalue(a, 0, 5), *sync = PQgetvalue(a, 0, 4);
@@ -74,16 +71,6 @@ static void look_at_server(const struct report *r)
     PQclear(a);
 }
 
-/* False: there are no tables to look into. */
-static bool look_at_routines(const struct report *r)
-{
-    return hf__sql_say_way(&r->to, &r->s->base, r->c, "functions",
-                           "the functions are missing, of an older holdfast, or may not be "
-                           "executed: plain statements, "
-                           "six round trips and more an operation; `holdfast setup` creates them",
-                           r->deadline_ns);
-}
-
 static void look_at_schema(const struct report *r)
 {
     const char *schema = hf__pg_schema(r->s);
@@ -110,30 +97,15 @@ static void look_at_schema(const struct report *r)
 
 static void look_at_rights(const struct report *r)
 {
-    static const char *const tables[] = {"holdfast_lock", "holdfast_holder", "holdfast_waiter",
-                                         "holdfast_retired"};
-    char sql[400];
-    bool whole = true;
+    PGresult *missing = ask(r, hf__pg_rights_sql);
 
-    for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
-        snprintf(
-            sql, sizeof sql,
-            "SELECT coalesce(has_table_privilege(to_regclass('public.%s')::oid, 'select') AND"
-            " has_table_privilege(to_regclass('public.%s')::oid, 'insert') AND"
-            " has_table_privilege(to_regclass('public.%s')::oid, 'update') AND"
-            " has_table_privilege(to_regclass('public.%s')::oid, 'delete'), false), current_user",
-            tables[i], tables[i], tables[i], tables[i]);
-        PGresult *a = ask(r, sql);
-        if (a != NULL && !hf__pg_cell_flag(a, 0, 0)) {
-            whole = false;
-            hf__say(&r->to, HF__LEVEL_PROBLEM, NULL,
-                    "role %s needs SELECT, INSERT, UPDATE and DELETE on %s", PQgetvalue(a, 0, 1),
-                    tables[i]);
-        }
-        PQclear(a);
-    }
-    if (whole)
+    for (int i = 0; i < PQntuples(missing); i++)
+        hf__say(&r->to, HF__LEVEL_PROBLEM, NULL,
+                "role %s needs SELECT, INSERT, UPDATE and DELETE on %s", PQgetvalue(missing, i, 1),
+                PQgetvalue(missing, i, 0));
+    if (PQntuples(missing) == 0)
         hf__say(&r->to, HF__LEVEL_FINE, NULL, "the role may read and write all tables");
+    PQclear(missing);
 }
 
 static void look_at_calls(const struct report *r)
@@ -190,24 +162,15 @@ static void look_at_clock(const struct report *r)
 
 static void look_at_rows(const struct report *r)
 {
-    PGresult *a = ask(r, "SELECT (SELECT count(*) FROM public.holdfast_lock), (SELECT count(*)"
-                         " FROM public.holdfast_holder), (SELECT count(*) FROM"
-                         " public.holdfast_waiter), (SELECT count(*) FROM"
-                         " public.holdfast_retired)");
+    PGresult *a = ask(r, hf__pg_rows_sql);
+
     if (a == NULL)
         return;
     hf__say(&r->to, HF__LEVEL_FINE, NULL,
             "locks known %s, held or closed %s, waiting %s, tickets remembered %s",
             PQgetvalue(a, 0, 0), PQgetvalue(a, 0, 1), PQgetvalue(a, 0, 2), PQgetvalue(a, 0, 3));
     PQclear(a);
-    a = ask(
-        r, "SELECT coalesce(sum(n_dead_tup), 0),"
-           " pg_size_pretty(sum(pg_total_relation_size(relid::regclass))),"
-           " coalesce(sum(n_dead_tup), 0) > 100000.0 AND coalesce(sum(n_dead_tup), 0) >"
-           " 10.0 * coalesce(sum(n_live_tup), 0) FROM pg_stat_user_tables WHERE relid IN"
-           " (to_regclass('public.holdfast_lock')::oid, to_regclass('public.holdfast_holder')::oid,"
-           " to_regclass('public.holdfast_waiter')::oid,"
-           " to_regclass('public.holdfast_retired')::oid)");
+    a = ask(r, hf__pg_sizes_sql);
     if (a == NULL)
         return;
     hf__say(&r->to, hf__pg_cell_flag(a, 0, 2) ? HF__LEVEL_WARNING : HF__LEVEL_FINE, NULL,
@@ -238,7 +201,7 @@ int hf__pg_diagnose(struct hf__store *store, hf_finding_callback *found, void *a
     look_at_server(&r);
     look_at_pooler(&r);
     look_at_schema(&r);
-    if (look_at_routines(&r)) {
+    if (hf__sql_say_learnt(&r.to, &r.s->base, r.c, deadline_ns)) {
         look_at_rights(&r);
         look_at_rows(&r);
         hf__say_gc(&r.to);

@@ -274,8 +274,6 @@ BEGIN
             verdict := 'stale';
         END IF;
     END IF;
-    IF coalesce(h.wake, w.wake) IS NOT NULL THEN
-        PERFORM pg_notify(coalesce(h.wake, w.wake), encode(a_ticket, 'hex') || ' 0');
-    END IF;
+    PERFORM public.holdfast_call(coalesce(h.wake, w.wake), a_ticket, 0);
     PERFORM public.holdfast_let_in(l, now, NULL);
 END $$;

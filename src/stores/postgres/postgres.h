@@ -1,6 +1,6 @@
-/* The PostgreSQL store's inside: connections that are lent to one operation at a time, questions
- * with parameters, and two ways to keep the doorman's rules: the routines of rules.sql and
- * operations.sql, or plain statements around the doorman itself (record.c, save.c). */
+/* The PostgreSQL store's inside: connections that are lent to one operation at a time, and questions
+ * with parameters. The rules are the functions of rules.sql and operations.sql; all other texts are
+ * in statements.sql. */
 #ifndef HF_STORES_POSTGRES_POSTGRES_H
 #define HF_STORES_POSTGRES_POSTGRES_H
 
@@ -10,15 +10,14 @@
 #include "sql/store.h"
 #include "sql/url.h"
 
-#define HF__PG_SCHEMA 1  /* the version this code speaks */
-#define HF__PG_VALUES 24 /* parameters of a question */
-#ifndef HF__PG_CLOCK
-#define HF__PG_CLOCK "clock_timestamp()" /* tests have one of their own */
-#endif
+#define HF__PG_SCHEMA     1  /* the versions this code speaks: of the tables, */
+#define HF__PG_RULES      2  /* and of the functions (holdfast_version) */
+#define HF__PG_VALUES     16 /* parameters of a question */
 #define HF__PG_REGISTERED 64
 
 extern const char hf__pg_ddl[]; /* schema.sql, rules.sql, operations.sql */
-extern const char hf__pg_schema_sql[], hf__pg_routines_sql[];
+extern const char hf__pg_learn_sql[], hf__pg_place_sql[], hf__pg_inspect_sql[], hf__pg_purge_sql[],
+    hf__pg_server_sql[], hf__pg_rights_sql[], hf__pg_rows_sql[], hf__pg_sizes_sql[];
 extern const struct hf__option hf__pg_options[];
 
 enum hf__pg_hold { HF__PG_LEASE, HF__PG_SESSION, HF__PG_ADVISORY };
@@ -157,40 +156,10 @@ int hf__pg_fail_missing(struct hf__pg *s, struct hf__pg_conn *c, int64_t deadlin
  * are in another schema and the URL names none. */
 int hf__pg_make_room(struct hf__pg *s, struct hf__pg_conn *c, int64_t deadline_ns, hf_error *err);
 
-/* call.c: operations through the routines ---------------------------------- */
+/* call.c: operations ------------------------------------------------------- */
 
 int hf__pg_call(void *store, void *conn, const struct hf__sql_operation *op, int64_t deadline_ns,
                 struct hf__answer *ret_answer, hf_error *err);
-
-/* record.c, save.c: operations by plain statements ------------------------- */
-
-struct hf__pg_record {
-    struct hf__pg *s;
-    struct hf__pg_conn *c;
-    const struct hf__sql_operation *op;
-    int64_t deadline_ns;
-    hf_error *err;
-    struct hf__sql_record at_hand;
-};
-
-int hf__pg_apply(void *store, void *conn, const struct hf__sql_operation *op, int64_t deadline_ns,
-                 struct hf__answer *ret_answer, hf_error *err);
-int hf__pg_load(void *ctx);
-int hf__pg_finish(void *ctx, int code);
-extern const struct hf__sql_writer hf__pg_writer;
-
-/* The cells of an entry, as SQL for a holder and for a waiter; and how they are read. No text
- * depends on a setting: bytes are written in hex, instants as numbers. */
-#define HF__PG_HOLDER_COLUMNS                                                           \
-    "seq, encode(ticket, 'hex'), CASE WHEN lingering THEN 3 ELSE 2 END, shared, room, " \
-    "generation, ttl, "                                                                 \
-    "delay, retire, (extract(epoch FROM since) * 1000.0)::bigint, CASE WHEN until < "   \
-    "'infinity' THEN (extract(epoch FROM until) * 1000.0)::bigint END, lease, claimed, wake"
-#define HF__PG_WAITER_COLUMNS                                                                  \
-    "seq, encode(ticket, 'hex'), 1, shared, room, 0, ttl, delay, retire, (extract(epoch FROM " \
-    "since) "                                                                                  \
-    "* 1000.0)::bigint, (extract(epoch FROM until) * 1000.0)::bigint, lease, false, wake"
-void hf__pg_cells(const PGresult *result, int row, const char *cells[HF__SQL_ENTRY_CELLS]);
 
 /* listen.c ----------------------------------------------------------------- */
 extern const struct hf__listener_type hf__pg_listener_type;

@@ -8,6 +8,11 @@
 -- not the system's has its schema, and values have the types that the system's own operators and functions take
 -- (1000.0, float8, regclass).
 
+-- The version of these functions, and of those of operations.sql: HF__PG_RULES. A client uses them only if it is its own.
+CREATE OR REPLACE FUNCTION public.holdfast_version() RETURNS integer LANGUAGE sql IMMUTABLE AS $$
+    SELECT 2
+$$;
+
 CREATE OR REPLACE FUNCTION public.holdfast_own_lease(ttl bigint) RETURNS bigint LANGUAGE sql IMMUTABLE AS $$
     SELECT CASE WHEN ttl = 0 THEN 5000 ELSE least(greatest(ttl, 1000), 10000) END
 $$;
@@ -129,6 +134,16 @@ BEGIN
     DELETE FROM public.holdfast_waiter WHERE name = l.name AND until <= now;
 END $$;
 
+-- Calls a client that listens: this ticket was let in, or (generation 0) must ask. Silent: the server's queue of
+-- notifications is full, and those who wait will ask by themselves.
+CREATE OR REPLACE FUNCTION public.holdfast_call(wake text, ticket bytea, generation bigint) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    IF wake IS NOT NULL AND current_setting('holdfast.silent', true) IS DISTINCT FROM 'on' THEN
+        PERFORM pg_notify(wake, encode(ticket, 'hex') || ' ' || generation::text);
+    END IF;
+END $$;
+
 -- Lets in the head of the queue while it fits, and calls those who listen. Whoever `knows` is told by the
 -- answer. Gives back the last generation.
 CREATE OR REPLACE FUNCTION public.holdfast_let_in(l public.holdfast_lock, now timestamptz, knows bytea) RETURNS bigint
@@ -155,8 +170,8 @@ BEGIN
         INSERT INTO public.holdfast_holder VALUES (w.name, w.ticket, w.seq, false, w.shared, w.room, last, w.ttl,
             w.delay, w.retire, now, public.holdfast_after(now, lease), lease, own, w.wake, w.host, w.username,
             w.program, w.pid, w.note);
-        IF w.wake IS NOT NULL AND w.ticket IS DISTINCT FROM knows THEN
-            PERFORM pg_notify(w.wake, encode(w.ticket, 'hex') || ' ' || last::text);
+        IF w.ticket IS DISTINCT FROM knows THEN
+            PERFORM public.holdfast_call(w.wake, w.ticket, last);
         END IF;
         inside := inside + 1;
         closed := closed OR NOT w.shared;

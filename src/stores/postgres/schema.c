@@ -81,16 +81,6 @@ int hf__pg_ddl_of(const struct hf__url *url, char **ret_text, hf_error *err)
 
 /* Looking ------------------------------------------------------------------ */
 
-#define PLACE                                                                                \
-    "WITH t AS (SELECT nspname FROM pg_class JOIN pg_namespace n ON n.oid = relnamespace"    \
-    " WHERE relname = 'holdfast_schema' AND relkind = 'r') SELECT EXISTS (SELECT FROM t"     \
-    " WHERE nspname = $1), (SELECT string_agg(nspname::text, ', ' ORDER BY nspname) FROM t"  \
-    " WHERE nspname <> $1), (SELECT min(nspname::text) FROM t WHERE nspname <> $1), (SELECT" \
-    " has_schema_privilege(oid, 'create') FROM pg_namespace WHERE nspname = $1), (SELECT"    \
-    " has_schema_privilege('public'::name, oid, 'create') FROM pg_namespace WHERE nspname =" \
-    " $1), has_database_privilege(current_database()::text, 'create'), current_user,"        \
-    " current_database()"
-
 static void copy_cell(const PGresult *result, int column, char *buf, size_t size)
 {
     snprintf(buf, size, "%s", PQgetvalue(result, 0, column));
@@ -99,7 +89,7 @@ static void copy_cell(const PGresult *result, int column, char *buf, size_t size
 int hf__pg_look_around(struct hf__pg *s, struct hf__pg_conn *c, int64_t deadline_ns,
                        struct hf__pg_place *ret_place, hf_error *err)
 {
-    struct hf__pg_query q = {.sql = PLACE, .reads = true};
+    struct hf__pg_query q = {.sql = hf__pg_place_sql, .reads = true};
     PGresult *result = NULL;
 
     hf__pg_text(&q, hf__pg_schema(s));

@@ -10,9 +10,8 @@
 --   GRANT USAGE ON SEQUENCE public.holdfast_line TO app;
 --   and for hold=session, hold=advisory: GRANT SELECT, INSERT, UPDATE, DELETE ON public.holdfast_name TO app;
 --   GRANT USAGE, UPDATE ON SEQUENCE public.holdfast_token TO app;
--- and EXECUTE on the functions holdfast_*, which everybody has unless it was revoked. Without them, or
--- without the right to create them, holdfast keeps the same rules with plain statements, in more round
--- trips.
+-- and EXECUTE on the functions holdfast_*, which everybody has unless it was revoked. It needs no right to create
+-- anything: whoever applies this text does.
 --
 -- Instants are the server's clock_timestamp(), cut to milliseconds; spans are milliseconds.
 

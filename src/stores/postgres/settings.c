@@ -34,8 +34,6 @@ const struct hf__option hf__pg_options[] = {
     {"mode", HF__OPTION_TEXT, "push", 0, 0, "push: waiters are woken by NOTIFY; poll: they ask"},
     {"poll", HF__OPTION_DURATION, "100ms", 1, 60000,
      "how often waiters poll if they are not woken, give or take 25 %"},
-    {"routines", HF__OPTION_SWITCH, "yes", 0, 0,
-     "no: plain statements even if the functions are there"},
     {"max_held", HF__OPTION_NUMBER, "64", 1, 10000,
      "hold=session, advisory: connections that hold or wait, one a lock"},
     HF__SQL_POOL_OPTIONS,
