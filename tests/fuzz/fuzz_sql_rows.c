@@ -3,8 +3,8 @@
  * read that is not there, no sum overflows, and no answer is a grant that says nothing. */
 #include "base/lease.h"
 #include "shape.h"
-#include "sql/hold.h"
 #include "sql/rows.h"
+#include "sql/session/session.h"
 
 #define CELL  80
 #define CELLS ((size_t)HF__SQL_ENTRY_CELLS)
@@ -99,13 +99,13 @@ static void read_answer(struct shape *s)
         check_answer(&a);
 }
 
-static void read_about(struct shape *s)
+static void read_comment(struct shape *s)
 {
     char *text = fuzz_text(s->data, s->size);
-    struct hf__about about;
+    struct hf__session_comment comment;
 
-    if (hf__about_parse(text, &about))
-        REQUIRE(strlen(about.who.note) <= HF_NOTE_MAX);
+    if (hf__session_comment_parse(text, &comment))
+        REQUIRE(strlen(comment.who.note) <= HF_NOTE_MAX);
     free(text);
 }
 
@@ -118,7 +118,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         read_answer(&s);
         break;
     case 1:
-        read_about(&s);
+        read_comment(&s);
         break;
     default:
         show_row(&s);

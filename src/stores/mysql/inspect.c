@@ -11,7 +11,8 @@ int hf__my_inspect(struct hf__store *store, const struct hf__search *search, int
 {
     struct hf__my *s = (struct hf__my *)store;
     struct hf__my_conn *c = NULL;
-    struct hf__my_text t = {0}, low = {0}, high = {0};
+    char low[HF__MY_LITERAL], high[HF__MY_LITERAL];
+    struct hf__my_text t = {0};
     struct hf__sql_range range;
     MYSQL_RES *result = NULL;
     MYSQL_ROW row;
@@ -21,14 +22,11 @@ int hf__my_inspect(struct hf__store *store, const struct hf__search *search, int
     int r = hf__my_borrow(s, deadline_ns, &c, err);
     if (r != 0)
         return r;
-    hf__my_add_bytes(&low, range.low, range.low_len);
-    hf__my_add_bytes(&high, range.high, range.high_len);
-    t.failed = low.failed || high.failed;
-    hf__my_add_statement(&t, hf__my_inspect_sql, (const char *const[]){low.data, high.data});
+    const char *const values[] = {hf__my_literal(range.low, range.low_len, low),
+                                  hf__my_literal(range.high, range.high_len, high)};
+    hf__my_add_statement(&t, hf__my_inspect_sql, values);
     r = hf__my_ask(s, c, &t, true, deadline_ns, &result, err);
     hf__my_text_clear(&t);
-    hf__my_text_clear(&low);
-    hf__my_text_clear(&high);
     hf__my_give_back(s, c); /* the caller is told without a connection in hand */
     while (r == 0 && (row = mysql_fetch_row(result)) != NULL) {
         struct hf__sql_entry entry = {.cells = (const char *const *)row,

@@ -103,7 +103,6 @@ HF__IS_SQL(struct hf__my);
 
 static const char *const schemes[] = {"mysql", "mariadb", NULL};
 
-extern const struct hf__store_type hf_store_type_v1;
 __attribute__((visibility("default"))) const struct hf__store_type hf_store_type_v1 = {
     .abi = HF__STORE_ABI,
     .name = "mysql",

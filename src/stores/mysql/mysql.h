@@ -9,7 +9,7 @@
  *   quick.c     taking and releasing a lock without a queue
  *   call.c      operations through the procedures of rules.sql and operations.sql
  *   listen.c    how wake-ups come
- *   hold.c, hold_begin.c, hold_cancel.c, hold_look.c   hold=session
+ *   session/    hold=session
  *   inspect.c, upkeep.c, diagnose.c
  *
  * Mutexes: the pool's and the listener's; none is kept during a system call
@@ -19,7 +19,7 @@
 
 #include <mysql.h>
 
-#include "sql/hold.h"
+#include "sql/session/session.h"
 #include "sql/store.h"
 #include "sql/url.h"
 
@@ -33,6 +33,7 @@ extern const char hf__my_take_sql[], hf__my_free_sql[], hf__my_inspect_sql[], hf
     hf__my_created_sql[], hf__my_counter_sql[], hf__my_server_sql[], hf__my_clock_sql[],
     hf__my_rows_sql[]; /* statements.sql */
 extern const struct hf__option hf__my_options[];
+extern const struct hf__store_type hf_store_type_v1;
 
 /* Beside those that all SQL stores have. */
 struct hf__my_settings {
@@ -40,8 +41,8 @@ struct hf__my_settings {
     bool session; /* hold=session */
 };
 
-/* How the server calls a connection in its process list. */
-struct hf__my_session {
+/* What the server calls a connection in its process list. */
+struct hf__my_process {
     uint64_t number;
     char host[80];
 };
@@ -50,7 +51,7 @@ struct hf__my_conn {
     struct hf__pooled pooled;
     MYSQL *my;
     uint64_t id;                   /* as the server itself calls this connection */
-    struct hf__my_session session; /* number 0: it was not set up for hold.c */
+    struct hf__my_process process; /* number 0: it was not set up for session/ */
     MYSQL_STMT *take, *free;       /* quick.c: prepared when they are first needed */
     bool unprepared;               /* the server has no room for them */
     bool proxied;                  /* somebody in between calls it otherwise */
@@ -61,7 +62,7 @@ struct hf__my_conn {
 struct hf__my {
     struct hf__store base;
     struct hf__sql sql;
-    struct hf__hold hold; /* hold.c */
+    struct hf__session_list list; /* hold=session: session/ */
     struct hf__my_settings set;
     atomic_bool crowded[HF__MY_HINTS]; /* quick.c: by the hash of the name */
 };
@@ -116,6 +117,10 @@ void hf__my_add_or_null(struct hf__my_text *t, int64_t number, int64_t null);
 /* One of statements.sql: values[0] takes the place of ?1, and so on. They are SQL already. */
 void hf__my_add_statement(struct hf__my_text *t, const char *sql, const char *const *values);
 void hf__my_text_clear(struct hf__my_text *t);
+
+/* x'6162', of a name or one byte more; gives back the buffer. */
+#define HF__MY_LITERAL (2 * (HF_NAME_MAX + 1) + 4)
+const char *hf__my_literal(const void *bytes, size_t len, char buf[HF__MY_LITERAL]);
 
 /* query.c ------------------------------------------------------------------ */
 

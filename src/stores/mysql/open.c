@@ -2,7 +2,7 @@
 #include <signal.h>
 #include <stdlib.h>
 
-#include "stores/mysql/hold.h"
+#include "stores/mysql/session/session.h"
 
 #include "base/banned.h"
 
@@ -30,10 +30,10 @@ int hf__my_open(const struct hf__url *url, const struct hf__host *host,
     }
     s->base.host = host;
     int r = hf__my_read_url(s, url, err);
-    s->base.type = s->set.session ? &hf__my_hold_type : &hf_store_type_v1;
+    s->base.type = s->set.session ? &hf__my_session_type : &hf_store_type_v1;
     r = hf__sql_init(&s->base, &hf__my_sql_type, r, err);
     if (r == 0 && s->set.session)
-        r = hf__my_hold_init(s, err);
+        r = hf__my_session_init(s, err);
     if (r != 0) {
         hf__my_close(&s->base);
         return r;
@@ -46,7 +46,7 @@ void hf__my_close(struct hf__store *store)
 {
     struct hf__my *s = (struct hf__my *)store;
 
-    hf__hold_clear(&s->hold);
+    hf__session_clear(&s->list);
     hf__sql_clear(&s->sql);
     free(s->set.option_file);
     free(s->set.program);

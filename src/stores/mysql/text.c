@@ -55,18 +55,31 @@ void hf__my_add(struct hf__my_text *t, const char *format, ...)
     va_end(args);
 }
 
-void hf__my_add_hex(struct hf__my_text *t, const void *bytes, size_t len)
+/* Gives back what follows. */
+static char *put_hex(char *to, const void *bytes, size_t len)
 {
     static const char digits[] = "0123456789abcdef";
     const unsigned char *from = bytes;
 
-    if (!make_room(t, 2 * len + 1))
-        return;
     for (size_t i = 0; i < len; i++) {
-        t->data[t->len++] = digits[from[i] >> 4];
-        t->data[t->len++] = digits[from[i] & 15];
+        *to++ = digits[from[i] >> 4];
+        *to++ = digits[from[i] & 15];
     }
-    t->data[t->len] = '\0';
+    *to = '\0';
+    return to;
+}
+
+void hf__my_add_hex(struct hf__my_text *t, const void *bytes, size_t len)
+{
+    if (make_room(t, 2 * len + 1))
+        t->len = (size_t)(put_hex(t->data + t->len, bytes, len) - t->data);
+}
+
+const char *hf__my_literal(const void *bytes, size_t len, char buf[HF__MY_LITERAL])
+{
+    memcpy(buf, "x'", 2);
+    memcpy(put_hex(buf + 2, bytes, len), "'", 2);
+    return buf;
 }
 
 void hf__my_add_bytes(struct hf__my_text *t, const void *bytes, size_t len)

@@ -2,8 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "stores/postgres/hold.h"
-#include "stores/postgres/postgres.h"
+#include "stores/postgres/session/session.h"
 
 #include "base/banned.h"
 
@@ -17,10 +16,10 @@ int hf__pg_open(const struct hf__url *url, const struct hf__host *host,
     s->base.host = host;
     int r = hf__pg_read_url(s, url, err);
     bool lease = s->set.hold == HF__PG_LEASE;
-    s->base.type = lease ? &hf_store_type_v1 : &hf__pg_hold_type;
+    s->base.type = lease ? &hf_store_type_v1 : &hf__pg_session_type;
     r = hf__sql_init(&s->base, &hf__pg_sql_type, r, err);
     if (r == 0 && !lease)
-        r = hf__pg_hold_init(s, err);
+        r = hf__pg_session_init(s, err);
     if (r != 0) {
         hf__pg_close(&s->base);
         return r;
@@ -33,7 +32,7 @@ void hf__pg_close(struct hf__store *store)
 {
     struct hf__pg *s = (struct hf__pg *)store;
 
-    hf__hold_clear(&s->hold);
+    hf__session_clear(&s->list);
     hf__sql_clear(&s->sql);
     free(s->set.passfile);
     free(s->set.application);

@@ -83,7 +83,6 @@ HF__IS_SQL(struct hf__pg);
 
 static const char *const schemes[] = {"postgres", "postgresql", NULL};
 
-extern const struct hf__store_type hf_store_type_v1;
 __attribute__((visibility("default"))) const struct hf__store_type hf_store_type_v1 = {
     .abi = HF__STORE_ABI,
     .name = "postgres",

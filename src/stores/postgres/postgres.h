@@ -6,7 +6,7 @@
 
 #include <libpq-fe.h>
 
-#include "sql/hold.h"
+#include "sql/session/session.h"
 #include "sql/store.h"
 #include "sql/url.h"
 
@@ -19,6 +19,7 @@ extern const char hf__pg_ddl[]; /* schema.sql, rules.sql, operations.sql */
 extern const char hf__pg_learn_sql[], hf__pg_place_sql[], hf__pg_inspect_sql[], hf__pg_purge_sql[],
     hf__pg_server_sql[], hf__pg_rights_sql[], hf__pg_rows_sql[], hf__pg_sizes_sql[];
 extern const struct hf__option hf__pg_options[];
+extern const struct hf__store_type hf_store_type_v1;
 
 enum hf__pg_hold { HF__PG_LEASE, HF__PG_SESSION, HF__PG_ADVISORY };
 
@@ -30,7 +31,7 @@ struct hf__pg_settings {
 };
 
 /* What the server calls a connection. Numbers come again, but in sessions that began later. */
-struct hf__pg_session {
+struct hf__pg_backend {
     int64_t pid;
     int64_t seen_us; /* by the server's clock, when it had this number */
 };
@@ -38,17 +39,17 @@ struct hf__pg_session {
 struct hf__pg_conn {
     struct hf__pooled pooled;
     PGconn *pg;
-    struct hf__pg_session session; /* pid 0: it was not set up for hold.c */
+    struct hf__pg_backend backend; /* pid 0: it was not set up for session/ */
     bool replica;                  /* it became one: the next connection finds the primary */
 };
 
 struct hf__pg {
     struct hf__store base;
     struct hf__sql sql;
-    struct hf__hold hold; /* hold.c */
+    struct hf__session_list list; /* hold=session, hold=advisory: session/ */
     struct hf__pg_settings set;
     atomic_bool begin_first;                        /* the server's default is not READ COMMITTED */
-    _Atomic uint64_t registered[HF__PG_REGISTERED]; /* hold.c: hashes of names */
+    _Atomic uint64_t registered[HF__PG_REGISTERED]; /* session/: hashes of names */
     _Atomic int64_t registered_ns;                  /* since then */
 };
 

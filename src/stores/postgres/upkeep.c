@@ -5,25 +5,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "stores/postgres/postgres.h"
+#include "stores/postgres/session/session.h"
 
 #include "base/banned.h"
-
-/* Names of the hold modes. Those whose row or key is locked are passed over; one that is wanted
- * just now is registered again. Tokens do not depend on them. */
-#define PURGE_NAMES                                                                        \
-    "WITH free AS (SELECT name FROM public.holdfast_name WHERE key <> ALL (ARRAY(SELECT"   \
-    " ((classid::bigint << 32) | objid::bigint) # kind FROM pg_locks,"                     \
-    " pg_catalog.unnest(ARRAY[0, 1, 2]::bigint[]) AS kind WHERE locktype = 'advisory' AND" \
-    " objsubid = 1 AND database = (SELECT oid FROM pg_database WHERE datname ="            \
-    " current_database()))) LIMIT 200 FOR UPDATE SKIP LOCKED) DELETE FROM"                 \
-    " public.holdfast_name WHERE name IN (SELECT name FROM free)"
 
 int hf__pg_purge(void *store, void *conn, int64_t retain_ms, int64_t deadline_ns, uint64_t *count,
                  hf_error *err)
 {
     bool names = ((struct hf__pg *)store)->set.hold != HF__PG_LEASE;
-    struct hf__pg_query q = {.sql = names ? PURGE_NAMES : hf__pg_purge_sql};
+    struct hf__pg_query q = {.sql = names ? hf__pg_purge_names_sql : hf__pg_purge_sql};
     PGresult *result = NULL;
 
     if (!names)

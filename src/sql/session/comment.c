@@ -2,13 +2,13 @@
  *
  *      / *holdfast TICKET MODE TTL PID HOST,USER,PROGRAM,NOTE* /     (without the blanks)
  *
- * See hold.h. */
+ * See session.h. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/percent.h"
-#include "sql/hold.h"
+#include "sql/session/session.h"
 
 #include "base/banned.h"
 
@@ -29,14 +29,15 @@ static const char *put_word(const char *text, char *out, size_t size)
     return out;
 }
 
-void hf__about_format(const struct hf__bid *bid, const struct hf__who *who, char buf[HF__ABOUT_MAX])
+void hf__session_comment_format(const struct hf__bid *bid, const struct hf__who *who,
+                                char buf[HF__SESSION_COMMENT_MAX])
 {
     char ticket[HF_TICKET_SIZE], host[WORD_MAX], user[WORD_MAX], program[WORD_MAX];
     char note[3 * HF_NOTE_MAX + 4];
 
     hf__ticket_format(&bid->ticket, ticket);
-    snprintf(buf, HF__ABOUT_MAX, "/*holdfast %s %c %" PRId64 " %" PRId64 " %s,%s,%s,%s*/", ticket,
-             bid->mode == HF_SHARED ? 's' : 'x', bid->ttl_ms, who->pid,
+    snprintf(buf, HF__SESSION_COMMENT_MAX, "/*holdfast %s %c %" PRId64 " %" PRId64 " %s,%s,%s,%s*/",
+             ticket, bid->mode == HF_SHARED ? 's' : 'x', bid->ttl_ms, who->pid,
              put_word(who->host, host, sizeof host), put_word(who->user, user, sizeof user),
              put_word(who->program, program, sizeof program),
              put_word(who->note, note, sizeof note));
@@ -65,7 +66,7 @@ static const char *read_word(const char *at, char *out, size_t size)
     return at + (*at == ',');
 }
 
-bool hf__about_parse(const char *statement, struct hf__about *ret_about)
+bool hf__session_comment_parse(const char *statement, struct hf__session_comment *ret_about)
 {
     char ticket[HF_TICKET_SIZE], mode;
     long long ttl_ms, pid;

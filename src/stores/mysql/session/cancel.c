@@ -2,7 +2,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "stores/mysql/hold.h"
+#include "stores/mysql/session/session.h"
 
 #include "base/banned.h"
 
@@ -23,40 +23,41 @@ static bool ask_elsewhere(struct hf__my *s, struct hf__my_conn *c, const char *s
 
 /* The host names the port of our end, or it is a socket of this machine, whose sessions are ours
  * only while they show our ticket. */
-enum hf__held_gone hf__my_hold_kill(void *owner, const struct hf__held *base, void *other,
-                                    int64_t deadline_ns)
+enum hf__session_gone hf__my_session_kill(void *owner, const struct hf__session_lock *base,
+                                          void *other, int64_t deadline_ns)
 {
-    const struct hf__my_held *h = (const struct hf__my_held *)base;
+    const struct hf__my_session_lock *lock = (const struct hf__my_session_lock *)base;
     char sql[400];
     bool there, none;
 
     snprintf(sql, sizeof sql,
              "SELECT 1 FROM information_schema.processlist WHERE id = %" PRIu64
              " AND host = '%s' AND (host LIKE '%%:%%' OR info LIKE '/*holdfast %s%%')",
-             h->id.number, h->id.host, h->ticket);
+             lock->id.number, lock->id.host, lock->ticket);
     if (!ask_elsewhere(owner, other, sql, deadline_ns, &there))
-        return HF__HELD_NOT_SAID;
+        return HF__SESSION_NOT_SAID;
     if (!there)
-        return HF__HELD_GONE;
-    snprintf(sql, sizeof sql, "KILL CONNECTION %" PRIu64, h->id.number);
+        return HF__SESSION_GONE;
+    snprintf(sql, sizeof sql, "KILL CONNECTION %" PRIu64, lock->id.number);
     ask_elsewhere(owner, other, sql, deadline_ns, &none);
-    return HF__HELD_STILL_THERE;
+    return HF__SESSION_STILL_THERE;
 }
 
 /* A server that restarted, or took over from another, has given our number to somebody else. */
-bool hf__my_hold_cancel(void *owner, struct hf__held *base, void *other, int64_t deadline_ns)
+bool hf__my_session_cancel(void *owner, struct hf__session_lock *base, void *other,
+                           int64_t deadline_ns)
 {
-    struct hf__my_held *h = (struct hf__my_held *)base;
+    struct hf__my_session_lock *lock = (struct hf__my_session_lock *)base;
     char sql[200];
     bool there, none;
 
-    h->ended = true;
+    lock->ended = true;
     snprintf(sql, sizeof sql,
              "SELECT 1 FROM information_schema.processlist WHERE id = %" PRIu64
              " AND info LIKE '/*holdfast %s%%'",
-             h->id.number, h->ticket);
+             lock->id.number, lock->ticket);
     if (!ask_elsewhere(owner, other, sql, deadline_ns, &there) || !there)
         return false;
-    snprintf(sql, sizeof sql, "KILL QUERY %" PRIu64, h->id.number);
+    snprintf(sql, sizeof sql, "KILL QUERY %" PRIu64, lock->id.number);
     return ask_elsewhere(owner, other, sql, deadline_ns, &none);
 }

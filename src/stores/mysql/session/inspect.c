@@ -4,24 +4,13 @@
 #include <stdlib.h>
 
 #include "base/bytes.h"
-#include "stores/mysql/hold.h"
+#include "stores/mysql/session/session.h"
 #include "stores/search.h"
 
 #include "base/banned.h"
 
-/* Whoever is past the door asks for the row, again and again; then who has waited longest. MySQL knows whole seconds
- * only: within one of them the bidders' own clocks decide, which they have written behind the statement. */
-#define WAITERS(ms)                                                                          \
-    "SELECT UNHEX(SUBSTRING_INDEX(SUBSTRING_INDEX(info, 'name = x''', -1), '''', 1)), info," \
-    " NULL, CAST(" ms " AS SIGNED), 0 FROM information_schema.processlist WHERE info LIKE"   \
-    " '/*holdfast %holdfast %' ORDER BY info NOT LIKE '% INSERT INTO %', " ms " DESC,"       \
-    " CAST(SUBSTRING_INDEX(SUBSTRING_INDEX(info, ') -- at ', -1), ' ', 1) AS UNSIGNED)"
-#define HOLDERS                                                                               \
-    "SELECT name, about, generation, TIMESTAMPDIFF(MICROSECOND, since, SYSDATE(6)) DIV 1000," \
-    " 1 FROM holdfast_session_holder ORDER BY since, id"
-
 struct found {
-    struct hf__about about;
+    struct hf__session_comment comment;
     struct hf__entry entry;
     char name[HF_NAME_MAX];
     size_t name_len;
@@ -67,13 +56,14 @@ static bool note(struct all *all, MYSQL_ROW row, size_t name_len, const struct h
     if (f == NULL)
         return false;
     if (row[NAME] == NULL || row[ABOUT] == NULL || name_len > HF_NAME_MAX ||
-        !hf__search_wants(search, row[NAME], name_len) || !hf__about_parse(row[ABOUT], &f->about))
+        !hf__search_wants(search, row[NAME], name_len) ||
+        !hf__session_comment_parse(row[ABOUT], &f->comment))
         return true;
     bool inside = hf__sql_flag(row[INSIDE]);
-    f->entry = (struct hf__entry){.ticket = f->about.ticket,
+    f->entry = (struct hf__entry){.ticket = f->comment.ticket,
                                   .place = inside ? HF__PLACE_INSIDE : HF__PLACE_WAITING,
-                                  .mode = f->about.mode,
-                                  .ttl_ms = f->about.ttl_ms,
+                                  .mode = f->comment.mode,
+                                  .ttl_ms = f->comment.ttl_ms,
                                   .generation = (uint64_t)hf__sql_integer(row[GENERATION], 0),
                                   .since_ms = hf__sql_integer(row[SINCE], 0),
                                   .until_ms = HF__NEVER,
@@ -89,11 +79,12 @@ static int collect(struct hf__my *s, struct hf__my_conn *c, const char *sql,
                    const struct hf__search *search, int64_t deadline_ns, struct all *all,
                    hf_error *err)
 {
+    const char *time_ms = mariadb_connection(c->my) ? "time_ms" : "time * 1000";
     struct hf__my_text t = {0};
     MYSQL_RES *result = NULL;
     MYSQL_ROW row;
 
-    hf__my_add(&t, "%s", sql);
+    hf__my_add_statement(&t, sql, &time_ms);
     int r = hf__my_ask(s, c, &t, true, deadline_ns, &result, err);
     hf__my_text_clear(&t);
     while (r == 0 && (row = mysql_fetch_row(result)) != NULL) {
@@ -133,11 +124,11 @@ static int show(struct all *holders, struct all *waiters, const struct hf__searc
         qsort(holders->list, holders->count, sizeof holders->list[0], compare);
     for (size_t i = 0; i < holders->count && r == 0; i++) {
         struct found *f = &holders->list[i];
-        struct hf__who who = {.host = f->about.text[0],
-                              .user = f->about.text[1],
-                              .program = f->about.text[2],
-                              .note = f->about.text[3],
-                              .pid = f->about.who.pid};
+        struct hf__who who = {.host = f->comment.text[0],
+                              .user = f->comment.text[1],
+                              .program = f->comment.text[2],
+                              .note = f->comment.text[3],
+                              .pid = f->comment.who.pid};
         if (!hf__search_is_old_enough(search, &f->entry))
             continue;
         f->entry.who = &who;
@@ -146,8 +137,8 @@ static int show(struct all *holders, struct all *waiters, const struct hf__searc
     return r;
 }
 
-int hf__my_hold_inspect(struct hf__store *store, const struct hf__search *search,
-                        int64_t deadline_ns, hf_error *err)
+int hf__my_session_inspect(struct hf__store *store, const struct hf__search *search,
+                           int64_t deadline_ns, hf_error *err)
 {
     struct hf__my *s = (struct hf__my *)store;
     struct hf__my_conn *c = NULL;
@@ -156,12 +147,11 @@ int hf__my_hold_inspect(struct hf__store *store, const struct hf__search *search
 
     if (r != 0)
         return r;
-    r = collect(s, c, mariadb_connection(c->my) ? WAITERS("time_ms") : WAITERS("time * 1000"),
-                search, deadline_ns, &waiters, err);
+    r = collect(s, c, hf__my_waiters_sql, search, deadline_ns, &waiters, err);
     if (r == 0)
         r = hf__my_run(s, c, "SET TRANSACTION ISOLATION LEVEL READ UNCOMMITTED", deadline_ns, err);
     if (r == 0)
-        r = collect(s, c, HOLDERS, search, deadline_ns, &holders, err);
+        r = collect(s, c, hf__my_holders_sql, search, deadline_ns, &holders, err);
     hf__my_give_back(s, c);
     if (r == 0)
         r = show(&holders, &waiters, search, err);
