@@ -43,6 +43,36 @@ static void c1_the_record_is_the_plain_key(void **state)
     hf_close(client);
 }
 
+/* Of another version, or of somebody who has written where he should not. */
+static void c1_book_that_cannot_be_read_says_nothing(void **state)
+{
+    static const char *const books[] = {
+        "0000000000000042b1 2 3 4 5 0:0 0123456789abcdef0123456789abcdef",
+        "0000000000000042b",
+        "0000000000000042b1 2 3 4 5 6 0:0 0123456789abcdef0123456789abcdef rubbish",
+        "0000000000000042Hrubbish",
+        "0000000000000042d",
+        "rubbish",
+    };
+    hf_client *client = open_live("");
+    uint64_t generation = 0;
+    hf_lock *lock = NULL;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof books / sizeof books[0]; i++) {
+        freeReplyObject(ask(redis, "SET holdfast.b:{holdfast:a} %s", books[i]));
+        assert_true(set_nx("holdfast:a", "0123456789abcdef0123456789abcdef", 100000));
+        check_number(books[i], try_lock(client, "a", 30000, &lock), HF_BUSY);
+        freeReplyObject(ask(redis, "SET holdfast.b:{holdfast:a} %s", books[i]));
+        freeReplyObject(ask(redis, "DEL holdfast:a"));
+        check_number(books[i], try_lock(client, "a", 30000, &lock), HF_OK);
+        assert_int_equal(hf_lock_generation(lock, &generation), HF_OK);
+        assert_true(generation > 42);
+        assert_int_equal(hf_lock_release(lock, NULL), HF_OK);
+    }
+    hf_close(client);
+}
+
 static void c1_key_format_meets_others_on_their_keys(void **state)
 {
     hf_client *bare = open_live("key_format=%25s"), *prefixed = open_live("key_format=lock:%25s");
@@ -498,6 +528,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(c1_the_record_is_the_plain_key),
+        TEST(c1_book_that_cannot_be_read_says_nothing),
         TEST(c1_key_format_meets_others_on_their_keys),
         TEST(c1_foreign_type_is_held_by_somebody_else),
         TEST(c7_key_deleted_by_a_stranger_is_lost),

@@ -24,7 +24,8 @@
 --
 -- All of it goes by itself, `retain` after the last thing it speaks of is over.
 --
--- The key is the truth, the rest are notes: holders that the key does not vouch for are no holders.
+-- The key is the truth, the rest are notes: holders that the key does not vouch for are no holders. A book that
+-- cannot be read says nothing but its generation.
 --
 -- A line is: place mode claimed, since, till, generation, ttl, delay, retire [, limit, span].
 -- Places: W waiting, I inside, L lingering, R retired; modes X and S; claimed Y or N. attempt_quick writes the
@@ -50,10 +51,11 @@ local function provisional_lease(ttl)
     return ttl == 0 and 5000 or math.min(ttl, own_lease(ttl))
 end
 
+-- nil for a line that nobody of ours has written, or another version.
 local function parse(ticket, text)
     local place, mode, claimed, since, till, gen, ttl, delay, retire, limit, span, who =
         string.match(text, '^(%u)(%u)(%u) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) ?(%d*) ?(%d*)%z(.*)$')
-    return {ticket = ticket, place = place, mode = mode, claimed = claimed == 'Y',
+    return place and {ticket = ticket, place = place, mode = mode, claimed = claimed == 'Y',
             since = tonumber(since), till = tonumber(till), gen = tonumber(gen), ttl = tonumber(ttl),
             delay = tonumber(delay), retire = tonumber(retire), limit = tonumber(limit) or 0,
             span = tonumber(span) or 0, who = who}
@@ -118,6 +120,9 @@ local function read_quiet(lock, text, from)
     else
         lock.holder = parse(ticket, rest)
     end
+    if not lock.holder then
+        return
+    end
     lock.noted = ticket
     lock.time = lock.holder.till == NEVER and lock.holder.since or lock.holder.till - lease_of(lock.holder)
 end
@@ -125,6 +130,9 @@ end
 local function read_busy(lock, text)
     local time, due, keep, seq, streak, gap, yield, noted, line =
         string.match(text, '^%d+b(%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%S+) ([^ ]+) ?(.*)$')
+    if not time then
+        return
+    end
     lock.time, lock.seq, lock.streak, lock.gap, lock.keep = tonumber(time), tonumber(seq), tonumber(streak),
         tonumber(gap), tonumber(keep)
     lock.due = due ~= '0' and tonumber(due) or nil
