@@ -30,7 +30,7 @@
     X(ATTEMPT, attempt)        \
     X(RELEASE, release)        \
     X(RENEW, renew)            \
-    X(LOOK, search)
+    X(LOOK, look)
 
 enum hf__redlock_script {
 #define X(id, name) HF__REDLOCK_##id,
