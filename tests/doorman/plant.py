@@ -87,6 +87,7 @@ def header():
     print("#define PLANTABLE(X) " + " ".join(f"X({name})" for name, *_ in BUGS))
     print("enum planted { NOTHING_PLANTED, " + ", ".join(f"PLANT_{name}" for name, *_ in BUGS) + " };")
     print("extern enum planted planted;")
+    print("#define PLANTED(bug) (planted == PLANT_##bug)")
 
 
 def planted(path):
@@ -97,7 +98,7 @@ def planted(path):
             continue
         if text.count(before) != 1:
             sys.exit(f"plant.py: {name}: its place is {text.count(before)} times in {path}")
-        text = text.replace(before, after.replace("PLANTED", f"(planted == PLANT_{name})"))
+        text = text.replace(before, after.replace("PLANTED", f"PLANTED({name})"))
     print('#include "planted.h"')
     print(text, end="")
 
