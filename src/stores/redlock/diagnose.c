@@ -1,4 +1,6 @@
-/* What `holdfast doctor redlock://...` says: each node by itself, and what that makes together. */
+/* What `holdfast doctor redlock://...` says: each node by itself, and what that makes together.
+ * Silent nodes are waited for here, other than in every operation: which of them is slow and which
+ * is gone is what is asked. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,7 +10,7 @@
 
 #include "base/banned.h"
 
-struct looking {
+struct diagnosis {
     struct hf__redlock_ask ask;
     struct hf__redlock *s;
     struct hf__report to;
@@ -22,7 +24,7 @@ static void write_info(struct hf__redlock_ask *ask, size_t node, struct hf__redi
     hf__redis_add_text(c, "INFO");
 }
 
-static const char *where(const struct looking *w, size_t node, char *buf, size_t size)
+static const char *where(const struct diagnosis *w, size_t node, char *buf, size_t size)
 {
     char host[100];
 
@@ -33,7 +35,7 @@ static const char *where(const struct looking *w, size_t node, char *buf, size_t
 
 static int take_info(struct hf__redlock_ask *ask, size_t node, redisReply **at, hf_error *err)
 {
-    struct looking *w = (struct looking *)ask;
+    struct diagnosis *w = (struct diagnosis *)ask;
     const char *info = (*at)->type == REDIS_REPLY_STRING ? (*at)->str : "";
     int64_t up_ms = 1000 * hf__redis_info_number(info, "uptime_in_seconds");
     int64_t took_us = (hf__now_ns(w->s->base.host->env) - w->began_ns) / 1000;
@@ -46,6 +48,8 @@ static int take_info(struct hf__redlock_ask *ask, size_t node, redisReply **at, 
     hf__say(&w->to, HF__LEVEL_FINE, NULL,
             "%s: Redis %s, up for %" PRId64 " s, answered in %" PRId64 " us", name, version,
             up_ms / 1000, took_us);
+    /* Votes must fail independently: a replica repeats its master's, and one that takes over after
+     * a failover has not got the writes that were on their way. */
     if (strcmp(role, "slave") == 0)
         hf__say(&w->to, HF__LEVEL_PROBLEM, "C1",
                 "%s is a replica; Redlock wants independent masters", name);
@@ -61,13 +65,7 @@ static int take_info(struct hf__redlock_ask *ask, size_t node, redisReply **at, 
     return 0;
 }
 
-static bool never(const struct hf__redlock_ask *ask)
-{
-    (void)ask;
-    return false;
-}
-
-static void sum_up(const struct looking *w)
+static void sum_up(const struct diagnosis *w)
 {
     const struct hf__redlock *s = w->s;
     size_t voters = hf__redlock_votes(w->voters);
@@ -115,7 +113,7 @@ int hf__redlock_diagnose(struct hf__store *store, hf_finding_callback *found, vo
                          int64_t deadline_ns, hf_error *err)
 {
     struct hf__redlock *s = (struct hf__redlock *)store;
-    struct looking w = {.s = s, .to = {.found = found, .arg = arg, .env = store->host->env}};
+    struct diagnosis w = {.s = s, .to = {.found = found, .arg = arg, .env = store->host->env}};
     struct hf__redlock_set *set = NULL;
     int r = hf__redlock_take(s, deadline_ns, &set, err);
 
@@ -125,7 +123,6 @@ int hf__redlock_diagnose(struct hf__store *store, hf_finding_callback *found, vo
                                      .write = write_info,
                                      .argc = 1,
                                      .reply = take_info,
-                                     .decided = never,
                                      .patient = true,
                                      .to = hf__redlock_all(s)};
     w.began_ns = hf__now_ns(s->base.host->env);

@@ -7,16 +7,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "stores/redlock/looking.h"
+#include "stores/redlock/inspect.h"
 #include "stores/search.h"
 
 #include "base/banned.h"
 
-#define PAGE 200 /* names in one question */
+#define PAGE 200 /* names in one question: a script keeps its server from serving anybody else */
 
 static void write_look(struct hf__redlock_ask *ask, size_t node, struct hf__redis_conn *c)
 {
-    const struct hf__redlock_looking *w = (const struct hf__redlock_looking *)ask;
+    const struct hf__redlock_inspection *w = (const struct hf__redlock_inspection *)ask;
     struct hf__redlock_key key;
 
     (void)node;
@@ -30,27 +30,24 @@ static void write_look(struct hf__redlock_ask *ask, size_t node, struct hf__redi
 
 enum { VALUE, PTTL, NOTE, DIGEST };
 
-static bool is_page(const redisReply *reply, size_t names)
+/* Keeps the reply until all are there. What does not have the shape and the range that the script
+ * gives is not believed: whatever answers on that port, it must not crash us. */
+static int take_page(struct hf__redlock_ask *ask, size_t node, redisReply **at, hf_error *err)
 {
-    if (!hf__redis_fits(reply, "[i([ninn])]") || reply->elements != 1 + names)
-        return false;
-    for (size_t i = 0; i <= names; i++) {
+    struct hf__redlock_inspection *w = (struct hf__redlock_inspection *)ask;
+    const redisReply *reply = *at;
+    size_t names = w->upto - w->from;
+    bool sound = hf__redis_fits(reply, "[i([ninn])]") && reply->elements == 1 + names;
+
+    for (size_t i = 0; sound && i <= names; i++) {
         int64_t ms =
             i == 0 ? reply->element[0]->integer : reply->element[i]->element[PTTL]->integer;
-        if (ms < -2 || ms > HF__REDIS_NUMBER_MAX)
-            return false;
+        sound = ms >= -2 && ms <= HF__REDIS_NUMBER_MAX;
     }
-    return true;
-}
-
-static int take_page(struct hf__redlock_ask *ask, size_t node, redisReply **reply, hf_error *err)
-{
-    struct hf__redlock_looking *w = (struct hf__redlock_looking *)ask;
-
-    if (!is_page(*reply, w->upto - w->from))
+    if (!sound)
         return hf__fail(err, HF_CORRUPT, "a script gave an answer that was not expected");
-    w->pages[node] = *reply;
-    *reply = NULL;
+    w->pages[node] = *at;
+    *at = NULL;
     return 0;
 }
 
@@ -69,8 +66,10 @@ static bool same(const redisReply *a, const redisReply *b)
            same_text(a->element[DIGEST], b->element[DIGEST]);
 }
 
-/* How long a majority keeps what this node has, -1 for ever; 0 if none does. */
-static int64_t majority_ms(const struct hf__redlock_looking *w, size_t at, const redisReply *lock)
+/* How long a majority keeps what this node has, -1 for ever; 0 if none does. That is the time of
+ * the one by which the majority is reached, when those that keep it longest are counted first. */
+static int64_t majority_ms(const struct hf__redlock_inspection *w, size_t at,
+                           const redisReply *lock)
 {
     int64_t spans[HF__REDLOCK_NODES_MAX];
     size_t count = 0;
@@ -114,7 +113,8 @@ static bool parse_note(const redisReply *note, struct hf__entry *e, struct hf__w
 
 /* Shows the value that this page has for a lock, if most others have it too. `*ret_shown`: that was
  * so; no other value can have a majority. */
-static int show(struct hf__redlock_looking *w, const redisReply *page, size_t at, bool *ret_shown)
+static int show(struct hf__redlock_inspection *w, const redisReply *page, size_t at,
+                bool *ret_shown)
 {
     const redisReply *lock = page->element[at], *value = lock->element[VALUE];
     const struct hf__redlock_name *name = &w->names.list[w->from + at - 1];
@@ -146,21 +146,9 @@ static int show(struct hf__redlock_looking *w, const redisReply *page, size_t at
     return w->search->found(w->search->ctx, name->bytes, name->len, &e);
 }
 
-static int show_page(struct hf__redlock_looking *w)
-{
-    int r = 0;
-
-    for (size_t at = 1; r == 0 && at <= w->upto - w->from; at++) {
-        bool shown = false;
-        for (size_t i = 0; r == 0 && !shown && i < w->s->count; i++) {
-            if (w->pages[i] != NULL)
-                r = show(w, w->pages[i], at, &shown);
-        }
-    }
-    return r;
-}
-
-static int look_at_page(struct hf__redlock_looking *w, hf_error *err)
+/* Each name is tried with the value of every node in turn: the first may be one that the others do
+ * not share. */
+static int inspect_page(struct hf__redlock_inspection *w, hf_error *err)
 {
     w->ask = (struct hf__redlock_ask){.script = HF__REDLOCK_LOOK,
                                       .write = write_look,
@@ -169,8 +157,13 @@ static int look_at_page(struct hf__redlock_looking *w, hf_error *err)
                                       .to = hf__redlock_all(w->s)};
     int r = hf__redlock_ask_nodes(w, err);
 
-    if (r == 0)
-        r = show_page(w);
+    for (size_t at = 1; r == 0 && at <= w->upto - w->from; at++) {
+        bool shown = false;
+        for (size_t i = 0; r == 0 && !shown && i < w->s->count; i++) {
+            if (w->pages[i] != NULL)
+                r = show(w, w->pages[i], at, &shown);
+        }
+    }
     for (size_t i = 0; i < w->s->count; i++) {
         freeReplyObject(w->pages[i]);
         w->pages[i] = NULL;
@@ -182,7 +175,7 @@ int hf__redlock_inspect(struct hf__store *store, const struct hf__search *search
                         int64_t deadline_ns, hf_error *err)
 {
     struct hf__redlock *s = (struct hf__redlock *)store;
-    struct hf__redlock_looking w = {.s = s, .search = search, .deadline_ns = deadline_ns};
+    struct hf__redlock_inspection w = {.s = s, .search = search, .deadline_ns = deadline_ns};
     struct hf__redlock_key key;
     int r = hf__redlock_take(s, deadline_ns, &w.set, err);
 
@@ -196,7 +189,7 @@ int hf__redlock_inspect(struct hf__store *store, const struct hf__search *search
                 : hf__redlock_find_names(&w, err);
     for (w.from = 0; r == 0 && w.from < w.names.count; w.from = w.upto) {
         w.upto = w.from + PAGE < w.names.count ? w.from + PAGE : w.names.count;
-        r = look_at_page(&w, err);
+        r = inspect_page(&w, err);
     }
     hf__redlock_give(s, w.set);
     for (size_t i = 0; i < w.names.count; i++)

@@ -75,6 +75,8 @@ void hf__redlock_fail(struct hf__redlock *s, size_t i, struct hf__redlock_line *
         node->retry_ns = now_ns + hf__backoff_ns(env, node->failures++, BACKOFF_MAX_MS);
         node->why = *why;
     } else if (line->owed > 0) {
+        /* What was sent on it may lie in buffers on the way, and no release can follow it there any
+         * more. */
         node->adrift_ns = now_ns + 60000 * HF__NS_PER_MS;
     }
     pthread_mutex_unlock(&s->mutex);
@@ -82,12 +84,14 @@ void hf__redlock_fail(struct hf__redlock *s, size_t i, struct hf__redlock_line *
 }
 
 /* The next address to try, copied out so that nobody frees it meanwhile. */
-struct place {
+struct endpoint {
     struct addrinfo info;
     struct sockaddr_storage address;
 };
 
-static bool pick(struct hf__redlock_node *node, struct place *place)
+/* One address a dial, since a line cannot wait for the first to fail: the next dial takes the next.
+ * Mutex held. */
+static bool pick_address(struct hf__redlock_node *node, struct endpoint *ret_endpoint)
 {
     unsigned count = 0, at = 0;
     struct addrinfo *a;
@@ -99,20 +103,21 @@ static bool pick(struct hf__redlock_node *node, struct place *place)
     for (a = node->addresses; at < node->tries % count; at++)
         a = a->ai_next;
     node->tries++;
-    place->info = *a;
-    memcpy(&place->address, a->ai_addr, a->ai_addrlen);
-    place->info.ai_addr = (struct sockaddr *)&place->address;
+    ret_endpoint->info = *a;
+    memcpy(&ret_endpoint->address, a->ai_addr, a->ai_addrlen);
+    ret_endpoint->info.ai_addr = (struct sockaddr *)&ret_endpoint->address;
     return true;
 }
 
-/* Looked up once, and again when none of the addresses has worked for a while. */
-static int find_place(struct hf__redlock *s, struct hf__redlock_node *node, int64_t deadline_ns,
-                      struct place *place, hf_error *err)
+/* Looked up once, and again when none of the addresses has worked for a while: the server may have
+ * moved. */
+static int find_address(struct hf__redlock *s, struct hf__redlock_node *node, int64_t deadline_ns,
+                        struct endpoint *ret_endpoint, hf_error *err)
 {
     struct addrinfo *fresh = NULL, *stale = NULL;
 
     pthread_mutex_lock(&s->mutex);
-    bool known = node->failures % 8 != 7 && pick(node, place);
+    bool known = node->failures % 8 != 7 && pick_address(node, ret_endpoint);
     pthread_mutex_unlock(&s->mutex);
     if (known)
         return 0;
@@ -122,20 +127,22 @@ static int find_place(struct hf__redlock *s, struct hf__redlock_node *node, int6
     pthread_mutex_lock(&s->mutex);
     stale = node->addresses;
     node->addresses = fresh;
-    pick(node, place);
+    pick_address(node, ret_endpoint);
     pthread_mutex_unlock(&s->mutex);
     if (stale != NULL)
         freeaddrinfo(stale);
     return 0;
 }
 
-static int begin(struct hf__redlock *s, struct hf__redlock_node *node,
-                 struct hf__redlock_line *line, const struct place *place, hf_error *err)
+/* The whole log-in is written before the connection stands, and goes out in one piece when it
+ * does. */
+static int begin_login(struct hf__redlock *s, struct hf__redlock_node *node,
+                       struct hf__redlock_line *line, const struct endpoint *to, hf_error *err)
 {
     line->c = hf__redis_conn_new();
     if (line->c == NULL)
         return hf__fail(err, HF_NO_MEMORY, NULL);
-    int error = -hf__stream_begin(&line->c->stream, &place->info, s->base.host->env);
+    int error = -hf__stream_begin(&line->c->stream, &to->info, s->base.host->env);
     if (error != 0)
         return explain(node, HF_UNAVAILABLE, strerror(error), err);
     if (s->set.tls != NULL) {
@@ -157,7 +164,7 @@ int hf__redlock_dial(struct hf__redlock *s, size_t i, struct hf__redlock_line *l
 {
     struct hf__redlock_node *node = &s->nodes[i];
     hf_error why = {0};
-    struct place place;
+    struct endpoint to;
 
     pthread_mutex_lock(&s->mutex);
     bool too_early = node->failures > 0 && hf__now_ns(s->base.host->env) < node->retry_ns;
@@ -166,9 +173,9 @@ int hf__redlock_dial(struct hf__redlock *s, size_t i, struct hf__redlock_line *l
     pthread_mutex_unlock(&s->mutex);
     if (too_early)
         return HF_UNAVAILABLE;
-    int r = find_place(s, node, deadline_ns, &place, &why);
+    int r = find_address(s, node, deadline_ns, &to, &why);
     if (r == 0)
-        r = begin(s, node, line, &place, &why);
+        r = begin_login(s, node, line, &to, &why);
     if (r != 0) {
         hf__redlock_fail(s, i, line, &why);
         if (err != NULL)
@@ -217,10 +224,10 @@ int hf__redlock_flush(struct hf__redlock *s, size_t i, struct hf__redlock_line *
     return 0;
 }
 
-/* Since when the server has been up, for the restart guard. It says so itself, but by its wall clock, which
- * may have been stepped since it started. So we hold against it what we know by our own clock: the same
- * run was not up before we first thought so, and another run was there when we heard of that last.
- * Mutex held. */
+/* Since when the server has been up, for the restart guard. It says so itself, but by its wall
+ * clock, which may have been stepped since it started. So we hold against it what we know by our
+ * own clock: the same run was not up before we first thought so, and another run was there when we
+ * heard of that last. Mutex held. */
 static int64_t up_since_ns(const struct hf__redlock_node *node, const struct hf__redis_facts *facts,
                            int64_t now_ns)
 {
@@ -232,8 +239,8 @@ static int64_t up_since_ns(const struct hf__redlock_node *node, const struct hf_
     return said_ns > known_ns ? said_ns : known_ns;
 }
 
-/* Two names may lead to one server, which would vote twice: by the second of them it has no vote. What
- * was found is noted in any case, as servers may have changed their places. */
+/* Two names may lead to one server, which would vote twice: by the second of them it has no vote.
+ * What was found is noted in any case, as servers may have changed their places. */
 static int note_server(struct hf__redlock *s, size_t i, struct hf__redlock_line *line,
                        hf_error *err)
 {
@@ -260,8 +267,11 @@ static int note_server(struct hf__redlock *s, size_t i, struct hf__redlock_line 
     return explain(node, HF_INVALID, why, err);
 }
 
-/* The guard's only question, asked once per connection: for how long has the server been up? */
-static int settle(struct hf__redlock *s, size_t i, struct hf__redlock_line *line, hf_error *err)
+/* The guard's only question, asked once per connection: for how long has the server been up? Once
+ * is enough, as a restart ends the connection. The replies to SCRIPT LOAD are still to come, and
+ * nobody waits for them. */
+static int finish_login(struct hf__redlock *s, size_t i, struct hf__redlock_line *line,
+                        hf_error *err)
 {
     if (s->guard && !line->c->facts.known)
         return explain(&s->nodes[i], HF_DENIED,
@@ -279,25 +289,8 @@ static int settle(struct hf__redlock *s, size_t i, struct hf__redlock_line *line
     return 0;
 }
 
-static int hear_one(struct hf__redlock *s, size_t i, struct hf__redlock_line *line,
-                    const redisReply *reply, hf_error *err)
-{
-    hf_error why = {0};
-    int r = hf__redis_login_step(&s->set, line->c, &line->step, reply, &why);
-
-    if (r != 0)
-        return explain(&s->nodes[i], r, why.text, err);
-    return line->step == HF__REDIS_LOGGED_IN ? settle(s, i, line, err) : 0;
-}
-
-/* A reply that nobody waits for any more: the node is at least that far. */
-static void forget_one(struct hf__redlock *s, struct hf__redlock_line *line)
-{
-    line->owed--;
-    line->since_ns = hf__now_ns(s->base.host->env);
-}
-
-/* All replies that are there. */
+/* All replies that are there. One that is owed to an earlier round is dropped, but it shows that
+ * the node is at least that far, so its patience begins anew. */
 static int hear_all(struct hf__redlock *s, size_t i, struct hf__redlock_line *line,
                     hf__redlock_hear *hear, void *ctx, hf_error *err)
 {
@@ -310,20 +303,26 @@ static int hear_all(struct hf__redlock *s, size_t i, struct hf__redlock_line *li
             return explain(&s->nodes[i], HF_UNAVAILABLE, why.text, err);
         if (reply == NULL)
             break;
-        if (line->state == HF__REDLOCK_LOGGING_IN)
-            r = hear_one(s, i, line, reply, err);
-        else if (line->owed > 0)
-            forget_one(s, line);
-        else
+        if (line->state == HF__REDLOCK_LOGGING_IN) {
+            r = hf__redis_login_step(&s->set, line->c, &line->step, reply, &why);
+            if (r != 0)
+                explain(&s->nodes[i], r, why.text, err);
+            else if (line->step == HF__REDIS_LOGGED_IN)
+                r = finish_login(s, i, line, err);
+        } else if (line->owed > 0) {
+            line->owed--;
+            line->since_ns = hf__now_ns(s->base.host->env);
+        } else {
             r = hear(ctx, &reply, err);
+        }
         s->nodes[i].heard_ns = hf__now_ns(s->base.host->env);
         freeReplyObject(reply);
     }
     return r;
 }
 
-int hf__redlock_move(struct hf__redlock *s, size_t i, struct hf__redlock_line *line,
-                     hf__redlock_hear *hear, void *ctx, hf_error *err)
+int hf__redlock_exchange(struct hf__redlock *s, size_t i, struct hf__redlock_line *line,
+                         hf__redlock_hear *hear, void *ctx, hf_error *err)
 {
     struct hf__stream *stream = &line->c->stream;
     int r = line->c->out.len > 0 ? hf__redlock_flush(s, i, line, err) : 0;

@@ -31,7 +31,8 @@ const struct hf__option hf__redlock_options[] = {
     {0},
 };
 
-/* A server that is named twice would vote twice. */
+/* A server that is named twice would vote twice. Two names of one server are found out only when it
+ * answers, by its run_id (line.c). */
 static int name_nodes(struct hf__redlock *s, hf_error *err)
 {
     for (s->count = 0; s->count < s->set.servers.count; s->count++) {
@@ -65,7 +66,7 @@ static int read_settings(struct hf__redlock *s, const struct hf__url *url, hf_er
     return r;
 }
 
-/* Looking at the servers --------------------------------------------------- */
+/* Whether the servers are there -------------------------------------------- */
 
 static void write_ping(struct hf__redlock_ask *ask, size_t node, struct hf__redis_conn *c)
 {
@@ -80,18 +81,17 @@ static int take_pong(struct hf__redlock_ask *ask, size_t node, redisReply **repl
 }
 
 /* Those that are away or slow are not waited for. */
-struct looking {
+struct ping {
     struct hf__redlock_ask ask;
     size_t quorum;
 };
 
 static bool enough(const struct hf__redlock_ask *ask)
 {
-    return hf__redlock_votes(ask->replied) >= ((const struct looking *)ask)->quorum;
+    return hf__redlock_votes(ask->replied) >= ((const struct ping *)ask)->quorum;
 }
 
-static int look_at_servers(struct hf__redlock *s, struct looking *w, int64_t deadline_ns,
-                           hf_error *err)
+static int ping_servers(struct hf__redlock *s, struct ping *w, int64_t deadline_ns, hf_error *err)
 {
     struct hf__redlock_set *set = NULL;
     int r = hf__redlock_take(s, deadline_ns, &set, err);
@@ -110,12 +110,14 @@ static int look_at_servers(struct hf__redlock *s, struct looking *w, int64_t dea
     return 0;
 }
 
+/* The log-in has found out whether a server may be used. What is wrong with one that answers will
+ * not mend itself, so it is told now, even if the others are enough. */
 static int refuse_wrong_servers(struct hf__redlock *s, hf_error *err)
 {
-    struct looking w;
+    struct ping w;
     const hf_error *why = &w.ask.why;
     int64_t deadline_ns = hf__redlock_soon(s, s->node_timeout_ms, INT64_MAX);
-    int r = look_at_servers(s, &w, deadline_ns, err);
+    int r = ping_servers(s, &w, deadline_ns, err);
 
     if (r != 0 || why->code == 0 || why->code == HF_UNAVAILABLE)
         return r;
@@ -128,8 +130,8 @@ int hf__redlock_upkeep(struct hf__store *store, enum hf__upkeep what, int64_t re
                        int64_t deadline_ns, uint64_t *ret_count, hf_error *err)
 {
     struct hf__redlock *s = (struct hf__redlock *)store;
-    struct looking w;
-    int r = look_at_servers(s, &w, deadline_ns, err);
+    struct ping w;
+    int r = ping_servers(s, &w, deadline_ns, err);
 
     (void)what, (void)retain_ms;
     *ret_count = 0;

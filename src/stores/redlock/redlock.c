@@ -8,7 +8,13 @@
  * first request was sent and less drift; the core counts that deadline (C3). There is no server
  * that could number the grants, hence no fencing token, no queue and nobody who calls: waiters ask
  * again after a random while. A bid that finds no majority takes back what it has got, everywhere
- * and at once, on the same connections, so that its own requests cannot arrive after that. */
+ * and at once, on the same connections, so that its own requests cannot arrive after that.
+ *
+ * Three things can arrive late at a node that was frozen or cut off, and each has its own remedy:
+ *
+ *   an attempt, after its lease has run out      the note outlives the key: a ticket is let in once
+ *   an attempt, after its ticket was withdrawn   the withdrawal leaves a note that says "over"
+ *   a clean-up, after the bid has asked again    it names the round that it takes back */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -78,7 +84,8 @@ static void make_note(struct bidding *b)
     b->note_len = at + s->self_len + words_len;
 }
 
-/* A node to which an attempt may still be on its way is told to refuse it. */
+/* A node to which an attempt may still be on its way is told to refuse it. Not while the ticket is
+ * bid with again, as in a clean-up: the refusal would then meet the next attempt. */
 static void write_release(struct hf__redlock_ask *ask, size_t node, struct hf__redis_conn *c)
 {
     const struct bidding *b = (const struct bidding *)ask;
@@ -111,6 +118,8 @@ static int count_vote(struct hf__redlock_ask *ask, size_t node, redisReply **at,
     return 0;
 }
 
+/* A majority for it, or so many against that none can come: what the others say would change
+ * nothing, and a node that is slow must not cost the holder its lease. */
 static bool is_decided(const struct hf__redlock_ask *ask)
 {
     const struct bidding *b = (const struct bidding *)ask;
@@ -168,6 +177,9 @@ static int64_t pause_ms(const struct hf__redlock *s, bool split)
     return (split ? 1 : span_ms / 2) + dice % (span_ms + 1);
 }
 
+/* What the votes mean. The whole ttl is given as the lease, because the core counts it from before
+ * the first request was sent. One "withdrawn" is enough, even beside votes that are missing: that
+ * node has seen this ticket before, and it is over. */
 static int conclude(struct hf__redlock *s, const struct bidding *b, struct hf__answer *a,
                     hf_error *err)
 {
@@ -192,34 +204,26 @@ static int conclude(struct hf__redlock *s, const struct bidding *b, struct hf__a
     return 0;
 }
 
-static int check_ttl(const struct hf__redlock *s, const struct hf__bid *bid, hf_error *err)
-{
-    if (bid->ttl_ms <= s->max_ttl_ms)
-        return 0;
-    return hf__fail(err, HF_INVALID,
-                    "the ttl is %lld ms but these servers are used with max_ttl=%lldms: ask for "
-                    "less, or raise max_ttl for all clients",
-                    (long long)bid->ttl_ms, (long long)s->max_ttl_ms);
-}
-
-/* How long a node may take: far below the ttl, or there would be little left of it. */
-static int64_t node_time_ms(const struct hf__redlock *s, int64_t ttl_ms)
-{
-    int64_t ms = ttl_ms / 5 < NODE_TIME_MIN ? NODE_TIME_MIN : ttl_ms / 5;
-
-    return ms < s->node_timeout_ms ? ms : s->node_timeout_ms;
-}
-
 static int attempt(struct hf__store *store, const struct hf__bid *bid, int64_t deadline_ns,
                    struct hf__answer *ret_answer, hf_error *err)
 {
     struct hf__redlock *s = redlock_of(store);
     struct hf__redlock_set *set = NULL;
     struct bidding b;
-    int r = check_ttl(s, bid, err);
 
-    if (r == 0)
-        r = begin(&b, s, bid, err);
+    /* The restart guard lets a server vote again after max_ttl: a longer lease could be
+     * forgotten. */
+    if (bid->ttl_ms > s->max_ttl_ms)
+        return hf__fail(
+            err, HF_INVALID,
+            "the ttl is %lld ms but these servers are used with max_ttl=%lldms: ask for "
+            "less, or raise max_ttl for all clients",
+            (long long)bid->ttl_ms, (long long)s->max_ttl_ms);
+    /* How long a node may take: far below the ttl, or there would be little left of it. */
+    int64_t node_ms = bid->ttl_ms / 5 < NODE_TIME_MIN ? NODE_TIME_MIN : bid->ttl_ms / 5;
+    if (node_ms > s->node_timeout_ms)
+        node_ms = s->node_timeout_ms;
+    int r = begin(&b, s, bid, err);
     if (r == 0)
         r = hf__redlock_take(s, deadline_ns, &set, err);
     if (r != 0)
@@ -229,8 +233,7 @@ static int attempt(struct hf__store *store, const struct hf__bid *bid, int64_t d
     b.ask.write = write_attempt;
     b.ask.argc = 8;
     b.ask.voters_only = true;
-    hf__redlock_round(s, set, &b.ask,
-                      hf__redlock_soon(s, node_time_ms(s, bid->ttl_ms), deadline_ns));
+    hf__redlock_round(s, set, &b.ask, hf__redlock_soon(s, node_ms, deadline_ns));
     if (hf__redlock_votes(b.yes) < s->quorum)
         clean_up(s, set, &b, deadline_ns);
     hf__redlock_give(s, set);
@@ -255,7 +258,8 @@ static int end(struct bidding *b, struct hf__redlock *s, int64_t retire_ms, int6
     return 0;
 }
 
-/* What no node has contradicted was ours. */
+/* What no majority has contradicted was ours: a node that lost the key, or never had it, says "no"
+ * too. */
 static enum hf__verdict judge(const struct hf__redlock *s, const struct bidding *b)
 {
     return hf__redlock_votes(b->no) > s->count - s->quorum ? HF__VERDICT_STALE : HF__VERDICT_DONE;

@@ -107,8 +107,8 @@ int hf__redlock_flush(struct hf__redlock *s, size_t node, struct hf__redlock_lin
 /* The same, and reads. Replies are passed on in turn, but for those of the
  * log-in and those owed to earlier operations. Errors: the line is of no more use. */
 typedef int hf__redlock_hear(void *ctx, redisReply **reply, hf_error *err);
-int hf__redlock_move(struct hf__redlock *s, size_t node, struct hf__redlock_line *line,
-                     hf__redlock_hear *hear, void *ctx, hf_error *err);
+int hf__redlock_exchange(struct hf__redlock *s, size_t node, struct hf__redlock_line *line,
+                         hf__redlock_hear *hear, void *ctx, hf_error *err);
 
 /* The line failed: hangs up, and notes it if the node could not be reached or used. */
 void hf__redlock_fail(struct hf__redlock *s, size_t node, struct hf__redlock_line *line,
@@ -133,8 +133,9 @@ struct hf__redlock_ask {
     void (*write)(struct hf__redlock_ask *ask, size_t node, struct hf__redis_conn *c);
     /* Takes what it keeps of the reply, and sets it to NULL then. An error is that node's only. */
     int (*reply)(struct hf__redlock_ask *ask, size_t node, redisReply **reply, hf_error *err);
-    bool (*decided)(const struct hf__redlock_ask *ask); /* the rest need not be waited for */
-    uint32_t to;                                        /* the nodes to ask, a bit each */
+    /* The rest need not be waited for. NULL: never. */
+    bool (*decided)(const struct hf__redlock_ask *ask);
+    uint32_t to;            /* the nodes to ask, a bit each */
     bool patient;           /* waits also for nodes that have been silent */
     bool voters_only;       /* not those that the restart guard keeps out */
     size_t argc;            /* words that `write` adds */

@@ -17,6 +17,7 @@
 #define QUIET_MS   1000 /* idle for so long: look whether the server has hung up */
 #define EVENTS_ANY (POLLIN | POLLOUT | POLLERR | POLLHUP)
 
+/* How far a node is in this round. ABSENT: not asked, or lost for good. */
 enum part { ABSENT, TO_SEND, SENT, ANSWERED };
 
 struct round {
@@ -44,7 +45,7 @@ static void write_request(struct round *r, size_t node, bool whole)
     ask->write(ask, node, c);
 }
 
-/* A refusal tells more than a silence. */
+/* A refusal tells more than a silence: "wrong password" is what the user can mend. */
 static void note_why(struct round *r, const hf_error *why)
 {
     hf_error *kept = &r->ask->why;
@@ -62,6 +63,8 @@ static int hear(void *ctx, redisReply **at, hf_error *err)
 
     if (r->parts[node] != SENT)
         return hf__fail(err, HF_CORRUPT, "a reply that nobody asked for");
+    /* Scripts are loaded with the log-in, but SCRIPT FLUSH forgets them and keeps the
+     * connection. */
     if (reply->type == REDIS_REPLY_ERROR && strncmp(reply->str, "NOSCRIPT", 8) == 0) {
         write_request(r, node, true);
         return 0;
@@ -78,6 +81,9 @@ static int hear(void *ctx, redisReply **at, hf_error *err)
     return 0;
 }
 
+/* A line that worked until now may simply be old: the server was restarted, or ends what is idle.
+ * So it is dialled once more. A request that was on it counts as owed, which tells
+ * hf__redlock_fail() that an attempt may be adrift. */
 static void lose_line(struct round *r, size_t node, const hf_error *why)
 {
     struct hf__redlock_line *line = &r->set->lines[node];
@@ -94,20 +100,21 @@ static void lose_line(struct round *r, size_t node, const hf_error *why)
         note_why(r, why);
 }
 
-static void move(struct round *r, size_t node)
+static void exchange(struct round *r, size_t node)
 {
     struct hf__redlock_line *line = &r->set->lines[node];
     hf_error why = {0};
 
     r->hearing = node;
-    int code = hf__redlock_move(r->s, node, line, hear, r, &why);
+    int code = hf__redlock_exchange(r->s, node, line, hear, r, &why);
     if (code == 0 && line->c->out.len > 0 && line->events == 0)
         code = hf__redlock_flush(r->s, node, line, &why); /* what hear() has added */
     if (code != 0)
         lose_line(r, node, &why);
 }
 
-/* Whether the restart guard lets it vote. */
+/* Whether the restart guard lets it vote: a server that was restarted may have forgotten locks, and
+ * after max_ttl all that it could have forgotten are over. */
 static bool may_vote(struct round *r, size_t node, int64_t now_ns)
 {
     const struct hf__redlock *s = r->s;
@@ -124,8 +131,9 @@ static bool may_vote(struct round *r, size_t node, int64_t now_ns)
     return false;
 }
 
-/* A server that hung up while nobody looked, or that has not said a word for too long. */
-static void refresh(struct round *r, size_t node, int64_t now_ns)
+/* A server that hung up while nobody looked, or that has not said a word for too long. The first is
+ * seen by one system call, which is spared to lines that were in use just now. */
+static void hang_up_if_dead(struct round *r, size_t node, int64_t now_ns)
 {
     struct hf__redlock_line *line = &r->set->lines[node];
     int64_t patience_ns = r->s->base.host->op_timeout_ms * HF__NS_PER_MS;
@@ -144,8 +152,10 @@ static void refresh(struct round *r, size_t node, int64_t now_ns)
     }
 }
 
-/* Sends the question if the line is up, and dials if it is down. */
-static void push(struct round *r, size_t node, int64_t now_ns)
+/* Sends the question if the line is up, and dials if it is down. A node that is far behind gets no
+ * bids until it has caught up, but releases all the same. Hanging up on it instead would set its
+ * attempts adrift, and every release would have to leave a note there for a minute. */
+static void send_or_dial(struct round *r, size_t node, int64_t now_ns)
 {
     struct hf__redlock_line *line = &r->set->lines[node];
     hf_error why = {0};
@@ -176,8 +186,9 @@ static void push(struct round *r, size_t node, int64_t now_ns)
         lose_line(r, node, &why);
 }
 
-/* What poll() has to look at; the number of nodes that are worth waiting for. */
-static size_t gather(struct round *r, struct pollfd *polled, int64_t now_ns)
+/* What poll() has to watch; the number of nodes that are worth waiting for. Those that lag are
+ * watched too, so that one of them is heard if it answers while others are waited for. */
+static size_t fill_poll(struct round *r, struct pollfd *polled, int64_t now_ns)
 {
     size_t worth = 0;
 
@@ -192,30 +203,28 @@ static size_t gather(struct round *r, struct pollfd *polled, int64_t now_ns)
     return worth;
 }
 
-static int wait_ms(const struct round *r, int64_t now_ns)
-{
-    int64_t ms = (r->deadline_ns - now_ns) / HF__NS_PER_MS + 1;
-
-    /* Short enough to notice in time that a node has begun to lag. */
-    return (int)(ms > r->s->node_timeout_ms ? r->s->node_timeout_ms : ms);
-}
-
+/* Dials, sends and reads until the votes decide. */
 static void ask_all(struct round *r)
 {
     const struct hf_env *env = r->s->base.host->env;
+    struct hf__redlock_ask *ask = r->ask;
     struct pollfd polled[HF__REDLOCK_NODES_MAX];
 
     for (;;) {
         int64_t now_ns = hf__now_ns(env);
         for (size_t i = 0; i < r->s->count; i++)
-            push(r, i, now_ns);
-        if (r->ask->decided(r->ask) || gather(r, polled, now_ns) == 0 || now_ns >= r->deadline_ns)
+            send_or_dial(r, i, now_ns);
+        if ((ask->decided != NULL && ask->decided(ask)) || fill_poll(r, polled, now_ns) == 0 ||
+            now_ns >= r->deadline_ns)
             return;
-        if (poll(polled, r->s->count, wait_ms(r, now_ns)) < 0 && errno != EINTR)
+        /* Short enough to notice in time that a node has begun to lag. */
+        int64_t left_ms = (r->deadline_ns - now_ns) / HF__NS_PER_MS + 1;
+        int wait_ms = (int)(left_ms > r->s->node_timeout_ms ? r->s->node_timeout_ms : left_ms);
+        if (poll(polled, r->s->count, wait_ms) < 0 && errno != EINTR)
             return;
         for (size_t i = 0; i < r->s->count; i++) {
             if (polled[i].fd >= 0 && polled[i].revents & EVENTS_ANY)
-                move(r, i);
+                exchange(r, i);
         }
     }
 }
@@ -236,14 +245,18 @@ void hf__redlock_round(struct hf__redlock *s, struct hf__redlock_set *set,
     for (size_t i = 0; i < s->count; i++) {
         if (!(ask->to & 1U << i))
             continue;
-        refresh(&r, i, now_ns);
+        hang_up_if_dead(&r, i, now_ns);
         r.parts[i] = TO_SEND;
     }
     ask_all(&r);
+    /* Replies that nobody waits for now will still come, and must not be taken for those of the
+     * next round. */
     for (size_t i = 0; i < s->count; i++)
         set->lines[i].owed += r.parts[i] == SENT;
 }
 
+/* Servers that answer but may not vote yet are counted apart: who has just restarted them all would
+ * otherwise look for a fault of the network. */
 int hf__redlock_too_few(const struct hf__redlock *s, const struct hf__redlock_ask *ask,
                         size_t answered, hf_error *err)
 {

@@ -1,16 +1,21 @@
 /* Which names there are: those of all keys that were made with our key_format. A node that answers
- * no more is left out, as long as enough of them have told all. */
+ * no more is left out, as long as enough of them have told all.
+ *
+ * All nodes are asked, since no single one has every name, and SCAN of Redis may tell a key twice:
+ * so the names are sorted and each is kept once. A lock that is taken or released meanwhile may be
+ * told or not. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/bytes.h"
-#include "stores/redlock/looking.h"
+#include "stores/redlock/inspect.h"
 #include "stores/search.h"
 
 #include "base/banned.h"
 
-#define SCAN_COUNT "1000"
+#define SCAN_COUNT \
+    "1000" /* keys that a server looks at in one go, in which it serves nobody else */
 
 int hf__redlock_add_name(struct hf__redlock_names *n, const char *bytes, size_t len, hf_error *err)
 {
@@ -53,6 +58,7 @@ static void sort_names(struct hf__redlock_names *n)
     n->count = kept;
 }
 
+/* MATCH takes a pattern, and a key_format may have any of its special characters. */
 static char *put_plainly(char *to, const char *text)
 {
     for (; *text != '\0'; text++) {
@@ -63,18 +69,9 @@ static char *put_plainly(char *to, const char *text)
     return to;
 }
 
-static void make_pattern(struct hf__redlock_looking *w)
-{
-    char *at = put_plainly(w->pattern, w->s->set.key_before);
-
-    *at++ = '*';
-    at = put_plainly(at, w->s->set.key_after);
-    *at = '\0';
-}
-
 static void write_scan(struct hf__redlock_ask *ask, size_t node, struct hf__redis_conn *c)
 {
-    const struct hf__redlock_looking *w = (const struct hf__redlock_looking *)ask;
+    const struct hf__redlock_inspection *w = (const struct hf__redlock_inspection *)ask;
 
     hf__redis_add_text(c, "SCAN");
     hf__redis_add_text(c, w->cursors[node]);
@@ -84,13 +81,12 @@ static void write_scan(struct hf__redlock_ask *ask, size_t node, struct hf__redi
     hf__redis_add_text(c, SCAN_COUNT);
 }
 
-/* The name in a key, if it was made with our key_format and is looked for. */
-static int take_key(struct hf__redlock_looking *w, const redisReply *key, hf_error *err)
+/* The name in a key, if it was made with our key_format and is looked for. With a key_format of
+ * "%s" our own notes match the pattern, too. */
+static int take_key(struct hf__redlock_inspection *w, const redisReply *key, hf_error *err)
 {
     size_t before = strlen(w->s->set.key_before), after = strlen(w->s->set.key_after);
-    size_t word = sizeof HF__REDLOCK_OWN_WORD - 1;
-
-    size_t key_len = (size_t)key->len;
+    size_t word = sizeof HF__REDLOCK_OWN_WORD - 1, key_len = (size_t)key->len;
 
     if (key_len < before + after + 1 ||
         (key_len >= word && memcmp(key->str, HF__REDLOCK_OWN_WORD, word) == 0))
@@ -106,7 +102,7 @@ static int take_key(struct hf__redlock_looking *w, const redisReply *key, hf_err
 
 static int take_scan(struct hf__redlock_ask *ask, size_t node, redisReply **at, hf_error *err)
 {
-    struct hf__redlock_looking *w = (struct hf__redlock_looking *)ask;
+    struct hf__redlock_inspection *w = (struct hf__redlock_inspection *)ask;
     const redisReply *reply = *at;
     int r = 0;
 
@@ -117,18 +113,11 @@ static int take_scan(struct hf__redlock_ask *ask, size_t node, redisReply **at, 
     return r;
 }
 
-static bool never(const struct hf__redlock_ask *ask)
-{
-    (void)ask;
-    return false;
-}
-
-int hf__redlock_ask_nodes(struct hf__redlock_looking *w, hf_error *err)
+int hf__redlock_ask_nodes(struct hf__redlock_inspection *w, hf_error *err)
 {
     uint32_t to = w->ask.to;
 
     w->ask.sent = w->ask.replied = 0;
-    w->ask.decided = never;
     w->ask.patient = true;
     if (w->search->name == NULL) /* there may be millions of keys: each page has its own time */
         w->deadline_ns = hf__redlock_soon(w->s, w->s->base.host->op_timeout_ms, INT64_MAX);
@@ -143,14 +132,16 @@ int hf__redlock_ask_nodes(struct hf__redlock_looking *w, hf_error *err)
 }
 
 /* Page by page, as long as any node has more. */
-int hf__redlock_find_names(struct hf__redlock_looking *w, hf_error *err)
+int hf__redlock_find_names(struct hf__redlock_inspection *w, hf_error *err)
 {
     uint32_t all = hf__redlock_all(w->s), answered = all;
     int r = 0;
 
     for (size_t i = 0; i < w->s->count; i++)
         snprintf(w->cursors[i], sizeof w->cursors[i], "0");
-    make_pattern(w);
+    char *at = put_plainly(w->pattern, w->s->set.key_before);
+    *at++ = '*';
+    *put_plainly(at, w->s->set.key_after) = '\0';
     w->ask = (struct hf__redlock_ask){.script = HF__REDLOCK_NO_SCRIPT,
                                       .write = write_scan,
                                       .argc = 6,
@@ -160,7 +151,7 @@ int hf__redlock_find_names(struct hf__redlock_looking *w, hf_error *err)
         r = hf__redlock_ask_nodes(w, err);
         answered &= ~w->ask.to | w->ask.replied;
         w->ask.to &= answered;
-        for (size_t i = 0; i < w->s->count; i++) {
+        for (size_t i = 0; i < w->s->count; i++) { /* a cursor of 0 again: that node has told all */
             if (strcmp(w->cursors[i], "0") == 0)
                 w->ask.to &= ~(1U << i);
         }

@@ -1,7 +1,7 @@
 /* The inside of `inspect`: which names there are (scan.c), and what a majority knows of them
  * (inspect.c). */
-#ifndef HF_STORES_REDLOCK_LOOKING_H
-#define HF_STORES_REDLOCK_LOOKING_H
+#ifndef HF_STORES_REDLOCK_INSPECT_H
+#define HF_STORES_REDLOCK_INSPECT_H
 
 #include "stores/redlock/redlock.h"
 
@@ -13,7 +13,7 @@ struct hf__redlock_names {
     size_t count, capacity;
 };
 
-struct hf__redlock_looking {
+struct hf__redlock_inspection {
     struct hf__redlock_ask ask;
     struct hf__redlock *s;
     struct hf__redlock_set *set;
@@ -27,10 +27,10 @@ struct hf__redlock_looking {
 };
 
 /* Fills in the names, in order, each once. */
-int hf__redlock_find_names(struct hf__redlock_looking *w, hf_error *err);
+int hf__redlock_find_names(struct hf__redlock_inspection *w, hf_error *err);
 int hf__redlock_add_name(struct hf__redlock_names *n, const char *bytes, size_t len, hf_error *err);
 
 /* Puts w->ask to its nodes, and waits for all of them. HF_UNAVAILABLE: too few have answered. */
-int hf__redlock_ask_nodes(struct hf__redlock_looking *w, hf_error *err);
+int hf__redlock_ask_nodes(struct hf__redlock_inspection *w, hf_error *err);
 
 #endif
