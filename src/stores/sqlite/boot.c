@@ -33,20 +33,17 @@ static size_t read_file(const char *path, char *buf, size_t size)
     return n > 0 ? (size_t)n : 0;
 }
 
-static bool is_of_the_kernel(const char *path)
-{
-    struct statfs fs;
-
-    return statfs(path, &fs) == 0 && (unsigned long)fs.f_type == PROC_SUPER_MAGIC;
-}
-
+/* systemd-nspawn mounts a file of its own over the kernel's. Whoever believed it would void the
+ * leases of the host, which are counted on the same clock: two holders. So only what /proc itself
+ * shows is read. */
 void hf__sqlite_boot_read(struct hf__sqlite *s)
 {
     static const char boot_id[] = "/proc/sys/kernel/random/boot_id";
+    struct statfs fs;
     char text[256];
 
     s->boot[0] = '\0';
-    if (is_of_the_kernel(boot_id))
+    if (statfs(boot_id, &fs) == 0 && (unsigned long)fs.f_type == PROC_SUPER_MAGIC)
         read_file(boot_id, s->boot, sizeof s->boot);
     s->boot[strcspn(s->boot, "\n")] = '\0';
 
@@ -91,20 +88,6 @@ static int void_leases(struct hf__sqlite *s, hf_error *err)
     return 0;
 }
 
-static int note_boot(struct hf__sqlite *s, hf_error *err)
-{
-    sqlite3_stmt *statement = NULL;
-    int result =
-        sqlite3_prepare_v2(s->db, "UPDATE holdfast_meta SET boot = ?1", -1, &statement, NULL);
-
-    if (result == SQLITE_OK) {
-        sqlite3_bind_text(statement, 1, s->boot, -1, SQLITE_STATIC);
-        result = sqlite3_step(statement);
-    }
-    sqlite3_finalize(statement);
-    return result == SQLITE_DONE ? 0 : hf__sqlite_fail(s, result, "note the boot", err);
-}
-
 /* Empty if it is not known. */
 static int read_noted(struct hf__sqlite *s, char *noted, size_t size, hf_error *err)
 {
@@ -122,18 +105,32 @@ static int read_noted(struct hf__sqlite *s, char *noted, size_t size, hf_error *
     return code;
 }
 
+/* The boot is read once more: another process may have voided the leases since, and granted new
+ * ones. */
 static int adopt_in_transaction(struct hf__sqlite *s, hf_error *err)
 {
     char noted[sizeof s->boot];
+    sqlite3_stmt *statement = NULL;
     int code = read_noted(s, noted, sizeof noted, err);
 
     if (code != 0 || strcmp(noted, s->boot) == 0)
         return code;
     if (noted[0] != '\0')
         code = void_leases(s, err);
-    return code != 0 ? code : note_boot(s, err);
+    if (code != 0)
+        return code;
+    int result =
+        sqlite3_prepare_v2(s->db, "UPDATE holdfast_meta SET boot = ?1", -1, &statement, NULL);
+    if (result == SQLITE_OK) {
+        sqlite3_bind_text(statement, 1, s->boot, -1, SQLITE_STATIC);
+        result = sqlite3_step(statement);
+    }
+    sqlite3_finalize(statement);
+    return result == SQLITE_DONE ? 0 : hf__sqlite_fail(s, result, "note the boot", err);
 }
 
+/* First without a transaction: all but the first opening after a boot find nothing to do, and must
+ * not wait in line for that. */
 int hf__sqlite_boot_adopt(struct hf__sqlite *s, hf_error *err)
 {
     char noted[sizeof s->boot];

@@ -41,6 +41,9 @@ struct meaning {
     const char *text;
 };
 
+/* The code decides what the core does (HF_UNAVAILABLE is tried again, HF_DENIED is not), the text
+ * what a person does. SQLite's own words say what it was doing ("unable to open database file"),
+ * seldom what to do about it; errno tells more, where there is one. */
 static struct meaning meaning_of(int result, int system_errno)
 {
     switch (result & 0xff) {
@@ -175,7 +178,10 @@ bool hf__sqlite_pause(struct hf__sqlite *s, int tries)
 
 /* Transactions ------------------------------------------------------------- */
 
-/* Whoever finds the database busy waits outside SQLite, in line with the other processes. */
+/* Whoever finds the database busy waits outside SQLite, in line with the other processes. SQLite's
+ * own waiting is turned off (busy_tries = 0): its lock has no queue, and with a thousand processes
+ * the tries were all that the machine did. What keeps or ends a grant tries before it gets in
+ * line. */
 static int take_write_lock(struct hf__sqlite *s, sqlite3_stmt *begin, hf_error *err)
 {
     bool may_try = s->rank == HF__SQLITE_KEEPS || !hf__writers_busy(&s->writers);
@@ -269,13 +275,9 @@ static int fail_commit(struct hf__sqlite *s, int result, hf_error *err)
     return HF_UNKNOWN;
 }
 
-/* A checkpoint is two fsyncs: whoever stays makes them rarer. */
-static void count_commit(struct hf__sqlite *s)
-{
-    if (s->commits < STAYS && ++s->commits == STAYS)
-        sqlite3_wal_autocheckpoint(s->db, HF__SQLITE_WAL_LONG);
-}
-
+/* The next writer and those who were let in are woken before the fsync, which takes as long as many
+ * transactions. They may: what is committed is seen by every process, and only a power cut, which
+ * ends them all, can undo it. */
 int hf__sqlite_commit(struct hf__sqlite *s, hf_error *err)
 {
     sqlite3_stmt *commit = NULL;
@@ -291,7 +293,9 @@ int hf__sqlite_commit(struct hf__sqlite *s, hf_error *err)
     }
     hf__writers_next(&s->writers);
     hf__sqlite_tell(s);
-    count_commit(s);
+    if (s->commits < STAYS &&
+        ++s->commits == STAYS) /* a checkpoint is two fsyncs: make them rarer */
+        sqlite3_wal_autocheckpoint(s->db, HF__SQLITE_WAL_LONG);
     result = s->durable ? sync_wal(s) : SQLITE_OK;
     return result == SQLITE_OK ? 0 : fail_commit(s, result, err);
 undo:

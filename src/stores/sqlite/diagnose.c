@@ -22,7 +22,7 @@ static void say_error(const struct report *r, const char *clause, const hf_error
     hf__say(&r->to, HF__LEVEL_PROBLEM, clause, "%s", err->text);
 }
 
-static void look_at_files(const struct report *r)
+static void report_files(const struct report *r)
 {
     struct statfs fs;
     struct stat st;
@@ -54,8 +54,8 @@ static void look_at_files(const struct report *r)
                 "write-ahead log: %" PRIdMAX " bytes", (intmax_t)st.st_size);
 }
 
-static void look_at_text(const struct report *r, const char *sql, const char *expected,
-                         const char *what)
+static void report_setting(const struct report *r, const char *sql, const char *expected,
+                           const char *what)
 {
     sqlite3_stmt *q = NULL;
     const char *value = "?";
@@ -71,7 +71,7 @@ static void look_at_text(const struct report *r, const char *sql, const char *ex
     sqlite3_finalize(q);
 }
 
-static void look_at_rows(const struct report *r)
+static void report_rows(const struct report *r)
 {
     static const struct {
         const char *what, *sql;
@@ -108,7 +108,7 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static void look_at_latency(const struct report *r)
+static void report_latency(const struct report *r)
 {
     const struct hf_env *env = r->s->base.host->env;
     int64_t took_ns[LATENCY_ROUNDS];
@@ -128,7 +128,7 @@ static void look_at_latency(const struct report *r)
             "an empty transaction takes %" PRId64 " us (median)", median_us);
 }
 
-static void look_at_clock_and_push(const struct report *r)
+static void report_clock_and_push(const struct report *r)
 {
     size_t stale = hf__sqlite_stale_sockets(r->s, false);
     char shown[160];
@@ -176,12 +176,12 @@ int hf__sqlite_diagnose(struct hf__store *store, hf_finding_callback *found, voi
     code = hf__sqlite_still_ours(r.s, err);
     if (code == 0) {
         hf__say(&r.to, HF__LEVEL_FINE, NULL, "SQLite %s", sqlite3_libversion());
-        look_at_files(&r);
-        look_at_text(&r, "PRAGMA journal_mode", "wal", "journal mode");
-        look_at_text(&r, "PRAGMA quick_check(1)", "ok", "integrity");
-        look_at_rows(&r);
-        look_at_latency(&r);
-        look_at_clock_and_push(&r);
+        report_files(&r);
+        report_setting(&r, "PRAGMA journal_mode", "wal", "journal mode");
+        report_setting(&r, "PRAGMA quick_check(1)", "ok", "integrity");
+        report_rows(&r);
+        report_latency(&r);
+        report_clock_and_push(&r);
     }
     hf__sqlite_leave(r.s);
     return code;

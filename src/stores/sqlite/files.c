@@ -1,9 +1,9 @@
 /* Which files may be used, and whether they are still the same.
  *
- * A lock file that a stranger can replace is no lock, so the file has to be ours alone in a directory
- * where nobody else can create, rename or remove anything (rights.h). That is also what makes "look,
- * then open" safe: between the two only those who share the locks, and root, could change what the
- * path means.
+ * A lock file that a stranger can replace is no lock, so the file has to be ours alone in a
+ * directory where nobody else can create, rename or remove anything (rights.h). That is also what
+ * makes "look, then open" safe: between the two only those who share the locks, and root, could
+ * change what the path means.
  *
  * The database file is never opened here: closing any descriptor of it would drop the POSIX locks
  * that SQLite holds in this process. It is looked at by path, and created with mknod(). */
@@ -94,14 +94,6 @@ static int give_rights(const struct hf__rights *r, const char *path, mode_t mode
     return 0;
 }
 
-/* Only the last one: a mistyped path should not grow a tree. */
-static int make_directory(const struct hf__rights *r, const char *path, hf_error *err)
-{
-    if (mkdir(path, 0700) == 0)
-        return give_rights(r, path, r->directory, err);
-    return errno == EEXIST ? 0 : fail_call(err, path, "create the directory");
-}
-
 /* All that is above it, from the root on. `path` is as before afterwards. */
 static int check_above(const struct hf__rights *r, char *path, uid_t owner, hf_error *err)
 {
@@ -123,26 +115,9 @@ static int check_above(const struct hf__rights *r, char *path, uid_t owner, hf_e
     return code;
 }
 
-/* The way that the path names, with its symbolic links, and the one that they lead to, which is
- * given back: SQLite refuses a path with links in it. */
-static int check_way(const struct hf__rights *r, char *directory, uid_t owner, char **ret_real,
-                     hf_error *err)
-{
-    int code = check_above(r, directory, owner, err);
-
-    if (code != 0)
-        return code;
-    char *real = realpath(directory, NULL);
-    if (real == NULL)
-        return fail_call(err, directory, "look at");
-    code = check_above(r, real, owner, err);
-    if (code == 0)
-        *ret_real = real;
-    else
-        free(real);
-    return code;
-}
-
+/* The directory, and the way to it: the one that the path names, with its symbolic links, and the
+ * one that they lead to, which is given back: SQLite refuses a path with links in it. Whoever can
+ * write anywhere on either way can exchange the directory for another. */
 static int check_directory(const struct hf__rights *r, char *path, char **ret_real, hf_error *err)
 {
     struct stat st;
@@ -157,7 +132,18 @@ static int check_directory(const struct hf__rights *r, char *path, char **ret_re
     const char *wrong = hf__rights_of_directory(r, &st);
     if (wrong != NULL)
         return fail_path(err, HF_DENIED, path, wrong);
-    return check_way(r, path, st.st_uid, ret_real, err);
+    int code = check_above(r, path, st.st_uid, err);
+    if (code != 0)
+        return code;
+    char *real = realpath(path, NULL);
+    if (real == NULL)
+        return fail_call(err, path, "look at");
+    code = check_above(r, real, st.st_uid, err);
+    if (code == 0)
+        *ret_real = real;
+    else
+        free(real);
+    return code;
 }
 
 static int check_file_system(const struct hf__sqlite *s, const char *directory, hf_error *err)
@@ -233,9 +219,11 @@ static int check_or_make(const struct hf__rights *r, const char *path, bool make
                                 : code;
 }
 
-/* SQLite makes the first two with the mode of the database, but in two steps: with a group we make
- * them, so that nobody finds them before the group may use them. A super-journal is named in a
- * journal only, which nobody but us can write. */
+/* What SQLite would open beside the database is looked at, whether it is there or not: it plays
+ * back a journal that somebody else put there, and believes the locks in it. SQLite makes the first
+ * two with the mode of the database, but in two steps: with a group we make them, so that nobody
+ * finds them before the group may use them. A super-journal is named in a journal only, which
+ * nobody but us can write. */
 static int check_siblings(const struct hf__rights *r, const char *path, hf_error *err)
 {
     static const char *const suffixes[] = {"-wal", "-shm", HF__WRITERS_SUFFIX, "-journal"};
@@ -272,7 +260,11 @@ int hf__sqlite_secure(struct hf__sqlite *s, hf_error *err)
         return hf__fail(err, HF_NO_MEMORY, NULL);
     slash = strrchr(directory, '/');
     slash[slash == directory] = '\0';
-    code = make_directory(&s->rights, directory, err);
+    code = 0;
+    if (mkdir(directory, 0700) == 0) /* only the last one: a mistyped path should not grow a tree */
+        code = give_rights(&s->rights, directory, s->rights.directory, err);
+    else if (errno != EEXIST)
+        code = fail_call(err, directory, "create the directory");
     if (code == 0)
         code = check_directory(&s->rights, directory, &real, err);
     if (code == 0)

@@ -40,6 +40,8 @@ static int on_busy(void *ctx, int tries)
     return tries < s->busy_tries && hf__sqlite_pause(s, tries);
 }
 
+/* A file that somebody else may have written is not trusted: no triggers, no views, no functions in
+ * its schema, and no damage that would be found only later. */
 static int configure(struct hf__sqlite *s, hf_error *err)
 {
     sqlite3_stmt *rollback;
@@ -135,25 +137,19 @@ struct kind {
     int64_t application, version, objects;
 };
 
+/* In one transaction, as another process may be filling it at this moment: what is read must belong
+ * together. */
 static int read_kind(struct hf__sqlite *s, struct kind *kind, hf_error *err)
-{
-    int code = hf__sqlite_ask(s, "PRAGMA application_id", &kind->application, err);
-
-    if (code == 0)
-        code = hf__sqlite_ask(s, "PRAGMA user_version", &kind->version, err);
-    if (code == 0 && kind->application != HF__SQLITE_APPLICATION)
-        code = hf__sqlite_ask(s, "SELECT count(*) FROM sqlite_schema", &kind->objects, err);
-    return code;
-}
-
-/* Another process may be filling it at this moment: what is read must belong together. */
-static int read_kind_at_once(struct hf__sqlite *s, struct kind *kind, hf_error *err)
 {
     int code = hf__sqlite_exec(s, "BEGIN", "read", err);
 
     if (code != 0)
         return code;
-    code = read_kind(s, kind, err);
+    code = hf__sqlite_ask(s, "PRAGMA application_id", &kind->application, err);
+    if (code == 0)
+        code = hf__sqlite_ask(s, "PRAGMA user_version", &kind->version, err);
+    if (code == 0 && kind->application != HF__SQLITE_APPLICATION)
+        code = hf__sqlite_ask(s, "SELECT count(*) FROM sqlite_schema", &kind->objects, err);
     int undone = hf__sqlite_rollback(s, code == 0 ? err : NULL);
     return code != 0 ? code : undone;
 }
@@ -162,7 +158,7 @@ static int read_kind_at_once(struct hf__sqlite *s, struct kind *kind, hf_error *
 static int check_kind(struct hf__sqlite *s, bool *ret_empty, hf_error *err)
 {
     struct kind kind = {0};
-    int code = read_kind_at_once(s, &kind, err);
+    int code = read_kind(s, &kind, err);
 
     *ret_empty = code == 0 && kind.application == 0 && kind.version == 0 && kind.objects == 0;
     if (code != 0 || *ret_empty)
@@ -179,46 +175,24 @@ static int check_kind(struct hf__sqlite *s, bool *ret_empty, hf_error *err)
         (long long)kind.version, HF__SQLITE_VERSION);
 }
 
-static int switch_to_wal(struct hf__sqlite *s, hf_error *err)
+/* The files are remembered by device and inode, the database before it is opened: if it is
+ * exchanged between the two, the first operation finds another file there than the one remembered,
+ * and refuses. The kind is checked once more after the tables were made, because another process,
+ * of another version, may have been faster. */
+static int connect_database(struct hf__sqlite *s, hf_error *err)
 {
-    int result = sqlite3_exec(s->db, "PRAGMA journal_mode = WAL", NULL, NULL, NULL);
-
-    return result == SQLITE_OK ? 0 : hf__sqlite_fail(s, result, "switch to WAL", err);
-}
-
-static int identify(struct hf__sqlite *s, hf_error *err)
-{
+    int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_NOFOLLOW;
+    bool empty = false;
     struct stat st;
 
     if (lstat(s->path, &st) != 0)
         return hf__fail_errno(err, HF_UNAVAILABLE, "sqlite: the database file vanished");
     s->file.dev = st.st_dev;
     s->file.ino = st.st_ino;
-    return 0;
-}
-
-static void identify_wal(struct hf__sqlite *s)
-{
-    struct stat st;
-
-    if (lstat(s->wal_path, &st) != 0)
-        return;
-    s->wal.dev = st.st_dev;
-    s->wal.ino = st.st_ino;
-}
-
-static int connect_database(struct hf__sqlite *s, hf_error *err)
-{
-    int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_NOFOLLOW;
-    bool empty = false;
-    int code = identify(s, err);
-
-    if (code != 0)
-        return code;
     int result = sqlite3_open_v2(s->path, &s->db, flags, NULL);
     if (result != SQLITE_OK)
         return hf__sqlite_fail(s, result, "open", err);
-    code = configure(s, err);
+    int code = configure(s, err);
     if (code == 0)
         code = check_kind(s, &empty, err);
     if (code == 0 && empty)
@@ -226,11 +200,13 @@ static int connect_database(struct hf__sqlite *s, hf_error *err)
     if (code == 0 && empty)
         code = check_kind(s, &empty, err);
     if (code == 0)
-        code = switch_to_wal(s, err);
+        code = hf__sqlite_exec(s, "PRAGMA journal_mode = WAL", "switch to WAL", err);
     if (code == 0)
         code = hf__sqlite_boot_adopt(s, err);
-    if (code == 0)
-        identify_wal(s); /* the first read has made it */
+    if (code == 0 && lstat(s->wal_path, &st) == 0) { /* the first read has made it */
+        s->wal.dev = st.st_dev;
+        s->wal.ino = st.st_ino;
+    }
     return code;
 }
 
@@ -255,14 +231,6 @@ static int fill_in(struct hf__sqlite *s, const struct hf__url *url, hf_error *er
     if (code == 0)
         code = hf__sqlite_absolute(url->path, &s->path, err);
     return code;
-}
-
-static void open_line(struct hf__sqlite *s)
-{
-    char path[4200];
-
-    snprintf(path, sizeof path, "%s" HF__WRITERS_SUFFIX, s->path);
-    hf__writers_open(&s->writers, path, s->rights.file, s->jitter);
 }
 
 /* Making the file, the change to WAL and the reading of a WAL that somebody left each need the
@@ -292,6 +260,7 @@ int hf__sqlite_open(const struct hf__url *url, const struct hf__host *host,
                     struct hf__store **ret_store, hf_error *err)
 {
     struct hf__sqlite *s = calloc(1, sizeof *s);
+    char writers_path[4200];
     int code;
 
     if (s == NULL)
@@ -313,10 +282,11 @@ int hf__sqlite_open(const struct hf__url *url, const struct hf__host *host,
         s->wal_path = NULL;
         code = hf__fail(err, HF_NO_MEMORY, NULL);
     }
-    if (code == 0)
-        open_line(s);
-    if (code == 0)
+    if (code == 0) {
+        snprintf(writers_path, sizeof writers_path, "%s" HF__WRITERS_SUFFIX, s->path);
+        hf__writers_open(&s->writers, writers_path, s->rights.file, s->jitter);
         code = connect_as_this_process(s, err);
+    }
     if (code == 0 && hf__sqlite_wake_barred(s))
         s->base.capabilities &= ~(uint32_t)HF_CAN_PUSH;
     if (code != 0) {

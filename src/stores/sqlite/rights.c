@@ -1,4 +1,4 @@
-/* See rights.h. */
+/* See rights.h. Every sentence names what is wrong, and what to do about it. */
 #include "stores/sqlite/rights.h"
 
 #include <errno.h>
@@ -41,6 +41,8 @@ static bool is_number(const char *text, gid_t *ret_gid)
     return true;
 }
 
+/* Asked before anything is made: files that a stranger to the group had made could not be given to
+ * it. */
 static bool is_member(gid_t gid)
 {
     int count = getgroups(0, NULL);

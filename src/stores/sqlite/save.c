@@ -1,11 +1,16 @@
-/* Writes back what the doorman has marked. See record.c for how the record lies in rows. */
+/* Writes back what the doorman has marked. See record.c for how the record lies in rows.
+ *
+ * A function for each statement, since each has its own columns; after them, which of them a change
+ * needs. Numbers that are kept in the lock's row (how many wait, how many tickets are retired) are
+ * counted here and nowhere else: `doctor` compares them with the rows. */
 #include <stdlib.h>
 
 #include "stores/sqlite/sqlite.h"
 
 #include "base/banned.h"
 
-#define TOUCH_MS 60000
+#define TOUCH_MS \
+    60000 /* "last used" may be off by so much: otherwise every renewal would write it */
 
 static void bind_instant(sqlite3_stmt *q, int at, int64_t ms)
 {
@@ -51,22 +56,10 @@ static int set_lock(struct hf__sqlite *s, hf_error *err)
     return hf__sqlite_run(s, q, "write", err);
 }
 
-static void bind_who(struct hf__sqlite *s, sqlite3_stmt *q, const struct hf__bid *bid)
-{
-    const struct hf__who *who = bid->who != NULL ? bid->who : s->base.host->self;
-
-    if (s->wake.in >= 0)
-        sqlite3_bind_blob(q, 15, s->wake.name, sizeof s->wake.name, SQLITE_STATIC);
-    sqlite3_bind_text(q, 16, who->host, -1, SQLITE_STATIC);
-    sqlite3_bind_text(q, 17, who->user, -1, SQLITE_STATIC);
-    sqlite3_bind_text(q, 18, who->program, -1, SQLITE_STATIC);
-    sqlite3_bind_int64(q, 19, who->pid);
-    sqlite3_bind_text(q, 20, who->note, -1, SQLITE_STATIC);
-}
-
 static int add_entry(struct hf__sqlite *s, const struct hf__entry *e, const struct hf__bid *bid,
                      hf_error *err)
 {
+    const struct hf__who *who = bid->who != NULL ? bid->who : s->base.host->self;
     sqlite3_stmt *q;
     int code = hf__sqlite_statement(s, HF__SQL_ADD_ENTRY, &q, err);
 
@@ -86,7 +79,13 @@ static int add_entry(struct hf__sqlite *s, const struct hf__entry *e, const stru
     bind_instant(q, 12, e->until_ms);
     bind_instant(q, 13, e->lease_ms);
     sqlite3_bind_int(q, 14, e->claimed);
-    bind_who(s, q, bid);
+    if (s->wake.in >= 0) /* else NULL: it does not listen yet, and set_wake() may follow */
+        sqlite3_bind_blob(q, 15, s->wake.name, sizeof s->wake.name, SQLITE_STATIC);
+    sqlite3_bind_text(q, 16, who->host, -1, SQLITE_STATIC);
+    sqlite3_bind_text(q, 17, who->user, -1, SQLITE_STATIC);
+    sqlite3_bind_text(q, 18, who->program, -1, SQLITE_STATIC);
+    sqlite3_bind_int64(q, 19, who->pid);
+    sqlite3_bind_text(q, 20, who->note, -1, SQLITE_STATIC);
     return hf__sqlite_run(s, q, "write", err);
 }
 
@@ -151,11 +150,12 @@ static int forget_retired(struct hf__sqlite *s, int64_t now_ms, hf_error *err)
     return code;
 }
 
-static int add_retired(struct hf__sqlite *s, const struct hf__entry *e, hf_error *err)
+static int save_retired(struct hf__sqlite *s, const struct hf__entry *e, bool is_new, hf_error *err)
 {
     sqlite3_stmt *q;
     int code = hf__sqlite_statement(s, HF__SQL_ADD_RETIRED, &q, err);
 
+    s->lock.retired += is_new;
     if (code != 0)
         return code;
     sqlite3_bind_int64(q, 1, s->lock.id);
@@ -186,12 +186,7 @@ static bool differs(const struct hf__entry *a, const struct hf__entry *b)
            a->until_ms != b->until_ms || a->lease_ms != b->lease_ms || a->claimed != b->claimed;
 }
 
-static int save_retired(struct hf__sqlite *s, const struct hf__entry *e, bool is_new, hf_error *err)
-{
-    s->lock.retired += is_new;
-    return add_retired(s, e, err);
-}
-
+/* A name gets its row with the first entry: bids that are refused at once leave none behind. */
 static int save_new(struct hf__sqlite *s, const struct hf__entry *e, const struct hf__bid *bid,
                     hf_error *err)
 {
@@ -219,6 +214,7 @@ static int save_old(struct hf__sqlite *s, const struct hf__entry *e, hf_error *e
     if (row->was.place == HF__PLACE_RETIRED)
         return e->place == HF__PLACE_GONE ? drop_retired(s, e, err)
                                           : save_retired(s, e, false, err);
+    /* A grant that never expires survives a power cut, and so must its end: see db.c. */
     if (row->was.until_ms == HF__NEVER || e->until_ms == HF__NEVER)
         s->durable = true;
     s->lock.waiting += (e->place == HF__PLACE_WAITING) - (row->was.place == HF__PLACE_WAITING);
@@ -248,19 +244,6 @@ void hf__sqlite_call(struct hf__sqlite *s, const struct hf__entry *entry, uint64
     memcpy(call->wake, row->wake, sizeof call->wake);
 }
 
-static bool needs_wake(const struct hf__sqlite *s, const struct hf__entry *e)
-{
-    const struct hf__sqlite_row *row = e->who;
-
-    return e->place == HF__PLACE_WAITING && row != NULL && !row->can_wake && s->wake.in >= 0;
-}
-
-static bool ran_out(const struct hf__entry *e, bool own)
-{
-    return !own && !(e->marks & HF__MARK_NEW) &&
-           (e->place == HF__PLACE_GONE || e->place == HF__PLACE_RETIRED);
-}
-
 static bool lock_differs(const struct hf__sqlite_lock *a, const struct hf__sqlite_lock *b)
 {
     return a->id != b->id || a->generation != b->generation || a->last_seq != b->last_seq ||
@@ -279,13 +262,17 @@ int hf__sqlite_save(struct hf__sqlite *s, const struct hf__bid *bid, struct hf__
         if (e->marks == 0)
             continue;
         code = e->marks & HF__MARK_NEW ? save_new(s, e, bid, err) : save_old(s, e, err);
+        const struct hf__sqlite_row *row = e->who;
         bool own = hf__ticket_equal(&e->ticket, &bid->ticket);
+        bool ended = e->place == HF__PLACE_GONE || e->place == HF__PLACE_RETIRED;
         /* An attempt learns of it from its answer, a renewal does not. */
         if ((e->marks & HF__MARK_LET_IN) && (!own || bid->who == NULL))
             hf__sqlite_call(s, e, e->generation);
-        if (ran_out(e, own))
-            hf__sqlite_call(s, e, 0); /* to ask, if it lives; else its socket goes */
-        if (code == 0 && own && bid->who != NULL && needs_wake(s, e))
+        /* Somebody else's time ran out. It is to ask, if it lives; else its socket goes. */
+        if (!own && !(e->marks & HF__MARK_NEW) && ended)
+            hf__sqlite_call(s, e, 0);
+        if (code == 0 && own && bid->who != NULL && e->place == HF__PLACE_WAITING && row != NULL &&
+            !row->can_wake && s->wake.in >= 0)
             code = set_wake(s, e->who, err);
     }
     if (code != 0 || s->lock.id == 0)

@@ -21,26 +21,6 @@ struct purge {
     uint64_t removed;
 };
 
-static int remove_lock(struct hf__sqlite *s, hf_error *err)
-{
-    sqlite3_stmt *q;
-    int code = hf__sqlite_statement(s, HF__SQL_DROP_LOCK, &q, err);
-
-    if (code != 0)
-        return code;
-    sqlite3_bind_int64(q, 1, s->lock.id);
-    return hf__sqlite_run(s, q, "purge", err);
-}
-
-static bool is_empty(const struct hf__sqlite *s)
-{
-    for (size_t i = 0; i < s->record.count; i++) {
-        if (s->record.entries[i].place != HF__PLACE_GONE)
-            return false;
-    }
-    return true;
-}
-
 /* What has run out but was never swept must not keep an idle lock alive. */
 static int purge_lock(struct hf__sqlite *s, struct purge *p, const char *name, size_t name_len,
                       hf_error *err)
@@ -52,17 +32,23 @@ static int purge_lock(struct hf__sqlite *s, struct purge *p, const char *name, s
                                            .remembered = true,
                                            .now_ms = at.now_ms};
     struct hf__bid nobody = {.name = name, .name_len = name_len};
+    sqlite3_stmt *q;
+    bool empty = true;
     int code = hf__sqlite_load(s, &everything, err);
 
     if (code != 0)
         return code;
     hf__doorman_apply(&s->record, &(struct hf__operation){.kind = HF__OPERATION_SWEEP}, at);
-    if (is_empty(s)) {
-        code = hf__sqlite_save(s, &nobody, at, err);
-        p->removed++;
-        return code != 0 ? code : remove_lock(s, err);
-    }
-    return hf__sqlite_save(s, &nobody, at, err);
+    for (size_t i = 0; i < s->record.count; i++)
+        empty = empty && s->record.entries[i].place == HF__PLACE_GONE;
+    code = hf__sqlite_save(s, &nobody, at, err);
+    p->removed += empty;
+    if (code == 0 && empty)
+        code = hf__sqlite_statement(s, HF__SQL_DROP_LOCK, &q, err);
+    if (code != 0 || !empty)
+        return code;
+    sqlite3_bind_int64(q, 1, s->lock.id);
+    return hf__sqlite_run(s, q, "purge", err);
 }
 
 static int purge_some(struct hf__sqlite *s, struct purge *p, hf_error *err)
@@ -113,6 +99,8 @@ static int64_t idle_since(struct hf__sqlite *s, int64_t retain_ms)
            (retain_ms > 0 ? retain_ms : s->retain_ms);
 }
 
+/* It ends in time with what it has removed, and the next call goes on: all of 600,000 idle rows in
+ * one operation would run into its time limit, and `gc` would fail. */
 static int purge(struct hf__sqlite *s, int64_t retain_ms, int64_t deadline_ns, uint64_t *ret_count,
                  hf_error *err)
 {
@@ -180,17 +168,6 @@ void hf__sqlite_tidy(struct hf__sqlite *s)
         hf__sqlite_rollback(s, NULL);
 }
 
-static int setup(struct hf__sqlite *s, int64_t deadline_ns, hf_error *err)
-{
-    int code = hf__sqlite_enter(s, HF__SQLITE_ASKS, deadline_ns, err);
-
-    if (code != 0)
-        return code;
-    code = hf__sqlite_still_ours(s, err);
-    hf__sqlite_leave(s);
-    return code;
-}
-
 int hf__sqlite_upkeep(struct hf__store *store, enum hf__upkeep what, int64_t retain_ms,
                       int64_t deadline_ns, uint64_t *ret_count, hf_error *err)
 {
@@ -200,5 +177,10 @@ int hf__sqlite_upkeep(struct hf__store *store, enum hf__upkeep what, int64_t ret
         return purge(s, retain_ms, deadline_ns, ret_count, err);
     if (ret_count != NULL)
         *ret_count = 0;
-    return setup(s, deadline_ns, err);
+    int code = hf__sqlite_enter(s, HF__SQLITE_ASKS, deadline_ns, err);
+    if (code != 0)
+        return code;
+    code = hf__sqlite_still_ours(s, err);
+    hf__sqlite_leave(s);
+    return code;
 }

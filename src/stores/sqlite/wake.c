@@ -1,7 +1,7 @@
 /* Push: one unix datagram socket per client, named by 128 random bits in <database>.wake/, a
- * directory of mode 0700 (2770 with a group). A waiter's row carries the name; whoever lets it in sends ticket and
- * generation after the commit. Nothing here can fail an operation: a call that does not arrive
- * costs time only.
+ * directory of mode 0700 (2770 with a group). A waiter's row carries the name; whoever lets it in
+ * sends ticket and generation after the commit. Nothing here can fail an operation: a call that
+ * does not arrive costs time only.
  *
  * A socket holds few datagrams (net.unix.max_dgram_qlen and one, by default eleven), whatever their
  * size. So all calls of one commit to one client share a datagram; and whoever finds so many unread
@@ -207,13 +207,6 @@ static bool is_socket(const struct hf__sqlite *s, const char *name)
     return fstatat(s->wake.dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISSOCK(st.st_mode);
 }
 
-static bool open_sender(struct hf__sqlite *s)
-{
-    if (s->wake.out < 0)
-        s->wake.out = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    return s->wake.out >= 0;
-}
-
 /* One datagram to one client. */
 static void send_calls(struct hf__sqlite *s, const struct hf__sqlite_call *calls, size_t count)
 {
@@ -231,7 +224,11 @@ static void send_calls(struct hf__sqlite *s, const struct hf__sqlite_call *calls
     format_name(calls[0].wake, name);
     socklen_t len = make_address(s, name, &address);
     errno = 0;
-    for (int tries = 0; tries < 2 && n < 0 && open_sender(s); tries++) {
+    for (int tries = 0; tries < 2; tries++) {
+        if (s->wake.out < 0)
+            s->wake.out = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        if (s->wake.out < 0)
+            break;
         n = sendto(s->wake.out, message, count * CALL_SIZE, MSG_DONTWAIT | MSG_NOSIGNAL,
                    (struct sockaddr *)&address, len);
         if (n >= 0 || errno != EAGAIN)
@@ -252,6 +249,8 @@ static int compare_calls(const void *a, const void *b)
     return memcmp(x->wake, y->wake, sizeof x->wake);
 }
 
+/* Sorted by client, so that those to one client stand together: one datagram a grant filled the
+ * socket, and of 100 readers behind a writer 89 were not called. */
 void hf__sqlite_tell(struct hf__sqlite *s)
 {
     if (s->call_count == 0)
