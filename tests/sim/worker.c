@@ -197,6 +197,7 @@ static void detach(struct grant *g)
         ledger_detached(g);
     else
         g->ended = false;
+    g->closed |= c->closed_ns != SIM_NEVER; /* meanwhile, when it counted as given back */
     ledger_end(c);
     if (r < 0) {
         program_release(g);
