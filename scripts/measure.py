@@ -14,6 +14,8 @@ import subprocess
 import sys
 import tempfile
 
+import layers
+
 DEFINITION = re.compile(r"^(static )?[a-z_][\w \t]*[ *](\w+)\([^;{}]*\)\n\{", re.M)
 COMMENT = re.compile(r"/\*.*?\*/", re.S)
 PROGRAM = r"""
@@ -71,11 +73,10 @@ def directories_in_cycles(files):
     """Directories of src/ that reach themselves through the includes of others."""
     arrows = collections.defaultdict(set)
     for path, text in files:
-        source = os.path.dirname(path).removeprefix("src/")
+        source = layers.directory(path)
         for name in re.findall(r'^#include "([^"]+)"', text, re.M):
-            target = os.path.dirname(name)
-            if target and target != source and any(p.startswith(f"src/{target}/") for p, _ in files):
-                arrows[source].add(target)
+            if os.path.dirname(name) and layers.directory(name) != source:
+                arrows[source].add(layers.directory(name))
 
     def reach(start):
         seen, todo = set(), list(arrows[start])
