@@ -221,8 +221,10 @@ static const char *tls_why(struct hf__stream *s, int error, char *buf, size_t si
 
     if (error != EPROTO)
         return strerror_r(error, buf, size);
-    snprintf(buf, size, "TLS: %s%s", reason(why, sizeof why),
-             SSL_is_init_finished(s->tls) ? "" : " (does this port speak TLS?)");
+    const char *text = reason(why, sizeof why);
+    /* Whoever sends an alert speaks TLS: it wants a certificate of ours, say. */
+    bool doubtful = !SSL_is_init_finished(s->tls) && strstr(text, "alert") == NULL;
+    snprintf(buf, size, "TLS: %s%s", text, doubtful ? " (does this port speak TLS?)" : "");
     return buf;
 }
 
