@@ -1,0 +1,183 @@
+/* Showing what is in a space: the rooms that are asked for, sorted by name, each as it would be after
+ * a sweep. With 100,000 names that takes a while, in which others want to renew: the space is locked
+ * only to copy the names, and then some rooms at a time. Nobody is called meanwhile. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base_bytes.h"
+#include "stores_memory_memory.h"
+#include "stores_search.h"
+
+#include "base_banned.h"
+
+#define ROOMS_AT_ONCE 64
+
+struct name {
+    size_t len;
+    char bytes[];
+};
+
+struct names {
+    const struct hf__search *search;
+    struct name **all;
+    size_t count, capacity;
+    bool no_memory;
+};
+
+/* One entry, copied, with a reference to its client. */
+struct seen {
+    struct hf__entry entry;
+    struct client *client;
+    const struct name *name;
+    char note[HF_NOTE_MAX + 1];
+};
+
+struct page {
+    struct seen *seen;
+    size_t count, capacity;
+};
+
+static void add_name(struct names *names, const char *bytes, size_t len)
+{
+    struct name *name = malloc(sizeof *name + len);
+
+    if (name != NULL && names->count == names->capacity) {
+        size_t capacity = names->capacity < 64 ? 64 : 2 * names->capacity;
+        struct name **all = realloc(names->all, capacity * sizeof *all);
+        if (all != NULL) {
+            names->all = all;
+            names->capacity = capacity;
+        }
+    }
+    if (name == NULL || names->count == names->capacity) {
+        free(name);
+        names->no_memory = true;
+        return;
+    }
+    name->len = len;
+    memcpy(name->bytes, bytes, len);
+    names->all[names->count++] = name;
+}
+
+static void add_room(struct hf__link *link, void *ctx)
+{
+    struct names *names = ctx;
+    const struct room *room = (const struct room *)link;
+    bool empty = room->present.first == NULL && room->queue.first == NULL;
+
+    if (!empty && hf__search_wants(names->search, room->name, room->name_len))
+        add_name(names, room->name, room->name_len);
+}
+
+static int by_name(const void *a, const void *b)
+{
+    const struct name *x = *(struct name *const *)a, *y = *(struct name *const *)b;
+
+    return hf__bytes_order(x->bytes, x->len, y->bytes, y->len);
+}
+
+static bool add_member(struct page *page, const struct name *name, const struct member *m,
+                       int64_t now_ms)
+{
+    struct hf__entry e = m->entry;
+
+    if (!hf__search_settle(&e, now_ms))
+        return true;
+    if (page->count == page->capacity) {
+        size_t capacity = page->capacity < 64 ? 64 : 2 * page->capacity;
+        struct seen *seen = realloc(page->seen, capacity * sizeof *seen);
+        if (seen == NULL)
+            return false;
+        page->seen = seen;
+        page->capacity = capacity;
+    }
+    struct seen *s = &page->seen[page->count++];
+    e.since_ms = now_ms - e.since_ms; /* as spans from now */
+    if (e.until_ms != HF__NEVER)
+        e.until_ms -= now_ms;
+    *s = (struct seen){.entry = e, .client = m->client, .name = name};
+    memcpy(s->note, m->note, strlen(m->note) + 1);
+    m->client->refs++;
+    return true;
+}
+
+static int read_page(struct memory *m, struct name *const *names, size_t count, struct page *page)
+{
+    bool room_for_all = true;
+
+    pthread_mutex_lock(&m->space->mutex);
+    int64_t now_ms = hf__now_ns(m->base.host->env) / HF__NS_PER_MS;
+    for (size_t i = 0; i < count; i++) {
+        struct room *room = hf__space_find(m->space, names[i]->bytes, names[i]->len);
+        for (struct member *x = room != NULL ? room->present.first : NULL; x != NULL; x = x->next)
+            room_for_all = room_for_all && add_member(page, names[i], x, now_ms);
+        for (struct member *x = room != NULL ? room->queue.first : NULL; x != NULL; x = x->next)
+            room_for_all = room_for_all && add_member(page, names[i], x, now_ms);
+    }
+    pthread_mutex_unlock(&m->space->mutex);
+    return room_for_all ? 0 : HF_NO_MEMORY;
+}
+
+static int show_page(const struct page *page, const struct hf__search *search)
+{
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < page->count; i++) {
+        struct seen *s = &page->seen[i];
+        struct hf__who who = s->client->self;
+
+        if (!hf__search_is_old_enough(search, &s->entry))
+            continue;
+        who.note = s->note;
+        s->entry.who = &who;
+        r = search->found(search->ctx, s->name->bytes, s->name->len, &s->entry);
+    }
+    return r;
+}
+
+static void clear_page(struct memory *m, struct page *page)
+{
+    pthread_mutex_lock(&m->space->mutex);
+    for (size_t i = 0; i < page->count; i++)
+        hf__client_unref(page->seen[i].client);
+    pthread_mutex_unlock(&m->space->mutex);
+    page->count = 0;
+}
+
+static void find_names(struct memory *m, struct names *names)
+{
+    const struct hf__search *search = names->search;
+
+    pthread_mutex_lock(&m->space->mutex);
+    if (search->name != NULL)
+        add_name(names, search->name, search->name_len);
+    else
+        hf__table_each(&m->space->rooms, add_room, names);
+    pthread_mutex_unlock(&m->space->mutex);
+    if (names->count > 1)
+        qsort(names->all, names->count, sizeof(*names->all), by_name);
+}
+
+int hf__memory_inspect(struct hf__store *store, const struct hf__search *search,
+                       int64_t deadline_ns, hf_error *err)
+{
+    struct memory *m = (struct memory *)store;
+    struct names names = {.search = search};
+    struct page page = {0};
+
+    (void)deadline_ns;
+    find_names(m, &names);
+    int r = names.no_memory ? HF_NO_MEMORY : 0;
+    for (size_t i = 0; r == 0 && i < names.count; i += ROOMS_AT_ONCE) {
+        size_t left = names.count - i;
+        r = read_page(m, names.all + i, left < ROOMS_AT_ONCE ? left : ROOMS_AT_ONCE, &page);
+        if (r == 0)
+            r = show_page(&page, search);
+        clear_page(m, &page);
+    }
+    for (size_t i = 0; i < names.count; i++)
+        free(names.all[i]);
+    free(names.all);
+    free(page.seen);
+    return r == HF_NO_MEMORY ? hf__fail(err, r, NULL) : r;
+}

@@ -1,0 +1,3 @@
+module holdfast.example/holdfast
+
+go 1.24

@@ -1,0 +1,6 @@
+//go:build cgo && holdfast_system
+
+package holdfast
+
+// #cgo pkg-config: holdfast
+import "C"

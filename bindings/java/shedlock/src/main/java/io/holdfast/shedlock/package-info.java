@@ -1,0 +1,2 @@
+/** A {@code LockProvider} for ShedLock. */
+package io.holdfast.shedlock;

@@ -1,0 +1,2 @@
+/** A {@code LockRegistry} for Spring Integration. */
+package io.holdfast.spring;
