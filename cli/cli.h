@@ -37,11 +37,17 @@ enum cli_kind {
     CLI_FLAG,     /* bool: set to true */
     CLI_UNFLAG,   /* bool: set to false (-x after -s) */
     CLI_TEXT,     /* const char * */
+    CLI_NAMES,    /* struct cli_names: may be given several times */
     CLI_NUMBER,   /* int64_t, within min and max */
     CLI_DURATION, /* int64_t, milliseconds; within min and max unless both are 0 */
     CLI_SIGNAL,   /* int: TERM, SIGTERM or 15 */
     CLI_CHOICE,   /* int: index into `choices`, "a|b|c" */
     CLI_URL,      /* const char *: copied, and a password in it wiped from the command line */
+};
+
+struct cli_names {
+    const char *names[HF_TOGETHER_MAX];
+    size_t count;
 };
 
 struct cli_option {
@@ -67,8 +73,8 @@ struct cli_verb {
 
 extern const struct cli_verb cli_verb_run, cli_verb_lock, cli_verb_unlock, cli_verb_renew,
     cli_verb_ls, cli_verb_show, cli_verb_break, cli_verb_check, cli_verb_setup, cli_verb_gc,
-    cli_verb_doctor, cli_verb_stores, cli_verb_bench, cli_verb_names, cli_verb_tickets,
-    cli_verb_schemes;
+    cli_verb_doctor, cli_verb_stores, cli_verb_bench, cli_verb_elect, cli_verb_value,
+    cli_verb_watch, cli_verb_top, cli_verb_names, cli_verb_tickets, cli_verb_schemes;
 
 /* output.c ----------------------------------------------------------------- */
 

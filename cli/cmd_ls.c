@@ -3,7 +3,7 @@
 
 #include "cli.h"
 #include "entry.h"
-#include "table.h"
+#include "locks_table.h"
 
 #include "base/banned.h"
 
@@ -20,65 +20,20 @@ static const struct cli_option options[] = {
     {0},
 };
 
-/* The holder who has been inside longest stands for all. */
-static void add_holder(struct cli_table *table, const struct cli_span *span)
-{
-    const hf_entry *first = hf_view_entry(span->view, span->first);
-    size_t others = span->count - cli_span_count(span, HF_PLACE_WAITING);
-
-    cli_print_mode(table->out, first);
-    cli_table_next(table);
-    if (others == 0) {
-        fputs("nobody", table->out);
-        cli_table_next(table);
-        cli_table_next(table);
-        cli_table_next(table);
-        return;
-    }
-    cli_print_who(table->out, first);
-    if (first->place == HF_PLACE_LINGERING)
-        fputs(" (gone)", table->out);
-    if (others > 1)
-        fprintf(table->out, " and %zu more", others - 1);
-    cli_table_next(table);
-    cli_print_duration(table->out, first->age_ms);
-    cli_table_next(table);
-    cli_print_left(table->out, first);
-    cli_table_next(table);
-}
-
-static void add_row(struct cli_table *table, const struct cli_span *span)
-{
-    const hf_entry *first = hf_view_entry(span->view, span->first);
-
-    cli_print_name(table->out, first->name, first->name_len);
-    cli_table_next(table);
-    add_holder(table, span);
-    if (older_than_ms > 0)
-        putc('-', table->out); /* waiters were not asked for */
-    else
-        fprintf(table->out, "%zu", cli_span_count(span, HF_PLACE_WAITING));
-    cli_table_next(table);
-    cli_print_text(table->out, first->note);
-    cli_table_next(table);
-}
-
 static int print_rows(const struct cli *cli, const hf_view *view)
 {
-    static const char *const titles[] = {"NAME", "MODE",    "HELD BY", "FOR",
-                                         "LEFT", "WAITING", "NOTE",    NULL};
-    struct cli_table table;
+    struct locks_table table;
 
     if (hf_view_count(view) == 0)
         return 0;
-    if (!cli_table_init(&table, titles))
+    if (!locks_table_init(&table, older_than_ms == 0))
         return EXIT_MACHINE;
     for (size_t i = 0; i < hf_view_count(view);) {
         struct cli_span span = cli_span_at(view, i);
-        add_row(&table, &span);
+        locks_table_add(&table, &span);
         i += span.count;
     }
-    return cli_table_print(&table, cli, 0, 0);
+    return cli_table_print(&table.table, cli, 0, 0);
 }
 
 static int print_json(const hf_view *view)

@@ -137,26 +137,22 @@ void cli_json_lock(struct cli_json *json, const char *name, size_t name_len,
     cli_json_end(json);
 }
 
-/* Who is inside, the one for longest; or, if nobody is, how many wait. */
-static void print_holder(FILE *out, const hf_view *view)
+bool cli_print_holder(FILE *out, const hf_view *view)
 {
     const hf_entry *e, *holder = NULL;
-    size_t others = 0, waiting = 0;
+    size_t others = 0;
     char since[32];
 
     for (size_t i = 0; (e = hf_view_entry(view, i)) != NULL; i++) {
-        waiting += e->place == HF_PLACE_WAITING;
         if (e->place == HF_PLACE_WAITING)
             continue;
         others += holder != NULL;
         if (holder == NULL || e->age_ms > holder->age_ms)
             holder = e;
     }
-    if (holder == NULL && waiting > 0)
-        fprintf(out, ": %zu wait%s for it", waiting, waiting == 1 ? "s" : "");
     if (holder == NULL)
-        return;
-    fputs(holder->place == HF_PLACE_LINGERING ? ": kept closed after " : ": held by ", out);
+        return false;
+    fputs(holder->place == HF_PLACE_LINGERING ? "kept closed after " : "held by ", out);
     cli_print_who(out, holder);
     if (holder->note[0] != '\0') {
         fputs(" (", out);
@@ -167,6 +163,7 @@ static void print_holder(FILE *out, const hf_view *view)
     fprintf(out, ", since %s", since);
     if (others > 0)
         fprintf(out, ", and %zu more", others);
+    return true;
 }
 
 int cli_fail_conflict(int status, const hf_error *err, hf_client *client, const char *name)
@@ -177,10 +174,12 @@ int cli_fail_conflict(int status, const hf_error *err, hf_client *client, const 
     size_t len;
     FILE *out = open_memstream(&text, &len);
 
-    if (out != NULL && hf_inspect(client, &query, &view, NULL) == HF_OK)
-        print_holder(out, view);
+    if (out != NULL && hf_inspect(client, &query, &view, NULL) == HF_OK &&
+        !cli_print_holder(out, view) && hf_view_count(view) > 0)
+        fprintf(out, "%zu wait%s for it", hf_view_count(view), hf_view_count(view) == 1 ? "s" : "");
     hf_view_free(view);
-    cli_fail(status, "%s%s", err->text, out != NULL && fclose(out) == 0 ? text : "");
+    bool known = out != NULL && fclose(out) == 0 && len > 0;
+    cli_fail(status, "%s%s%s", err->text, known ? ": " : "", known ? text : "");
     free(text);
     return status;
 }

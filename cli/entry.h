@@ -22,6 +22,10 @@ void cli_print_mode(FILE *out, const hf_entry *entry);
 /* "ann@host, pid 12, backup". */
 void cli_print_who(FILE *out, const hf_entry *entry);
 
+/* "held by ann@host, pid 12, backup (note), since 2026-11-15T10:20:30Z, and 2 more", of the one inside
+ * for longest; or "kept closed after ...". False, and nothing: nobody is inside. */
+bool cli_print_holder(FILE *out, const hf_view *view);
+
 /* How long it has left: "12s", or "never expires". */
 void cli_print_left(FILE *out, const hf_entry *entry);
 

@@ -21,8 +21,8 @@
 #define PREFIX "HOLDFAST_"
 
 /* Made new for each command, so that an outer lock's are never seen with an inner lock's. */
-static const char *const made[] = {"URL",       "NAME", "MODE",       "TOKEN",
-                                   "SEQUENCER", "HELD", "HANDED_DOWN"};
+static const char *const made[] = {"URL",  "NAME",        "MODE",  "TOKEN", "SEQUENCER",
+                                   "HELD", "HANDED_DOWN", "VALUE", "DOUBT", "SEQUENCERS"};
 static const char *const secret_words[] = {"PASSWORD", "PASSWD", "SECRET", "CREDENTIAL", "TICKET"};
 
 enum {
@@ -161,16 +161,57 @@ static char *held_key(const char *url, const char *name)
     return NULL;
 }
 
-static char *held_list(const struct environment_lock *lock, const char *sequencer)
+/* "NAME=STORE=SEQUENCER" of one lock. */
+static bool print_held(FILE *out, const char *url, const hf_lock *lock)
 {
-    char *key = held_key(lock->url, hf_lock_name(lock->lock, NULL)), *list = NULL;
-    const char *outer = getenv(PREFIX "HELD");
+    char sequencer[HF_SEQUENCER_MAX] = "", *key = held_key(url, hf_lock_name(lock, NULL));
 
-    if (!key || asprintf(&list, PREFIX "HELD=%s%s%s%s", outer ? outer : "", outer ? " " : "", key,
-                         sequencer) < 0)
-        list = NULL;
+    hf_lock_sequencer(lock, sequencer, sizeof sequencer);
+    if (key != NULL)
+        fprintf(out, "%s%s", key, sequencer);
     free(key);
-    return list;
+    return key != NULL;
+}
+
+static char *held_list(const struct environment_lock *lock)
+{
+    const char *outer = getenv(PREFIX "HELD");
+    char *list = NULL;
+    size_t size;
+    FILE *out = open_memstream(&list, &size);
+
+    if (!out)
+        return NULL;
+    fprintf(out, PREFIX "HELD=%s%s", outer ? outer : "", outer ? " " : "");
+    bool ok = print_held(out, lock->url, lock->lock);
+    for (size_t i = 0; i < lock->other_count && ok; i++) {
+        putc(' ', out);
+        ok = print_held(out, lock->url, lock->others[i]);
+    }
+    if (fclose(out) == 0 && ok)
+        return list;
+    free(list);
+    return NULL;
+}
+
+/* Each lock has its own. */
+static char *sequencer_list(const struct environment_lock *lock, const char *first)
+{
+    char *list = NULL, sequencer[HF_SEQUENCER_MAX];
+    size_t size;
+    FILE *out = open_memstream(&list, &size);
+
+    if (!out)
+        return NULL;
+    fprintf(out, PREFIX "SEQUENCERS=%s", first);
+    for (size_t i = 0; i < lock->other_count; i++) {
+        if (hf_lock_sequencer(lock->others[i], sequencer, sizeof sequencer) == HF_OK)
+            fprintf(out, " %s", sequencer);
+    }
+    if (fclose(out) == 0)
+        return list;
+    free(list);
+    return NULL;
 }
 
 static bool add(char **environment, size_t *count, char *entry)
@@ -214,13 +255,19 @@ static bool add_ours(char **environment, size_t *count, const struct environment
         hf_lock_sequencer(lock->lock, sequencer, sizeof sequencer) == HF_OK) {
         snprintf(token, sizeof token, "%" PRIu64, generation);
         if (!add(environment, count, join("TOKEN", token)) ||
-            !add(environment, count, join("SEQUENCER", sequencer)))
+            !add(environment, count, join("SEQUENCER", sequencer)) ||
+            (lock->other_count > 0 && !add(environment, count, sequencer_list(lock, sequencer))))
             return false;
     }
+    if (lock->value != NULL && strlen(lock->value) == lock->value_len &&
+        !add(environment, count, join("VALUE", lock->value)))
+        return false;
+    if (lock->value != NULL && !add(environment, count, join("DOUBT", lock->doubt ? "1" : "0")))
+        return false;
     return add(environment, count, join("NAME", hf_lock_name(lock->lock, NULL))) &&
            add(environment, count,
                join("MODE", lock->mode == HF_SHARED ? "shared" : "exclusive")) &&
-           add(environment, count, held_list(lock, sequencer));
+           add(environment, count, held_list(lock));
 }
 
 char **environment_new(const struct environment_lock *lock)

@@ -1,8 +1,9 @@
 /* The environment of a command that runs under a lock.
  *
  * It gets HOLDFAST_URL (its password hidden, if it has one), HOLDFAST_NAME, HOLDFAST_MODE,
- * HOLDFAST_TOKEN and HOLDFAST_SEQUENCER (these two only where the store makes tokens) and
- * HOLDFAST_HELD, and loses what could hold a credential of ours, the variables of password_env=
+ * HOLDFAST_TOKEN and HOLDFAST_SEQUENCER (these two only where the store makes tokens), HOLDFAST_VALUE
+ * (unless it has a NUL) and HOLDFAST_DOUBT, if the value was read, HOLDFAST_SEQUENCERS (of all, in the
+ * order of the command line, if there are several) and HOLDFAST_HELD, and loses what could hold a credential of ours, the variables of password_env=
  * among them. These are handed down to a holdfast inside the command by base/handed_down.h.
  *
  * HOLDFAST_HELD lists what is held around the command: "NAME=STORE=SEQUENCER" for each, separated
@@ -19,7 +20,12 @@ struct environment_lock {
     const char *url;
     hf_mode mode;
     const hf_lock *lock;
-    int secrets_fd; /* of environment_secrets() */
+    int secrets_fd;    /* of environment_secrets() */
+    const char *value; /* NULL: it was not read */
+    size_t value_len;
+    bool doubt;
+    hf_lock *const *others; /* that are held with it */
+    size_t other_count;
 };
 
 /* Memory with the secrets of this URL, for as long as it is open: -1 if it has none, or a negative

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -181,6 +182,15 @@ static bool start(struct guarding *g, const struct child_plan *plan)
     return error == 0;
 }
 
+/* Kernels before 5.9 do not know the call, and musl never did. */
+static void close_all_from(unsigned first)
+{
+    if (syscall(SYS_close_range, first, ~0U, 0) == 0)
+        return;
+    for (int fd = (int)sysconf(_SC_OPEN_MAX) - 1; fd >= (int)first; fd--)
+        close(fd);
+}
+
 /* What the command inherited must not be kept open by us as well: whoever reads the other end of
  * its output waits for that. Nor its directory, which somebody may want to unmount. */
 static void keep_only_ours(struct guarding *g)
@@ -190,7 +200,7 @@ static void keep_only_ours(struct guarding *g)
     /* None of them is below 3: those were filled before (run.c). */
     for (int i = 0; i < 3; i++)
         dup2(ours[i], i);
-    close_range(3, ~0U, 0);
+    close_all_from(3);
     int failed = chdir("/");
     (void)failed;
     *g = (struct guarding){SOCKET_FD, TIMER_FD, CHILDREN_FD, g->state, g->child};

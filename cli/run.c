@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -50,6 +51,22 @@ static int name_store(struct run *r)
     return 0;
 }
 
+/* What is needed at the end only must not be missed then. */
+static int check_store(const struct run *r)
+{
+    const struct run_settings *set = r->set;
+    uint32_t can = hf_capabilities(r->client);
+
+    if (set->at_least_ms > 0 && !(can & HF_CAN_AT_LEAST))
+        return cli_fail(hf_code_exit_status(HF_UNSUPPORTED),
+                        "this store cannot keep a released lock closed (--at-least, --every); see "
+                        "'holdfast stores'");
+    if ((set->value != NULL || set->value_file != NULL) && !(can & HF_CAN_VALUE))
+        return cli_fail(hf_code_exit_status(HF_UNSUPPORTED),
+                        "this store keeps no values; see 'holdfast stores'");
+    return 0;
+}
+
 static int prepare(struct run *r)
 {
     /* A guard holds nothing else: it is there before anything is opened. */
@@ -62,6 +79,8 @@ static int prepare(struct run *r)
     r->signal_fd = signals_catch(fire, r->cancel);
     if (r->signal_fd < 0)
         return cli_fail(EXIT_MACHINE, "cannot watch signals: %s", strerror(-r->signal_fd));
+    if (r->set->wanted_signal != 0 && (r->wanted_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) < 0)
+        return cli_fail(EXIT_MACHINE, "no descriptor is left: %s", strerror(errno));
     terminal_open(&r->terminal);
     r->plan = (struct child_plan){
         .argv = r->set->argv, .terminal_fd = r->terminal.fd, .cores = r->cli->cores};
@@ -73,7 +92,7 @@ static int prepare(struct run *r)
         status = cli_open(r->cli, &r->client);
     if (status == 0 && !(hf_capabilities(r->client) & HF_CAN_PROCESS))
         status = cli_refuse_process_store();
-    return status;
+    return status == 0 ? check_store(r) : status;
 }
 
 static int fail_start(const struct run_settings *set, int error)
@@ -91,8 +110,8 @@ static void look(void *ctx, struct leash_view *ret_view)
 {
     struct run *r = ctx;
 
-    ret_view->remaining_ms = hf_lock_remaining_ms(r->lock);
-    ret_view->cause = hf_lock_cause(r->lock);
+    ret_view->remaining_ms = run_remaining_ms(r);
+    ret_view->cause = run_cause(r);
     if (ret_view->cause != HF_CAUSE_NONE && r->lost_ns == 0)
         r->lost_ns = run_now_ns();
 }
@@ -116,8 +135,16 @@ static void put_on_leash(struct run *r)
 
 static int start(struct run *r)
 {
-    struct environment_lock held = {
-        .url = r->url, .mode = r->set->mode, .lock = r->lock, .secrets_fd = r->secrets_fd};
+    bool has_value = r->set->value != NULL || r->set->value_file != NULL;
+    struct environment_lock held = {.url = r->url,
+                                    .mode = r->set->mode,
+                                    .lock = r->lock,
+                                    .secrets_fd = r->secrets_fd,
+                                    .value = has_value ? r->value : NULL,
+                                    .value_len = r->value_len,
+                                    .doubt = r->doubt,
+                                    .others = r->others,
+                                    .other_count = r->other_count};
     char **environment = environment_new(&held);
     if (!environment)
         return cli_fail(EXIT_MACHINE, "out of memory");
@@ -143,9 +170,7 @@ static int start(struct run *r)
 
 static void verify(void *ctx)
 {
-    struct run *r = ctx;
-
-    hf_lock_renew(r->lock, NULL);
+    run_renew(ctx);
 }
 
 void run_explain(struct run *r, hf_cause cause)
@@ -162,7 +187,7 @@ static void tell(void *ctx, enum supervise_event event, const struct leash *leas
 {
     struct run *r = ctx;
     const char *name = r->shown;
-    int64_t left_ms = hf_lock_remaining_ms(r->lock);
+    int64_t left_ms = run_remaining_ms(r);
     const char *what = left_ms > 0 ? "given up" : "lost";
 
     run_explain(r, leash->cause);
@@ -204,10 +229,12 @@ static int watch(struct run *r)
         .terminal = &r->terminal,
         .guard = &r->guard,
         .leash = &r->leash,
-        .lock = {hf_lock_fd(r->lock), look, verify, tell, r},
+        .lock = {run_lost_fd(r), look, verify, tell, r},
         .signal = set->signal,
         .signal_fd = r->signal_fd,
         .ttl_ms = set->ttl_ms,
+        .wanted_fd = r->wanted_fd,
+        .wanted_signal = set->wanted_signal,
     };
     int error = supervise(&r->watched);
     return error ? cli_fail(EXIT_MACHINE, "cannot watch the command: %s", strerror(error)) : 0;
@@ -216,6 +243,12 @@ static int watch(struct run *r)
 static int command_status(int wait_status)
 {
     return WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
+}
+
+bool run_ended_well(const struct run *r)
+{
+    return r->status.ended && WIFEXITED(r->status.wait_status) &&
+           WEXITSTATUS(r->status.wait_status) == 0;
 }
 
 static void take_terminal_back(struct run *r)
@@ -252,23 +285,32 @@ static void report(struct run *r)
         cli_fail(0, "cannot write to --status-fd %d: %s", fd, strerror(errno));
 }
 
+static int use_lock(struct run *r)
+{
+    int status = run_open_value(r);
+
+    if (status == 0)
+        status = run_freshen(r);
+    if (status == 0)
+        status = start(r);
+    return status == 0 ? watch(r) : status;
+}
+
 static int go(struct run *r)
 {
     int status = prepare(r);
 
     if (status == 0)
         status = run_acquire(r);
-    if (status == 0)
-        status = run_freshen(r);
-    if (status == 0)
-        status = start(r);
-    if (status == 0)
-        status = watch(r);
+    if (status == 0 && r->lock != NULL) /* with --every it may be somebody else's turn */
+        status = use_lock(r);
     r->status.ended = r->child.ended;
     r->status.wait_status = r->child.wait_status;
     take_terminal_back(r);
     /* It ends while the lock is given back. */
     guard_dismiss(&r->guard);
+    if (status == 0)
+        status = run_keep_value(r);
     run_release(r);
     return r->status.ended && status == 0 ? judge(r) : status;
 }
@@ -299,6 +341,8 @@ int run(const struct cli *cli, const struct run_settings *settings)
         .terminal = {.fd = -1},
         .guard = {.fd = -1},
         .secrets_fd = -1,
+        .wanted_fd = -1,
+        .lost_fd = -1,
         .status = {.name = settings->name},
     };
 
@@ -315,6 +359,10 @@ int run(const struct cli *cli, const struct run_settings *settings)
     inherited_fds_clear(&r.inherited);
     if (r.secrets_fd >= 0)
         close(r.secrets_fd);
+    if (r.wanted_fd >= 0)
+        close(r.wanted_fd);
+    if (r.lost_fd >= 0)
+        close(r.lost_fd);
     free(r.embedded);
     return r.status.status;
 }

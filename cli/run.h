@@ -8,7 +8,8 @@
 
 struct run_settings {
     const char *name;
-    char **argv; /* the command, ends with NULL */
+    const struct cli_names *with; /* what is to be held besides */
+    char **argv;                  /* the command, ends with NULL */
     hf_mode mode;
     uint32_t limit;
     int64_t ttl_ms; /* HF_NEVER */
@@ -21,6 +22,11 @@ struct run_settings {
     int conflict_status;
     int status_fd; /* -1: none */
     const char *note;
+    int64_t at_least_ms; /* the lock stays closed so long after it was taken; 0: it opens at once */
+    bool once;           /* --every: only if the command ends well, and a busy lock is no failure */
+    int wanted_signal;   /* for the command, when others wait; 0: none */
+    const char *value;   /* to be written before the command runs; NULL */
+    const char *value_file; /* filled before it runs, kept if it ends well; NULL */
 };
 
 /* Gives the exit status, after every sentence and the JSON line. */

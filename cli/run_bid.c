@@ -1,6 +1,8 @@
 /* How `run` obtains the lock, and what it says while it waits. See run.c. */
 #include "run_inside.h"
 
+#include <sys/eventfd.h>
+
 #include "entry.h"
 #include "environment.h"
 #include "progress.h"
@@ -14,6 +16,10 @@ static int refuse_nested(struct run *r)
 {
     enum environment_hold held = environment_holds(r->client, r->url, r->set->name);
 
+    for (size_t i = 0; i < r->set->with->count && held == ENVIRONMENT_FREE; i++) {
+        if (environment_holds(r->client, r->url, r->set->with->names[i]) != ENVIRONMENT_FREE)
+            held = ENVIRONMENT_EXCLUSIVE;
+    }
     r->inside_a_reader = held == ENVIRONMENT_SHARED && r->set->mode == HF_SHARED;
     if (held == ENVIRONMENT_FREE || r->inside_a_reader)
         return 0;
@@ -55,6 +61,15 @@ static void tell_at_risk(hf_lock *lock, hf_cause cause, void *arg)
                   err.text, (long long)(left_ms / 1000), (long long)(left_ms % 1000 / 100));
 }
 
+/* Likewise. Whoever watches the command passes it on. */
+static void tell_wanted(hf_lock *lock, hf_cause cause, void *arg)
+{
+    struct run *r = arg;
+
+    (void)lock, (void)cause;
+    eventfd_write(r->wanted_fd, 1);
+}
+
 static int bid(struct run *r, hf_error *err)
 {
     const struct run_settings *set = r->set;
@@ -72,12 +87,13 @@ static int bid(struct run *r, hf_error *err)
         .cancel = r->cancel,
         .on_at_risk = r->cli->quiet ? NULL : tell_at_risk,
         .on_wait = tell_waiting,
+        .on_wanted = set->wanted_signal != 0 ? tell_wanted : NULL,
         .arg = r,
     };
     int64_t began_ns = run_now_ns();
 
     r->progress = r->cli->quiet ? NULL : progress_new(r->client, set->name);
-    int code = hf_acquire(r->client, set->name, HF_NTS, &options, &r->lock, err);
+    int code = run_acquire_all(r, &options, err);
     r->obtained_ns = run_now_ns();
     r->status.waited_ms = (r->obtained_ns - began_ns) / HF__NS_PER_MS;
     progress_free(r->progress);
@@ -92,6 +108,8 @@ static int fail_bid(struct run *r, int code, const hf_error *err)
         return 128 + signals_first_ending();
     if (code != HF_BUSY && code != HF_TIMEOUT)
         return cli_fail_error(err);
+    if (r->set->once) /* it is done, or being done */
+        return 0;
     if (r->inside_a_reader && r->set->wait_ms != 0)
         return cli_fail(hf_code_exit_status(HF_DEADLOCK),
                         "this command already runs under '%s' (HOLDFAST_HELD), and others wait for "
@@ -122,12 +140,11 @@ int run_acquire(struct run *r)
 int run_freshen(struct run *r)
 {
     int64_t needed_ms = r->set->kill_after_ms + r->set->margin_ms;
-    hf_error err = {0};
 
-    if (r->set->policy == LEASH_IGNORE || hf_lock_remaining_ms(r->lock) > needed_ms)
+    if (r->set->policy == LEASH_IGNORE || run_remaining_ms(r) > needed_ms)
         return 0;
-    hf_lock_renew(r->lock, &err);
-    if (hf_lock_remaining_ms(r->lock) > needed_ms)
+    run_renew(r);
+    if (run_remaining_ms(r) > needed_ms)
         return 0;
     r->status.lost = true;
     r->status.cause = HF_CAUSE_EXPIRED;

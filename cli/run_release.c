@@ -56,6 +56,13 @@ static void await_release(struct run *r, const char *ticket)
         status->may_hold_ms = left_ms > 0 ? left_ms : 0;
 }
 
+static int64_t at_least_ms(const struct run *r)
+{
+    bool counts = r->set->once ? run_ended_well(r) : r->status.started;
+
+    return counts ? r->set->at_least_ms : 0;
+}
+
 void run_release(struct run *r)
 {
     char ticket[HF_TICKET_SIZE];
@@ -67,13 +74,13 @@ void run_release(struct run *r)
     if (r->leash.cause != HF_CAUSE_NONE) {
         r->status.lost = true;
         r->status.cause = r->leash.cause;
-    } else if (hf_lock_cause(r->lock) != HF_CAUSE_NONE) {
+    } else if (run_cause(r) != HF_CAUSE_NONE) {
         r->status.lost = true;
-        r->status.cause = hf_lock_cause(r->lock);
+        r->status.cause = run_cause(r);
         run_explain(r, r->status.cause);
     }
     snprintf(ticket, sizeof ticket, "%s", hf_lock_ticket(r->lock));
-    r->status.release = hf_lock_release(r->lock, &err);
+    r->status.release = run_release_all(r, at_least_ms(r), &err);
     if (r->status.release == HF_STALE && !r->status.lost) {
         r->status.lost = true;
         r->status.cause = HF_CAUSE_GONE;

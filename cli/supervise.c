@@ -133,6 +133,14 @@ static void pass_signals_on(struct supervise *s, const sigset_t *came)
             child_signal(s->child, passed[i]);
 }
 
+static void pass_wanted_on(struct supervise *s)
+{
+    uint64_t count;
+
+    if (s->wanted_fd >= 0 && read(s->wanted_fd, &count, sizeof count) == sizeof count)
+        child_signal(s->child, s->wanted_signal);
+}
+
 static void keep_guard_informed(struct supervise *s)
 {
     if (s->guard->fd < 0)
@@ -173,6 +181,7 @@ static void sleep_until(struct supervise *s, int timer_fd, int64_t when_ns)
         {timer_fd, POLLIN, 0},
         {known ? -1 : s->lock.lost_fd, POLLIN, 0},
         {s->guard->fd, POLLIN, 0},
+        {s->wanted_fd, POLLIN, 0},
     };
 
     if (when_ns != INT64_MAX) {
@@ -180,7 +189,7 @@ static void sleep_until(struct supervise *s, int timer_fd, int64_t when_ns)
         spec.it_value.tv_nsec = when_ns % 1000000000;
     }
     timerfd_settime(timer_fd, TFD_TIMER_ABSTIME, &spec, NULL);
-    poll(fds, 4, -1);
+    poll(fds, 5, -1);
 }
 
 static bool is_over(struct supervise *s)
@@ -212,6 +221,7 @@ int supervise(struct supervise *s)
         if (s->child->stop_signal)
             follow_stop(s);
         pass_signals_on(s, &came);
+        pass_wanted_on(s);
         keep_guard_informed(s);
         sleep_until(s, timer_fd, next_look_ns(s));
     }

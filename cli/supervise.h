@@ -38,6 +38,8 @@ struct supervise {
     int signal;        /* what to send first */
     int signal_fd;     /* of signals_catch() */
     int64_t ttl_ms;    /* how often the guard needs to hear of us; HF_NEVER */
+    int wanted_fd;     /* readable when others have come to wait; -1: the command is not told */
+    int wanted_signal; /* what to tell it with */
     pid_t untouchable; /* found when it was killed: it may not be signalled; 0: none */
 };
 

@@ -64,6 +64,21 @@ static bool set_duration(const char *verb, const struct cli_option *option, cons
     return true;
 }
 
+/* Those that somebody may want to send, by their names without SIG; not every C library has a list. */
+static const struct {
+    const char *name;
+    int number;
+} signals[] = {
+    {"HUP", SIGHUP},       {"INT", SIGINT},   {"QUIT", SIGQUIT},   {"ILL", SIGILL},
+    {"TRAP", SIGTRAP},     {"ABRT", SIGABRT}, {"BUS", SIGBUS},     {"FPE", SIGFPE},
+    {"KILL", SIGKILL},     {"USR1", SIGUSR1}, {"SEGV", SIGSEGV},   {"USR2", SIGUSR2},
+    {"PIPE", SIGPIPE},     {"ALRM", SIGALRM}, {"TERM", SIGTERM},   {"STKFLT", SIGSTKFLT},
+    {"CHLD", SIGCHLD},     {"CONT", SIGCONT}, {"STOP", SIGSTOP},   {"TSTP", SIGTSTP},
+    {"TTIN", SIGTTIN},     {"TTOU", SIGTTOU}, {"URG", SIGURG},     {"XCPU", SIGXCPU},
+    {"XFSZ", SIGXFSZ},     {"PROF", SIGPROF}, {"POLL", SIGPOLL},   {"PWR", SIGPWR},
+    {"VTALRM", SIGVTALRM}, {"SYS", SIGSYS},   {"WINCH", SIGWINCH},
+};
+
 static bool find_signal(const char *text, int *ret_signal)
 {
     int64_t number;
@@ -74,10 +89,9 @@ static bool find_signal(const char *text, int *ret_signal)
     }
     if (strncasecmp(text, "SIG", 3) == 0)
         text += 3;
-    for (int s = 1; s < NSIG; s++) {
-        const char *name = sigabbrev_np(s);
-        if (name != NULL && strcasecmp(name, text) == 0) {
-            *ret_signal = s;
+    for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++) {
+        if (strcasecmp(signals[i].name, text) == 0) {
+            *ret_signal = signals[i].number;
             return true;
         }
     }
@@ -127,6 +141,21 @@ static bool set_url(const struct cli_option *option, char *text)
     return true;
 }
 
+static bool add_name(const char *verb, const struct cli_option *option, const char *name)
+{
+    struct cli_names *names = option->value;
+
+    if (names->count == sizeof names->names / sizeof names->names[0]) {
+        cli_fail_usage(verb, "'--%s' is given more than %zu times", option->long_name,
+                       names->count);
+        return false;
+    }
+    if (!cli_check_name(verb, name))
+        return false;
+    names->names[names->count++] = name;
+    return true;
+}
+
 bool cli_set_value(const char *verb, const struct cli_option *option, char *argument)
 {
     switch (option->kind) {
@@ -137,6 +166,8 @@ bool cli_set_value(const char *verb, const struct cli_option *option, char *argu
     case CLI_TEXT:
         *(const char **)option->value = argument;
         return true;
+    case CLI_NAMES:
+        return add_name(verb, option, argument);
     case CLI_NUMBER:
         return set_number(verb, option, argument);
     case CLI_DURATION:

@@ -89,7 +89,7 @@ _holdfast() {
     local -a store
     COMPREPLY=()
     _holdfast_find_verb
-    if [[ $verb == run ]] && ((command > 0)); then
+    if [[ $verb == run || $verb == elect ]] && ((command > 0)); then
         if ((COMP_CWORD == command)); then
             mapfile -t COMPREPLY < <(compgen -c -- "$cur")
         else
@@ -103,7 +103,7 @@ _holdfast() {
         _holdfast_options "$cur"
     elif [[ ! $name ]]; then
         case $verb in
-        run | lock | unlock | renew | show | break) _holdfast_ask "$cur" __names ;;
+        run | elect | lock | unlock | renew | show | value | watch | break) _holdfast_ask "$cur" __names ;;
         stores) mapfile -t COMPREPLY < <(compgen -W "$("${COMP_WORDS[0]}" __schemes | tr -d :)" -- "$cur") ;;
         doctor) _holdfast_urls "$cur" ;;
         esac

@@ -44,13 +44,32 @@ play_nightly() {
     "$example" "$dir/job" a >"$dir/a.out" &
     started=$!
     await test -e "$dir/started.a"
-    [ "$("$example" "$dir/job" b)" = "done elsewhere" ] || fail "the second one ran too"
+    "$example" "$dir/job" b >"$dir/b.out" 2>&1 || fail "that it is being done looks like a failure"
     touch "$dir/end.a"
     wait "$started" || fail "the first one failed"
-    [ "$(cat "$dir/a.out")" = "done here" ] || fail "the first one said: $(cat "$dir/a.out")"
+    "$example" "$dir/job" c >>"$dir/b.out" 2>&1 || fail "that it is done looks like a failure"
+    [ ! -s "$dir/b.out" ] || fail "they said: $(cat "$dir/b.out")"
     [ "$(cat "$dir/ran")" = a ] || fail "ran: $(cat "$dir/ran")"
+    # The next day. A job that fails does not count.
+    ticket=$(holdfast show --json nightly/report | sed 's/.*"ticket":"\([0-9a-f]*\)".*/\1/')
+    holdfast break --now --ticket "$ticket" nightly/report >/dev/null || fail "cannot break $ticket"
     "$example" sh -c 'exit 7' 2>/dev/null && fail "a failing job looks well"
-    return 0
+    touch "$dir/end.d"
+    "$example" "$dir/job" d || fail "after a failure it was not tried again"
+    [ "$(cat "$dir/ran")" = "$(printf 'a\nd')" ] || fail "ran: $(cat "$dir/ran")"
+}
+
+play_checkpoint() {
+    printf 'one\ntwo\n' >"$dir/log"
+    "$example" "$dir/log" tee -a "$dir/seen" >/dev/null || fail "the first run"
+    printf 'three\n' >>"$dir/log"
+    "$example" "$dir/log" sh -c 'cat >/dev/null; exit 3' 2>"$dir/err" && fail "a failing job looks well"
+    "$example" "$dir/log" tee -a "$dir/seen" >/dev/null 2>>"$dir/err" || fail "the second run"
+    [ "$(cat "$dir/seen")" = "$(printf 'one\ntwo\nthree')" ] || fail "seen: $(cat "$dir/seen")"
+    [ "$(holdfast value checkpoint/log)" = 14 ] || fail "it is at $(holdfast value checkpoint/log)"
+    [ ! -s "$dir/err" ] || fail "it said: $(cat "$dir/err")"
+    "$example" "$dir/log" tee -a "$dir/seen" >/dev/null || fail "nothing new"
+    [ "$(wc -l <"$dir/seen")" -eq 3 ] || fail "a line came twice"
 }
 
 somebody_waits() {
@@ -120,6 +139,7 @@ play_deploy() {
 
 case ${example##*/} in
 nightly.sh) play_nightly ;;
+checkpoint.sh) play_checkpoint ;;
 leader.sh) play_leader ;;
 deploy.sh) play_deploy ;;
 *) "$example" "$HOLDFAST_URL" ;;

@@ -14,6 +14,9 @@
  *  - Not every store keeps every clause of the contract. hf_capabilities() tells you which. A call
  *    that needs something the store lacks returns HF_UNSUPPORTED; nothing is faked. What each store
  *    promises is in docs/GUARANTEES.md.
+ *  - A program that ends without hf_close() leaves its locks in the store: until their leases end,
+ *    and those that never expire until somebody breaks them. The library does nothing at exit by
+ *    itself; call hf_close() before the program ends, also on the way out after a signal.
  *  - Do not use a handle in a forked child. There, every call that would touch the store or free
  *    something returns HF_FORKED and does nothing, a lock reports LOST, and a cancel does not fire.
  *    The child may open its own client. (fork() waits for SQLite operations in progress.)
@@ -54,23 +57,28 @@ extern "C" {
 
 #define HF_VERSION "0.1.0" /* of this header; the library's own: hf_version() */
 
-#define HF_NAME_MAX       512                  /* bytes in a name */
-#define HF_NOTE_MAX       256                  /* bytes in a note */
-#define HF_TICKET_SIZE    33                   /* 32 hex digits and a NUL */
-#define HF_SEQUENCER_MAX  2048                 /* bytes in a sequencer, NUL included */
-#define HF_NTS            ((size_t)-1)         /* "the name ends in NUL" */
-#define HF_FOREVER        (-1)                 /* wait_ms: no limit */
-#define HF_NEVER          (-1)                 /* ttl_ms: does not expire */
-#define HF_TTL_MIN_MS     100                  /* shortest lease */
-#define HF_TTL_MAX_MS     (7LL * 24 * 3600000) /* longest lease: a week */
-#define HF_DELAY_MAX_MS   (3600000LL)          /* longest lock-delay: an hour */
-#define HF_TTL_DEFAULT_MS 30000
+#define HF_NAME_MAX         512                    /* bytes in a name */
+#define HF_NOTE_MAX         256                    /* bytes in a note */
+#define HF_VALUE_MAX        1024                   /* bytes in a value */
+#define HF_TICKET_SIZE      33                     /* 32 hex digits and a NUL */
+#define HF_SEQUENCER_MAX    2048                   /* bytes in a sequencer, NUL included */
+#define HF_NTS              ((size_t)-1)           /* "the name ends in NUL" */
+#define HF_FOREVER          (-1)                   /* wait_ms: no limit */
+#define HF_NEVER            (-1)                   /* ttl_ms: does not expire */
+#define HF_TTL_MIN_MS       100                    /* shortest lease */
+#define HF_TTL_MAX_MS       (7LL * 24 * 3600000)   /* longest lease: a week */
+#define HF_DELAY_MAX_MS     (3600000LL)            /* longest lock-delay: an hour */
+#define HF_AT_LEAST_MAX_MS  (366LL * 24 * 3600000) /* longest that a release keeps it closed */
+#define HF_TOGETHER_MAX     64                     /* locks of one hf_acquire_all() */
+#define HF_TTL_DEFAULT_MS   30000
+#define HF_WATCH_DEFAULT_MS 1000 /* a watch looks this often */
 
 typedef struct hf_client hf_client; /* a connection to one store, with its keeper thread */
 typedef struct hf_lock hf_lock;     /* a lock that was obtained */
 typedef struct hf_cancel hf_cancel; /* a way to end another thread's wait */
 typedef struct hf_gate hf_gate;     /* kept with a resource: the newest tokens it has seen */
 typedef struct hf_view hf_view;     /* what hf_inspect() found */
+typedef struct hf_watch hf_watch;   /* looks again and again, and tells what is new */
 
 /* Errors: code, value, exit status of the command, text -------------------- */
 #define HF_ERRORS(X)                                                                      \
@@ -101,12 +109,15 @@ enum hf_code {
 #undef HF__X
 };
 
+/* Its size never changes, because arrays and other structures contain it. A later version may give
+ * a part of `reserved` a name: that part is then 0 if the library in use is older. */
 typedef struct hf_error {
     int code;            /* the value that was returned; nothing is written on success */
     int retriable;       /* the same call may succeed later */
     long store_code;     /* the store's own number (SQLite result code, errno, ...), 0 if none */
     int64_t may_hold_ms; /* HF_UNKNOWN: the store may hold it for us this long; -1: for ever */
-    char text[400];      /* one line, outermost first: "acquire 'x': sqlite: disk is full" */
+    char text[376];      /* one line, outermost first: "acquire 'x': sqlite: disk is full" */
+    int64_t reserved[3]; /* 0 */
 } hf_error;
 
 const char *hf_version(void);       /* of the library in use: "0.1.0"; static */
@@ -118,6 +129,10 @@ int hf_code_exit_status(int code);  /* the command's exit status for it; 70 for 
 typedef struct hf_client_options {
     size_t size;         /* sizeof(hf_client_options) */
     const char *program; /* shown by `holdfast show`; NULL: the name of this program */
+    const char *modules; /* directories of store modules (holdfast-<store>.so), separated by ':', to
+                            look into before the installed one; NULL: none. The environment variable
+                            HOLDFAST_MODULES, such a list too, replaces them all. A module that this
+                            process has loaded already stays the one that is used */
 } hf_client_options;
 
 /* Opens the store that `url` names: memory://name, sqlite:/path/locks.db, ... (holdfast(7) lists
@@ -139,20 +154,23 @@ int hf_open(const char *url, const hf_client_options *opt, hf_client **ret_clien
 void hf_close(hf_client *client);
 
 /* What the store can do, one bit for each capability. */
-#define HF_CAPABILITIES(X)                                                    \
-    X(HF_CAN_SHARE, 0, "shared", "readers and writers (C9)")                  \
-    X(HF_CAN_LIMIT, 1, "limit", "shared locks with a limit (C1)")             \
-    X(HF_CAN_LEASE, 2, "lease", "leases that outlive a dead connection (C3)") \
-    X(HF_CAN_NEVER, 3, "never", "locks that never expire (C3)")               \
-    X(HF_CAN_DELAY, 4, "delay", "lock-delay (C8)")                            \
-    X(HF_CAN_QUEUE, 5, "queue", "first come, first served (C5)")              \
-    X(HF_CAN_PUSH, 6, "push", "waiters are woken by the store (C12)")         \
-    X(HF_CAN_TOKEN, 7, "token", "fencing tokens that only rise (C4)")         \
-    X(HF_CAN_CHECK, 8, "check", "sequencers can be checked (C10)")            \
-    X(HF_CAN_BREAK, 9, "break", "locks can be broken by ticket (C3)")         \
-    X(HF_CAN_DETACH, 10, "detach", "a lock can be passed on by its ticket")   \
-    X(HF_CAN_PROCESS, 11, "process", "shared by several processes")           \
-    X(HF_CAN_PERSIST, 12, "persist", "never-expiring locks survive a restart of the store")
+#define HF_CAPABILITIES(X)                                                                    \
+    X(HF_CAN_SHARE, 0, "shared", "readers and writers (C9)")                                  \
+    X(HF_CAN_LIMIT, 1, "limit", "shared locks with a limit (C1)")                             \
+    X(HF_CAN_LEASE, 2, "lease", "leases that outlive a dead connection (C3)")                 \
+    X(HF_CAN_NEVER, 3, "never", "locks that never expire (C3)")                               \
+    X(HF_CAN_DELAY, 4, "delay", "lock-delay (C8)")                                            \
+    X(HF_CAN_QUEUE, 5, "queue", "first come, first served (C5)")                              \
+    X(HF_CAN_PUSH, 6, "push", "waiters are woken by the store (C12)")                         \
+    X(HF_CAN_TOKEN, 7, "token", "fencing tokens that only rise (C4)")                         \
+    X(HF_CAN_CHECK, 8, "check", "sequencers can be checked (C10)")                            \
+    X(HF_CAN_BREAK, 9, "break", "locks can be broken by ticket (C3)")                         \
+    X(HF_CAN_DETACH, 10, "detach", "a lock can be passed on by its ticket")                   \
+    X(HF_CAN_PROCESS, 11, "process", "shared by several processes")                           \
+    X(HF_CAN_PERSIST, 12, "persist", "never-expiring locks survive a restart of the store")   \
+    X(HF_CAN_AT_LEAST, 13, "at-least", "a release can keep the lock closed for a time (C14)") \
+    X(HF_CAN_VALUE, 14, "value", "a value that only the holder writes (C15)")                 \
+    X(HF_CAN_WANTED, 15, "wanted", "a holder is told that somebody waits (C16)")
 /* A store with "never" and "persist" can pass on locks that never expire, even without "detach". */
 
 enum hf_capability {
@@ -209,13 +227,16 @@ typedef struct hf_options {
                               must release as often. A shared lock inside a shared one needs this
                               too: a writer that queues in between waits for the first, and without
                               it the second would wait for the writer */
-    uint64_t owner;        /* names "the same owner", below 2^63; 0: the calling thread, or with
-                              hf_acquire_start() only this acquire */
-    int by_hand;           /* no background renewal: you call hf_lock_renew() */
-    int confirmed;         /* return only after the store has recorded that we know of the grant:
+    uint64_t owner;    /* names "the same owner": 1 to 2^63 - 1, the rest is the library's. 0: the
+                              calling thread, or with hf_acquire_start() nobody but this acquire. A
+                              thread that runs several tasks gives each of them a number: as one
+                              owner, the second that wants a lock is told HF_DEADLOCK and does not
+                              wait */
+    int by_hand;       /* no background renewal: you call hf_lock_renew() */
+    int confirmed;     /* return only after the store has recorded that we know of the grant:
                               for a command that detaches, or if max_hold must be exact */
-    const char *note;      /* shown to people who look at the lock; at most HF_NOTE_MAX bytes */
-    hf_cancel *cancel;     /* ends the wait when fired; if it has fired already, nothing is sent */
+    const char *note;  /* shown to people who look at the lock; at most HF_NOTE_MAX bytes */
+    hf_cancel *cancel; /* ends the wait when fired; if it has fired already, nothing is sent */
     hf_lock_callback *on_at_risk; /* a renewal is overdue; the lock is still ours */
     hf_lock_callback *on_lost;    /* the lock is lost; at most once */
     hf_wait_callback *on_wait;    /* still waiting */
@@ -224,6 +245,9 @@ typedef struct hf_options {
                             HF_FOREVER: no limit. 0: for wait_ms; for one op_timeout if that is
                             longer or wait_ms is HF_FOREVER; with wait_ms 0 a store that cannot be
                             reached is asked once more, and no longer */
+    hf_lock_callback *on_wanted; /* somebody has come to wait for the lock, or is found to wait */
+    int64_t wanted;              /* 1: tell that, by hf_lock_wanted() or HF_EVENT_WANTED; on_wanted
+                                    asks for it too */
 } hf_options;
 
 #if defined(__cplusplus) && __cplusplus >= 201103L
@@ -234,7 +258,7 @@ typedef struct hf_options {
 #define HF_OPTIONS_INIT                                                                       \
     {                                                                                         \
         sizeof(hf_options), HF_EXCLUSIVE, 0, HF_TTL_DEFAULT_MS, HF_FOREVER, 0, 0, 0, 0, 0, 0, \
-            HF__NULL, HF__NULL, HF__NULL, HF__NULL, HF__NULL, HF__NULL, 0                     \
+            HF__NULL, HF__NULL, HF__NULL, HF__NULL, HF__NULL, HF__NULL, 0, HF__NULL, 0        \
     }
 
 /* Takes the lock, waiting for at most opt->wait_ms. `opt` NULL means HF_OPTIONS_INIT. A reentrant
@@ -258,6 +282,14 @@ int hf_acquire(hf_client *client, const char *name, size_t name_len, const hf_op
  * nothing else), HF_UNAVAILABLE, HF_DENIED, HF_CORRUPT. */
 int hf_lock_release(hf_lock *lock, hf_error *err);
 
+/* As hf_lock_release(), but the lock opens no earlier than at_least_ms after it was taken, by the
+ * store's clock; the call does not wait for that. Nobody but hf_break() with `now` opens it before.
+ * What a reentrant lock asks for at several releases counts at the last; the longest does.
+ * Errors: those of hf_lock_release(); HF_UNKNOWN also if it was answered only when the time was over, and
+ * may have come too late to keep the lock closed. With these the lock and the handle stay as they
+ * are: HF_INVALID (negative, or more than HF_AT_LEAST_MAX_MS), HF_UNSUPPORTED. */
+int hf_lock_release_after(hf_lock *lock, int64_t at_least_ms, hf_error *err);
+
 /* Renews the lease now; the next background renewal counts from here. You need it only with
  * opt->by_hand.
  * Errors: HF_LOST, HF_UNKNOWN and HF_UNAVAILABLE (still ours for hf_lock_remaining_ms()),
@@ -279,6 +311,42 @@ int hf_lock_detach(hf_lock *lock, hf_error *err);
 int hf_adopt(hf_client *client, const char *name, size_t name_len, const char *ticket,
              const hf_options *opt, hf_lock **ret_lock, hf_error *err);
 
+/* Several at once ---------------------------------------------------------- */
+
+/* Takes all of these locks or none, in the byte order of their names whatever the order given here: so
+ * two sets cannot wait for each other. opt->wait_ms is the limit for all of them together; each bid may take
+ * what hf_acquire() says beyond it. `lens` may be NULL: all names end in NUL. ret_locks[i] is the lock of
+ * names[i]; each has its own token, lease and loss, and can be released by itself.
+ * Errors: those of hf_acquire(), after which nothing is held; HF_INVALID (a name twice, none, or more than
+ * HF_TOGETHER_MAX); HF_LOST (one was lost while the others were waited for); HF_UNKNOWN (what was
+ * got may not have been released). */
+int hf_acquire_all(hf_client *client, const char *const *names, const size_t *lens, size_t count,
+                   const hf_options *opt, hf_lock **ret_locks, hf_error *err);
+
+/* Releases them, the last in the order of the names first, and sorts the array. Tries all; the error is the
+ * first one of hf_lock_release(). */
+int hf_release_all(hf_lock **locks, size_t count, hf_error *err);
+
+/* The value ---------------------------------------------------------------- */
+
+/* A lock keeps a value of up to HF_VALUE_MAX bytes, in the store, from one holder to the next. Only
+ * a live exclusive grant replaces it: the store checks the token in the same step, and drops a write
+ * that was overtaken. So unlike any other resource it is always fenced.
+ *
+ * Reads it. *ret_doubt (may be NULL) is 1 if a holder that had read or written it vanished, and nobody
+ * has written it since: what it stands for may be half done. A value that nobody has written is empty.
+ * Errors: HF_LOST, HF_INVALID (`size` is too small; HF_VALUE_MAX never is), HF_UNSUPPORTED,
+ * HF_UNAVAILABLE, HF_FORKED, HF_CLOSED, HF_DENIED, HF_CORRUPT. */
+int hf_lock_value(hf_lock *lock, void *buf, size_t size, size_t *ret_len, int *ret_doubt,
+                  hf_error *err);
+
+/* Replaces it. HF_OK: it is written, and survives what a lock that never expires survives. A purge
+ * keeps it, unless it is empty.
+ * Errors: HF_LOST (not written), HF_INVALID (too long, or the lock is shared), HF_UNSUPPORTED,
+ * HF_UNKNOWN (perhaps written; write it again), HF_UNAVAILABLE, HF_FULL, HF_FORKED, HF_CLOSED,
+ * HF_DENIED, HF_CORRUPT. */
+int hf_lock_set_value(hf_lock *lock, const void *value, size_t len, hf_error *err);
+
 /* Without a thread that waits ---------------------------------------------- */
 typedef enum hf_event_kind {
     HF_EVENT_ACQUIRED = 1, /* `lock` is yours, to be given back */
@@ -286,19 +354,20 @@ typedef enum hf_event_kind {
     HF_EVENT_RELEASED = 3, /* `err.code` is what hf_lock_release() would return */
     HF_EVENT_AT_RISK = 4,  /* as on_at_risk, of a lock that was started */
     HF_EVENT_LOST = 5,     /* as on_lost, likewise; with the cause */
+    HF_EVENT_WANTED = 6,   /* as on_wanted, likewise; if opt->wanted asks for it */
 } hf_event_kind;
 
 typedef struct hf_event {
     size_t size; /* sizeof(hf_event), set by you */
     hf_event_kind kind;
     hf_cause cause; /* LOST */
-    uint64_t tag;   /* as given at the start; AT_RISK and LOST: at that of the acquire */
-    hf_lock *lock;  /* ACQUIRED, AT_RISK, LOST */
+    uint64_t tag;   /* as given at the start; AT_RISK, WANTED and LOST: at that of the acquire */
+    hf_lock *lock;  /* ACQUIRED, AT_RISK, WANTED, LOST */
     hf_error err;   /* FAILED, RELEASED; code HF_OK otherwise */
 } hf_event;
 
 /* Begins what hf_acquire() does, and returns at once. It ends with one event of this tag, ACQUIRED or
- * FAILED; after ACQUIRED the same tag tells of AT_RISK and LOST, until the lock is given back. A few
+ * FAILED; after ACQUIRED the same tag tells of AT_RISK, WANTED and LOST, until the lock is given back. A few
  * threads of the library do the work, whatever number waits. on_wait is not called; opt->cancel must
  * live until the event, but hf_acquire_stop() costs less. What is wrong with the arguments is
  * returned, and no event follows: HF_INVALID (also: this owner holds it and may enter it again by
@@ -306,6 +375,14 @@ typedef struct hf_event {
  * HF_SYSTEM. */
 int hf_acquire_start(hf_client *client, const char *name, size_t name_len, const hf_options *opt,
                      uint64_t tag, hf_error *err);
+
+/* The same, but makes the first attempt on the calling thread, which costs what hf_acquire() costs if the
+ * lock is free. *ret_lock is the lock, and no event told that it was acquired; or NULL: it waits, and
+ * goes on as if it had been started. AT_RISK and LOST are told by the tag in both cases. It returns
+ * whatever ended the attempt: an error of hf_acquire(), or of hf_acquire_start(). A reentrant
+ * acquire gives the same handle again, as hf_acquire() does; its tag is that of the first time. */
+int hf_acquire_or_start(hf_client *client, const char *name, size_t name_len, const hf_options *opt,
+                        uint64_t tag, hf_lock **ret_lock, hf_error *err);
 
 /* Ends the bids of this tag early. Each still has its event: FAILED with HF_CANCELLED when nothing is
  * left of it in the store, or another one if it was over before. HF_NOT_FOUND: none is under way. */
@@ -346,6 +423,10 @@ hf_cause hf_lock_cause(const hf_lock *lock); /* why it was lost; HF_CAUSE_NONE i
 /* Why the last renewal failed: the reason behind AT_RISK and HF_CAUSE_EXPIRED. Returns and fills in
  * what the renewal itself would have. HF_OK: it did not fail, or it is still in progress. */
 int hf_lock_error(const hf_lock *lock, hf_error *err);
+
+/* Whether somebody waits for the lock, as the store last said: with the grant, with each renewal, and at
+ * once where it can call (HF_CAN_PUSH). 0 without opt->wanted, and when it is lost. */
+int hf_lock_wanted(const hf_lock *lock);
 
 /* How long the lock stays ours without another renewal, by the local clock, with a safety margin. 0
  * when it is lost; INT64_MAX when it never expires. */
@@ -422,15 +503,42 @@ typedef struct hf_query {
     const char *prefix; /* names that begin like this; NULL: any */
     size_t prefix_len;
     int64_t older_than_ms; /* only holders of at least this age; 0: all, and waiters */
+    int64_t value;         /* 1: the lock's value too, for hf_view_value(); needs `name` */
 } hf_query;
 
 /* Finds holders and waiters. They are sorted by name, holders before waiters, waiters in the order
  * of the queue. `query` may be NULL. Free locks do not appear. Errors: HF_INVALID, HF_UNAVAILABLE,
- * HF_DENIED, HF_CORRUPT, HF_NO_MEMORY, HF_FORKED. */
+ * HF_DENIED, HF_CORRUPT, HF_NO_MEMORY, HF_FORKED, HF_UNSUPPORTED (a value). */
 int hf_inspect(hf_client *client, const hf_query *query, hf_view **ret_view, hf_error *err);
 size_t hf_view_count(const hf_view *view);
 const hf_entry *hf_view_entry(const hf_view *view, size_t i); /* NULL past the end */
 void hf_view_free(hf_view *view);
+
+/* The value of the lock, as it was when the view was made; a view is the one of hf_inspect() with a
+ * query that asked for it. The bytes, borrowed until the view is freed; *ret_generation (may be NULL) is
+ * the token of the grant that wrote it, 0 if nobody has, and *ret_doubt (may be NULL) as of
+ * hf_lock_value(). An address in it is that of the present holder only if the holder's entry has this
+ * generation. HF_NOT_FOUND: it was not asked for. */
+int hf_view_value(const hf_view *view, const void **ret_value, size_t *ret_len,
+                  uint64_t *ret_generation, int *ret_doubt);
+
+/* Watches what `query` names (NULL: everything): looks at the store once in every interval_ms (0:
+ * HF_WATCH_DEFAULT_MS), in the thread that calls hf_watch_next(), and only there. Errors:
+ * HF_INVALID, HF_UNSUPPORTED, HF_NO_MEMORY, HF_SYSTEM, HF_CLOSED, HF_FORKED. */
+int hf_watch_new(hf_client *client, const hf_query *query, int64_t interval_ms,
+                 hf_watch **ret_watch, hf_error *err);
+
+/* Waits up to wait_ms (or HF_FOREVER) for a view with other holders, waiters or order than the last one;
+ * the first is given at once. States in between may be skipped, but the last one is given within an
+ * interval. "Nobody" is a state: an empty view. Errors: HF_TIMEOUT (all is as it was), and those of
+ * hf_inspect(), when a look failed: never an old view. After an error the next view is given
+ * whatever it shows, an interval later. hf_close() ends a wait with HF_CLOSED. */
+int hf_watch_next(hf_watch *watch, int64_t wait_ms, hf_view **ret_view, hf_error *err);
+
+/* A descriptor that is readable when a look is due: call hf_watch_next() with wait_ms 0 then. For
+ * poll() and the like: do not read or close it. HF_INVALID or HF_FORKED as negative values. */
+int hf_watch_fd(hf_watch *watch);
+void hf_watch_free(hf_watch *watch); /* NULL is fine; also after hf_close() */
 
 /* Takes the lock away from a ticket. If the holder has a lease, the lock stays closed until the
  * lease ends, because the holder may be alive; it learns in time that the lock is LOST. `now` skips

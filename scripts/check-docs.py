@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
 """Checks the Markdown files: every link to a file or a heading of this tree, and every picture, leads somewhere; and
 what is there in two languages (FILE.md, FILE.zh-CN.md) has the same headings, by number and level, and the same blocks of
-code; and the tables and drawings of the fault laboratory are those of its results.
+code; and docs/LANGUAGES.md shows the languages'
+own first lines; and the tables and drawings of the fault laboratory are those of its results.
 
 Prints "ok - FILE" or "not ok - FILE" with what is wrong; the status is 1 if something is."""
 
+import glob
+import itertools
 import os
 import re
 import subprocess
@@ -77,6 +80,18 @@ def differences(path, other):
             return
 
 
+def strange_snippets():
+    """What docs/LANGUAGES.md shows of a language is the first block of its README, which the language's tests run."""
+    first = set()
+    for path in glob.glob(os.path.join(TOP, "bindings", "*", "README.md")):
+        with open(path, encoding="utf-8") as file:
+            first.update(match.group(0) for match in itertools.islice(FENCE.finditer(file.read()), 1))
+    with open(os.path.join(TOP, "docs", "LANGUAGES.md"), encoding="utf-8") as file:
+        for match in FENCE.finditer(file.read()):
+            if match.group(0) not in first:
+                yield f"'{match.group(0).splitlines()[1]} ...' is not the first block of a language's README"
+
+
 def main():
     status = 0
     for path in markdown_files():
@@ -84,6 +99,8 @@ def main():
         found = list(problems(path))
         if path.endswith(".zh-CN.md"):
             found += differences(path[:-len(".zh-CN.md")] + ".md", path)
+        if name == "docs/LANGUAGES.md":
+            found += strange_snippets()
         for problem in found:
             print(f"{name}: {problem}")
         print(f"{'not ok' if found else 'ok'} - {name}")

@@ -8,9 +8,11 @@ import argparse
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -19,6 +21,7 @@ import results
 
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 OUT = os.path.join(TOP, "build-check")
+BINDINGS = os.path.join(TOP, "bindings")
 CPUS = os.cpu_count() or 2
 GCC = {"CC": "gcc", "CXX": "g++"}
 SECOND_TRIES = 5  # more failures than this are no accident
@@ -47,7 +50,7 @@ class Leg:
 
     def say(self, text):
         with Leg.screen:
-            print(f"{self.name:8}{text}", flush=True)
+            print(f"{self.name:9}{text}", flush=True)
 
     def run(self, command, **environment):
         """Runs a step; its output goes to the log and is returned with the exit status."""
@@ -132,6 +135,7 @@ def other_versions(leg):
 def leg_gcc(leg):
     """The build that people use, and every test that needs no server but one Redis."""
     leg.build(**GCC)
+    leg.checks("vendor-c", ["scripts/vendor-c", "--check", leg.dir])
     leg.test(*LOCAL)
     os.replace(leg.test_log, leg.test_log + ".local")
 
@@ -203,6 +207,34 @@ def leg_install(leg):
     leg.checks("install", ["sh", "scripts/check-install.sh", leg.dir])
 
 
+def languages():
+    """Those that have tests."""
+    return sorted(name for name in os.listdir(BINDINGS) if os.path.exists(os.path.join(BINDINGS, name, "run-tests")))
+
+
+def leg_bindings(leg):
+    """Other languages: the scenarios of bindings/scenarios.md in each, on memory://, sqlite: and a Redis."""
+    leg.use("gcc")
+    leg.build(**GCC)
+    for script in ("bindings-spec.py", "bindings-codes.py"):
+        leg.checks(script, [sys.executable, os.path.join("scripts", script), "--check"])
+    with_redis = [os.path.join("tests", "fleet", "with-redis")] if shutil.which("redis-server") else []
+    for name in languages():
+        with tempfile.TemporaryDirectory(prefix="holdfast-") as folder:
+            started = time.monotonic()
+            status, output = leg.run(
+                [*with_redis, os.path.join(BINDINGS, name, "run-tests"), leg.dir, "memory://" + name,
+                 f"sqlite:{folder}/locks.db", *(["@URL@"] if with_redis else [])])
+        output = re.sub(r"^skipped - (.*)$", r"ok - \1 # SKIP", output, flags=re.M)
+        results.add_program(leg.tally, name, output, "failed" if status else "passed")
+        leg.say(f"{name} ({time.monotonic() - started:.0f} s)")
+
+
+def leg_packages(leg):
+    """Debian's packages: built, examined, and used in a bare system, which is fetched."""
+    leg.checks("packages", [sys.executable, "scripts/check-packages.py", os.path.join(OUT, "packages")])
+
+
 def leg_style(leg):
     """Formatting, scripts and documents."""
     leg.checks("style", ["sh", "scripts/check-style.sh"])
@@ -270,12 +302,12 @@ def main():
     for name in chosen.legs:
         if name not in LEGS:
             parser.error(f"there is no leg '{name}'; there are: {' '.join(LEGS)}")
-    names = ["gcc"] if chosen.quick else chosen.legs or [name for name in LEGS if name not in ("deep", "servers")]
+    names = ["gcc"] if chosen.quick else chosen.legs or [name for name in LEGS if name not in ("deep", "servers", "bindings", "packages")]
 
     os.makedirs(OUT, exist_ok=True)
     signal.signal(signal.SIGINT, interrupted)
     signal.signal(signal.SIGTERM, interrupted)
-    alone = ("stores", "deep", "servers")
+    alone = ("stores", "bindings", "packages", "deep", "servers")
     with ThreadPoolExecutor(max_workers=2) as pool:
         legs = list(pool.map(run_leg, [name for name in names if name not in alone]))
     return sum_up(legs + [run_leg(name) for name in names if name in alone])

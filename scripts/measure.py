@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Figures about the sources, to compare one state of the tree with another: docs/DESIGN.md has both columns.
 
-    scripts/measure.py [--tree DIR] [--walk]
+    scripts/measure.py [--tree DIR] [--walk] [--of DIR...]
 
 --walk also builds the tree without optimisation and runs one acquire of a free lock on memory:// and its
-release under callgrind, to count the functions and files it passes. It wants valgrind and a compiler."""
+release under callgrind, to count the functions and files it passes. It wants valgrind and a compiler.
+--of measures only those directories, and names their static functions with one caller: candidates to inline."""
 
 import argparse
 import collections
@@ -57,15 +58,17 @@ def comment_share(texts):
 
 
 def functions(files):
-    """All, the static ones, and the static ones that are named once besides their definition."""
-    total = static = one_caller = 0
+    """How many there are, how many of them are static, and which of those are named once besides their definition."""
+    total = static = 0
+    one_caller = []
     for path, text in files:
         bare = COMMENT.sub("", text)
         for match in DEFINITION.finditer(bare) if path.endswith(".c") else ():
             total += 1
             if match.group(1):
                 static += 1
-                one_caller += len(re.findall(rf"\b{match.group(2)}\b", bare)) == 2
+                if len(re.findall(rf"\b{match.group(2)}\b", bare)) == 2:
+                    one_caller.append(f"{path}: {match.group(2)}")
     return total, static, one_caller
 
 
@@ -119,13 +122,14 @@ def main():
     parser = argparse.ArgumentParser(description="Figures about the sources.")
     parser.add_argument("--tree", default=os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     parser.add_argument("--walk", action="store_true", help="also count what one acquire passes")
+    parser.add_argument("--of", nargs="+", metavar="DIR", help="only those directories; names functions with one caller")
     chosen = parser.parse_args()
-    files = list(sources(chosen.tree, "src", "cli", "include"))
+    files = list(sources(chosen.tree, *(chosen.of or ("src", "cli", "include"))))
     total, static, one_caller = functions(files)
     figures = [
-        ("lines of C in src, cli and include", sum(text.count("\n") for _, text in files)),
+        (f"lines of C in {', '.join(chosen.of) if chosen.of else 'src, cli and include'}", sum(text.count("\n") for _, text in files)),
         ("functions", total),
-        ("static functions with one caller", f"{100 * one_caller / static:.0f} %"),
+        ("static functions with one caller", f"{100 * len(one_caller) / max(1, static):.0f} %"),
         ("comment lines in .c files", f"{comment_share([t for p, t in files if p.endswith('.c')]):.0f} %"),
         ("comment lines in headers", f"{comment_share([t for p, t in files if p.endswith('.h')]):.0f} %"),
         ("headers above 330 lines", sum(p.endswith(".h") and t.count("\n") > 330 for p, t in files)),
@@ -136,6 +140,8 @@ def main():
         figures += [("functions that one free acquire and its release pass", passed[0]), ("files they are in", passed[1])]
     for what, value in figures:
         print(f"| {what} | {value} |")
+    if chosen.of:
+        print("\n".join(one_caller))
     return 0
 
 

@@ -35,6 +35,7 @@ test_needs='
 command:g++       g++                  gcc-c++               gcc         g++
 command:python3   python3              python3               python      python3
 command:mariadbd  mariadb-server       mariadb-server        mariadb     mariadb
+library:libuv     libuv1-dev           libuv-devel           libuv       libuv-dev
 library:cmocka    libcmocka-dev        libcmocka-devel       cmocka      cmocka-dev
 command:etcd      etcd-server          etcd                  etcd        etcd
 command:etcdctl   etcd-client          etcd                  etcd        etcd-ctl
@@ -68,7 +69,17 @@ command:mvn       maven                maven                 maven       maven
 command:go        golang-go            golang                go          go
 package:openjdk-17-jre-headless openjdk-17-jre-headless - -             -
 package:python3-cassandra python3-cassandra -            -           -
+command:systemd-analyze systemd     systemd               systemd     -
 command:javac     default-jdk-headless java-devel            jdk-openjdk openjdk17-jdk
+'
+
+# What ./check packages needs besides.
+# shellcheck disable=SC2034
+package_needs='
+command:dpkg-buildpackage dpkg-dev     -                     -           -
+command:dh        debhelper            -                     -           -
+command:lintian   lintian              -                     -           -
+command:debootstrap debootstrap        -                     -           -
 '
 
 say() {

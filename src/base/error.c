@@ -68,6 +68,7 @@ static void set_code(hf_error *err, int code)
                      code == HF_UNKNOWN || code == HF_FULL;
     err->store_code = 0;
     err->may_hold_ms = 0;
+    memset(err->reserved, 0, sizeof err->reserved);
 }
 
 /* Where the text may have been cut. */
@@ -94,6 +95,15 @@ int hf__fail(hf_error *err, int code, const char *format, ...)
     return code;
 }
 
+const char *hf__errno_text(int error, char *buf, size_t size)
+{
+#ifdef __GLIBC__ /* and then _GNU_SOURCE gives another function of that name */
+    return strerror_r(error, buf, size);
+#else
+    return strerror_r(error, buf, size) == 0 ? buf : "an unknown error";
+#endif
+}
+
 int hf__fail_errno(hf_error *err, int code, const char *format, ...)
 {
     int saved = errno;
@@ -110,7 +120,7 @@ int hf__fail_errno(hf_error *err, int code, const char *format, ...)
 
     size_t used = strlen(err->text);
     snprintf(err->text + used, sizeof err->text - used, ": %s",
-             strerror_r(saved, reason, sizeof reason));
+             hf__errno_text(saved, reason, sizeof reason));
     end_whole(err);
     return code;
 }

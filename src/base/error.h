@@ -16,6 +16,9 @@ int hf__fail(hf_error *err, int code, const char *format, ...) HF__PRINTF(3, 4);
 /* The same, with errno's text appended and errno as store_code. */
 int hf__fail_errno(hf_error *err, int code, const char *format, ...) HF__PRINTF(3, 4);
 
+/* What errno `error` means. Gives back `buf` or a static text: the C libraries differ. */
+const char *hf__errno_text(int error, char *buf, size_t size);
+
 /* Puts "prefix: " before the text that is there; gives back err->code (HF_SYSTEM if err is NULL is
  * not needed: pass the code). */
 int hf__wrap(hf_error *err, int code, const char *format, ...) HF__PRINTF(3, 4);

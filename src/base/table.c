@@ -110,11 +110,20 @@ void hf__table_clear(struct hf__table *table)
     *table = (struct hf__table){0};
 }
 
+/* Both halves of the product, which has 128 bits; not every processor has such a type. */
 static uint64_t mix(uint64_t a, uint64_t b)
 {
+#ifdef __SIZEOF_INT128__
     __extension__ unsigned __int128 product = (unsigned __int128)a * b;
 
     return (uint64_t)product ^ (uint64_t)(product >> 64);
+#else
+    uint64_t low = (a & UINT32_MAX) * (b & UINT32_MAX), high = (a >> 32) * (b >> 32);
+    uint64_t cross = (a >> 32) * (b & UINT32_MAX) + (low >> 32);
+    uint64_t other = (a & UINT32_MAX) * (b >> 32) + (cross & UINT32_MAX);
+
+    return (other << 32 | (low & UINT32_MAX)) ^ (high + (cross >> 32) + (other >> 32));
+#endif
 }
 
 uint64_t hf__hash(uint64_t seed, const void *bytes, size_t len)

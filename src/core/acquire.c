@@ -37,9 +37,14 @@ static bool is_left(const hf_lock *lock)
     return lock->in_store || lock->claim_unanswered || lock->bidder.unanswered;
 }
 
+/* A bid that was stopped during its round trip had nobody yet who could be told. */
 static int begin_waiting(struct hf__acquiring *bid)
 {
-    return hf__wait_begin(bid->lock, bid->until_ns, bid->opt->cancel, bid->err);
+    int r = hf__wait_begin(bid->lock, bid->until_ns, bid->cancel, bid->err);
+
+    if (r == 0 && bid->stopped)
+        bid->lock->waiter->news |= HF__NEWS_CANCEL;
+    return r;
 }
 
 static int fall_asleep(struct hf__acquiring *bid, int over)
@@ -72,13 +77,13 @@ static int wake_up(struct hf__acquiring *bid)
 /* Why the caller does not want it any more; 0: it does. */
 static int look_whether_wanted(struct hf__acquiring *bid)
 {
-    const hf_cancel *cancel = bid->opt->cancel;
+    const hf_cancel *cancel = bid->cancel;
 
-    if (bid->client->closing)
+    if (bid->lock->client->closing)
         return stop_because(bid, HF_CLOSED);
     if (bid->stopped || (cancel != NULL && hf__cancel_fired(cancel)))
         return stop_because(bid, HF_CANCELLED);
-    if (hf__now_ns(bid->client->env) >= bid->until_ns)
+    if (hf__now_ns(bid->lock->client->env) >= bid->until_ns)
         return stop_because(bid, HF_TIMEOUT);
     return 0;
 }
@@ -86,7 +91,7 @@ static int look_whether_wanted(struct hf__acquiring *bid)
 /* Not one step nearer: `code` says why, and is given back if it is not worth another try. */
 static int bear_setback(struct hf__acquiring *bid, int code)
 {
-    hf_client *client = bid->client;
+    hf_client *client = bid->lock->client;
     int64_t now_ns = hf__now_ns(client->env);
 
     if (code != HF_UNAVAILABLE && code != HF_UNKNOWN)
@@ -106,7 +111,7 @@ static int bear_setback(struct hf__acquiring *bid, int code)
  * the bid before that. */
 static int wait_in_queue(struct hf__acquiring *bid, const struct hf__answer *answer)
 {
-    hf_client *client = bid->client;
+    hf_client *client = bid->lock->client;
     int r = begin_waiting(bid);
 
     if (r < 0)
@@ -117,11 +122,11 @@ static int wait_in_queue(struct hf__acquiring *bid, const struct hf__answer *ans
     w->sign_ns =
         hf__lease_renew_ns(answer->sent_ns, hf__provisional_lease_ms(bid->lock->bid.ttl_ms));
     hf__keeper_schedule(bid->lock);
-    if (bid->opt->on_wait != NULL) {
+    if (bid->on_wait != NULL) {
         struct hf__calling calling;
         hf__calling_begin(client, &calling);
         hf__unlock_client(client);
-        bid->opt->on_wait(answer->position, bid->opt->arg);
+        bid->on_wait(answer->position, bid->lock->arg);
         hf__lock_client(client);
         hf__calling_end(client, &calling);
     }
@@ -131,16 +136,25 @@ static int wait_in_queue(struct hf__acquiring *bid, const struct hf__answer *ans
     return fall_asleep(bid, 0);
 }
 
+/* Nobody answered this bid, but others had their turn meanwhile: whoever would wait for others anyway
+ * waits in such a line too, and patience is for a store that serves nobody. */
+static void forgive_crowd(struct hf__acquiring *bid, unsigned turns, int code)
+{
+    if (code == HF_UNAVAILABLE && bid->waits && bid->lock->client->store->turns != turns)
+        bid->setbacks = 0;
+}
+
 /* One attempt. 0 with its answer and the bidder's advice, or an error. */
 static int attempt(struct hf__acquiring *bid, struct hf__answer *ret_answer,
                    enum hf__advice *ret_advice)
 {
-    hf_client *client = bid->client;
+    hf_client *client = bid->lock->client;
     hf_lock *lock = bid->lock;
     struct hf__operation op = {.kind = HF__OPERATION_ATTEMPT, .bid = &lock->bid};
 
     bid->asked_ns = hf__now_ns(client->env);
     *ret_answer = (struct hf__answer){.sent_ns = bid->asked_ns};
+    unsigned turns = client->store->turns;
     hf__unlock_client(client);
     int r = client->store->type->operate(client->store, &op, hf__op_deadline(client), ret_answer,
                                          bid->err);
@@ -148,6 +162,7 @@ static int attempt(struct hf__acquiring *bid, struct hf__answer *ret_answer,
     hf__after_call(client);
     if (r == HF_UNKNOWN)
         hf__bidder_unanswered(&lock->bidder);
+    forgive_crowd(bid, turns, r);
     if (r < 0)
         return r;
 
@@ -167,8 +182,8 @@ static int attempt(struct hf__acquiring *bid, struct hf__answer *ret_answer,
  * once is no proof, a connection may just have been cut. */
 static bool is_worth_another_try(const struct hf__acquiring *bid, int code)
 {
-    return code != HF_UNAVAILABLE || bid->opt->wait_ms != 0 || bid->opt->patience_ms != 0 ||
-           bid->setbacks == 0 || is_left(bid->lock);
+    return code != HF_UNAVAILABLE || bid->waits || bid->patient || bid->setbacks == 0 ||
+           is_left(bid->lock);
 }
 
 static int ask(struct hf__acquiring *bid)
@@ -178,8 +193,11 @@ static int ask(struct hf__acquiring *bid)
     int r = 0;
 
     /* The store may call as soon as it knows the bid, before its answer is here: whoever may wait
-     * in a client that listens can be called from now on, or the call would find nobody. */
-    if (bid->opt->wait_ms != 0 && hf__wake_reader_listens(bid->client))
+     * in a client that listens can be called from now on, or the call would find nobody. So can who
+     * wants to hear that somebody waits; the store is told with the bid where to call. */
+    if (bid->lock->bid.tell)
+        hf__wake_reader_open(bid->lock->client, INT64_MAX);
+    if ((bid->waits || bid->lock->bid.tell) && hf__wake_reader_listens(bid->lock->client))
         r = begin_waiting(bid);
     if (r < 0)
         return r;
@@ -213,17 +231,16 @@ static bool needs_claim(const struct hf__acquiring *bid)
 
     if (lock->bidder.claimed)
         return false;
-    if (lock->bid.ttl_ms == 0 || lock->bid.lock_delay_ms > 0 || bid->opt->confirmed)
+    if (lock->bid.ttl_ms == 0 || lock->bid.lock_delay_ms > 0 || bid->confirmed)
         return true;
-    return bid->opt->max_hold_ms > 0 &&
-           hf__moment_after(hf__now_ns(bid->client->env), bid->opt->max_hold_ms) >
-               lock->bidder.deadline_ns;
+    return bid->max_hold_ms > 0 && hf__moment_after(hf__now_ns(bid->lock->client->env),
+                                                    bid->max_hold_ms) > lock->bidder.deadline_ns;
 }
 
 /* Ours by the bidder's account. 0: it slipped away. */
 static int settle(struct hf__acquiring *bid)
 {
-    hf_client *client = bid->client;
+    hf_client *client = bid->lock->client;
     hf_lock *lock = bid->lock;
 
     if (needs_claim(bid)) {
@@ -241,7 +258,7 @@ static int settle(struct hf__acquiring *bid)
         hf__wake_reader_open(client, INT64_MAX);
     if (!hf__bidder_holds(&lock->bidder, hf__now_ns(client->env)))
         return 0;
-    hf__lock_keep(lock, bid->opt);
+    hf__lock_keep(lock, bid->max_hold_ms);
     return HF__ACQUIRE_KEPT;
 }
 
@@ -262,7 +279,7 @@ static int start_afresh(struct hf__acquiring *bid)
     bid->spent = false;
     if (bid->setbacks == 0) {
         bid->setbacks = 1;
-        bid->setback_since_ns = hf__now_ns(bid->client->env);
+        bid->setback_since_ns = hf__now_ns(bid->lock->client->env);
         return 0;
     }
     hf__fail(bid->err, HF_UNAVAILABLE,
@@ -325,8 +342,12 @@ void hf__acquire_begin(struct hf__acquiring *bid, hf_lock *lock, const hf_option
 
     *bid = (struct hf__acquiring){
         .lock = lock,
-        .client = client,
-        .opt = opt,
+        .cancel = opt->cancel,
+        .on_wait = opt->on_wait,
+        .max_hold_ms = opt->max_hold_ms,
+        .waits = opt->wait_ms != 0,
+        .patient = opt->patience_ms != 0,
+        .confirmed = opt->confirmed != 0,
         .until_ns =
             opt->wait_ms > 0 ? hf__moment_after(hf__now_ns(client->env), opt->wait_ms) : INT64_MAX,
         .patience_ns = patience_ns(client, opt)};

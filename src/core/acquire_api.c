@@ -11,10 +11,11 @@ struct request {
     struct hf__name name;
     const char *ticket;  /* adopt only */
     const uint64_t *tag; /* start only */
+    bool here;           /* start only: its first attempt on this thread */
     hf_options opt;
 };
 
-static int copy_options(const hf_options *given, hf_options *ret, hf_error *err)
+int hf__copy_options(const hf_options *given, hf_options *ret, hf_error *err)
 {
     static const struct hf__abi_struct type = {"hf_options", offsetof(hf_options, ttl_ms),
                                                sizeof(hf_options)};
@@ -48,6 +49,8 @@ static int check_options(const hf_options *opt, hf_error *err)
     if (opt->max_hold_ms > 0 && opt->ttl_ms == HF_NEVER)
         return hf__fail(err, HF_INVALID,
                         "max-hold needs a lease; a lock that never expires has none");
+    if (opt->owner >> 63 != 0)
+        return hf__fail(err, HF_INVALID, "the owner must be below 2^63");
     if (opt->note != NULL && strlen(opt->note) > HF_NOTE_MAX)
         return hf__fail(err, HF_INVALID, "the note is too long; at most %d bytes", HF_NOTE_MAX);
     return 0;
@@ -65,6 +68,8 @@ static int check_capabilities(const hf_client *client, const hf_options *opt, hf
         {opt->ttl_ms == HF_NEVER, HF_CAN_NEVER, "locks that never expire"},
         {opt->lock_delay_ms > 0, HF_CAN_DELAY, "lock-delay"},
         {opt->max_hold_ms > 0, HF_CAN_LEASE, "leases, which max-hold needs"},
+        {opt->wanted != 0 || opt->on_wanted != NULL, HF_CAN_WANTED,
+         "way to tell that somebody waits"},
     };
 
     for (size_t i = 0; i < sizeof wants / sizeof wants[0]; i++) {
@@ -91,7 +96,7 @@ static int reenter(hf_lock *lock, const struct request *q, hf_error *err)
         return hf__fail(err, HF_DEADLOCK, NULL);
     if (lock->duty != HF__DUTY_KEEP)
         return hf__fail(err, HF_DEADLOCK, "this owner is waiting for it already");
-    if (q->tag != NULL)
+    if (q->tag != NULL && !q->here)
         return hf__fail(err, HF_INVALID,
                         "this owner holds it: enter it again by hf_acquire(), which does not wait");
     if (opt->mode == HF_EXCLUSIVE && lock->bid.mode == HF_SHARED)
@@ -123,7 +128,7 @@ static int prepare(hf_client *client, const hf_options *given, struct request *q
     int r = hf__name_len(q->name.bytes, q->name.len, &q->name.len, err);
 
     if (r == 0)
-        r = copy_options(given, &q->opt, err);
+        r = hf__copy_options(given, &q->opt, err);
     if (r == 0)
         r = check_options(&q->opt, err);
     if (r == 0)
@@ -138,19 +143,20 @@ static int acquire(hf_lock *lock, const struct request *q, hf_lock **ret_lock, h
     int r = hf__lock_new_ticket(lock, err);
 
     if (q->tag != NULL && q->opt.owner == 0) /* not the thread: that one may start many */
-        lock->owner = UINT64_C(3) << 62 | ++lock->client->last_owner;
+        lock->owner = HF__OWNER_NOBODY;
     if (r == 0)
         r = claim_name(lock, q, &found, err);
     if (r == 0) {
         r = q->ticket != NULL ? hf__adopt(lock, q->ticket, &q->opt, err)
+            : q->here         ? hf__bid_or_start(lock, &q->opt, *q->tag, err)
             : q->tag != NULL  ? hf__start_bid(lock, &q->opt, *q->tag, err)
                               : hf__bid(lock, &q->opt, err);
         if (r < 0)
             hf__reentry_remove(lock);
     }
     if (r >= 0)
-        *ret_lock = found;
-    if (r != 0)
+        *ret_lock = r == HF__ACQUIRE_ASLEEP ? NULL : found;
+    if (r != 0 && r != HF__ACQUIRE_ASLEEP) /* nobody has it */
         hf__lock_unref(lock);
     return r < 0 ? r : 0;
 }
@@ -212,6 +218,14 @@ int hf_acquire_start(hf_client *client, const char *name, size_t name_len, const
     hf_lock *lock; /* not the caller's before its event */
 
     return wrap(err, enter_and_acquire(client, &q, opt, &lock, err), "acquire", &q);
+}
+
+int hf_acquire_or_start(hf_client *client, const char *name, size_t name_len, const hf_options *opt,
+                        uint64_t tag, hf_lock **ret_lock, hf_error *err)
+{
+    struct request q = {.name = {name, name_len}, .tag = &tag, .here = true};
+
+    return wrap(err, enter_and_acquire(client, &q, opt, ret_lock, err), "acquire", &q);
 }
 
 int hf_adopt(hf_client *client, const char *name, size_t name_len, const char *ticket,

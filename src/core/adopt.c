@@ -79,6 +79,7 @@ int hf__adopt(hf_lock *lock, const char *ticket, const hf_options *opt, hf_error
     hf__ticket_format(&lock->bid.ticket, lock->ticket);
     /* An attempt of whoever took it may still be on its way: the release must retire the ticket. */
     hf__bidder_unanswered(&lock->bidder);
+    lock->order_is_unknown = true;
 
     int r = find_terms(lock, err);
     if (r == 0 && !hf__can_pass_on(client, lock->bid.ttl_ms == 0))
@@ -93,6 +94,6 @@ int hf__adopt(hf_lock *lock, const char *ticket, const hf_options *opt, hf_error
         return hf__fail(err, HF_STALE, NULL);
     if (r < 0)
         return r;
-    hf__lock_keep(lock, opt);
+    hf__lock_keep(lock, opt->max_hold_ms);
     return 0;
 }

@@ -12,6 +12,7 @@
 #include "core/abi_struct.h"
 #include "core/registry.h"
 #include "core/started.h"
+#include "core/watch.h"
 
 #include "base/banned.h"
 
@@ -35,16 +36,18 @@ static int describe_self(hf_client *client, const hf_client_options *opt)
     char host[128] = "", number[24];
     const char *user = user_name(number);
     const char *program = opt->program != NULL ? opt->program : program_invocation_short_name;
+    const char *modules = opt->modules != NULL ? opt->modules : "";
 
     gethostname(host, sizeof host - 1);
-    if (asprintf(&client->self_text, "%.127s%c%.63s%c%.127s", host, '\0', user, '\0', program) <
-        0) {
+    if (asprintf(&client->self_text, "%.127s%c%.63s%c%.127s%c%s", host, '\0', user, '\0', program,
+                 '\0', modules) < 0) {
         client->self_text = NULL;
         return HF_NO_MEMORY;
     }
     client->self.host = client->self_text;
     client->self.user = client->self.host + strlen(client->self.host) + 1;
     client->self.program = client->self.user + strlen(client->self.user) + 1;
+    client->host.modules = client->self.program + strlen(client->self.program) + 1;
     client->self.note = "";
     client->self.pid = client->pid;
     return 0;
@@ -124,8 +127,8 @@ static int read_common_options(hf_client *client, const char *text, hf_error *er
 int hf__open(const char *url, const hf_client_options *given, const struct hf_env *env,
              hf_client **ret_client, hf_error *err)
 {
-    static const struct hf__abi_struct type = {"hf_client_options", sizeof(hf_client_options),
-                                               sizeof(hf_client_options)};
+    static const struct hf__abi_struct type = {
+        "hf_client_options", offsetof(hf_client_options, modules), sizeof(hf_client_options)};
     hf_client_options known = {0};
     int r = ret_client == NULL ? hf__fail(err, HF_INVALID, "there is no place for the client")
             : given != NULL    ? hf__copy_abi_struct(&type, given, &known, err)
@@ -148,10 +151,10 @@ int hf__open(const char *url, const hf_client_options *given, const struct hf_en
     if (r == 0)
         r = read_common_options(client, url, err);
     if (r == 0) {
-        client->host = (struct hf__host){.env = client->env,
-                                         .self = &client->self,
-                                         .op_timeout_ms = client->op_timeout_ms,
-                                         .open_inner = hf__store_open};
+        client->host.env = client->env;
+        client->host.self = &client->self;
+        client->host.op_timeout_ms = client->op_timeout_ms;
+        client->host.open_inner = hf__store_open;
         r = hf__store_open(&client->host, url, &client->store, err);
     }
     if (r < 0) {
@@ -355,10 +358,11 @@ void hf_close(hf_client *client)
         return;
     }
     client->closing = true;
-    for (hf_lock *lock = client->waiting; lock != NULL; lock = lock->next_waiting)
+    for (hf_lock *lock = client->on_duty; lock != NULL; lock = lock->next)
         hf__wait_tell(lock, HF__NEWS_CLOSED);
     if (client->event_fd >= 0) /* whoever waits for one */
         eventfd_write(client->event_fd, 1);
+    hf__watches_close(client);
     while (client->users > 0)
         pthread_cond_wait(&client->changed, &client->mutex);
     release_with_helpers(client);

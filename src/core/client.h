@@ -43,7 +43,7 @@ struct hf_client {
     const char *store_name;
     struct hf__host host;
     struct hf__who self;
-    char *self_text; /* storage of `self` */
+    char *self_text; /* storage of `self` and of host.modules */
     pid_t pid;
     struct hf__fork_guard *fork_guard; /* NULL: the system has no such memory */
     int64_t op_timeout_ms, retain_ms, retire_ms;
@@ -58,7 +58,6 @@ struct hf_client {
 
     size_t lock_count;          /* for all that is kept per lock below: there is room for each */
     hf_lock *on_duty;           /* the locks that the client looks after */
-    hf_lock *waiting;           /* those of them that a caller waits for */
     struct hf__table by_ticket; /* those of them that wait or are kept */
     struct hf__table by_owner;  /* see reentry.c */
 
@@ -67,11 +66,12 @@ struct hf_client {
     struct hf__workers renewer, withdrawer, notifier, runner;
     size_t undo_count; /* what the withdrawer has to end */
 
+    hf_watch *watches; /* see watch.h */
+
     size_t started_count;    /* what the runner may have to do: see started.h */
     struct hf__table by_tag; /* those of them that are bids */
     struct hf__started *first_event, *last_event;
-    int event_fd;        /* readable while there is one; -1 until asked for */
-    uint64_t last_owner; /* of bids that were started without one */
+    int event_fd; /* readable while there is one; -1 until asked for */
 };
 
 /* hf_open() with another clock; `env` NULL is the system's. For tests. */

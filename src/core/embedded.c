@@ -18,6 +18,12 @@
 #define ROOT_DIR  "/var/lib/holdfast"
 #define FILE_NAME "locks.db"
 
+/* "/" is what systemd gives a user that it has made up (DynamicUser). */
+static bool is_home(const char *dir)
+{
+    return dir[0] == '/' && dir[1] != '\0';
+}
+
 /* The home directory, to be freed; NULL if there is none. */
 static char *find_home(void)
 {
@@ -26,10 +32,21 @@ static char *find_home(void)
     char buf[4096];
 
     if (home != NULL && home[0] == '/')
-        return strdup(home);
+        return is_home(home) ? strdup(home) : NULL;
     if (getpwuid_r(geteuid(), &entry, buf, sizeof buf, &found) != 0 || found == NULL)
         return NULL;
-    return found->pw_dir[0] == '/' ? strdup(found->pw_dir) : NULL;
+    return is_home(found->pw_dir) ? strdup(found->pw_dir) : NULL;
+}
+
+/* A service's own directory, the first of a list, for a service without a home. Not for any other: two
+ * services of one user are to find the same locks. -1: there is none, or no memory. */
+static int print_service_dir(char **ret_dir)
+{
+    const char *dirs = secure_getenv("STATE_DIRECTORY");
+
+    if (dirs == NULL || dirs[0] != '/')
+        return -1;
+    return asprintf(ret_dir, "%.*s", (int)strcspn(dirs, ":"), dirs);
 }
 
 static int state_dir(char **ret_dir, hf_error *err)
@@ -44,12 +61,13 @@ static int state_dir(char **ret_dir, hf_error *err)
         n = asprintf(&dir, "%s/holdfast", state);
     } else {
         char *home = find_home();
-        if (home == NULL)
+        n = home != NULL ? asprintf(&dir, "%s/.local/state/holdfast", home)
+                         : print_service_dir(&dir);
+        if (home == NULL && n < 0)
             return hf__fail(
                 err, HF_NO_STORE,
                 "there is no home directory for the embedded store: set HOME, or name a "
                 "store by its URL");
-        n = asprintf(&dir, "%s/.local/state/holdfast", home);
         free(home);
     }
     if (n < 0)

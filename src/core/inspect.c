@@ -1,17 +1,22 @@
 /* Looking into a store: who holds, who waits, and whether a grant is still live. */
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/sequencer.h"
 #include "core/abi_struct.h"
 #include "core/client.h"
+#include "core/view.h"
 
 #include "base/banned.h"
 
 struct hf_view {
+    atomic_uint refs;
     hf_entry *entries;
     size_t count, capacity;
     size_t position; /* while it is made: of the last waiter of this name */
+    bool has_value;
+    struct hf__value value;
 };
 
 /* One allocation a string set: name, host, user, program and note, each with its NUL. */
@@ -91,21 +96,25 @@ static int add(void *ctx, const char *name, size_t name_len, const struct hf__en
     return 0;
 }
 
-static int prepare_look(const hf_query *given, struct hf__search *search, hf_error *err)
+int hf__copy_query(const hf_query *given, hf_query *ret, hf_error *err)
 {
-    static const struct hf__abi_struct type = {"hf_query", sizeof(hf_query), sizeof(hf_query)};
-    hf_query query = {0};
-    int r = given != NULL ? hf__copy_abi_struct(&type, given, &query, err) : 0;
+    static const struct hf__abi_struct type = {"hf_query", offsetof(hf_query, value),
+                                               sizeof(hf_query)};
 
-    if (r == 0 && query.older_than_ms < 0)
+    *ret = (hf_query){0};
+    int r = given != NULL ? hf__copy_abi_struct(&type, given, ret, err) : 0;
+    if (r == 0 && ret->older_than_ms < 0)
         r = hf__fail(err, HF_INVALID, "older_than_ms is negative");
-    if (r == 0 && query.name != NULL)
-        r = hf__name_len(query.name, query.name_len, &search->name_len, err);
-    search->name = query.name;
-    search->prefix = query.prefix;
-    if (r == 0 && query.prefix != NULL)
-        search->prefix_len = query.prefix_len == HF_NTS ? strlen(query.prefix) : query.prefix_len;
-    search->older_than_ms = query.older_than_ms;
+    if (r == 0 && ret->value != 0 && ret->name == NULL)
+        r = hf__fail(err, HF_INVALID, "a value is of one lock: give its name");
+    if (r == 0 && ret->name != NULL)
+        r = hf__name_len(ret->name, ret->name_len, &ret->name_len, err);
+    else
+        ret->name_len = 0;
+    if (ret->prefix == NULL)
+        ret->prefix_len = 0;
+    else if (ret->prefix_len == HF_NTS)
+        ret->prefix_len = strlen(ret->prefix);
     return r;
 }
 
@@ -121,25 +130,83 @@ static int look_at(hf_client *client, const struct hf__search *search, hf_error 
     return r;
 }
 
+/* Asked after the entries: a value that has the token of a holder among them was written by it. */
+static int look_at_value(hf_client *client, const struct hf__search *search, hf_view *view,
+                         hf_error *err)
+{
+    struct hf__bid lock = {.name = search->name, .name_len = search->name_len};
+    struct hf__operation op = {.kind = HF__OPERATION_READ, .bid = &lock, .value = &view->value};
+    struct hf__answer answer = {0};
+
+    if (!(client->store->capabilities & HF_CAN_VALUE))
+        return hf__fail(err, HF_UNSUPPORTED, "%s keeps no values", client->store->type->name);
+    int r = client->store->type->operate(client->store, &op, hf__op_deadline(client), &answer, err);
+    if (r == HF_UNKNOWN)
+        r = hf__wrap(err, HF_UNAVAILABLE, "read");
+    hf__after_call_unlocked(client);
+    view->has_value = r == 0;
+    return r;
+}
+
+int hf__view_make(hf_client *client, const hf_query *query, hf_view **ret_view, hf_error *err)
+{
+    hf_view *view = calloc(1, sizeof *view);
+    struct hf__search search = {.name = query->name,
+                                .name_len = query->name_len,
+                                .prefix = query->prefix,
+                                .prefix_len = query->prefix_len,
+                                .older_than_ms = query->older_than_ms,
+                                .found = add,
+                                .ctx = view};
+
+    if (view == NULL)
+        return hf__fail(err, HF_NO_MEMORY, NULL);
+    atomic_init(&view->refs, 1);
+    int r = look_at(client, &search, err);
+    if (r == 0 && query->value != 0)
+        r = look_at_value(client, &search, view, err);
+    if (r < 0)
+        hf_view_free(view);
+    else
+        *ret_view = view;
+    return r;
+}
+
 int hf_inspect(hf_client *client, const hf_query *query, hf_view **ret_view, hf_error *err)
 {
+    hf_query known;
     struct hf__visit visit;
     int r = ret_view == NULL ? hf__fail(err, HF_INVALID, "there is no place for the view")
                              : hf__enter(client, &visit, err);
 
     if (r < 0)
         return r;
-    hf_view *view = calloc(1, sizeof *view);
-    struct hf__search search = {.found = add, .ctx = view};
-    r = view != NULL ? prepare_look(query, &search, err) : hf__fail(err, HF_NO_MEMORY, NULL);
+    r = hf__copy_query(query, &known, err);
     if (r == 0)
-        r = look_at(client, &search, err);
-    if (r < 0)
-        hf_view_free(view);
-    else
-        *ret_view = view;
+        r = hf__view_make(client, &known, ret_view, err);
     hf__leave(client, &visit);
     return r;
+}
+
+hf_view *hf__view_ref(hf_view *view)
+{
+    atomic_fetch_add(&view->refs, 1);
+    return view;
+}
+
+bool hf__views_are_alike(const hf_view *a, const hf_view *b)
+{
+    if (a->count != b->count || a->value.generation != b->value.generation ||
+        a->value.order != b->value.order || a->value.doubt != b->value.doubt)
+        return false;
+    for (size_t i = 0; i < a->count; i++) {
+        const hf_entry *x = &a->entries[i], *y = &b->entries[i];
+        if (x->place != y->place || x->generation != y->generation || x->name_len != y->name_len ||
+            memcmp(x->name, y->name, x->name_len) != 0 ||
+            memcmp(x->ticket, y->ticket, sizeof x->ticket) != 0)
+            return false;
+    }
+    return true;
 }
 
 size_t hf_view_count(const hf_view *view)
@@ -152,9 +219,25 @@ const hf_entry *hf_view_entry(const hf_view *view, size_t i)
     return view != NULL && i < view->count ? &view->entries[i] : NULL;
 }
 
+int hf_view_value(const hf_view *view, const void **ret_value, size_t *ret_len,
+                  uint64_t *ret_generation, int *ret_doubt)
+{
+    if (view == NULL || ret_value == NULL || ret_len == NULL)
+        return HF_INVALID;
+    if (!view->has_value)
+        return HF_NOT_FOUND;
+    *ret_value = view->value.bytes;
+    *ret_len = view->value.len;
+    if (ret_generation != NULL)
+        *ret_generation = view->value.generation;
+    if (ret_doubt != NULL)
+        *ret_doubt = view->value.doubt;
+    return 0;
+}
+
 void hf_view_free(hf_view *view)
 {
-    if (view == NULL)
+    if (view == NULL || atomic_fetch_sub(&view->refs, 1) > 1)
         return;
     for (size_t i = 0; i < view->count; i++)
         free((char *)view->entries[i].name);

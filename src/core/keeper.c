@@ -183,8 +183,9 @@ static int64_t tick(hf_client *client)
 static void tell_cancelled(hf_client *client)
 {
     hf__lock_client(client);
-    for (hf_lock *lock = client->waiting; lock != NULL; lock = lock->next_waiting) {
-        if (lock->waiter->cancel != NULL && hf__cancel_fired(lock->waiter->cancel))
+    for (hf_lock *lock = client->on_duty; lock != NULL; lock = lock->next) {
+        const struct hf__waiter *w = lock->waiter;
+        if (w != NULL && w->cancel != NULL && hf__cancel_fired(w->cancel))
             hf__wait_tell(lock, HF__NEWS_CANCEL);
     }
     hf__unlock_client(client);

@@ -23,19 +23,22 @@ int hf__name_len(const char *name, size_t given, size_t *ret_len, hf_error *err)
     return 0;
 }
 
+#define WHO_ALIGN _Alignof(struct hf__who)
+
 /* Making, counting, freeing. ------------------------------------------------------------------- */
 hf_lock *hf__lock_new(hf_client *client, const struct hf__name *name, const hf_options *opt)
 {
     size_t note_len = opt->note != NULL ? strlen(opt->note) : 0;
-    size_t size = sizeof(hf_lock) + name->len + 1 + note_len + 1;
+    size_t who_at =
+        (offsetof(hf_lock, name) + name->len + 1 + WHO_ALIGN - 1) / WHO_ALIGN * WHO_ALIGN;
+    size_t size = note_len > 0 ? who_at + sizeof(struct hf__who) + note_len + 1
+                               : offsetof(hf_lock, name) + name->len + 1;
     hf_lock *lock = malloc(size); /* glibc's calloc() goes past the thread's cache */
 
     if (lock == NULL)
         return NULL;
     memset(lock, 0, size);
     memcpy(lock->name, name->bytes, name->len);
-    if (note_len > 0)
-        memcpy(lock->name + name->len + 1, opt->note, note_len);
     lock->client = client;
     lock->refs = 1;
     lock->count = 1;
@@ -45,10 +48,9 @@ hf_lock *hf__lock_new(hf_client *client, const struct hf__name *name, const hf_o
     lock->by_hand = opt->by_hand != 0;
     lock->on_at_risk = opt->on_at_risk;
     lock->on_lost = opt->on_lost;
+    lock->on_wanted = opt->on_wanted;
     lock->arg = opt->arg;
     lock->max_hold_ns = INT64_MAX;
-    lock->who = client->self;
-    lock->who.note = lock->name + name->len + 1;
     lock->bid = (struct hf__bid){.name = lock->name,
                                  .name_len = name->len,
                                  .mode = opt->mode,
@@ -57,7 +59,14 @@ hf_lock *hf__lock_new(hf_client *client, const struct hf__name *name, const hf_o
                                  .lock_delay_ms = opt->lock_delay_ms,
                                  .retire_ms = client->retire_ms,
                                  .queue = opt->wait_ms != 0,
-                                 .who = &lock->who};
+                                 .tell = opt->wanted != 0 || opt->on_wanted != NULL,
+                                 .who = &client->self};
+    if (note_len > 0) {
+        struct hf__who *who = (struct hf__who *)((char *)lock + who_at);
+        *who = client->self;
+        who->note = memcpy(who + 1, opt->note, note_len); /* its NUL is there */
+        lock->bid.who = who;
+    }
     return lock;
 }
 
@@ -66,8 +75,10 @@ int hf__lock_join(hf_lock *lock)
     hf_client *client = lock->client;
     struct hf__heap *heaps[] = {&client->keeper.timers, &client->renewer.jobs,
                                 &client->withdrawer.jobs, &client->notifier.jobs};
+    bool has_callback =
+        lock->on_at_risk != NULL || lock->on_lost != NULL || lock->on_wanted != NULL;
 
-    for (size_t i = 0; i < sizeof heaps / sizeof heaps[0]; i++) {
+    for (size_t i = 0; i < (has_callback ? 4 : 3); i++) {
         if (!hf__heap_reserve(heaps[i], client->lock_count + 1))
             return HF_NO_MEMORY;
     }
@@ -100,7 +111,8 @@ int hf__lock_new_ticket(hf_lock *lock, hf_error *err)
         return hf__fail(err, HF_SYSTEM, "there is no randomness to be had");
     hf__ticket_format(&lock->bid.ticket, lock->ticket);
     hf__bidder_init(&lock->bidder);
-    lock->in_store = lock->claim_unanswered = lock->lost_told = false;
+    lock->in_store = lock->claim_unanswered = lock->lost_told = lock->called = false;
+    lock->value_order = 0;
     return 0;
 }
 
@@ -123,21 +135,6 @@ static void drop_job(hf_lock *lock)
     }
 }
 
-static void leave_waiting(hf_lock *lock)
-{
-    hf_client *client = lock->client;
-
-    if (lock->prev_waiting != NULL)
-        lock->prev_waiting->next_waiting = lock->next_waiting;
-    else
-        client->waiting = lock->next_waiting;
-    if (lock->next_waiting != NULL)
-        lock->next_waiting->prev_waiting = lock->prev_waiting;
-    lock->prev_waiting = lock->next_waiting = NULL;
-    hf__waiter_unref(lock->waiter);
-    lock->waiter = NULL;
-}
-
 /* Only a lock that waits or is kept can be called by its store. */
 static bool is_called(enum hf__duty duty)
 {
@@ -150,8 +147,10 @@ static void change_duty(hf_lock *lock, enum hf__duty duty)
     hf_client *client = lock->client;
 
     drop_job(lock);
-    if (lock->waiter != NULL && duty != HF__DUTY_WAIT)
-        leave_waiting(lock);
+    if (lock->waiter != NULL && duty != HF__DUTY_WAIT) {
+        hf__waiter_unref(lock->waiter);
+        lock->waiter = NULL;
+    }
     if (is_called(lock->duty) && !is_called(duty))
         hf__table_remove(&client->by_ticket, &lock->by_ticket);
     if (!is_called(lock->duty) && is_called(duty))
@@ -164,7 +163,7 @@ static void change_duty(hf_lock *lock, enum hf__duty duty)
     lock->duty = duty;
     lock->failures = 0;
     lock->retry_ns = 0;
-    lock->risk_told = false;
+    lock->risk_told = lock->wanted_told = false;
 }
 
 void hf__duty_begin(hf_lock *lock, enum hf__duty duty)
@@ -199,11 +198,32 @@ void hf__duty_end(hf_lock *lock)
     hf__lock_unref(lock);
 }
 
-void hf__lock_keep(hf_lock *lock, const hf_options *opt)
+/* Once for each time that it becomes so. */
+static void tell_wanted(hf_lock *lock)
 {
-    if (opt->max_hold_ms > 0)
-        lock->max_hold_ns = hf__moment_after(hf__now_ns(lock->client->env), opt->max_hold_ms);
+    bool wanted = lock->bidder.wanted && lock->bidder.phase == HF__PHASE_HOLDING;
+
+    if (lock->duty != HF__DUTY_KEEP || wanted == lock->wanted_told)
+        return;
+    lock->wanted_told = wanted;
+    if (!wanted)
+        return;
+    hf__tell_event(lock, HF__TELL_WANTED);
+    if (lock->on_wanted != NULL) {
+        lock->call_wanted = true;
+        hf__notifier_push(lock);
+    }
+}
+
+void hf__lock_keep(hf_lock *lock, int64_t max_hold_ms)
+{
+    if (max_hold_ms > 0)
+        lock->max_hold_ns = hf__moment_after(hf__now_ns(lock->client->env), max_hold_ms);
     hf__duty_begin(lock, HF__DUTY_KEEP);
+    tell_wanted(lock);
+    if (lock->called && !lock->bidder.wanted)
+        hf__renewer_push(lock);
+    lock->called = false;
     hf__keeper_schedule(lock);
 }
 
@@ -256,6 +276,7 @@ enum hf__advice hf__lock_renewed(hf_lock *lock, uint64_t generation,
     if (hf__lock_holds(lock, now_ns) &&
         now_ns < hf__lease_at_risk_ns(lock->bidder.sent_ns, lock->bidder.lease_ms))
         lock->risk_told = false; /* back on firm ground: the next time is told again */
+    tell_wanted(lock);
     return advice;
 }
 
@@ -305,7 +326,7 @@ int hf__lock_renew_once(hf_lock *lock, hf_error *err)
 static bool take_back(hf_lock *lock)
 {
     hf__reentry_remove(lock);
-    lock->on_at_risk = lock->on_lost = NULL;
+    lock->on_at_risk = lock->on_lost = lock->on_wanted = NULL;
     hf__notifier_forget(lock);
     bool held = hf__lock_holds(lock, hf__now_ns(lock->client->env));
     hf__duty_end(lock);
@@ -329,7 +350,8 @@ static int free_after_close(hf_lock *lock, hf_error *err)
     client->refs++;
     if (--lock->count == 0) {
         hf__reentry_remove(lock);
-        lock->on_at_risk = lock->on_lost = NULL; /* its duty may go on; nobody is to be told */
+        lock->on_at_risk = lock->on_lost = lock->on_wanted =
+            NULL; /* its duty may go on; nobody is to be told */
         hf__notifier_forget(lock);
         hf__forget_events(lock);
         hf__lock_unref(lock);
@@ -365,20 +387,39 @@ int hf__lock_give_back(hf_lock *lock, hf_error *err)
     return r;
 }
 
-int hf_lock_release(hf_lock *lock, hf_error *err)
+static int check_at_least(const hf_client *client, int64_t at_least_ms, hf_error *err)
+{
+    if (at_least_ms < 0 || at_least_ms > HF_AT_LEAST_MAX_MS)
+        return hf__fail(err, HF_INVALID, "the time to stay closed must be from 0 to 366 days");
+    if (at_least_ms > 0 && !(client->capabilities & HF_CAN_AT_LEAST))
+        return hf__fail(err, HF_UNSUPPORTED, "%s cannot keep a released lock closed",
+                        client->store_name);
+    return 0;
+}
+
+int hf_lock_release_after(hf_lock *lock, int64_t at_least_ms, hf_error *err)
 {
     if (lock == NULL)
         return 0;
     hf_client *client = lock->client;
     struct hf__visit visit;
-    int r = hf__enter_locked(client, &visit, err);
+    int r = check_at_least(client, at_least_ms, err);
+    if (r == 0)
+        r = hf__enter_locked(client, &visit, err);
     if (r == HF_CLOSED)
         return free_after_close(lock, err);
     if (r < 0)
         return r;
+    if (lock->at_least_ms < at_least_ms)
+        lock->at_least_ms = at_least_ms;
     r = hf__lock_give_back(lock, err);
     hf__leave_unlock(client, &visit);
     return r;
+}
+
+int hf_lock_release(hf_lock *lock, hf_error *err)
+{
+    return hf_lock_release_after(lock, 0, err);
 }
 
 int hf_lock_renew(hf_lock *lock, hf_error *err)

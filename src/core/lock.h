@@ -37,13 +37,14 @@ enum hf__news {
 
 /* A bid that waits, and its caller if it has one. */
 struct hf__waiter {
-    pthread_cond_t woken;
     unsigned refs; /* the caller's, and one of each that wakes it */
     unsigned news;
     int64_t until_ns; /* the end of the wait; INT64_MAX */
     int64_t ask_ns;   /* when to ask again although nobody called */
     int64_t sign_ns;  /* when the next sign of life is due */
     hf_cancel *cancel;
+    bool has_caller;
+    pthread_cond_t woken; /* the caller's: without one, there is no memory for it */
 };
 
 /* A round trip in the background, of the renewer or the withdrawer. */
@@ -61,40 +62,42 @@ struct hf_lock {
                               may linger; no attempt since was refused */
     bool claim_unanswered; /* a renewal that named the grant may have been applied */
     bool lost_told;
+    bool called;           /* while it waited: whether somebody waits behind it is to be asked */
+    bool order_is_unknown; /* it was taken over: somebody may have written before */
+    uint64_t value_order;  /* of the last write of the value */
 
     unsigned renewals; /* that name the grant, under way: each may still be applied */
 
     /* Of this duty: cleared with every new one. */
     unsigned failures; /* of jobs, in a row */
     int64_t retry_ns;  /* a job failed: not before then */
-    bool risk_told;
+    bool risk_told, wanted_told;
     enum hf__job job;
     bool job_again;      /* it was asked for while it is under way */
     unsigned job_number; /* a job under way that has another number is of an earlier duty */
 
-    struct hf__bid bid; /* name and note point behind this structure */
-    struct hf__who who;
+    struct hf__bid bid;         /* name and, with a note, `who` point behind this structure */
     struct hf__timer timer;     /* the keeper's */
     struct hf__timer job_turn;  /* the renewer's or the withdrawer's */
     struct hf__timer call_turn; /* the notifier's */
     struct hf__link by_ticket;
     struct hf__link by_owner;
-    hf_lock *prev_waiting, *next_waiting;
     struct hf__waiter *waiter;   /* WAIT */
     struct hf__started *started; /* how it was acquired, if not by a call that waits; NULL */
     uint64_t owner;
-    unsigned count;        /* reentrant acquires */
     int64_t max_hold_ns;   /* the moment it must be over; INT64_MAX */
+    int64_t at_least_ms;   /* of its release */
     int64_t undo_until_ns; /* UNDO: the store may hold something until then */
     hf_error *trouble;     /* of the last renewal; NULL: it did not fail */
+    unsigned count;        /* reentrant acquires */
     int lost_fd;           /* -1 until asked for */
     bool reentrant, by_hand, undo_is_release;
-    bool call_risk, call_lost; /* what the notifier still has to tell */
-    bool in_call;              /* a callback runs now */
-    hf_lock_callback *on_at_risk, *on_lost;
+    bool call_risk, call_lost, call_wanted; /* what the notifier still has to tell */
+    bool in_call;                           /* a callback runs now */
+    hf_lock_callback *on_at_risk, *on_lost, *on_wanted;
     void *arg;
     char ticket[HF_TICKET_SIZE];
-    char name[]; /* and a NUL, then the note and a NUL */
+    char name[]; /* and a NUL; then, if there is a note, the bid's `who`, the note and a NUL */
 };
 
 struct hf__name {
@@ -123,8 +126,8 @@ int hf__lock_new_ticket(hf_lock *lock, hf_error *err);
 void hf__duty_begin(hf_lock *lock, enum hf__duty duty);
 void hf__duty_end(hf_lock *lock); /* fine if there is none; may free it with its last reference */
 
-/* It is held, and the user is about to get it. */
-void hf__lock_keep(hf_lock *lock, const hf_options *opt);
+/* It is held, and the user is about to get it, for `max_hold_ms` at most; 0: no limit. */
+void hf__lock_keep(hf_lock *lock, int64_t max_hold_ms);
 
 /* Renews, and so claims, a lock that is held, on the caller's thread. Released meanwhile. HF_LOST,
  * or the store's error. */
@@ -171,7 +174,7 @@ void hf__renewer_push(hf_lock *lock);
 void hf__renewer_work(hf_client *client);
 
 /* notifier.c --------------------------------------------------------------- */
-void hf__notifier_push(hf_lock *lock); /* call_risk or call_lost is set */
+void hf__notifier_push(hf_lock *lock); /* one of call_ is set */
 void hf__notifier_work(hf_client *client);
 
 /* There is nothing more to tell. Waits for a callback of this lock that is under way. */
@@ -192,6 +195,8 @@ void hf__withdrawer_push(hf_lock *lock);
 void hf__withdrawer_work(hf_client *client);
 
 /* reentry.c ---------------------------------------------------------------- */
+
+#define HF__OWNER_NOBODY 0 /* it has nothing, and nothing can be found under it */
 
 /* What this owner has of this name already: a lock that is held or waited for, else one that was
  * lost but not given back, else NULL. */

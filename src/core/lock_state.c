@@ -79,6 +79,18 @@ int64_t hf_lock_remaining_ms(const hf_lock *asked)
     return left_ms;
 }
 
+int hf_lock_wanted(const hf_lock *asked)
+{
+    hf_lock *lock = (hf_lock *)asked;
+    int64_t now_ns;
+
+    if (lock == NULL || is_forked(lock))
+        return 0;
+    bool wanted = holds_now(lock, &now_ns) && lock->bidder.wanted;
+    hf__unlock_client(lock->client);
+    return wanted;
+}
+
 int hf_lock_fd(hf_lock *lock)
 {
     if (lock == NULL)

@@ -25,27 +25,36 @@ void hf__notifier_work(hf_client *client)
     struct hf__timer *turn = hf__heap_first(&client->notifier.jobs);
     hf_lock *lock = (hf_lock *)((char *)turn - offsetof(hf_lock, call_turn));
     /* Taken out under the mutex: who gives the lock back takes them away. */
-    hf_lock_callback *on_lost = lock->call_lost ? lock->on_lost : NULL;
-    hf_lock_callback *on_at_risk = lock->call_risk ? lock->on_at_risk : NULL;
-    hf_cause cause = lock->bidder.cause;
+    hf_lock_callback *call;
+    hf_cause cause = HF_CAUSE_NONE;
 
     hf__heap_remove(&client->notifier.jobs, turn);
-    lock->call_risk = lock->call_lost = false;
+    if (lock->call_lost) { /* of which nothing else matters any more */
+        call = lock->on_lost;
+        cause = lock->bidder.cause;
+        lock->call_lost = lock->call_risk = lock->call_wanted = false;
+    } else if (lock->call_risk) {
+        call = lock->on_at_risk;
+        lock->call_risk = false;
+    } else {
+        call = lock->call_wanted ? lock->on_wanted : NULL;
+        lock->call_wanted = false;
+    }
     lock->in_call = true;
     hf__unlock_client(client);
-    if (on_lost != NULL)
-        on_lost(lock, cause, lock->arg);
-    else if (on_at_risk != NULL)
-        on_at_risk(lock, HF_CAUSE_NONE, lock->arg);
+    if (call != NULL)
+        call(lock, cause, lock->arg);
     hf__lock_client(client);
     lock->in_call = false;
+    if (lock->call_lost || lock->call_risk || lock->call_wanted)
+        hf__notifier_push(lock);
     hf__lock_unref(lock);
     pthread_cond_broadcast(&client->changed);
 }
 
 void hf__notifier_forget(hf_lock *lock)
 {
-    lock->call_risk = lock->call_lost = false;
+    lock->call_risk = lock->call_lost = lock->call_wanted = false;
     while (lock->in_call)
         pthread_cond_wait(&lock->client->changed, &lock->client->mutex);
 }

@@ -40,6 +40,8 @@ hf_lock *hf__reentry_find(hf_client *client, const char *name, size_t name_len, 
     struct hf__link *link = hf__table_find(&client->by_owner, hash(client, name, name_len, owner));
     hf_lock *lost = NULL;
 
+    if (owner == HF__OWNER_NOBODY)
+        return NULL;
     for (; link != NULL; link = hf__table_next(link)) {
         hf_lock *lock = lock_of(link);
         if (lock->owner != owner || lock->bid.name_len != name_len ||
@@ -54,10 +56,13 @@ hf_lock *hf__reentry_find(hf_client *client, const char *name, size_t name_len, 
 
 void hf__reentry_add(hf_lock *lock)
 {
+    if (lock->owner == HF__OWNER_NOBODY)
+        return;
     hf__table_add(&lock->client->by_owner, &lock->by_owner,
                   hash(lock->client, lock->name, lock->bid.name_len, lock->owner));
 }
 
+/* Fine if it was not added. */
 void hf__reentry_remove(hf_lock *lock)
 {
     hf__table_remove(&lock->client->by_owner, &lock->by_owner);

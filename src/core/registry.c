@@ -1,120 +1,24 @@
-/* Finds the store type for a URL scheme and opens the store.
- *
- * Two stores are built in. Every other one is a module, holdfast-<module>.so, so that a machine
- * needs only the libraries of the stores it uses; it is loaded when its scheme is first asked for
- * and stays loaded, since its threads and its code may be in use for as long as the process lives.
- *
- * The only state is one atomic pointer a module. dlopen() gives the same handle to two threads that
- * come at once, so both store the same pointer and no mutex is needed, which a fork in another
- * thread could leave locked for ever. */
+/* Finds the store type for a URL scheme, built in or in a module, and opens the store. */
 #include "core/registry.h"
 
-#include <dlfcn.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "core/modules.h"
 #include "stores/builtin.h"
 
 #include "base/banned.h"
+
+#ifndef HF__MODULE_DIR /* built by another build system than ours */
+#define HF__MODULE_DIR "/usr/lib/holdfast"
+#endif
 
 static const struct hf__store_type *const builtins[] = {
     &hf__memory_store_type,
     &hf__sqlite_store_type,
 };
 #define BUILTIN_COUNT (sizeof builtins / sizeof builtins[0])
-
-/* One line a scheme. `needs`: the library a module is linked with, as Debian calls it; NULL:
- * none. */
-static const struct module {
-    const char *scheme, *module, *needs;
-    bool wrapper;
-} modules[] = {
-    {"zookeeper", "zookeeper", "libzookeeper-mt2", false},
-    {"trace", "trace", NULL, true},
-    {"fault", "fault", NULL, true},
-    {"etcd", "etcd", "libnghttp2-14 and libssl3", false},
-    {"postgres", "postgres", "libpq5", false},
-    {"postgresql", "postgres", "libpq5", false},
-    {"redis", "redis", "libhiredis0.14 and libssl3", false},
-    {"rediss", "redis", "libhiredis0.14 and libssl3", false},
-    {"redis+unix", "redis", "libhiredis0.14 and libssl3", false},
-    {"redis+sentinel", "redis", "libhiredis0.14 and libssl3", false},
-    {"redlock", "redlock", "libhiredis0.14 and libssl3", false},
-    {"mysql", "mysql", "libmariadb3", false},
-    {"mariadb", "mysql", "libmariadb3", false},
-    {"oracle", "oracle", "libodbc2", false},
-    {"cassandra", "cassandra", "libssl3", false},
-};
-#define MODULE_COUNT (sizeof modules / sizeof modules[0])
-
-static _Atomic(const struct hf__store_type *) loaded[MODULE_COUNT];
-
-static const char *module_dir(void)
-{
-    const char *dir = secure_getenv("HOLDFAST_MODULES");
-
-    return dir != NULL && dir[0] != '\0' ? dir : HF__MODULE_DIR;
-}
-
-/* One sentence that says what to install. */
-static int cannot_load(const struct module *m, const char *path, hf_error *err)
-{
-    const char *reason = dlerror();
-
-    if (access(path, F_OK) != 0)
-        return hf__fail(err, HF_NO_STORE,
-                        "its module %s is not there: install holdfast's store modules%s%s%s, or "
-                        "set HOLDFAST_MODULES to their directory",
-                        path, m->needs != NULL ? " (this one is built with " : "",
-                        m->needs != NULL ? m->needs : "", m->needs != NULL ? ")" : "");
-    if (m->needs != NULL)
-        return hf__fail(err, HF_NO_STORE, "its module cannot be loaded (%s): install %s", reason,
-                        m->needs);
-    return hf__fail(err, HF_NO_STORE,
-                    "its module cannot be loaded (%s): install holdfast's store modules anew",
-                    reason);
-}
-
-static int load_file(const struct module *m, const char *path,
-                     const struct hf__store_type **ret_type, hf_error *err)
-{
-    void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-    const struct hf__store_type *type = NULL;
-
-    if (handle == NULL)
-        return cannot_load(m, path, err);
-    type = dlsym(handle, HF__STORE_SYMBOL);
-    if (type == NULL || type->abi != HF__STORE_ABI)
-        return hf__fail(err, HF_NO_STORE,
-                        "its module %s is of another version: install the modules of holdfast %s",
-                        path, HF_VERSION);
-    *ret_type = type;
-    return 0;
-}
-
-static int load(const struct module *m, const struct hf__store_type **ret_type, hf_error *err)
-{
-    size_t i = (size_t)(m - modules);
-    const struct hf__store_type *type = atomic_load(&loaded[i]);
-    char *path = NULL;
-
-    if (type != NULL) {
-        *ret_type = type;
-        return 0;
-    }
-    if (asprintf(&path, "%s/holdfast-%s.so", module_dir(), m->module) < 0)
-        return hf__fail(err, HF_NO_MEMORY, NULL);
-    int r = load_file(m, path, &type, err);
-    free(path);
-    if (r != 0)
-        return hf__wrap(err, r, "%s", m->module);
-    atomic_store(&loaded[i], type);
-    *ret_type = type;
-    return 0;
-}
 
 static const struct hf__store_type *find_builtin(const char *scheme)
 {
@@ -129,12 +33,12 @@ static const struct hf__store_type *find_builtin(const char *scheme)
 
 /* "trace+sqlite" belongs to the wrapper "trace"; "a+b" without such a wrapper is a scheme like
  * any. */
-static const struct module *find_module(const char *scheme)
+static const struct hf__module *find_module(const char *scheme)
 {
+    const struct hf__module *m;
     size_t first = strcspn(scheme, "+");
 
-    for (size_t i = 0; i < MODULE_COUNT; i++) {
-        const struct module *m = &modules[i];
+    for (size_t i = 0; (m = hf__module_line(i)) != NULL; i++) {
         size_t len = strlen(m->scheme);
         if (!m->wrapper && strcmp(m->scheme, scheme) == 0)
             return m;
@@ -147,15 +51,15 @@ static const struct module *find_module(const char *scheme)
 static int unknown_scheme(const char *scheme, hf_error *err)
 {
     char known[200] = "", shown[60];
+    const struct hf__module *m;
     size_t used = 0;
 
-    for (size_t i = 0; i < BUILTIN_COUNT + MODULE_COUNT && used < sizeof known; i++) {
-        const char *name =
-            i < BUILTIN_COUNT ? *builtins[i]->schemes : modules[i - BUILTIN_COUNT].scheme;
-        bool wrapper = i >= BUILTIN_COUNT && modules[i - BUILTIN_COUNT].wrapper;
-        used += (size_t)snprintf(known + used, sizeof known - used, "%s%s%s", i > 0 ? ", " : "",
-                                 name, wrapper ? "+" : ":");
-    }
+    for (size_t i = 0; i < BUILTIN_COUNT; i++)
+        used += (size_t)snprintf(known + used, sizeof known - used, "%s%s:", i > 0 ? ", " : "",
+                                 *builtins[i]->schemes);
+    for (size_t i = 0; (m = hf__module_line(i)) != NULL && used < sizeof known; i++)
+        used += (size_t)snprintf(known + used, sizeof known - used, ", %s%s", m->scheme,
+                                 m->wrapper ? "+" : ":");
     hf__printable(scheme, strlen(scheme), shown, sizeof shown);
     return hf__fail(err, HF_NO_STORE, "there is no store '%s:'; those known are %s", shown, known);
 }
@@ -199,10 +103,11 @@ static int name_store(hf_error *err, int code, const char *name)
     return hf__wrap(err, code, "%s", name);
 }
 
-static int find_type(const char *scheme, const struct hf__store_type **ret_type, bool *ret_wrapper,
-                     hf_error *err)
+/* `host` NULL: nothing is going to be opened. */
+static int find_type(const struct hf__host *host, const char *scheme,
+                     const struct hf__store_type **ret_type, bool *ret_wrapper, hf_error *err)
 {
-    const struct module *m;
+    const struct hf__module *m;
 
     *ret_wrapper = false;
     *ret_type = find_builtin(scheme);
@@ -212,7 +117,7 @@ static int find_type(const char *scheme, const struct hf__store_type **ret_type,
     if (m == NULL)
         return unknown_scheme(scheme, err);
     *ret_wrapper = m->wrapper;
-    return load(m, ret_type, err);
+    return hf__module_load(m, host != NULL ? host->modules : NULL, ret_type, err);
 }
 
 static int open_parsed(const struct hf__host *host, struct hf__url *url,
@@ -220,7 +125,7 @@ static int open_parsed(const struct hf__host *host, struct hf__url *url,
 {
     const struct hf__store_type *type;
     bool wrapper;
-    int r = find_type(url->scheme, &type, &wrapper, err);
+    int r = find_type(host, url->scheme, &type, &wrapper, err);
 
     if (r != 0)
         return r;
@@ -278,7 +183,7 @@ int hf__setup_text(const char *url, const char **ret_store, char **ret_text, hf_
 
     if (r != 0)
         return r;
-    r = find_type(parsed.scheme, &type, &wrapper, err);
+    r = find_type(NULL, parsed.scheme, &type, &wrapper, err);
     if (r == 0 && wrapper) {
         r = hf__setup_text(strchr(text, '+') + 1, ret_store, ret_text, err);
     } else if (r == 0) {
@@ -291,12 +196,14 @@ int hf__setup_text(const char *url, const char **ret_store, char **ret_text, hf_
 }
 
 /* The i-th module: one that serves several schemes has its lines together. */
-static const struct module *nth_module(size_t i)
+static const struct hf__module *nth_module(size_t i)
 {
-    for (size_t at = 0; at < MODULE_COUNT; at++) {
-        bool again = at > 0 && strcmp(modules[at].module, modules[at - 1].module) == 0;
-        if (!again && i-- == 0)
-            return &modules[at];
+    const struct hf__module *m, *before = NULL;
+
+    for (size_t at = 0; (m = hf__module_line(at)) != NULL; at++) {
+        if ((before == NULL || strcmp(m->name, before->name) != 0) && i-- == 0)
+            return m;
+        before = m;
     }
     return NULL;
 }
@@ -311,12 +218,12 @@ bool hf__known_store(size_t i, struct hf__known *ret_known)
         ret_known->name = builtins[i]->name;
         return true;
     }
-    const struct module *m = nth_module(i - BUILTIN_COUNT);
+    const struct hf__module *m = nth_module(i - BUILTIN_COUNT);
     if (m == NULL)
         return false;
-    ret_known->name = m->module;
+    ret_known->name = m->name;
     ret_known->wrapper = m->wrapper;
-    if (load(m, &ret_known->type, &err) != 0)
+    if (hf__module_load(m, NULL, &ret_known->type, &err) != 0)
         snprintf(ret_known->missing, sizeof ret_known->missing, "%s", err.text);
     return true;
 }

@@ -1,6 +1,6 @@
-/* Which store serves a URL: those that are built in, and modules that are loaded when first used.
+/* Which store serves a URL: those that are built in, and modules (modules.h).
  *
- * To add a store that needs a library of its own, add one line to the table in registry.c.
+ * To add a store that needs a library of its own, add one line to the table in modules.c.
  *
  * The command includes this, and nothing else of the core: it lists stores that are not installed,
  * prints what setup would create without opening a store, and resolves the default URL before it

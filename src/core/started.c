@@ -39,7 +39,7 @@ static void push_event(struct hf__started *s, enum hf__tell what)
         if (s->lock != NULL)
             hf__lock_ref(s->lock);
     }
-    s->tells |= what;
+    s->tells |= (unsigned char)what;
 }
 
 /* Out of the queue. What stood there may be freed. */
@@ -166,28 +166,36 @@ static void finish(struct hf__started *s, int code, const hf_error *err)
         pthread_cond_broadcast(&client->changed);
 }
 
+/* To its end, or to where nothing is left to do but to wait. */
+static int advance(struct hf__started *s, hf_error *err)
+{
+    int r;
+
+    if (s->err != NULL)
+        *err = *s->err;
+    s->bid.err = err;
+    do
+        r = hf__acquire_advance(&s->bid);
+    while (r == HF__ACQUIRE_ASLEEP && s->lock->waiter->news != 0);
+    s->bid.err = NULL;
+    if (r == HF__ACQUIRE_ASLEEP && s->bid.slept_over < 0)
+        keep_error(s, err);
+    return r;
+}
+
 static void run_bid(struct hf__started *s)
 {
     hf_lock *lock = s->lock;
     hf_error err = {0};
     char shown[80];
-    int r;
+    int r = advance(s, &err);
 
-    if (s->err != NULL)
-        err = *s->err;
-    s->bid.err = &err;
-    do
-        r = hf__acquire_advance(&s->bid);
-    while (r == HF__ACQUIRE_ASLEEP && lock->waiter->news != 0);
-    s->bid.err = NULL;
-    if (r != HF__ACQUIRE_ASLEEP) {
-        if (r < 0)
-            hf__wrap(&err, r, "acquire '%s'",
-                     hf__printable(lock->name, lock->bid.name_len, shown, sizeof shown));
-        finish(s, r == HF__ACQUIRE_KEPT ? 0 : r, &err);
-    } else if (s->bid.slept_over < 0) {
-        keep_error(s, &err);
-    }
+    if (r == HF__ACQUIRE_ASLEEP)
+        return;
+    if (r < 0)
+        hf__wrap(&err, r, "acquire '%s'",
+                 hf__printable(lock->name, lock->bid.name_len, shown, sizeof shown));
+    finish(s, r == HF__ACQUIRE_KEPT ? 0 : r, &err);
 }
 
 void hf__runner_work(hf_client *client)
@@ -221,21 +229,67 @@ static struct hf__started *new_started(hf_lock *lock, uint64_t tag)
     return s;
 }
 
-int hf__start_bid(hf_lock *lock, const hf_options *opt, uint64_t tag, hf_error *err)
+static struct hf__started *new_bid(hf_lock *lock, const hf_options *opt, uint64_t tag)
 {
     struct hf__started *s = new_started(lock, tag);
 
     if (s == NULL)
-        return hf__fail(err, HF_NO_MEMORY, NULL);
-    s->opt = *opt;
-    s->opt.on_wait = NULL;
-    hf__acquire_begin(&s->bid, lock, &s->opt);
+        return NULL;
+    hf__acquire_begin(&s->bid, lock, opt);
+    s->bid.on_wait = NULL;
     lock->started = s; /* which frees it */
-    int r = start(s);
+    return s;
+}
+
+int hf__start_bid(hf_lock *lock, const hf_options *opt, uint64_t tag, hf_error *err)
+{
+    struct hf__started *s = new_bid(lock, opt, tag);
+    int r = s == NULL ? HF_NO_MEMORY : start(s);
+
     if (r < 0)
         return hf__fail(err, r, r == HF_SYSTEM ? "a runner's thread cannot be started" : NULL);
     hf__table_add(&lock->client->by_tag, &s->by_tag, hash_of(lock->client, tag));
     return 0;
+}
+
+/* It was left where it sleeps: there has to be a thread that takes it up again. */
+static int hand_over(struct hf__started *s, hf_error *err)
+{
+    struct hf__workers *runner = &s->client->runner;
+
+    if (runner->started == 0)
+        hf__workers_help(runner);
+    if (runner->started > 0)
+        return HF__ACQUIRE_ASLEEP;
+    s->bid.stopped = true;
+    int r = advance(s, err);
+    return r < 0 ? hf__fail(err, HF_SYSTEM, "a runner's thread cannot be started") : r;
+}
+
+int hf__bid_or_start(hf_lock *lock, const hf_options *opt, uint64_t tag, hf_error *err)
+{
+    hf_client *client = lock->client;
+    struct hf__started *s = new_bid(lock, opt, tag);
+    hf_error why = {0};
+
+    if (s == NULL || !hf__heap_reserve(&client->runner.jobs, client->started_count + 1))
+        return hf__fail(err, HF_NO_MEMORY, NULL);
+    client->started_count++;
+    hf__table_add(&client->by_tag, &s->by_tag, hash_of(client, tag));
+    s->runs = true;
+    int r = advance(s, &why);
+    if (r == HF__ACQUIRE_ASLEEP)
+        r = hand_over(s, &why);
+    s->runs = false;
+    if (r == HF__ACQUIRE_ASLEEP) {
+        client->users++; /* as a call that is under way, until finish() */
+        return r;
+    }
+    hf__table_remove(&client->by_tag, &s->by_tag);
+    client->started_count--;
+    if (r < 0 && err != NULL)
+        *err = why;
+    return r < 0 ? r : 0;
 }
 
 static int start_release(hf_lock *lock, uint64_t tag, hf_error *err)
@@ -252,7 +306,7 @@ static int start_release(hf_lock *lock, uint64_t tag, hf_error *err)
     }
     if (lock->count == 1) { /* kept until its turn comes, but its owner is through with it */
         hf__reentry_remove(lock);
-        lock->on_at_risk = lock->on_lost = NULL;
+        lock->on_at_risk = lock->on_lost = lock->on_wanted = NULL;
         hf__forget_events(lock);
         if (lock->started != NULL)
             lock->started->silent = true;
@@ -326,7 +380,7 @@ static hf_event take_event(hf_client *client)
     hf_event event = {.tag = s->tag, .lock = s->lock};
 
     if (s->tells & HF__TELL_OUTCOME) {
-        s->tells &= ~(unsigned)HF__TELL_OUTCOME;
+        s->tells &= (unsigned char)~HF__TELL_OUTCOME;
         event.kind = s->is_release      ? HF_EVENT_RELEASED
                      : s->code == HF_OK ? HF_EVENT_ACQUIRED
                                         : HF_EVENT_FAILED;
@@ -336,8 +390,11 @@ static hf_event take_event(hf_client *client)
             event.err = *s->err;
         event.err.code = s->code;
     } else if (s->tells & HF__TELL_AT_RISK) {
-        s->tells &= ~(unsigned)HF__TELL_AT_RISK;
+        s->tells &= (unsigned char)~HF__TELL_AT_RISK;
         event.kind = HF_EVENT_AT_RISK;
+    } else if (s->tells & HF__TELL_WANTED) {
+        s->tells &= (unsigned char)~HF__TELL_WANTED;
+        event.kind = HF_EVENT_WANTED;
     } else {
         s->tells = 0;
         event.kind = HF_EVENT_LOST;

@@ -16,27 +16,35 @@
 
 #include "core/acquire.h"
 
-enum hf__tell { HF__TELL_OUTCOME = 1, HF__TELL_AT_RISK = 2, HF__TELL_LOST = 4 };
+enum hf__tell {
+    HF__TELL_OUTCOME = 1,
+    HF__TELL_AT_RISK = 2,
+    HF__TELL_LOST = 4,
+    HF__TELL_WANTED = 8
+};
 
 struct hf__started {
     hf_client *client;
     hf_lock *lock; /* a release: NULL when it is over */
     uint64_t tag;
-    bool is_release;
-    bool runs;                       /* a runner has it */
     struct hf__timer turn;           /* the runner's */
     struct hf__link by_tag;          /* a bid that is under way */
     struct hf__started *prev, *next; /* in client->events */
-    unsigned tells;                  /* what stands there: hf__tell */
-    bool silent;                     /* its lock is given back: nothing more is told */
-    int code;                        /* how it ended */
     hf_error *err;                   /* why, or why it sleeps; NULL: no reason, or no memory */
+    int code;                        /* how it ended */
+    unsigned char tells;             /* what stands there: hf__tell */
+    bool is_release;
+    bool runs;   /* a runner has it */
+    bool silent; /* its lock is given back: nothing more is told */
     struct hf__acquiring bid;
-    hf_options opt;
 };
 
 /* Bids for a lock that is under its owner's name. HF_NO_MEMORY, HF_SYSTEM. */
 int hf__start_bid(hf_lock *lock, const hf_options *opt, uint64_t tag, hf_error *err);
+
+/* The same, but as far as its first sleep on this thread. 0: it is held, and no event tells so.
+ * HF__ACQUIRE_ASLEEP: it goes on by itself. Or the error with which it ended. */
+int hf__bid_or_start(hf_lock *lock, const hf_options *opt, uint64_t tag, hf_error *err);
 
 /* There are news of a bid that was started. */
 void hf__started_ready(struct hf__started *started);

@@ -19,7 +19,8 @@ int hf__undo_once(hf_lock *lock, bool release, int64_t deadline_ns, struct hf__a
     hf_client *client = lock->client;
     struct hf__operation op = {.kind = release ? HF__OPERATION_RELEASE : HF__OPERATION_WITHDRAW,
                                .bid = &lock->bid,
-                               .retire_ms = lock->bidder.unanswered ? client->retire_ms : 0};
+                               .retire_ms = lock->bidder.unanswered ? client->retire_ms : 0,
+                               .at_least_ms = release ? lock->at_least_ms : 0};
 
     *ret_answer = (struct hf__answer){.sent_ns = hf__now_ns(client->env)};
     hf__unlock_client(client);
@@ -73,6 +74,53 @@ static int go_on_in_background(hf_lock *lock, bool release, hf_error *err)
     return HF_UNKNOWN;
 }
 
+struct closing {
+    const hf_lock *lock;
+    bool closed;
+};
+
+/* Age and rest together are how long it is closed in all; stores round both. */
+static int look_whether_closed(void *ctx, const char *name, size_t name_len,
+                               const struct hf__entry *e)
+{
+    struct closing *closing = ctx;
+
+    (void)name, (void)name_len;
+    if (e->place == HF__PLACE_LINGERING && hf__ticket_equal(&e->ticket, &closing->lock->bid.ticket))
+        closing->closed = e->since_ms + e->until_ms >= closing->lock->at_least_ms - 10;
+    return 0;
+}
+
+/* A release that came too late is answered as one that came twice: its lease had run out, and nothing
+ * keeps the lock closed. 0: it is closed, or need not be; HF_STALE; or the store does not answer.
+ * Released meanwhile. */
+static int check_closed(hf_lock *lock, int64_t deadline_ns, hf_error *err)
+{
+    hf_client *client = lock->client;
+    struct closing closing = {.lock = lock};
+    struct hf__search search = {.name = lock->name,
+                                .name_len = lock->bid.name_len,
+                                .found = look_whether_closed,
+                                .ctx = &closing};
+
+    hf__unlock_client(client);
+    int r = client->store->type->inspect(client->store, &search, deadline_ns, err);
+    hf__lock_client(client);
+    hf__after_call(client);
+    return r < 0 || closing.closed ? r : hf__fail(err, HF_STALE, NULL);
+}
+
+/* The time for which it was to stay closed is over, and so nothing in the store tells any more whether it
+ * did: it may have come too late. Unless the lease kept it closed for so long anyway. */
+static int when_time_is_over(const hf_lock *lock, int64_t over_ns, hf_error *err)
+{
+    const struct hf__bidder *b = &lock->bidder;
+
+    if (hf__moment_after(b->sent_ns, b->lease_ms) >= over_ns)
+        return 0;
+    return hf__fail(err, HF_UNKNOWN, "it may have opened before its time");
+}
+
 int hf__undo(hf_lock *lock, bool release, hf_error *err)
 {
     hf_client *client = lock->client;
@@ -87,9 +135,16 @@ int hf__undo(hf_lock *lock, bool release, hf_error *err)
     if (r < 0)
         return go_on_in_background(lock, release, err);
     /* "Stale" to the retry of a release that was sent in time: the first one arrived (C2). */
-    if (release && answer.verdict == HF__VERDICT_STALE && !may_have_arrived)
+    bool stale = release && answer.verdict == HF__VERDICT_STALE;
+    if (stale && !may_have_arrived)
         return hf__fail(err, HF_STALE, NULL);
-    return 0;
+    if (!stale || lock->at_least_ms == 0)
+        return 0;
+    int64_t over_ns = hf__moment_after(lock->bidder.known_ns, lock->at_least_ms);
+    if (hf__now_ns(client->env) >= over_ns)
+        return when_time_is_over(lock, over_ns, err);
+    r = check_closed(lock, deadline_ns, err);
+    return r < 0 && r != HF_STALE ? go_on_in_background(lock, release, err) : r;
 }
 
 /* The withdrawer. ------------------------------------------------------------------------------ */

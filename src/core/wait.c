@@ -15,7 +15,8 @@ void hf__waiter_unref(struct hf__waiter *waiter)
 {
     if (--waiter->refs > 0)
         return;
-    pthread_cond_destroy(&waiter->woken);
+    if (waiter->has_caller)
+        pthread_cond_destroy(&waiter->woken);
     free(waiter);
 }
 
@@ -27,20 +28,20 @@ int hf__wait_begin(hf_lock *lock, int64_t until_ns, hf_cancel *cancel, hf_error 
         return 0;
     if (cancel != NULL && hf__keeper_watch(client, cancel) < 0)
         return hf__fail_errno(err, HF_SYSTEM, "the cancel object cannot be watched");
-    struct hf__waiter *waiter = malloc(sizeof *waiter);
+    bool has_caller = lock->started == NULL;
+    struct hf__waiter *waiter =
+        malloc(has_caller ? sizeof *waiter : offsetof(struct hf__waiter, woken));
     if (waiter == NULL)
         return hf__fail(err, HF_NO_MEMORY, NULL);
-    *waiter = (struct hf__waiter){.refs = 1,
-                                  .until_ns = until_ns,
-                                  .ask_ns = INT64_MAX,
-                                  .sign_ns = INT64_MAX,
-                                  .cancel = cancel};
-    pthread_cond_init(&waiter->woken, NULL);
+    waiter->refs = 1;
+    waiter->news = 0;
+    waiter->until_ns = until_ns;
+    waiter->ask_ns = waiter->sign_ns = INT64_MAX;
+    waiter->cancel = cancel;
+    waiter->has_caller = has_caller;
+    if (has_caller)
+        pthread_cond_init(&waiter->woken, NULL);
     lock->waiter = waiter;
-    lock->next_waiting = client->waiting;
-    if (lock->next_waiting != NULL)
-        lock->next_waiting->prev_waiting = lock;
-    client->waiting = lock;
     hf__duty_begin(lock, HF__DUTY_WAIT);
     if (cancel != NULL && hf__cancel_fired(cancel))
         waiter->news |= HF__NEWS_CANCEL;

@@ -23,6 +23,7 @@ static struct hf__waiter *deliver(hf_lock *lock, uint64_t generation)
             hf__renewer_push(lock);
         return NULL;
     }
+    lock->called |= generation == 0 && lock->bid.tell;
     enum hf__advice advice =
         hf__bidder_woken(&lock->bidder, generation, hf__now_ns(lock->client->env));
     if (advice == HF__ADVICE_HOLD)
@@ -37,7 +38,7 @@ static void wake_sink(void *ctx, const struct hf__ticket *ticket, uint64_t gener
 
     hf__lock_client(client);
     if (ticket == NULL) {
-        for (hf_lock *lock = client->waiting; lock != NULL; lock = lock->next_waiting)
+        for (hf_lock *lock = client->on_duty; lock != NULL; lock = lock->next)
             hf__wait_tell(lock, HF__NEWS_ASK);
     } else {
         uint64_t hash = hf__hash(client->seed, ticket->bits, sizeof ticket->bits);

@@ -49,6 +49,7 @@ static enum hf__advice hold(struct hf__bidder *b, uint64_t generation,
 {
     b->phase = HF__PHASE_HOLDING;
     b->generation = generation;
+    b->wanted = from->wanted;
     b->known_ns = now_ns;
     believe(b, from->sent_ns, from->lease_ms, from->claimed);
     /* A grant whose lease has run out on the way is worth nothing: ask for a fresh lease. */
@@ -80,6 +81,8 @@ static enum hf__advice confirm(struct hf__bidder *b, const struct hf__answer *a,
     if (!hf__bidder_holds(b, now_ns))
         return HF__ADVICE_NOTHING;
     if (a->verdict == HF__VERDICT_GRANTED && a->generation == b->generation) {
+        if (a->sent_ns >= b->sent_ns)
+            b->wanted = a->wanted;
         believe(b, a->sent_ns, a->lease_ms, a->claimed);
         return HF__ADVICE_HOLD;
     }

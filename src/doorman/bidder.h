@@ -35,6 +35,7 @@ struct hf__bidder {
     hf_cause cause;             /* of LOST_IT */
     uint64_t generation;        /* of the grant; 0 before */
     bool claimed;               /* the store knows that we know */
+    bool wanted;                /* somebody waits, as the last grant that was answered said (C16) */
     bool unanswered;            /* an attempt of this ticket may still be on the way */
     int64_t lease_ms;           /* in force, as last answered */
     int64_t sent_ns;            /* what the deadline counts from */

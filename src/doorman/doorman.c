@@ -70,6 +70,12 @@ static void leave(struct hf__entry *e, int64_t retire_ms, int64_t from_ms)
     }
 }
 
+/* A holder's end that it did not announce. */
+static void note_end(struct hf__record *record, const struct hf__entry *e)
+{
+    record->doubt |= e->opened;
+}
+
 /* The lease of a holder ran out. One that knew it held keeps the door closed for its lock-delay. */
 static void expire(struct hf__entry *e)
 {
@@ -84,18 +90,20 @@ static void expire(struct hf__entry *e)
     }
 }
 
-static void sweep_entry(struct hf__entry *e, int64_t now_ms)
+static void sweep_entry(struct hf__record *record, struct hf__entry *e, int64_t now_ms)
 {
     if (e->until_ms != HF__NEVER && e->until_ms - now_ms > e->lease_ms)
         give(e, now_ms, e->lease_ms); /* the store's clock went back */
 
     while (e->place != HF__PLACE_GONE && e->until_ms <= now_ms) {
-        if (e->place == HF__PLACE_INSIDE)
+        if (e->place == HF__PLACE_INSIDE) {
+            note_end(record, e);
             expire(e);
-        else if (e->place == HF__PLACE_LINGERING)
+        } else if (e->place == HF__PLACE_LINGERING) {
             leave(e, e->retire_ms, e->until_ms);
-        else
+        } else {
             move(e, HF__PLACE_GONE);
+        }
     }
 }
 
@@ -103,7 +111,7 @@ static void sweep(struct hf__record *record, int64_t now_ms)
 {
     for (size_t i = 0; i < record->count; i++) {
         if (record->entries[i].place != HF__PLACE_GONE)
-            sweep_entry(&record->entries[i], now_ms);
+            sweep_entry(record, &record->entries[i], now_ms);
     }
 }
 
@@ -192,12 +200,41 @@ static struct hf__answer answer(enum hf__verdict verdict)
     return (struct hf__answer){.verdict = verdict};
 }
 
-static struct hf__answer granted(const struct hf__entry *e)
+static bool somebody_waits(const struct hf__record *record)
 {
-    return (struct hf__answer){.verdict = HF__VERDICT_GRANTED,
-                               .generation = e->generation,
-                               .lease_ms = e->lease_ms,
-                               .claimed = e->claimed};
+    for (size_t i = 0; i < record->count; i++) {
+        if (record->entries[i].place == HF__PLACE_WAITING)
+            return true;
+    }
+    return record->unseen > 0;
+}
+
+/* A holder that hears that nobody waits is called again for the next who comes. */
+static struct hf__answer granted(const struct hf__record *record, struct hf__entry *e)
+{
+    struct hf__answer a = {.verdict = HF__VERDICT_GRANTED,
+                           .generation = e->generation,
+                           .lease_ms = e->lease_ms,
+                           .claimed = e->claimed,
+                           .wanted = e->tell && somebody_waits(record)};
+
+    if (e->told && !a.wanted) {
+        e->told = false;
+        e->marks |= HF__MARK_CHANGED;
+    }
+    return a;
+}
+
+/* Somebody has come to wait: each holder that asked for it is called, once. */
+static void call_holders(struct hf__record *record)
+{
+    for (size_t i = 0; i < record->count; i++) {
+        struct hf__entry *e = &record->entries[i];
+        if (e->place != HF__PLACE_INSIDE || !e->tell || e->told)
+            continue;
+        e->told = true;
+        e->marks |= HF__MARK_WANTED | HF__MARK_CHANGED;
+    }
 }
 
 /* When it is worth asking although nobody called: whoever is first may find that a holder has
@@ -253,6 +290,7 @@ static struct hf__entry *join(struct hf__record *record, const struct hf__bid *b
                             .lock_delay_ms = bid->lock_delay_ms,
                             .retire_ms = bid->retire_ms,
                             .since_ms = now_ms,
+                            .tell = bid->tell,
                             .who = who};
     give(e, now_ms, hf__own_lease_ms(bid->ttl_ms));
     return e;
@@ -274,6 +312,7 @@ static struct hf__answer attempt(struct hf__record *record, const struct hf__ope
 {
     const struct hf__bid *bid = op->bid;
     struct hf__entry *e = hf__record_find(record, &bid->ticket);
+    bool is_new = e == NULL;
 
     if (e == NULL && is_full(record))
         return answer(let_in(record, NULL, at) ? HF__VERDICT_FULL : HF__VERDICT_MORE);
@@ -287,9 +326,11 @@ static struct hf__answer attempt(struct hf__record *record, const struct hf__ope
     if (!let_in(record, &bid->ticket, at))
         return answer(HF__VERDICT_MORE);
     if (e->place == HF__PLACE_INSIDE)
-        return granted(e);
+        return granted(record, e);
     if (e->place != HF__PLACE_WAITING)
         return answer(HF__VERDICT_WITHDRAWN);
+    if (bid->queue && is_new)
+        call_holders(record);
     if (bid->queue)
         return queued(record, e, at.now_ms);
     move(e, HF__PLACE_GONE);
@@ -326,12 +367,29 @@ static enum hf__place end_bid(struct hf__record *record, const struct hf__ticket
     return was;
 }
 
+/* The holder leaves, and the door stays closed until so long after it was let in. False: that is over,
+ * or was not asked for. */
+static bool stay_closed(struct hf__record *record, const struct hf__operation *op, int64_t now_ms)
+{
+    struct hf__entry *e = op->at_least_ms > 0 ? hf__record_find(record, &op->bid->ticket) : NULL;
+
+    if (e == NULL || e->place != HF__PLACE_INSIDE || e->since_ms + op->at_least_ms <= now_ms)
+        return false;
+    move(e, HF__PLACE_LINGERING);
+    give(e, e->since_ms, op->at_least_ms);
+    return true;
+}
+
 static struct hf__answer release(struct hf__record *record, const struct hf__operation *op,
                                  struct hf__moment at)
 {
     const struct hf__ticket *ticket = &op->bid->ticket;
-    enum hf__place was = end_bid(record, ticket, op->retire_ms, false, at.now_ms);
+    enum hf__place was;
 
+    if (stay_closed(record, op, at.now_ms))
+        was = HF__PLACE_INSIDE;
+    else
+        was = end_bid(record, ticket, op->retire_ms, false, at.now_ms);
     if (!let_in(record, NULL, at))
         return answer(HF__VERDICT_MORE);
     return answer(was == HF__PLACE_INSIDE ? HF__VERDICT_DONE : HF__VERDICT_STALE);
@@ -371,8 +429,61 @@ static struct hf__answer renew(struct hf__record *record, const struct hf__opera
         return a;
     }
     bool known = names_it || op->generation == 0;
-    return known && e != NULL && e->place == HF__PLACE_INSIDE ? granted(e)
+    return known && e != NULL && e->place == HF__PLACE_INSIDE ? granted(record, e)
                                                               : answer(HF__VERDICT_GONE);
+}
+
+/* Who reads or writes the value as a holder: inside, and by the generation it knows. */
+static struct hf__entry *holder(const struct hf__record *record, const struct hf__operation *op)
+{
+    struct hf__entry *e = op->generation != 0 ? hf__record_find(record, &op->bid->ticket) : NULL;
+    bool is_holder = e != NULL && e->place == HF__PLACE_INSIDE && e->generation == op->generation;
+
+    return is_holder ? e : NULL;
+}
+
+static void open_value(struct hf__entry *e)
+{
+    if (e->opened || e->mode != HF_EXCLUSIVE)
+        return;
+    e->opened = true;
+    e->marks |= HF__MARK_CHANGED;
+}
+
+static struct hf__answer read_value(struct hf__record *record, const struct hf__operation *op,
+                                    struct hf__moment at)
+{
+    struct hf__entry *e = holder(record, op);
+    bool may_read = e != NULL || op->generation == 0;
+
+    if (e != NULL)
+        open_value(e);
+    if (!let_in(record, NULL, at))
+        return answer(HF__VERDICT_MORE);
+    return answer(may_read ? HF__VERDICT_DONE : HF__VERDICT_GONE);
+}
+
+/* The same write may come twice, and one that was overtaken by the next of its holder comes too late. */
+static struct hf__answer write_value(struct hf__record *record, const struct hf__operation *op,
+                                     struct hf__moment at)
+{
+    struct hf__entry *e = holder(record, op);
+    bool may_write = e != NULL && e->mode == HF_EXCLUSIVE;
+    bool is_old =
+        op->generation < record->value_generation ||
+        (op->generation == record->value_generation && op->value->order < record->value_order);
+
+    if (may_write && !is_old) {
+        record->value_generation = op->generation;
+        record->value_order = op->value->order;
+        record->doubt = false;
+        open_value(e);
+    }
+    if (!let_in(record, NULL, at))
+        return answer(HF__VERDICT_MORE);
+    if (!may_write)
+        return answer(HF__VERDICT_GONE);
+    return answer(is_old ? HF__VERDICT_STALE : HF__VERDICT_DONE);
 }
 
 /* A holder that was broken keeps the door closed as long as it may believe that it holds. */
@@ -395,10 +506,12 @@ static struct hf__answer break_ticket(struct hf__record *record, const struct hf
     struct hf__entry *e = hf__record_find(record, &op->bid->ticket);
     bool found = e != NULL && e->place != HF__PLACE_RETIRED;
 
-    if (found && e->place == HF__PLACE_INSIDE)
+    if (found && e->place == HF__PLACE_INSIDE) {
+        note_end(record, e);
         break_inside(e, op->now, at.now_ms);
-    else if (found && (e->place == HF__PLACE_WAITING || op->now))
+    } else if (found && (e->place == HF__PLACE_WAITING || op->now)) {
         leave(e, e->retire_ms, at.now_ms);
+    }
     if (!let_in(record, NULL, at))
         return answer(HF__VERDICT_MORE);
     return answer(found ? HF__VERDICT_DONE : HF__VERDICT_STALE);
@@ -419,6 +532,10 @@ struct hf__answer hf__doorman_apply(struct hf__record *record, const struct hf__
         return renew(record, op, at);
     case HF__OPERATION_BREAK:
         return break_ticket(record, op, at);
+    case HF__OPERATION_READ:
+        return read_value(record, op, at);
+    case HF__OPERATION_WRITE:
+        return write_value(record, op, at);
     default:
         return answer(let_in(record, NULL, at) ? HF__VERDICT_DONE : HF__VERDICT_MORE);
     }

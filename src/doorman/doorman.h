@@ -18,6 +18,9 @@
  * never expire) is provisional: its lease is the waiter's own lease until a renewal names its
  * generation.
  *
+ * LINGERING is also where a release puts a holder that asked for the lock to stay closed for some time
+ * after it was taken (C14): only the end it is given differs.
+ *
  * Instants and durations are milliseconds of the store's clock, which may have any origin. */
 #ifndef HF_DOORMAN_DOORMAN_H
 #define HF_DOORMAN_DOORMAN_H
@@ -46,6 +49,7 @@ enum hf__mark {
     HF__MARK_CHANGED = 1, /* some field differs */
     HF__MARK_NEW = 2,     /* it was not there before */
     HF__MARK_LET_IN = 4,  /* it came inside: tell its bidder */
+    HF__MARK_WANTED = 8,  /* it is inside and somebody has come to wait: call its holder */
 };
 
 struct hf__entry {
@@ -62,7 +66,19 @@ struct hf__entry {
     int64_t until_ms;  /* expiry, end of the linger, sign of life due, tombstone's end */
     int64_t lease_ms;  /* the span last given: until_ms was set to "then" + this */
     bool claimed;
-    void *who; /* the store's own; carried along, never looked at */
+    bool tell;   /* its holder wants to know when somebody waits (C16) */
+    bool told;   /* it was called for that, and has not heard since that nobody waits */
+    bool opened; /* it has read or written the value (C15) */
+    void *who;   /* the store's own; carried along, never looked at */
+};
+
+/* What is kept beside a lock (C15). */
+struct hf__value {
+    uint64_t generation; /* of the grant that wrote it; 0: nobody has */
+    uint64_t order;      /* counts the writes of one grant, from 1 */
+    bool doubt;          /* a holder that had opened it vanished, and nobody has written it since */
+    size_t len;
+    unsigned char bytes[HF_VALUE_MAX];
 };
 
 /* The entries in the order in which they joined. A store that does not want to load a long queue
@@ -75,6 +91,11 @@ struct hf__record {
     struct hf__entry *entries;
     size_t count, capacity; /* ATTEMPT, RELEASE and WITHDRAW need room for one more */
     size_t unseen, gap;
+
+    /* Of the value; its bytes are the store's own. The first two only matter to READ and WRITE. A store
+     * need not load `doubt` for other operations: whatever it was, it is to be set when it is set. */
+    uint64_t value_generation, value_order;
+    bool doubt;
 };
 
 /* The store's time. `stamp_us` is wall time and only seeds generations (C4). */
@@ -89,9 +110,11 @@ enum hf__verdict {
     HF__VERDICT_BUSY,      /* a no-wait bid that was not let in */
     HF__VERDICT_WITHDRAWN, /* this ticket was retired: it is never let in again */
     HF__VERDICT_FULL,      /* the queue or the tombstones are */
-    HF__VERDICT_DONE,      /* released, withdrawn, broken */
-    HF__VERDICT_STALE, /* release, withdraw: this ticket was not inside; break: there is no such ticket */
-    HF__VERDICT_GONE, /* renew: neither inside with this generation nor waiting */
+    HF__VERDICT_DONE,      /* released, withdrawn, broken, read, written */
+    HF__VERDICT_STALE, /* release, withdraw: this ticket was not inside; break: there is no such ticket;
+                          write: what is there is newer */
+    HF__VERDICT_GONE, /* renew: neither inside with this generation nor waiting; read, write: not inside
+                         with it */
     HF__VERDICT_MORE, /* the record was too short a window: load more waiters and apply again */
 };
 
@@ -101,6 +124,7 @@ struct hf__answer {
     int64_t lease_ms;    /* GRANTED: the lease in force, HF__NEVER; QUEUED: the provisional lease a
                             hand-over would give */
     bool claimed;
+    bool wanted;          /* GRANTED, to a bid with `tell`: somebody waits */
     size_t position;      /* QUEUED: from 1; 0 if the store did not count */
     int64_t ask_again_ms; /* QUEUED: when it is worth asking, if nobody calls */
     int64_t sent_ns;      /* the client's clock from before the request in which the store read its
@@ -117,6 +141,7 @@ struct hf__bid {
     int64_t lock_delay_ms;
     int64_t retire_ms;
     bool queue; /* false: no-wait */
+    bool tell;  /* the holder wants to know when somebody waits; needs HF_CAN_WANTED */
     const struct hf__who *who;
 };
 
@@ -133,7 +158,8 @@ struct hf__operation {
         /* A bid, or the same bid again. GRANTED, QUEUED, BUSY, WITHDRAWN, FULL, MORE. */
         HF__OPERATION_ATTEMPT,
         /* The holder leaves and the next are let in. Retires the ticket, as WITHDRAW does, if
-         * retire_ms > 0: an attempt of it is unanswered. DONE (it was inside), STALE, MORE. */
+         * retire_ms > 0: an attempt of it is unanswered. With at_least_ms the door stays closed for
+         * so long after the holder was let in. DONE (it was inside), STALE, MORE. */
         HF__OPERATION_RELEASE,
         /* The bidder gives up, whatever became of its bid. Retires the ticket if retire_ms > 0, also
          * one that was never seen: its attempt may still be on the way. Ends its lock-delay too:
@@ -146,13 +172,21 @@ struct hf__operation {
         HF__OPERATION_RENEW,
         /* Takes the lock away from a ticket: see hf_break(). DONE, STALE, MORE. */
         HF__OPERATION_BREAK,
+        /* Reads the value. With the generation: for the holder, which is remembered if it is an
+         * exclusive one. With 0: for anybody, whatever the ticket. DONE, GONE, MORE. */
+        HF__OPERATION_READ,
+        /* The holder, if it is an exclusive one, writes the value, unless what is there is newer.
+         * DONE, STALE, GONE, MORE. */
+        HF__OPERATION_WRITE,
         /* Nothing but what every operation does first: sweeps, and lets in. DONE, MORE. */
         HF__OPERATION_SWEEP,
     } kind;
     const struct hf__bid *bid; /* all of it for ATTEMPT, else name and ticket; SWEEP: NULL */
     void *who;                 /* ATTEMPT: goes into a new entry as it is */
     int64_t retire_ms;         /* RELEASE, WITHDRAW */
-    uint64_t generation;       /* RENEW */
+    int64_t at_least_ms;       /* RELEASE; needs HF_CAN_AT_LEAST */
+    uint64_t generation;       /* RENEW, READ, WRITE */
+    struct hf__value *value;   /* READ: the store fills it in. WRITE: its order and bytes */
     bool now;                  /* BREAK: without waiting for the lease */
 };
 

@@ -36,7 +36,8 @@ bool hf__record_is_sound(const struct hf__record *record)
         if (!hf__entry_is_sound(&record->entries[i]))
             return false;
     }
-    return record->generation <= TOKEN_MAX;
+    return record->generation <= TOKEN_MAX && record->value_generation <= TOKEN_MAX &&
+           record->value_order <= TOKEN_MAX;
 }
 
 bool hf__answer_is_sound(const struct hf__answer *a)

@@ -9,11 +9,6 @@
 
 #define PATIENT_MS 25 /* a read that waits in the kernel does so for less: see net/stream.c */
 
-static int64_t earlier(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* Who listens is not woken by what the server says to a call at once, such as that it has got it: the
  * thread that has sent it comes to read. */
 struct hf__grpc_call *hf__grpc_begin(struct hf__grpc_conn *c,
@@ -63,7 +58,8 @@ static void follow(struct hf__grpc_conn *c, struct hf__grpc_call *call, int64_t 
  * one system call in place of three; with it, or if something waits to be sent, it polls. */
 static void lead(struct hf__grpc_conn *c, int64_t deadline_ns)
 {
-    int64_t until_ns = earlier(deadline_ns, hf__grpc_next_check(c));
+    int64_t check_ns = hf__grpc_next_check(c);
+    int64_t until_ns = deadline_ns < check_ns ? deadline_ns : check_ns;
     short events = 0;
 
     c->reading = true;
@@ -99,6 +95,8 @@ static void hand_on(struct hf__grpc_conn *c)
     hf__grpc_ring(c);
 }
 
+/* A status is the server's word. Without one what counts is whether the kernel took the request's last
+ * byte: the server looks at nothing that is not whole. */
 static enum hf__grpc_end how_it_ended(struct hf__grpc_conn *c, const struct hf__grpc_call *call,
                                       hf_error *err)
 {

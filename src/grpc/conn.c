@@ -25,13 +25,6 @@
 #define ANSWER_MS 1500       /* for which it has so long */
 
 /* Life. ---------------------------------------------------------------------------------------- */
-static void describe(const struct hf__address *to, char *text, size_t size)
-{
-    bool bare = strchr(to->host, ':') != NULL; /* an address of IPv6 */
-
-    snprintf(text, size, bare ? "[%s]:%s" : "%s:%s", to->host, to->port);
-}
-
 /* The server's settings are the first that it sends. What ends before them was never asked. */
 static int greet(struct hf__grpc_conn *c, int64_t deadline_ns, hf_error *err)
 {
@@ -54,6 +47,7 @@ int hf__grpc_dial(const struct hf__grpc_route *route, int64_t deadline_ns,
                   struct hf__grpc_conn **ret_conn, hf_error *err)
 {
     struct hf__grpc_conn *c = calloc(1, sizeof *c);
+    bool is_ipv6 = strchr(route->address.host, ':') != NULL;
     char authority[300];
 
     if (c == NULL)
@@ -64,7 +58,8 @@ int hf__grpc_dial(const struct hf__grpc_route *route, int64_t deadline_ns,
     c->out.cap = OUT_MAX;
     c->epoll_fd = c->bell_fd = -1;
     c->probe_ns = INT64_MAX;
-    describe(&route->address, authority, sizeof authority);
+    snprintf(authority, sizeof authority, is_ipv6 ? "[%s]:%s" : "%s:%s", route->address.host,
+             route->address.port);
     int code = 0;
     if (!hf__grpc_session_init(&c->session, authority, route->tls != NULL))
         code = hf__fail(err, HF_NO_MEMORY, NULL);
@@ -124,12 +119,19 @@ bool hf__grpc_is_usable(struct hf__grpc_conn *c)
 
 /* From here on the mutex is held, unless said. ------------------------------------------------- */
 
-/* `c->why` is filled in. The descriptor stays until the last reference, because somebody may be
- * waiting for it; shutting it down wakes who does. */
-static void break_off(struct hf__grpc_conn *c)
+/* For good, and for all that wait. The descriptor stays until the last reference, because somebody may
+ * be waiting for it; shutting it down wakes who does. */
+void hf__grpc_break_for(struct hf__grpc_conn *c, const char *doing, int error)
 {
+    char buf[160];
+    const char *why = error == 0           ? "the server closed the connection"
+                      : error == ETIMEDOUT ? "no answer in time"
+                      : error == EBADMSG   ? "the server does not speak HTTP/2"
+                                         : c->stream.layer->why(&c->stream, error, buf, sizeof buf);
+
     if (c->broken)
         return;
+    hf__fail(&c->why, HF_UNAVAILABLE, "%s: %s", doing, why);
     c->broken = true;
     shutdown(c->stream.fd, SHUT_RDWR);
     hf__grpc_session_abort(&c->session);
@@ -139,29 +141,6 @@ static void break_off(struct hf__grpc_conn *c)
         epoll_ctl(c->epoll_fd, EPOLL_CTL_DEL, c->stream.fd, NULL);
     c->session.news = true;
     hf__grpc_ring(c);
-}
-
-void hf__grpc_break_for(struct hf__grpc_conn *c, const char *doing, int error)
-{
-    char buf[160];
-    const char *why = error == 0           ? "the server closed the connection"
-                      : error == ETIMEDOUT ? "no answer in time"
-                      : error == EBADMSG   ? "the server does not speak HTTP/2"
-                                         : c->stream.layer->why(&c->stream, error, buf, sizeof buf);
-
-    if (!c->broken)
-        hf__fail(&c->why, HF_UNAVAILABLE, "%s: %s", doing, why);
-    break_off(c);
-}
-
-/* Without the mutex. */
-void hf__grpc_break(struct hf__grpc_conn *c, const char *why)
-{
-    pthread_mutex_lock(&c->mutex);
-    if (!c->broken)
-        hf__fail(&c->why, HF_UNAVAILABLE, "%s", why);
-    break_off(c);
-    pthread_mutex_unlock(&c->mutex);
 }
 
 int hf__grpc_wait(struct hf__grpc_conn *c, short events, int64_t deadline_ns)

@@ -40,8 +40,6 @@ void hf__grpc_unref(struct hf__grpc_conn *c); /* NULL is fine */
 /* Whether new calls may be made. One that was idle is looked at first: a server that has gone has
  * often said so, which is better seen before a call is sent than after it. */
 bool hf__grpc_is_usable(struct hf__grpc_conn *c);
-/* Ends it, for all that wait. */
-void hf__grpc_break(struct hf__grpc_conn *c, const char *why);
 
 /* Calls. --------------------------------------------------------------------------------------- */
 /* Sends one. NULL: it was not sent, and `err` says why (HF_UNAVAILABLE, HF_NO_MEMORY). */

@@ -39,10 +39,3 @@ int hf__grpc_take(struct hf__slice *rest, struct hf__slice *ret_message)
     rest->len -= PREFIX + len;
     return 1;
 }
-
-bool hf__grpc_only_message(const struct hf__grpc_call *call, struct hf__slice *ret_message)
-{
-    struct hf__slice rest = {call->in.data, call->in.len};
-
-    return hf__grpc_take(&rest, ret_message) == 1 && rest.len == 0;
-}

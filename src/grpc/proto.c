@@ -12,11 +12,6 @@ enum { VARINT = 0, EIGHT_BYTES = 1, BYTES = 2, FOUR_BYTES = 5 };
 
 #define VARINT_MAX 10
 
-bool hf__slice_is(struct hf__slice slice, const char *text)
-{
-    return slice.len == strlen(text) && memcmp(slice.data, text, slice.len) == 0;
-}
-
 /* Bytes that grow. ----------------------------------------------------------------------------- */
 void hf__buffer_add(struct hf__buffer *b, const void *data, size_t len)
 {

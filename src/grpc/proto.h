@@ -17,9 +17,6 @@ struct hf__slice {
     size_t len;
 };
 
-/* Whether it is this text. */
-bool hf__slice_is(struct hf__slice slice, const char *text);
-
 /* Bytes that grow. ----------------------------------------------------------------------------- */
 struct hf__buffer {
     char *data;

@@ -85,8 +85,6 @@ void hf__grpc_end_message(struct hf__buffer *b, size_t place);
 /* Takes the next message from what has come. 1: it is in `ret_message`, borrowed; 0: it is not all
  * there; negative: it is none that we could read. */
 int hf__grpc_take(struct hf__slice *rest, struct hf__slice *ret_message);
-/* The one message of an answer; false: there is none, or more than one. */
-bool hf__grpc_only_message(const struct hf__grpc_call *call, struct hf__slice *ret_message);
 
 /* The session. --------------------------------------------------------------------------------- */
 /* False: out of memory. Clear in either case. */

@@ -47,7 +47,7 @@ static void plain_close(struct hf__stream *s)
 static const char *plain_why(struct hf__stream *s, int error, char *buf, size_t size)
 {
     (void)s;
-    return strerror_r(error, buf, size);
+    return hf__errno_text(error, buf, size);
 }
 
 static const struct hf__layer plain = {

@@ -81,7 +81,7 @@ static const char *reason(char *buf, size_t size)
     char why[80];
 
     if (ERR_GET_LIB(code) == ERR_LIB_SYS) /* errno, for which the library has no text */
-        text = strerror_r(ERR_GET_REASON(code), why, sizeof why);
+        text = hf__errno_text(ERR_GET_REASON(code), why, sizeof why);
     snprintf(buf, size, "%s", text != NULL ? text : "the TLS library gives no reason");
     ERR_clear_error();
     return buf;
@@ -220,7 +220,7 @@ static const char *tls_why(struct hf__stream *s, int error, char *buf, size_t si
     char why[120];
 
     if (error != EPROTO)
-        return strerror_r(error, buf, size);
+        return hf__errno_text(error, buf, size);
     const char *text = reason(why, sizeof why);
     /* Whoever sends an alert speaks TLS: it wants a certificate of ours, say. */
     bool doubtful = !SSL_is_init_finished(s->tls) && strstr(text, "alert") == NULL;

@@ -8,6 +8,8 @@
 
 #include "base/banned.h"
 
+static const char HEX_DIGITS[] = "0123456789abcdef";
+
 int64_t hf__sql_integer(const char *cell, int64_t null)
 {
     return cell == NULL ? null : strtoll(cell, NULL, 10);
@@ -40,8 +42,10 @@ bool hf__sql_read_answer(const char *const cells[HF__SQL_ANSWER_CELLS],
         a.generation = (uint64_t)hf__sql_integer(cells[HF__SQL_GENERATION], 0);
         a.lease_ms = hf__sql_integer(cells[HF__SQL_LEASE], HF__NEVER);
     }
-    if (a.verdict == HF__VERDICT_GRANTED)
+    if (a.verdict == HF__VERDICT_GRANTED) {
         a.claimed = hf__sql_flag(cells[HF__SQL_CLAIMED]);
+        a.wanted = hf__sql_flag(cells[HF__SQL_WANTED]);
+    }
     if (a.verdict == HF__VERDICT_QUEUED) {
         a.position = (size_t)hf__sql_integer(cells[HF__SQL_PLACE], 0);
         a.ask_again_ms = hf__sql_integer(cells[HF__SQL_ASK_AGAIN], HF__NEVER);
@@ -49,6 +53,28 @@ bool hf__sql_read_answer(const char *const cells[HF__SQL_ANSWER_CELLS],
     if (!hf__answer_is_sound(&a))
         return false;
     *ret_answer = a;
+    return true;
+}
+
+bool hf__sql_read_value(const char *const cells[HF__SQL_VALUE_CELLS], struct hf__value *ret_value)
+{
+    const char *hex = cells[HF__SQL_VALUE_BYTES] != NULL ? cells[HF__SQL_VALUE_BYTES] : "";
+    struct hf__value v = {.generation =
+                              (uint64_t)hf__sql_integer(cells[HF__SQL_VALUE_GENERATION], 0),
+                          .order = (uint64_t)hf__sql_integer(cells[HF__SQL_VALUE_ORDER], 0),
+                          .doubt = hf__sql_flag(cells[HF__SQL_VALUE_DOUBT]),
+                          .len = strlen(hex) / 2};
+    const struct hf__record numbers = {.value_generation = v.generation, .value_order = v.order};
+
+    if (v.len > sizeof v.bytes || !hf__record_is_sound(&numbers))
+        return false;
+    for (size_t i = 0; i < 2 * v.len; i++) {
+        const char *at = memchr(HEX_DIGITS, hex[i], 16);
+        if (at == NULL)
+            return false;
+        v.bytes[i / 2] = (unsigned char)(v.bytes[i / 2] << 4 | (at - HEX_DIGITS));
+    }
+    *ret_value = v;
     return true;
 }
 

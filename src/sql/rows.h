@@ -16,13 +16,26 @@ enum {
     HF__SQL_LEASE,
     HF__SQL_CLAIMED,
     HF__SQL_ASK_AGAIN,
+    HF__SQL_WANTED,
     HF__SQL_PLACE,
     HF__SQL_ANSWER_CELLS
 };
 
-/* Keeps sent_ns. False: this is no answer (doorman/sound.h), the routines are of another version. */
+/* Keeps sent_ns. Cells that are not there are NULL. False: this is no answer (doorman/sound.h), the routines are of another version. */
 bool hf__sql_read_answer(const char *const cells[HF__SQL_ANSWER_CELLS],
                          struct hf__answer *ret_answer);
+
+/* The cells of a value that was read: the verdict is that of an answer. */
+enum {
+    HF__SQL_VALUE_GENERATION = HF__SQL_VERDICT + 1,
+    HF__SQL_VALUE_ORDER,
+    HF__SQL_VALUE_DOUBT,
+    HF__SQL_VALUE_BYTES, /* in hex */
+    HF__SQL_VALUE_CELLS
+};
+
+/* False: it makes no sense. What is not there is empty. */
+bool hf__sql_read_value(const char *const cells[HF__SQL_VALUE_CELLS], struct hf__value *ret_value);
 
 /* The cells of an entry; instants are milliseconds since 1970. */
 enum {

@@ -62,12 +62,11 @@ int hf__sql_check_routines(const struct hf__sql *sql, int64_t version, hf_error 
 {
     const struct hf__sql_type *type = sql->type;
 
-    if (version == type->rules)
+    if (version >= type->rules)
         return 0;
     return hf__fail(err, HF_DENIED,
-                    "%s: the %s are of version %" PRId64 ", this is for version %d; %s", type->name,
-                    type->routines, version, type->rules,
-                    version < type->rules ? LET_A_DBA : "use a newer holdfast");
+                    "%s: the %s are of version %" PRId64 ", this is for version %d; " LET_A_DBA,
+                    type->name, type->routines, version, type->rules);
 }
 
 int hf__sql_fail_routines(const struct hf__sql *sql, hf_error *err)
@@ -87,8 +86,28 @@ static int learn(struct hf__store *store, void *conn, int64_t deadline_ns, hf_er
     struct hf__sql *sql = sql_of(store);
     int r = sql->type->learn(store, conn, deadline_ns, err);
 
+    atomic_store(&sql->learnt_ns, hf__now_ns(store->host->env));
     atomic_store(&sql->learnt, r == 0);
     return r;
+}
+
+/* Clocks may differ in rate by a hundredth: in this time by little more than half a second. */
+#define LEARN_EVERY_NS (60 * 1000 * HF__NS_PER_MS)
+
+static bool must_learn(const struct hf__sql *sql)
+{
+    return !atomic_load(&sql->learnt) ||
+           hf__now_ns(sql->pool.env) - atomic_load(&sql->learnt_ns) > LEARN_EVERY_NS;
+}
+
+void hf__sql_note_clock(struct hf__sql *sql, int64_t server_us)
+{
+    atomic_store(&sql->ahead_us, server_us - hf__now_ns(sql->pool.env) / 1000);
+}
+
+int64_t hf__sql_latest_us(const struct hf__sql *sql, int64_t deadline_ns)
+{
+    return deadline_ns / 1000 + atomic_load(&sql->ahead_us);
 }
 
 void hf__sql_note_loss(struct hf__sql *sql)
@@ -98,8 +117,10 @@ void hf__sql_note_loss(struct hf__sql *sql)
 
 void hf__sql_note_dial(struct hf__store *store)
 {
-    if (atomic_exchange(&sql_of(store)->lost, false))
-        atomic_store(&store->moved, true);
+    if (!atomic_exchange(&sql_of(store)->lost, false))
+        return;
+    hf__sql_learn_again(sql_of(store));
+    atomic_store(&store->moved, true);
 }
 
 bool hf__sql_say_learnt(const struct hf__report *to, struct hf__store *store, void *conn,
@@ -136,7 +157,7 @@ static int operate_once(struct hf__store *store, const struct hf__sql_operation 
     struct hf__pooled *conn = NULL;
     int r = hf__pool_take(&sql->pool, deadline_ns, &conn, err);
 
-    if (r == 0 && !atomic_load(&sql->learnt))
+    if (r == 0 && must_learn(sql))
         r = learn(store, conn, deadline_ns, err);
     if (r == 0)
         r = sql->type->call(store, conn, op, deadline_ns, ret_answer, err);
@@ -144,13 +165,6 @@ static int operate_once(struct hf__store *store, const struct hf__sql_operation 
     if (conn != NULL)
         sql->type->give_back(store, conn);
     return r;
-}
-
-static bool has_time(const struct hf__sql *sql, int64_t pause_ms, int64_t deadline_ns)
-{
-    int64_t needs_ms = sql->type->least_ms > 0 ? 2 * pause_ms + sql->type->least_ms : 0;
-
-    return hf__now_ns(sql->pool.env) + needs_ms * HF__NS_PER_MS < deadline_ns;
 }
 
 static int operate(struct hf__store *store, const struct hf__sql_operation *op, int64_t deadline_ns,
@@ -163,8 +177,10 @@ static int operate(struct hf__store *store, const struct hf__sql_operation *op, 
 
     for (unsigned done = 0;; done++) {
         int64_t pause_ms = sql->type->retry_ms << (done < 5 ? done : 5);
+        int64_t needs_ms = sql->type->least_ms > 0 ? 2 * pause_ms + sql->type->least_ms : 0;
         r = operate_once(store, op, deadline_ns, ret_answer, &tries, &why);
-        if (done >= tries || !has_time(sql, pause_ms, deadline_ns))
+        /* What was refused is surely not applied; what is sent too late to be answered would be unknown. */
+        if (done >= tries || hf__now_ns(sql->pool.env) + needs_ms * HF__NS_PER_MS >= deadline_ns)
             break;
         hf__pool_sleep(&sql->pool, pause_ms);
         why = (hf_error){0};
@@ -195,8 +211,13 @@ int hf__sql_operate(struct hf__store *store, const struct hf__operation *op, int
                     struct hf__answer *ret_answer, hf_error *err)
 {
     struct hf__sql *sql = sql_of(store);
-    struct hf__sql_operation ask = {
-        .kind = op->kind, .bid = op->bid, .retire_ms = op->retire_ms, .now = op->now};
+    struct hf__sql_operation ask = {.kind = op->kind,
+                                    .bid = op->bid,
+                                    .retire_ms = op->retire_ms,
+                                    .at_least_ms = op->at_least_ms,
+                                    .now = op->now,
+                                    .generation = op->generation,
+                                    .value = op->value};
     bool attempt = op->kind == HF__OPERATION_ATTEMPT;
     char wake[HF__LISTENER_ADDRESS];
 

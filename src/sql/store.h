@@ -27,7 +27,10 @@ struct hf__sql_operation {
     enum hf__operation_kind kind;
     const struct hf__bid *bid;  /* RENEW: NULL */
     int64_t retire_ms;          /* WITHDRAW, RELEASE */
+    int64_t at_least_ms;        /* RELEASE */
     bool now;                   /* BREAK */
+    uint64_t generation;        /* READ, WRITE */
+    struct hf__value *value;    /* READ, WRITE */
     struct hf__renewal **items; /* RENEW: in the order of their names */
     size_t count;
     const char *wake; /* ATTEMPT: where its client can be called; NULL: nowhere */
@@ -75,7 +78,9 @@ struct hf__sql {
     struct hf__pool pool;
     struct hf__listener listener;
     atomic_bool learnt; /* tables and routines are ours */
-    atomic_bool lost;   /* a connection was, and none has been dialled since */
+    _Atomic int64_t learnt_ns;
+    _Atomic int64_t ahead_us; /* of our clock, the server's; at least so much */
+    atomic_bool lost;         /* a connection was, and none has been dialled since */
 };
 
 /* A store begins with these two, so that the functions below can be its own. */
@@ -92,9 +97,18 @@ struct hf__sql_store {
 int hf__sql_init(struct hf__store *store, const struct hf__sql_type *type, int code, hf_error *err);
 void hf__sql_clear(struct hf__sql *sql);
 
-/* For `learn`. HF_DENIED: another version. */
+/* For `learn`. HF_DENIED: another version of the tables, or an older one of the routines: newer ones
+ * keep what older clients call. */
 int hf__sql_check_tables(const struct hf__sql *sql, int64_t version, hf_error *err);
 int hf__sql_check_routines(const struct hf__sql *sql, int64_t version, hf_error *err);
+
+/* For `learn`: what the server's clock said while it was asked, in microseconds since 1970. */
+void hf__sql_note_clock(struct hf__sql *sql, int64_t server_us);
+
+/* Our deadline by the server's clock, or a little before: what is sent with every request that lets
+ * somebody in or keeps somebody in. Whoever has given up at the deadline says what the store can
+ * still hold, and must be right, however late the server gets to read the request. */
+int64_t hf__sql_latest_us(const struct hf__sql *sql, int64_t deadline_ns);
 
 /* HF_DENIED: there are no routines, or none that say their version. */
 int hf__sql_fail_routines(const struct hf__sql *sql, hf_error *err);
@@ -126,5 +140,6 @@ int hf__sql_wake_fd(struct hf__store *store);
 #define HF__SQL_CAPABILITIES                                                                   \
     (HF_CAN_SHARE | HF_CAN_LIMIT | HF_CAN_LEASE | HF_CAN_NEVER | HF_CAN_DELAY | HF_CAN_QUEUE | \
      HF_CAN_TOKEN | HF_CAN_CHECK | HF_CAN_BREAK | HF_CAN_DETACH | HF_CAN_PROCESS | HF_CAN_PERSIST)
+#define HF__SQL_BEYOND (HF_CAN_AT_LEAST | HF_CAN_VALUE | HF_CAN_WANTED)
 
 #endif

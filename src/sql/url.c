@@ -34,17 +34,6 @@ static int read_hosts(const struct hf__url *url, const struct hf__sql_defaults *
     return r != 0 ? r : hf__copy_text(preset->socket_port, &server->port, err);
 }
 
-static int copy_files(const struct hf__tls_settings *tls, bool has_ca, struct hf__sql_settings *set,
-                      hf_error *err)
-{
-    bool of_system = tls->ca_file == NULL && !has_ca && access(SYSTEM_CA, R_OK) == 0;
-    int r = hf__copy_text(of_system ? SYSTEM_CA : tls->ca_file, &set->tls_ca, err);
-
-    if (r == 0)
-        r = hf__copy_text(tls->cert_file, &set->tls_cert, err);
-    return r != 0 ? r : hf__copy_text(tls->key_file, &set->tls_key, err);
-}
-
 int hf__sql_read_servers(const struct hf__url *url, const struct hf__sql_defaults *preset,
                          struct hf__sql_settings *set, hf_error *err)
 {
@@ -61,7 +50,15 @@ int hf__sql_read_servers(const struct hf__url *url, const struct hf__sql_default
         r = read_hosts(url, preset, &tls, &set->servers, err);
     if (r == 0)
         r = hf__copy_text(database[0] != '\0' ? database : NULL, &set->database, err);
-    return r != 0 ? r : copy_files(&tls, preset->has_ca, set, err);
+    if (r != 0)
+        return r;
+    /* Client libraries look for authorities of their own only; most servers have a certificate of those that the system
+     * trusts. */
+    bool of_system = tls.ca_file == NULL && !preset->has_ca && access(SYSTEM_CA, R_OK) == 0;
+    r = hf__copy_text(of_system ? SYSTEM_CA : tls.ca_file, &set->tls_ca, err);
+    if (r == 0)
+        r = hf__copy_text(tls.cert_file, &set->tls_cert, err);
+    return r != 0 ? r : hf__copy_text(tls.key_file, &set->tls_key, err);
 }
 
 int hf__sql_read_account(const struct hf__url *url, struct hf__sql_settings *set, hf_error *err)

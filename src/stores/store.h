@@ -29,7 +29,7 @@
 #include "base/who.h"
 #include "doorman/doorman.h"
 
-#define HF__STORE_ABI 3
+#define HF__STORE_ABI 4
 
 struct hf__store;
 
@@ -41,6 +41,7 @@ struct hf__host {
     /* Opens the store of another URL, for wrappers. */
     int (*open_inner)(const struct hf__host *host, const char *url, struct hf__store **ret_store,
                       hf_error *err);
+    const char *modules; /* for open_inner: hf_client_options.modules */
 };
 
 /* A store's own structure begins with this. */
@@ -55,6 +56,10 @@ struct hf__store {
     atomic_bool moved; /* set by the store, cleared by the core after each call and each wake: it
                    speaks to another server than before, which may not know all that was held. The
                    core renews it all at once */
+    atomic_uint turns; /* of a store whose operations wait in line for each other: raised by it when
+                   somebody, here or elsewhere, has had a turn. A bid that got none meanwhile
+                   (HF_UNAVAILABLE) has met a crowd, not a store that is away: the core bears that for
+                   as long as the caller waits for others */
 };
 
 /* One lock of a batch renewal: in, and its answer. */
@@ -113,9 +118,12 @@ struct hf__store_type {
      * holds in the store stays there. */
     void (*close)(struct hf__store *store);
 
-    /* hf__doorman_apply() on the record of op->bid->name: ATTEMPT, RELEASE, WITHDRAW, and BREAK if it
-     * is one with HF_CAN_BREAK. Tells those it let in, in the same step, and the client of one that
-     * was broken, if it can. `op->who` is NULL here; bid->who says who asks.
+    /* hf__doorman_apply() on the record of op->bid->name: ATTEMPT, RELEASE, WITHDRAW, BREAK if it is
+     * one with HF_CAN_BREAK, READ and WRITE with HF_CAN_VALUE. Tells those it let in, in the same step,
+     * and the client of one that was broken, if it can. With HF_CAN_WANTED it calls those marked so,
+     * with generation 0, if it can; it is asked for its wake_fd before the first bid with `tell`.
+     * `op->who` is NULL here; bid->who says who asks. A WRITE that was answered DONE outlives what a
+     * grant that never expires outlives.
      *
      * `ret_answer->sent_ns` is preset to the moment before the call; a store that read its clock in
      * a later request of its own may move it to before that one. QUEUED answers name a position if

@@ -71,6 +71,7 @@ void hf__wrapper_sync(struct hf__wrapper *w)
         w->base.data_lost = true;
     if (atomic_exchange(&w->inner->moved, false))
         w->base.moved = true;
+    w->base.turns = w->inner->turns;
 }
 
 static struct hf__wrapper *wrapper_of(struct hf__store *store)

@@ -317,6 +317,72 @@ test_a_look_that_is_not_answered_has_no_outcome() {
     done
 }
 
+has_lines() {
+    [ "$(wc -l <"$1")" -ge "$2" ]
+}
+
+test_c18_watch_prints_each_change() {
+    "$HOLDFAST" watch --interval 20ms --count 3 x >lines &
+    eventually has_lines lines 1
+    hf lock -q x --ttl 1m --note 'a note'
+    eventually has_lines lines 2
+    hf unlock x --ticket "$(cat out)"
+    wait "$!"
+    sed -n 1p lines | grep -Eq '^[0-9T:-]+Z  free$'
+    sed -n 2p lines | grep -Eq '  held by .*, pid [0-9]+, holdfast \(a note\), since .*Z, token [0-9]+$'
+    sed -n 3p lines | grep -q '  free$'
+}
+
+test_c18_watch_json_is_that_of_show() {
+    hf lock -q x --ttl 1m
+    hf watch --count 1 --json x
+    status_is 0
+    json '.[0].name == "x" and .[0].holders[0].place == "inside" and .[0].queue == []'
+    hf watch x y
+    refused 64 'too many operands'
+    hf watch --interval 1ms x
+    refused 64 'interval'
+}
+
+test_c18_watch_outlasts_a_store_that_is_away() {
+    hf watch -u "fault+$HOLDFAST_URL?fail=inspect:2-4" --interval 20ms --count 2 x
+    status_is 0
+    [ "$(grep -c free out)" -eq 2 ]
+    [ "$(wc -l <err)" -eq 1 ]
+    err_has 'made to fail.*; still watching$'
+    hf watch -u "fault+$HOLDFAST_URL?fail=inspect:2-4" --interval 20ms --count 2 --json x
+    json 'map(.error) == [null, "HF_UNAVAILABLE", null]'
+    hf watch -u "fault+$HOLDFAST_URL?fail=inspect:1" x
+    refused 69 'made to fail'
+}
+
+test_top_once_is_sorted() {
+    hf top --once
+    status_is 0
+    out_is_empty
+    hf lock -q b --ttl 1m
+    hf lock -q a --never-expires
+    hf top
+    sed -n 2p out | grep -q '^b '
+    hf top --once --sort name
+    sed -n 2p out | grep -q '^a '
+    hf top --sort left --json
+    json 'map(.name) == ["b", "a"]'
+    "$HOLDFAST" lock -q a --ttl 1m -w 1m >/dev/null 2>&1 &
+    eventually waits_for a
+    hf top --sort waiting
+    sed -n 2p out | grep -Eq '^a .* 1 *$'
+    kill "$!"
+    hf top --prefix b
+    lacks out '^a '
+    hf top -u "fault+$HOLDFAST_URL?fail=inspect:*"
+    refused 69 'made to fail'
+}
+
+waits_for() {
+    "$HOLDFAST" show --json "$1" | grep -q '"waiting"'
+}
+
 test_lease_ends_by_itself() {
     hf lock -q x --ttl 100ms
     eventually is_free x

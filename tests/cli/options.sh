@@ -17,7 +17,7 @@ test_unknown_verb_is_refused_with_the_nearest() {
 test_help_names_every_verb() {
     hf --help
     status_is 0
-    for verb in run lock unlock renew ls show break check setup gc doctor stores bench; do
+    for verb in run elect lock unlock renew ls show value break check setup gc doctor stores bench; do
         out_has "^  $verb "
         hf help "$verb"
         status_is 0
@@ -44,7 +44,7 @@ test_version_before_and_after_the_verb() {
 }
 
 test_unknown_options_are_refused() {
-    for verb in lock unlock renew ls show break check setup gc doctor stores bench; do
+    for verb in lock unlock renew ls show value break check setup gc doctor stores bench; do
         hf "$verb" --frobnicate
         refused 64 "no option '--frobnicate'; see 'holdfast $verb --help'"
         hf "$verb" -Z
@@ -56,7 +56,7 @@ test_unknown_options_are_refused() {
 }
 
 test_operands_are_counted() {
-    for verb in lock unlock renew show break check; do
+    for verb in lock unlock renew show value break check; do
         hf "$verb"
         refused 64 "'$verb' needs .*see 'holdfast $verb --help'"
         hf "$verb" a b

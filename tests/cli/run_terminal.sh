@@ -260,4 +260,37 @@ end 10 3
 X
 }
 
+test_top_has_the_screen_until_q() {
+    hf lock -q x --ttl 1m
+    hf lock -q y --never-expires
+    in_script "$HOLDFAST" top --interval 100ms <<'X'
+expect 10 2 locks, 0 waiting; by age
+expect 10 x
+expect 10 y
+send n
+expect 10 by name
+send l
+expect 10 by left
+send q
+expect 10 \e[?1049l
+end 10 0
+X
+    in_script "$HOLDFAST" top <<'X'
+expect 10 2 locks
+send \x03
+expect 10 \e[?1049l
+end 10 0
+X
+}
+
+test_top_shows_no_old_locks() {
+    hf lock -q hidden --ttl 1m
+    in_script "$HOLDFAST" top -u "fault+$HOLDFAST_URL?fail=inspect:*" <<'X'
+expect 10 made to fail
+send q
+never hidden
+end 10 0
+X
+}
+
 . "$(dirname "$0")/harness.sh"

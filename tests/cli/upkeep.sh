@@ -185,7 +185,7 @@ test_a_missing_module_names_its_libraries() {
     HOLDFAST_MODULES=$PWD/nowhere
     export HOLDFAST_MODULES
     hf -u etcd://node ls
-    refused 69 "etcd: its module .*/nowhere/holdfast-etcd.so is not there: .* libnghttp2-14 and libssl3"
+    refused 69 "etcd: its module .*/nowhere/holdfast-etcd.so is not there: .* nghttp2 and OpenSSL"
 }
 
 test_bench_measures() {

@@ -84,6 +84,21 @@ test_a_user_without_a_home_is_told_what_to_set() {
     refused 69 'set XDG_STATE_HOME, or name a store by its URL.*/proc/nowhere cannot be made'
 }
 
+# As systemd starts a service with DynamicUser= and StateDirectory=.
+test_a_service_without_a_home_has_its_state_directory() {
+    unset HOLDFAST_URL
+    mkdir -m 700 service
+    unshare -U true 2>/dev/null || skip 'no user namespace can be made'
+    HOME=/ STATE_DIRECTORY="$PWD/service:/nowhere" unshare -U "$HOLDFAST" run x -- true
+    exists service/locks.db
+    HOME=$PWD STATE_DIRECTORY="$PWD/other" unshare -U "$HOLDFAST" run x -- true
+    exists .local/state/holdfast/locks.db
+    absent other
+    status=0 last='holdfast ls without any place'
+    HOME=/ unshare -U "$HOLDFAST" ls >out 2>err || status=$?
+    refused 69 'there is no home directory'
+}
+
 test_config_mistakes_are_refused() {
     unset HOLDFAST_URL
     write_config .config/holdfast/config 600 'colour = blue'

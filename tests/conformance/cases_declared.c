@@ -97,6 +97,40 @@ static void c2_detaching_is_as_declared(struct ctx *ctx)
     EXPECT(HF_OK, hf_lock_release(lock, &ctx->err));
 }
 
+static void c14_staying_closed_is_as_declared(struct ctx *ctx)
+{
+    hf_client *client = open_client(ctx);
+    const char *name = name_of(ctx, "a");
+    hf_lock *lock = TAKE(ctx, client, name, options(LONG_MS, 0));
+
+    EXPECT(expected(ctx, HF_CAN_AT_LEAST), hf_lock_release_after(lock, 1, &ctx->err));
+    if (!(ctx->can & HF_CAN_AT_LEAST))
+        EXPECT(HF_OK, hf_lock_release(lock, &ctx->err)); /* it was left as it is */
+    lock = TAKE(ctx, client, name, options(LONG_MS, HF_FOREVER));
+    EXPECT(HF_OK, hf_lock_release(lock, &ctx->err));
+}
+
+static void c15_values_are_as_declared(struct ctx *ctx)
+{
+    hf_client *client = open_client(ctx);
+    hf_lock *lock = TAKE(ctx, client, name_of(ctx, "a"), options(LONG_MS, 0));
+    char buf[HF_VALUE_MAX];
+    size_t len;
+
+    EXPECT(expected(ctx, HF_CAN_VALUE),
+           hf_lock_value(lock, buf, sizeof buf, &len, NULL, &ctx->err));
+    EXPECT(expected(ctx, HF_CAN_VALUE), hf_lock_set_value(lock, NULL, 0, &ctx->err));
+    EXPECT(HF_OK, hf_lock_release(lock, &ctx->err));
+}
+
+static void c16_telling_is_as_declared(struct ctx *ctx)
+{
+    hf_options opt = options(LONG_MS, 0);
+
+    opt.wanted = 1;
+    check_acquire(ctx, HF_CAN_WANTED, opt);
+}
+
 const struct conformance_case cases_declared[] = {
     CASE(0, c9_shared_locks_are_as_declared),
     CASE(0, c1_limits_are_as_declared),
@@ -106,5 +140,8 @@ const struct conformance_case cases_declared[] = {
     CASE(0, c10_checking_is_as_declared),
     CASE(0, c3_breaking_is_as_declared),
     CASE(0, c2_detaching_is_as_declared),
+    CASE(0, c14_staying_closed_is_as_declared),
+    CASE(0, c15_values_are_as_declared),
+    CASE(0, c16_telling_is_as_declared),
     {0},
 };

@@ -185,10 +185,10 @@ static void c3_options_that_make_no_sense_are_refused(struct ctx *ctx)
 {
     hf_client *client = open_client(ctx);
     const char *name = name_of(ctx, "a");
-    hf_options wrong[6];
+    hf_options wrong[7];
     hf_lock *none;
 
-    for (size_t i = 0; i < 6; i++)
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
         wrong[i] = options(LONG_MS, 0);
     wrong[0].size = 0;
     wrong[1].mode = (hf_mode)7;
@@ -196,7 +196,8 @@ static void c3_options_that_make_no_sense_are_refused(struct ctx *ctx)
     wrong[3].lock_delay_ms = -1;
     wrong[4].wait_ms = -7;
     wrong[5].max_hold_ms = -1;
-    for (size_t i = 0; i < 6; i++)
+    wrong[6].owner = UINT64_C(1) << 63; /* the library's own */
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
         EXPECT(HF_INVALID, hf_acquire(client, name, HF_NTS, &wrong[i], &none, &ctx->err));
 }
 

@@ -79,7 +79,8 @@ struct conformance_case {
 extern const struct conformance_case cases_declared[], cases_mutex[], cases_wait[], cases_rw[],
     cases_lease[], cases_lost[], cases_delay[], cases_names[], cases_reentry[], cases_fence[],
     cases_never[], cases_fork[], cases_crowd[], cases_lost_reply[], cases_wake[], cases_broken[],
-    cases_close[], cases_detach[], cases_cut_off[], cases_attacks[];
+    cases_close[], cases_detach[], cases_cut_off[], cases_attacks[], cases_at_least[],
+    cases_value[], cases_wanted[], cases_watch[], cases_together[];
 
 /* Expectations ------------------------------------------------------------- */
 #define CHECK(condition) \
@@ -89,6 +90,18 @@ extern const struct conformance_case cases_declared[], cases_mutex[], cases_wait
 _Noreturn void fail_at(const char *file, int line, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 void expect_at(const char *file, int line, const char *call, int expected, int got);
+
+/* By calls or, with --events, by events: by_events.c. */
+extern bool by_events;
+int acquire_either_way(hf_client *client, const char *name, size_t name_len, const hf_options *opt,
+                       hf_lock **ret_lock, hf_error *err);
+int release_either_way(hf_lock *lock, hf_error *err);
+int release_after_and_forget(hf_lock *lock, int64_t at_least_ms, hf_error *err);
+int detach_and_forget(hf_lock *lock, hf_error *err);
+#define hf_acquire            acquire_either_way
+#define hf_lock_release       release_either_way
+#define hf_lock_release_after release_after_and_forget
+#define hf_lock_detach        detach_and_forget
 
 /* Clients, names, options -------------------------------------------------- */
 

@@ -20,10 +20,11 @@
 #define JOBS_MAX         16
 
 static const struct conformance_case *const tables[] = {
-    cases_declared, cases_mutex,  cases_wait,       cases_wake,   cases_rw,
-    cases_lease,    cases_lost,   cases_cut_off,    cases_delay,  cases_names,
-    cases_attacks,  cases_detach, cases_never,      cases_broken, cases_fence,
-    cases_reentry,  cases_fork,   cases_lost_reply, cases_close,  cases_crowd,
+    cases_declared,   cases_mutex,  cases_wait,    cases_wake,    cases_rw,
+    cases_lease,      cases_lost,   cases_cut_off, cases_delay,   cases_names,
+    cases_attacks,    cases_detach, cases_never,   cases_broken,  cases_fence,
+    cases_at_least,   cases_value,  cases_wanted,  cases_reentry, cases_fork,
+    cases_lost_reply, cases_close,  cases_crowd,   cases_watch,   cases_together,
 };
 #define TABLE_COUNT (sizeof tables / sizeof tables[0])
 
@@ -258,22 +259,20 @@ static int table(char **urls)
 
 static int usage(void)
 {
-    fprintf(stderr, "usage: conformance [-j N] [--only PATTERN] [--crowd N] [--in-turn] URL\n"
-                    "       conformance --table URL...\n"
-                    "       conformance --list\n");
+    fprintf(stderr,
+            "usage: conformance [-j N] [--only PATTERN] [--crowd N] [--in-turn] [--events] URL\n"
+            "       conformance --table URL...\n"
+            "       conformance --list\n");
     return 64;
 }
 
 int main(int argc, char **argv)
 {
     static const struct option longs[] = {
-        {"only", required_argument, NULL, 'o'},
-        {"list", no_argument, NULL, 'l'},
-        {"table", no_argument, NULL, 't'},
-        {"jobs", required_argument, NULL, 'j'},
-        {"crowd", required_argument, NULL, 'c'},
-        {"in-turn", no_argument, NULL, 'i'},
-        {NULL, 0, NULL, 0},
+        {"only", required_argument, NULL, 'o'},  {"list", no_argument, NULL, 'l'},
+        {"table", no_argument, NULL, 't'},       {"jobs", required_argument, NULL, 'j'},
+        {"crowd", required_argument, NULL, 'c'}, {"in-turn", no_argument, NULL, 'i'},
+        {"events", no_argument, NULL, 'e'},      {NULL, 0, NULL, 0},
     };
     struct suite suite = {.jobs_max = 4, .crowd = 500};
     bool as_table = false;
@@ -288,6 +287,8 @@ int main(int argc, char **argv)
             suite.only = optarg;
         else if (opt == 'i')
             suite.in_turn = true;
+        else if (opt == 'e')
+            by_events = true;
         else if (opt == 'j')
             suite.jobs_max = strtoul(optarg, NULL, 10);
         else if (opt == 'c')

@@ -35,11 +35,11 @@ BUGS = [
     ("DELAY_ENDED_BY_RELEASE", "doorman.c",
      "op->retire_ms, false, at.now_ms)", "op->retire_ms, PLANTED, at.now_ms)"),
     ("WRONG_TICKET_RELEASES", "doorman.c",
-     "    enum hf__place was = end_bid(record, ticket, op->retire_ms, ",
+     "    enum hf__place was;\n\n    if (stay_closed(",
      "    for (size_t i = 0; PLANTED && i < record->count; i++) {\n"
      "        if (record->entries[i].place == HF__PLACE_INSIDE)\n"
      "            ticket = &record->entries[i].ticket;\n    }\n"
-     "    enum hf__place was = end_bid(record, ticket, op->retire_ms, "),
+     "    enum hf__place was;\n\n    if (stay_closed("),
     ("LIMIT_OFF_BY_ONE", "doorman.c", "in->count < limit;", "in->count < limit + (PLANTED ? 1 : 0);"),
     ("EXPIRED_HOLDER_RENEWS", "doorman.c",
      "    sweep(record, at.now_ms);\n    switch (op->kind) {\n",
@@ -55,8 +55,8 @@ BUGS = [
      "    else if (e->place == HF__PLACE_INSIDE)\n        give(e, at.now_ms, e->lease_ms);\n",
      "    else if (e->place == HF__PLACE_INSIDE && !PLANTED)\n        give(e, at.now_ms, e->lease_ms);\n"),
     ("SHORTER_DELAY_OVERWRITES", "doorman.c",
-     "        leave(e, e->retire_ms, at.now_ms);\n    if (!let_in(",
-     "        leave(e, e->retire_ms, at.now_ms);\n"
+     "        leave(e, e->retire_ms, at.now_ms);\n    }\n    if (!let_in(",
+     "        leave(e, e->retire_ms, at.now_ms);\n    }\n"
      "    for (size_t i = 0; PLANTED && found && i < record->count; i++) {\n"
      "        struct hf__entry *other = &record->entries[i];\n"
      "        if (other->place == HF__PLACE_LINGERING && other->until_ms > e->until_ms)\n"
@@ -77,6 +77,25 @@ BUGS = [
      "    int64_t span_ms = PLANTED && e->ttl_ms == 0 && e->place == HF__PLACE_INSIDE ? 0 : e->lease_ms;\n"
      "    if (e->until_ms != HF__NEVER && e->until_ms - now_ms > span_ms)\n        give(e, now_ms, span_ms);"),
     ("DEADLINE_FROM_RECEIPT", "bidder.c", "believe(b, from->sent_ns, from->lease_ms,", "believe(b, PLANTED ? now_ns : from->sent_ns, from->lease_ms,"),
+    ("AT_LEAST_IGNORED", "doorman.c", "op->at_least_ms > 0 ?", "op->at_least_ms > 0 && !PLANTED ?"),
+    ("AT_LEAST_FROM_THE_RELEASE", "doorman.c",
+     "    give(e, e->since_ms, op->at_least_ms);", "    give(e, PLANTED ? now_ms : e->since_ms, op->at_least_ms);"),
+    ("LINGERING_ENDED_BY_BREAK", "doorman.c",
+     "(e->place == HF__PLACE_WAITING || op->now))", "(e->place == HF__PLACE_WAITING || op->now || PLANTED))"),
+    ("HOLDERS_NOT_CALLED", "doorman.c", "    if (bid->queue && is_new)\n", "    if (bid->queue && is_new && !PLANTED)\n"),
+    ("HOLDERS_CALLED_EACH_TIME", "doorman.c", "        e->told = true;\n", "        e->told = !PLANTED;\n"),
+    ("TOLD_NEVER_FORGOTTEN", "doorman.c", "    if (e->told && !a.wanted) {", "    if (e->told && !a.wanted && !PLANTED) {"),
+    ("GRANT_DOES_NOT_SAY_WANTED", "doorman.c", ".wanted = e->tell && somebody_waits(record)}",
+     ".wanted = e->tell && !PLANTED && somebody_waits(record)}"),
+    ("VALUE_WITHOUT_ORDER", "doorman.c", "    if (may_write && !is_old) {", "    if (may_write && (!is_old || PLANTED)) {"),
+    ("VALUE_BY_A_READER", "doorman.c",
+     "bool may_write = e != NULL && e->mode == HF_EXCLUSIVE;", "bool may_write = e != NULL && (e->mode == HF_EXCLUSIVE || PLANTED);"),
+    ("NO_DOUBT_AFTER_EXPIRY", "doorman.c",
+     "            note_end(record, e);\n            expire(e);", "            if (!PLANTED)\n                note_end(record, e);\n            expire(e);"),
+    ("NO_DOUBT_AFTER_BREAK", "doorman.c",
+     "        note_end(record, e);\n        break_inside(", "        if (!PLANTED)\n            note_end(record, e);\n        break_inside("),
+    ("READING_DOES_NOT_OPEN", "doorman.c", "    if (e != NULL)\n        open_value(e);", "    if (e != NULL && !PLANTED)\n        open_value(e);"),
+    ("DOUBT_OUTLIVES_A_WRITE", "doorman.c", "        record->doubt = false;\n", "        record->doubt &= PLANTED;\n"),
     ("EARLY_ANSWER_COUNTS", "bidder.c",
      "    if (!knew)\n        return HF__ADVICE_NOTHING;\n", "    if (!knew && !PLANTED)\n        return HF__ADVICE_NOTHING;\n"),
 ]

@@ -15,7 +15,7 @@ struct place {
     struct hf__record record;
     struct hf__entry entries[ROOM];
     struct hf__moment at;
-    unsigned let_in; /* how many the last operation let in, by their marks */
+    unsigned let_in, called; /* how many the last operation let in, or called, by their marks */
 };
 
 static inline struct hf__ticket ticket(unsigned number)
@@ -32,9 +32,11 @@ static inline void begin(struct place *p)
 
 static inline void settle(struct place *p)
 {
-    p->let_in = 0;
-    for (size_t i = 0; i < p->record.count; i++)
+    p->let_in = p->called = 0;
+    for (size_t i = 0; i < p->record.count; i++) {
         p->let_in += (p->record.entries[i].marks & HF__MARK_LET_IN) != 0;
+        p->called += (p->record.entries[i].marks & HF__MARK_WANTED) != 0;
+    }
     hf__record_settle(&p->record);
 }
 
@@ -77,6 +79,12 @@ static inline struct hf__bid no_wait(struct hf__bid bid)
     return bid;
 }
 
+static inline struct hf__bid telling(struct hf__bid bid)
+{
+    bid.tell = true;
+    return bid;
+}
+
 static inline struct hf__answer attempt(struct place *p, struct hf__bid bid)
 {
     struct hf__answer a = ask_doorman(&p->record, op_attempt(&bid), p->at);
@@ -89,6 +97,36 @@ static inline struct hf__answer release(struct place *p, unsigned number, int64_
 {
     struct hf__bid bid = {.ticket = ticket(number)};
     struct hf__answer a = ask_doorman(&p->record, op_release(&bid, retire_ms), p->at);
+
+    settle(p);
+    return a;
+}
+
+static inline struct hf__answer release_after(struct place *p, unsigned number, int64_t at_least_ms)
+{
+    struct hf__bid bid = {.ticket = ticket(number)};
+    struct hf__answer a = ask_doorman(&p->record, op_release_after(&bid, 0, at_least_ms), p->at);
+
+    settle(p);
+    return a;
+}
+
+static inline struct hf__answer reads(struct place *p, unsigned number, uint64_t generation)
+{
+    struct hf__bid bid = {.ticket = ticket(number)};
+    struct hf__value value = {0};
+    struct hf__answer a = ask_doorman(&p->record, op_read(&bid, generation, &value), p->at);
+
+    settle(p);
+    return a;
+}
+
+static inline struct hf__answer writes(struct place *p, unsigned number, uint64_t generation,
+                                       uint64_t order)
+{
+    struct hf__bid bid = {.ticket = ticket(number)};
+    struct hf__value value = {.order = order};
+    struct hf__answer a = ask_doorman(&p->record, op_write(&bid, generation, &value), p->at);
 
     settle(p);
     return a;

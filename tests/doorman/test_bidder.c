@@ -63,6 +63,22 @@ static struct hf__bidder holding(void)
     return b;
 }
 
+static void c16_the_newest_answer_says_whether_it_is_wanted(void **state)
+{
+    struct hf__bidder b = holding();
+    struct hf__answer a = granted(8, START + SECOND, 3000);
+
+    (void)state;
+    is("not yet", b.wanted, false);
+    a.wanted = true;
+    renewed(&b, 8, a, START + SECOND);
+    is("wanted", b.wanted, true);
+    renewed(&b, 8, granted(8, START, 3000), START + SECOND);
+    is("an older answer", b.wanted, true);
+    renewed(&b, 8, granted(8, START + SECOND + 1, 3000), START + 2 * SECOND);
+    is("nobody waits any more", b.wanted, false);
+}
+
 static void c3_the_deadline_counts_from_before_the_send(void **state)
 {
     struct hf__bidder b = holding();
@@ -267,6 +283,7 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(c3_the_deadline_counts_from_before_the_send),
+        cmocka_unit_test(c16_the_newest_answer_says_whether_it_is_wanted),
         cmocka_unit_test(c3_a_grant_that_took_too_long_is_asked_for_again),
         cmocka_unit_test(c3_the_latest_answered_request_proves_the_most),
         cmocka_unit_test(c3_a_claim_makes_it_last_for_ever),

@@ -40,8 +40,11 @@ struct bidding {
     uint32_t limit;
     int64_t ttl_ms, delay_ms;
     bool no_wait;
-    bool near; /* its requests and answers take no time and are never lost */
-    int bids;  /* 1 to MAX_BIDS */
+    bool tell;           /* it wants to know when somebody waits */
+    int64_t at_least_ms; /* of its releases */
+    int writes;          /* it reads the value, and writes it so many times per bid */
+    bool near;           /* its requests and answers take no time and are never lost */
+    int bids;            /* 1 to MAX_BIDS */
 };
 
 struct scenario {
@@ -77,11 +80,14 @@ enum kind {
     RENEW,
     WITHDRAW,
     RELEASE,
+    WRITE,
     /* to a client */
     ATTEMPT_ANSWER,
     RENEW_ANSWER,
+    WRITE_ANSWER,
     WAKE,
     /* no messages, only deeds */
+    READING,
     BREAKING,
     SWEEPING,
 };
@@ -92,7 +98,8 @@ struct message {
     uint8_t late;   /* nobody waits for the answer any more */
     uint8_t copied; /* it arrived once already */
     uint8_t retire; /* WITHDRAW, RELEASE */
-    uint8_t named;  /* RENEW and its answer: the generation named */
+    uint8_t named;  /* RENEW and its answer, WRITE: the generation named */
+    uint8_t order;  /* WRITE */
     uint8_t generation;
     uint8_t verdict, claimed;
     int64_t lease_ms;
@@ -104,7 +111,9 @@ struct client {
     struct hf__bidder bidder;
     uint8_t alive;
     uint8_t bid; /* which of its bids, from 0 */
-    uint8_t attempt_out, renew_out, end_out;
+    uint8_t attempt_out, renew_out, write_out, end_out;
+    uint8_t order;         /* of its last write */
+    uint8_t write_is_open; /* it was not answered: to be sent again */
     uint8_t pending;
 };
 
@@ -113,9 +122,14 @@ struct ghost {
     uint8_t withdrawn; /* a withdraw or release was applied */
     uint8_t claimed;   /* somebody who knew of the grant said so to the store */
     uint8_t broken;
-    uint8_t cut;    /* broken so that its holder may believe longer than the store */
-    uint8_t barred; /* it is over: not to be let in */
-    uint8_t closed; /* the door must stay closed for its sake */
+    uint8_t cut;          /* broken so that its holder may believe longer than the store */
+    uint8_t barred;       /* it is over: not to be let in */
+    uint8_t closed;       /* the door must stay closed for its sake */
+    uint8_t kept;         /* because its release asked for that */
+    uint8_t age;          /* since it was let in; counted if its releases ask for a time */
+    uint8_t called;       /* to hear that somebody waits; not since it heard that nobody does */
+    uint8_t heard_nobody; /* after a call: the next that comes calls again */
+    uint8_t opened;       /* it has read or written the value, as the only holder */
 };
 
 struct world {
@@ -127,8 +141,10 @@ struct world {
     size_t message_count;
     struct ghost ghost[MAX_TICKETS];
     uint64_t gate_exclusive, gate_highest;
-    uint8_t deaths, breaks, steps_back; /* left */
-    uint8_t stepped;                    /* the store's clock went back */
+    uint64_t value_generation;
+    uint8_t value_order, doubt, must_doubt; /* as the record says, and as it should say */
+    uint8_t deaths, breaks, steps_back;     /* left */
+    uint8_t stepped;                        /* the store's clock went back */
 };
 
 /* A broken property: the clause, and what happened. NULL clause: all is well. */
@@ -160,7 +176,18 @@ struct finding {
     X(BUSY_TOLD, "a no-wait bid refused")                               \
     X(CLOCK_CUT, "a time cut because the clock went back")              \
     X(LOST_GONE, "a lock lost because the store says so")               \
-    X(LOST_EXPIRED, "a lock lost by the local timer")
+    X(LOST_EXPIRED, "a lock lost by the local timer")                   \
+    X(KEPT_CLOSED, "a release that kept the lock closed")               \
+    X(KEPT_LONG_ENOUGH, "a release after the time it asked for")        \
+    X(HOLDER_CALLED, "a holder called because somebody waits")          \
+    X(HOLDER_CALLED_AGAIN, "a holder called a second time")             \
+    X(GRANT_WANTED, "a grant answered as wanted")                       \
+    X(VALUE_WRITTEN, "a value written")                                 \
+    X(VALUE_WRITTEN_TWICE, "a write that arrived again")                \
+    X(OLD_WRITE_DROPPED, "a write that was overtaken")                  \
+    X(LATE_WRITE_REFUSED, "a write of a grant that is over")            \
+    X(VALUE_DOUBTED, "a value in doubt")                                \
+    X(DOUBT_ENDED, "a doubt ended by a write")
 
 enum sight {
 #define X(id, text) SAW_##id,
@@ -200,6 +227,7 @@ struct deed {
     enum kind kind; /* a request, BREAKING or SWEEPING */
     uint8_t ticket;
     uint64_t generation;
+    uint8_t order;
     bool retire, now;
 };
 struct finding store_apply(struct walk *k, struct world *w, const struct deed *d,
@@ -214,6 +242,8 @@ enum move_kind {
     LET_GO,
     UNLOCK,
     SEND_AGAIN,
+    READ_VALUE,
+    WRITE_VALUE,
     BID_ANEW,
     DIE,
     DELIVER,

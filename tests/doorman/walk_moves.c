@@ -9,7 +9,7 @@
 
 static bool is_request(const struct message *m)
 {
-    return m->kind >= ATTEMPT && m->kind <= RELEASE;
+    return m->kind >= ATTEMPT && m->kind <= WRITE;
 }
 
 static bool wants_in(const struct client *c)
@@ -51,6 +51,10 @@ static void list_client(const struct scenario *s, const struct world *w, int i, 
         add(l, UNLOCK, (size_t)i);
     if (room && c->pending != NOTHING_PENDING && !c->end_out)
         add(l, SEND_AGAIN, (size_t)i);
+    if (holds && s->client[i].writes > 0 && !w->ghost[ticket_of(w, i)].opened)
+        add(l, READ_VALUE, (size_t)i);
+    if (room && holds && !c->write_out && (c->write_is_open || c->order < s->client[i].writes))
+        add(l, WRITE_VALUE, (size_t)i);
     if (over && c->pending == NOTHING_PENDING && c->bid + 1 < s->client[i].bids)
         add(l, BID_ANEW, (size_t)i);
     if (w->deaths > 0)
@@ -127,7 +131,7 @@ static void end_bid(struct world *w, int i, enum pending how)
     if (c->attempt_out)
         hf__bidder_unanswered(&c->bidder);
     hang_up(w, ticket_of(w, i), true);
-    c->attempt_out = c->renew_out = c->end_out = 0;
+    c->attempt_out = c->renew_out = c->write_out = c->end_out = 0;
     c->bidder.phase = HF__PHASE_OVER;
     c->pending = (uint8_t)how;
 }
@@ -162,6 +166,14 @@ static void client_act(struct world *w, enum move_kind kind, int i)
     } else if (kind == LET_GO || kind == UNLOCK) {
         end_bid(w, i, RELEASE_PENDING);
         send_end(w, i);
+    } else if (kind == WRITE_VALUE) {
+        c->order += !c->write_is_open;
+        c->write_is_open = 0;
+        c->write_out = 1;
+        send(w, (struct message){.kind = WRITE,
+                                 .ticket = ticket,
+                                 .named = (uint8_t)c->bidder.generation,
+                                 .order = c->order});
     } else if (kind == SEND_AGAIN) {
         send_end(w, i);
     } else if (kind == BID_ANEW) {
@@ -199,6 +211,10 @@ static void answer_request(struct world *w, const struct message *m, const struc
         c->pending = NOTHING_PENDING;
         return;
     }
+    if (m->kind == WRITE) { /* what matters is that it was answered */
+        send(w, (struct message){.kind = WRITE_ANSWER, .ticket = m->ticket, .age = m->age});
+        return;
+    }
     send(w, (struct message){.kind = kind,
                              .ticket = m->ticket,
                              .age = m->age,
@@ -211,8 +227,11 @@ static void answer_request(struct world *w, const struct message *m, const struc
 
 static struct finding at_store(struct walk *k, struct world *w, const struct message *m)
 {
-    struct deed d = {
-        .kind = m->kind, .ticket = m->ticket, .generation = m->named, .retire = m->retire};
+    struct deed d = {.kind = m->kind,
+                     .ticket = m->ticket,
+                     .generation = m->named,
+                     .order = m->order,
+                     .retire = m->retire};
     struct hf__answer a;
     struct finding f = store_apply(k, w, &d, &a);
 
@@ -243,6 +262,10 @@ static struct finding hear_answer(struct walk *k, struct world *w, const struct 
                            .claimed = m->claimed,
                            .sent_ns = NOW_NS - m->age * k->s->tick_ms * 1000000};
 
+    if (m->kind == WRITE_ANSWER) { /* the core believes what a renewal says, not this */
+        c->write_out = 0;
+        return FINE;
+    }
     if (m->kind == ATTEMPT_ANSWER) {
         c->attempt_out = 0;
         follow(w, i, hf__bidder_answered(&c->bidder, &a, NOW_NS));
@@ -278,6 +301,9 @@ static void lose(struct world *w, size_t i)
         hf__bidder_unanswered(&c->bidder);
     } else if (m.kind == RENEW || m.kind == RENEW_ANSWER) {
         c->renew_out = 0;
+    } else if (m.kind == WRITE || m.kind == WRITE_ANSWER) {
+        c->write_out = 0;
+        c->write_is_open = 1;
     } else if (m.kind != WAKE) {
         c->end_out = 0;
     }
@@ -308,6 +334,12 @@ static struct finding act(struct walk *k, struct world *w, enum move_kind kind, 
     struct finding f = FINE;
     uint8_t ticket = ticket_of(w, i);
 
+    if (kind == READ_VALUE) {
+        struct deed reading = {
+            .kind = READING, .ticket = ticket, .generation = w->client[i].bidder.generation};
+        struct hf__answer a;
+        return store_apply(k, w, &reading, &a);
+    }
     client_act(w, kind, i);
     if (!k->s->client[i].near)
         return FINE;

@@ -97,6 +97,7 @@ static void rank_all(struct writer *p, struct world *w)
         rank_add(p, w->message[i].generation);
         rank_add(p, w->message[i].named);
     }
+    rank_add(p, w->value_generation);
     for (int c = 0; c < p->s->clients; c++) {
         rank_add(p, w->client[c].bidder.generation);
         rank_add(p, w->client[c].bidder.queued_generation);
@@ -104,12 +105,38 @@ static void rank_all(struct writer *p, struct world *w)
     w->generation = p->rank[p->ranks - 1];
 }
 
+/* Only what a scenario can use is packed. */
+static bool uses_flags(const struct bidding *b)
+{
+    return b->tell || b->writes > 0;
+}
+
+static bool has_value(const struct scenario *s)
+{
+    for (int c = 0; c < s->clients; c++) {
+        if (s->client[c].writes > 0)
+            return true;
+    }
+    return false;
+}
+
+static const struct bidding *bidding_of(const struct scenario *s, int ticket)
+{
+    return &s->client[client_of((uint8_t)ticket)];
+}
+
 /* The store's entries ------------------------------------------------------ */
 static void put_entry(struct writer *p, const struct hf__entry *e)
 {
     int64_t left_ms = e->until_ms == HF__NEVER ? HF__NEVER : e->until_ms - NOW_MS;
 
+    const struct bidding *b = bidding_of(p->s, ticket_number(&e->ticket));
+
     put(p, ticket_number(&e->ticket) | e->place << 4 | e->claimed << 7);
+    if (uses_flags(b))
+        put(p, e->told | e->opened << 1);
+    if (b->at_least_ms > 0)
+        put(p, ticks_of(p->s, NOW_MS - e->since_ms));
     put(p, ticks_of(p->s, left_ms));
     put(p, ticks_of(p->s, e->lease_ms));
     put_rank(p, e->generation);
@@ -118,8 +145,11 @@ static void put_entry(struct writer *p, const struct hf__entry *e)
 static void get_entry(struct reader *r, struct hf__entry *e)
 {
     int head = get(r);
-    int64_t left_ms = ms_of(r->s, get_signed(r));
     struct hf__bid bid = bid_of(r->s, head & 15);
+    const struct bidding *b = bidding_of(r->s, head & 15);
+    int flags = uses_flags(b) ? get(r) : 0;
+    int64_t since_ms = NOW_MS - (b->at_least_ms > 0 ? get(r) * r->s->tick_ms : 0);
+    int64_t left_ms = ms_of(r->s, get_signed(r));
 
     *e = (struct hf__entry){.ticket = bid.ticket,
                             .place = (enum hf__place)(head >> 4 & 7),
@@ -129,14 +159,17 @@ static void get_entry(struct reader *r, struct hf__entry *e)
                             .ttl_ms = bid.ttl_ms,
                             .lock_delay_ms = bid.lock_delay_ms,
                             .retire_ms = bid.retire_ms,
-                            .since_ms = NOW_MS,
+                            .tell = bid.tell,
+                            .told = flags & 1,
+                            .opened = flags >> 1,
+                            .since_ms = since_ms,
                             .until_ms = left_ms == HF__NEVER ? HF__NEVER : NOW_MS + left_ms};
     e->lease_ms = ms_of(r->s, get(r));
     e->generation = (uint64_t)get(r);
 }
 
 /* Clients ------------------------------------------------------------------ */
-static void put_client(struct writer *p, const struct client *c)
+static void put_client(struct writer *p, const struct client *c, const struct bidding *has)
 {
     const struct hf__bidder *b = &c->bidder;
 
@@ -145,6 +178,8 @@ static void put_client(struct writer *p, const struct client *c)
     if (!c->alive)
         return;
     put(p, (int)b->phase | b->claimed << 4 | b->unanswered << 5);
+    if (has->writes > 0)
+        put(p, c->order | c->write_out << 4 | c->write_is_open << 5);
     if (b->phase == HF__PHASE_HOLDING) {
         put_rank(p, b->generation);
         put(p, ticks_of(p->s, b->lease_ms));
@@ -157,10 +192,15 @@ static void put_client(struct writer *p, const struct client *c)
     }
 }
 
-static void get_bidder(struct reader *r, struct hf__bidder *b)
+static void get_bidder(struct reader *r, struct client *c, const struct bidding *has)
 {
+    struct hf__bidder *b = &c->bidder;
     int head = get(r);
+    int writes = has->writes > 0 ? get(r) : 0;
 
+    c->order = writes & 15;
+    c->write_out = writes >> 4 & 1;
+    c->write_is_open = writes >> 5 & 1;
     hf__bidder_init(b);
     b->phase = (enum hf__phase)(head & 15);
     b->claimed = head >> 4 & 1;
@@ -179,7 +219,7 @@ static void get_bidder(struct reader *r, struct hf__bidder *b)
     }
 }
 
-static void get_client(struct reader *r, struct client *c)
+static void get_client(struct reader *r, struct client *c, const struct bidding *has)
 {
     int head = get(r);
 
@@ -190,7 +230,7 @@ static void get_client(struct reader *r, struct client *c)
     c->end_out = head >> 4 & 1;
     c->pending = (uint8_t)(head >> 5);
     if (c->alive)
-        get_bidder(r, &c->bidder);
+        get_bidder(r, c, has);
     else
         c->bidder.phase = HF__PHASE_OVER;
 }
@@ -200,8 +240,10 @@ static void put_message(struct writer *p, const struct message *m)
 {
     put(p, m->kind | m->ticket << 4);
     put(p, m->age | m->late << 4 | m->copied << 5 | m->retire << 6 | m->claimed << 7);
-    if (m->kind == RENEW || m->kind == RENEW_ANSWER)
+    if (m->kind == RENEW || m->kind == RENEW_ANSWER || m->kind == WRITE)
         put_rank(p, m->named);
+    if (m->kind == WRITE)
+        put(p, m->order);
     if (m->kind >= ATTEMPT_ANSWER)
         put_rank(p, m->generation);
     if (m->kind >= ATTEMPT_ANSWER && m->kind != WAKE) {
@@ -219,8 +261,10 @@ static void get_message(struct reader *r, struct message *m)
     m->copied = flags >> 5 & 1;
     m->retire = flags >> 6 & 1;
     m->claimed = flags >> 7 & 1;
-    if (m->kind == RENEW || m->kind == RENEW_ANSWER)
+    if (m->kind == RENEW || m->kind == RENEW_ANSWER || m->kind == WRITE)
         m->named = (uint8_t)get(r);
+    if (m->kind == WRITE)
+        m->order = (uint8_t)get(r);
     if (m->kind >= ATTEMPT_ANSWER)
         m->generation = (uint8_t)get(r);
     if (m->kind >= ATTEMPT_ANSWER && m->kind != WAKE) {
@@ -257,21 +301,29 @@ static void put_messages(struct writer *p, const struct world *w)
 }
 
 /* Ghosts and the whole ----------------------------------------------------- */
-static void put_ghost(struct writer *p, const struct ghost *g)
+static void put_ghost(struct writer *p, const struct ghost *g, const struct bidding *b)
 {
-    put(p, g->withdrawn | g->claimed << 1 | g->broken << 2 | g->cut << 3);
+    put(p, g->withdrawn | g->claimed << 1 | g->broken << 2 | g->cut << 3 | g->kept << 4 |
+               g->called << 5 | g->opened << 6 | g->heard_nobody << 7);
+    if (b->at_least_ms > 0)
+        put(p, g->age);
     put(p, g->barred);
     put(p, g->closed);
 }
 
-static void get_ghost(struct reader *r, struct ghost *g)
+static void get_ghost(struct reader *r, struct ghost *g, const struct bidding *b)
 {
     int head = get(r);
 
     *g = (struct ghost){.withdrawn = head & 1,
                         .claimed = head >> 1 & 1,
                         .broken = head >> 2 & 1,
-                        .cut = head >> 3 & 1};
+                        .cut = head >> 3 & 1,
+                        .kept = head >> 4 & 1,
+                        .called = head >> 5 & 1,
+                        .opened = head >> 6 & 1,
+                        .heard_nobody = head >> 7 & 1};
+    g->age = b->at_least_ms > 0 ? (uint8_t)get(r) : 0;
     g->barred = (uint8_t)get(r);
     g->closed = (uint8_t)get(r);
 }
@@ -287,14 +339,18 @@ size_t world_pack(const struct scenario *s, struct world *w, uint8_t out[MAX_PAC
     put_rank(&p, w->generation);
     put_rank(&p, w->gate_exclusive);
     put_rank(&p, w->gate_highest);
+    if (has_value(s)) {
+        put_rank(&p, w->value_generation);
+        put(&p, w->value_order | w->doubt << 4 | w->must_doubt << 5);
+    }
     put(&p, (int)w->entry_count);
     for (size_t i = 0; i < w->entry_count; i++)
         put_entry(&p, &w->entries[i]);
     for (int c = 0; c < s->clients; c++)
-        put_client(&p, &w->client[c]);
+        put_client(&p, &w->client[c], &s->client[c]);
     put_messages(&p, w);
     for (int t = 0; t < s->clients * MAX_BIDS; t++)
-        put_ghost(&p, &w->ghost[t]);
+        put_ghost(&p, &w->ghost[t], bidding_of(s, t));
     return (size_t)(p.at - out);
 }
 
@@ -311,14 +367,21 @@ void world_unpack(const struct scenario *s, const uint8_t *in, struct world *w)
     w->generation = (uint64_t)get(&r);
     w->gate_exclusive = (uint64_t)get(&r);
     w->gate_highest = (uint64_t)get(&r);
+    if (has_value(s)) {
+        w->value_generation = (uint64_t)get(&r);
+        int value = get(&r);
+        w->value_order = value & 15;
+        w->doubt = value >> 4 & 1;
+        w->must_doubt = value >> 5 & 1;
+    }
     w->entry_count = (size_t)get(&r);
     for (size_t i = 0; i < w->entry_count; i++)
         get_entry(&r, &w->entries[i]);
     for (int c = 0; c < s->clients; c++)
-        get_client(&r, &w->client[c]);
+        get_client(&r, &w->client[c], &s->client[c]);
     w->message_count = (size_t)get(&r);
     for (size_t i = 0; i < w->message_count; i++)
         get_message(&r, &w->message[i]);
     for (int t = 0; t < s->clients * MAX_BIDS; t++)
-        get_ghost(&r, &w->ghost[t]);
+        get_ghost(&r, &w->ghost[t], bidding_of(s, t));
 }

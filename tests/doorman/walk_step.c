@@ -13,7 +13,7 @@ static struct finding check_fields(const struct step *p, size_t i)
         return FOUND("C5", "the order of the entries changed");
     bool same = e->place == old->place && e->until_ms == old->until_ms &&
                 e->generation == old->generation && e->claimed == old->claimed &&
-                e->lease_ms == old->lease_ms;
+                e->lease_ms == old->lease_ms && e->told == old->told && e->opened == old->opened;
     if (!same && !(e->marks & HF__MARK_CHANGED))
         return FOUND("marks", "an entry that changed is not marked");
     return FINE;
@@ -56,7 +56,9 @@ static struct finding check_closed(const struct step *p, uint8_t t)
         if (u == t || (!inside && p->w->ghost[u].closed == 0))
             continue;
         if (!inside && conflict(p->s, t, u))
-            return FOUND("C8", "let in before the lock-delay was over");
+            return p->w->ghost[u].kept
+                       ? FOUND("C14", "let in before the time that a release asked for")
+                       : FOUND("C8", "let in before the lock-delay was over");
         count++;
         if (other != 0 && (limit == 0 || other < limit))
             limit = other;
@@ -149,8 +151,8 @@ static struct finding check_claims(const struct step *p, const struct hf__entry 
     if (e->place == HF__PLACE_INSIDE && e->until_ms == HF__NEVER && !g->claimed)
         return FOUND("C5", "a grant that nobody knows of never expires");
     if (e->place == HF__PLACE_LINGERING && g->closed == 0 && !p->w->stepped)
-        return FOUND("C8", "the lock stays closed without cause");
-    if (e->place == HF__PLACE_LINGERING && !g->claimed && !g->broken)
+        return FOUND(g->kept ? "C14" : "C8", "the lock stays closed without cause");
+    if (e->place == HF__PLACE_LINGERING && !g->claimed && !g->broken && !g->kept)
         return FOUND("C8", "a lock-delay after a grant that nobody claimed");
     return FINE;
 }
@@ -210,13 +212,78 @@ static struct finding check_end(const struct step *p, enum hf__place after)
     return FINE;
 }
 
+static bool somebody_waits(const struct step *p)
+{
+    for (size_t i = 0; i < p->w->entry_count; i++) {
+        if (p->w->entries[i].place == HF__PLACE_WAITING)
+            return true;
+    }
+    return false;
+}
+
+/* C16: who comes to wait calls the holders that were not called yet, and nobody else does; each answer
+ * to a holder says whether somebody waits. */
+static struct finding check_wanted(const struct step *p)
+{
+    uint8_t own = p->d->ticket;
+    bool came = p->d->kind == ATTEMPT && p->a.verdict == HF__VERDICT_QUEUED &&
+                (p->seen[own].place == HF__PLACE_GONE);
+
+    for (size_t i = 0; i < p->w->entry_count; i++) {
+        const struct hf__entry *e = &p->w->entries[i];
+        uint8_t t = ticket_number(&e->ticket);
+        bool asks = e->place == HF__PLACE_INSIDE && p->s->client[client_of(t)].tell;
+        bool called = e->marks & HF__MARK_WANTED;
+        if (called && !(came && asks))
+            return FOUND("C16", "a holder was called although nobody came to wait");
+        if (called && p->before_called[t] && p->seen[t].place == HF__PLACE_INSIDE)
+            return FOUND("C16", "a holder was called twice for the same queue");
+        if (came && asks && !called && !p->w->ghost[t].called)
+            return FOUND("C16", "somebody came to wait, and the holder was not called");
+    }
+    if (p->a.verdict == HF__VERDICT_GRANTED && p->s->client[client_of(own)].tell &&
+        p->a.wanted != somebody_waits(p))
+        return FOUND("C16", "a holder was not told whether somebody waits");
+    return FINE;
+}
+
+/* C15: only a live exclusive grant writes, by its own token, and no write undoes a newer one; a holder
+ * that vanishes after it has opened the value leaves it in doubt until it is written. */
+static struct finding check_value(const struct step *p)
+{
+    const struct world *w = p->w;
+    bool writes = p->d->kind == WRITE, reads = p->d->kind == READING;
+    bool older = w->value_generation < p->before_value_generation ||
+                 (w->value_generation == p->before_value_generation &&
+                  w->value_order < p->before_value_order);
+    bool changed = w->value_generation != p->before_value_generation ||
+                   w->value_order != p->before_value_order;
+    const struct seen *before = writes || reads ? &p->seen[p->d->ticket] : NULL;
+    bool inside = before != NULL && before->place == HF__PLACE_INSIDE &&
+                  before->generation == p->d->generation;
+    bool holds = inside && p->s->client[client_of(p->d->ticket)].mode == HF_EXCLUSIVE;
+
+    if (older)
+        return FOUND("C15", "an old write replaced a newer one");
+    if (changed && !(writes && holds))
+        return FOUND("C15", "the value was written by somebody who does not hold the lock");
+    if (writes && (p->a.verdict == HF__VERDICT_GONE) == holds)
+        return FOUND("C15", "the wrong answer to a write");
+    if (reads && p->a.verdict != (inside ? HF__VERDICT_DONE : HF__VERDICT_GONE))
+        return FOUND("C15", "the wrong answer to a read");
+    if (w->doubt != w->must_doubt)
+        return FOUND("C15", w->doubt ? "the value is in doubt without cause"
+                                     : "a holder vanished, and the value is not in doubt");
+    return FINE;
+}
+
 static struct finding check_answer(const struct step *p)
 {
     const struct hf__entry *e = entry_of(p->w, p->d->ticket);
     enum hf__place after = e == NULL ? HF__PLACE_GONE : e->place;
     uint64_t generation = e == NULL ? 0 : e->generation;
 
-    if (p->d->kind == SWEEPING)
+    if (p->d->kind == SWEEPING || p->d->kind == READING || p->d->kind == WRITE)
         return FINE;
     if (p->d->kind == ATTEMPT)
         return check_attempt(p, after, generation);
@@ -247,5 +314,9 @@ struct finding step_check(const struct step *p)
         f = check_entry(p, i);
     if (f.clause == NULL)
         f = check_generations(p);
+    if (f.clause == NULL)
+        f = check_value(p);
+    if (f.clause == NULL && p->d->ticket != NO_TICKET)
+        f = check_wanted(p);
     return f.clause != NULL ? f : check_inside(p);
 }

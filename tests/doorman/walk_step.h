@@ -19,7 +19,9 @@ struct step {
     struct hf__answer a;
     struct hf__entry before[MAX_TICKETS + 1];
     size_t before_count;
-    uint64_t before_generation;
+    uint64_t before_generation, before_value_generation;
+    uint8_t before_value_order;
+    bool before_called[MAX_TICKETS];
     struct seen seen[MAX_TICKETS];
 };
 

@@ -22,6 +22,7 @@ static struct seen see_expired(struct step *p, const struct hf__entry *e, struct
 
     if (!g->claimed)
         SAW(p->k, UNCLAIMED_EXPIRED);
+    p->w->must_doubt |= g->opened;
     g->closed = ticks_left(p->s, e->until_ms + delay_ms);
     g->barred = ticks_left(p->s, e->until_ms + delay_ms + retire_ms(p->s));
     return (struct seen){.place = g->closed > 0 ? HF__PLACE_LINGERING : HF__PLACE_RETIRED};
@@ -51,8 +52,17 @@ static void look_before(struct step *p)
     memcpy(p->before, p->w->entries, sizeof p->before);
     p->before_count = p->w->entry_count;
     p->before_generation = p->w->generation;
+    p->before_value_generation = p->w->value_generation;
+    p->before_value_order = p->w->value_order;
+    for (int t = 0; t < MAX_TICKETS; t++)
+        p->before_called[t] = p->w->ghost[t].called;
     for (size_t i = 0; i < p->before_count; i++)
         p->seen[ticket_number(&p->before[i].ticket)] = see_entry(p, p->before[i]);
+}
+
+static int64_t at_least_ms(const struct step *p)
+{
+    return p->s->client[client_of(p->d->ticket)].at_least_ms;
 }
 
 /* The operation ------------------------------------------------------------ */
@@ -61,7 +71,11 @@ static void run(struct step *p)
     struct hf__record record = {.generation = p->w->generation,
                                 .entries = p->w->entries,
                                 .count = p->w->entry_count,
-                                .capacity = MAX_TICKETS + 1};
+                                .capacity = MAX_TICKETS + 1,
+                                .value_generation = p->w->value_generation,
+                                .value_order = p->w->value_order,
+                                .doubt = p->w->doubt};
+    struct hf__value value = {.order = p->d->order};
     struct hf__bid bid = bid_of(p->s, p->d->ticket);
     struct hf__moment at = {.now_ms = NOW_MS};
     int64_t retire = p->d->retire ? retire_ms(p->s) : 0;
@@ -73,13 +87,20 @@ static void run(struct step *p)
     else if (p->d->kind == WITHDRAW)
         p->a = ask_doorman(&record, op_withdraw(&bid, retire), at);
     else if (p->d->kind == RELEASE)
-        p->a = ask_doorman(&record, op_release(&bid, retire), at);
+        p->a = ask_doorman(&record, op_release_after(&bid, retire, at_least_ms(p)), at);
+    else if (p->d->kind == READING)
+        p->a = ask_doorman(&record, op_read(&bid, p->d->generation, &value), at);
+    else if (p->d->kind == WRITE)
+        p->a = ask_doorman(&record, op_write(&bid, p->d->generation, &value), at);
     else if (p->d->kind == SWEEPING)
         p->a = ask_doorman(&record, op_sweep(), at);
     else
         p->a = ask_doorman(&record, op_break(&bid, p->d->now), at);
     p->w->generation = record.generation;
     p->w->entry_count = record.count;
+    p->w->value_generation = record.value_generation;
+    p->w->value_order = (uint8_t)record.value_order;
+    p->w->doubt = record.doubt;
 }
 
 /* What the contract says of the ticket from now on ------------------------- */
@@ -95,6 +116,7 @@ static void remember_break(struct step *p, struct ghost *g)
         g->barred = ticks_left(p->s, from_ms + delay_ms + retire_ms(p->s));
         g->broken = 1;
         g->cut |= at_once;
+        p->w->must_doubt |= g->opened;
     } else if (before->place == HF__PLACE_WAITING ||
                (before->place == HF__PLACE_LINGERING && p->d->now)) {
         g->cut |= before->place == HF__PLACE_LINGERING;
@@ -103,6 +125,73 @@ static void remember_break(struct step *p, struct ghost *g)
     }
     if (p->d->now)
         SAW(p->k, BROKEN_NOW);
+}
+
+/* The holder leaves before the time it asked for is over. */
+static void remember_release(struct step *p, struct ghost *g)
+{
+    int64_t wanted = at_least_ms(p) / p->s->tick_ms;
+
+    if (wanted == 0 || p->seen[p->d->ticket].place != HF__PLACE_INSIDE)
+        return;
+    if (g->age >= wanted) {
+        SAW(p->k, KEPT_LONG_ENOUGH);
+        return;
+    }
+    g->closed = (uint8_t)(wanted - g->age);
+    g->barred = (uint8_t)(g->closed + ticks_left(p->s, NOW_MS + retire_ms(p->s)));
+    g->kept = 1;
+    SAW(p->k, KEPT_CLOSED);
+}
+
+/* By the observer's account: whose it is, and which write is the newest. */
+static void remember_value(struct step *p, struct ghost *g)
+{
+    const struct seen *before = &p->seen[p->d->ticket];
+    bool holds = before->place == HF__PLACE_INSIDE && before->generation == p->d->generation &&
+                 p->s->client[client_of(p->d->ticket)].mode == HF_EXCLUSIVE;
+
+    if (p->d->kind == READING)
+        g->opened |= holds;
+    if (p->d->kind != WRITE)
+        return;
+    if (!holds)
+        SAW(p->k, LATE_WRITE_REFUSED);
+    if (p->a.verdict == HF__VERDICT_STALE)
+        SAW(p->k, OLD_WRITE_DROPPED);
+    if (p->a.verdict != HF__VERDICT_DONE)
+        return;
+    if (p->w->must_doubt)
+        SAW(p->k, DOUBT_ENDED);
+    if (p->before_value_generation == p->d->generation && p->before_value_order == p->d->order)
+        SAW(p->k, VALUE_WRITTEN_TWICE);
+    SAW(p->k, VALUE_WRITTEN);
+    g->opened = 1;
+    p->w->must_doubt = 0;
+}
+
+/* Who was called, and who heard since then that nobody waits. */
+static void remember_calls(struct step *p)
+{
+    for (size_t i = 0; i < p->w->entry_count; i++) {
+        const struct hf__entry *e = &p->w->entries[i];
+        struct ghost *g = &p->w->ghost[ticket_number(&e->ticket)];
+        if (!(e->marks & HF__MARK_WANTED))
+            continue;
+        SAW(p->k, HOLDER_CALLED);
+        if (g->called == 0 && e->generation != 0 && g->heard_nobody)
+            SAW(p->k, HOLDER_CALLED_AGAIN);
+        g->called = 1;
+    }
+    if (p->a.verdict != HF__VERDICT_GRANTED)
+        return;
+    struct ghost *own = &p->w->ghost[p->d->ticket];
+    if (p->a.wanted)
+        SAW(p->k, GRANT_WANTED);
+    if (!p->a.wanted && own->called) {
+        own->called = 0;
+        own->heard_nobody = 1;
+    }
 }
 
 static void remember(struct step *p)
@@ -127,6 +216,9 @@ static void remember(struct step *p)
         g->claimed = 1;
     if (p->d->kind == BREAKING)
         remember_break(p, g);
+    if (p->d->kind == RELEASE)
+        remember_release(p, g);
+    remember_value(p, g);
 }
 
 /* A ticket that is let in begins anew as far as the contract is concerned. */
@@ -139,7 +231,7 @@ static void remember_let_in(struct step *p)
             continue;
         bool knows = p->d->kind == ATTEMPT && ticket_number(&e->ticket) == p->d->ticket;
         g->claimed = knows && e->ttl_ms != 0;
-        g->broken = g->cut = 0;
+        g->broken = g->cut = g->kept = g->age = g->called = g->heard_nobody = g->opened = 0;
     }
 }
 
@@ -178,6 +270,8 @@ static void note_sights(struct step *p)
             p->seen[p->d->ticket].place == HF__PLACE_INSIDE)
             SAW(p->k, BROKEN_READER);
     }
+    if (p->w->doubt)
+        SAW(p->k, VALUE_DOUBTED);
     if (p->a.verdict == HF__VERDICT_WITHDRAWN)
         SAW(p->k, LATE_ATTEMPT_REFUSED);
     if (p->a.verdict == HF__VERDICT_BUSY)
@@ -195,6 +289,7 @@ struct finding store_apply(struct walk *k, struct world *w, const struct deed *d
     remember(&p);
     remember_let_in(&p);
     f = step_check(&p);
+    remember_calls(&p);
     note_sights(&p);
     call_those_let_in(&p);
 

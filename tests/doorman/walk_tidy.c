@@ -37,6 +37,17 @@ static void tidy_gate(struct world *w, uint64_t *level)
     *level = 0;
 }
 
+/* The order of the last write is compared with no writes but those of the same grant. */
+static void tidy_value(struct world *w)
+{
+    for (size_t i = 0; i < w->entry_count; i++) {
+        if (w->entries[i].place == HF__PLACE_INSIDE &&
+            w->entries[i].generation == w->value_generation)
+            return;
+    }
+    w->value_generation = w->value_order = 0;
+}
+
 static void tidy_generations(const struct scenario *s, struct world *w)
 {
     for (int c = 0; c < s->clients; c++)
@@ -49,14 +60,23 @@ static void tidy_generations(const struct scenario *s, struct world *w)
             tidy_queued(w, m->ticket, &generation);
         m->generation = (uint8_t)generation;
     }
+    tidy_value(w);
     tidy_gate(w, &w->gate_exclusive);
     tidy_gate(w, &w->gate_highest);
 }
 
 /* The store's entries ------------------------------------------------------ */
-static void tidy_entry(struct hf__entry *e)
+static void tidy_entry(const struct scenario *s, struct hf__entry *e)
 {
+    int64_t at_least_ms = s->client[client_of(ticket_number(&e->ticket))].at_least_ms;
     int64_t passed_ms = 0;
+
+    if (e->place != HF__PLACE_INSIDE) {
+        e->told = e->opened = false;
+        e->since_ms = NOW_MS;
+    }
+    if (e->since_ms < NOW_MS - at_least_ms)
+        e->since_ms = NOW_MS - at_least_ms;
 
     if (e->place == HF__PLACE_RETIRED || e->place == HF__PLACE_WAITING)
         e->generation = 0, e->claimed = false;
@@ -92,6 +112,8 @@ static void tidy_bidder(const struct scenario *s, struct client *c)
     struct hf__bidder *b = &c->bidder, old = *b;
     int64_t life_ns = (s->life + 1) * s->tick_ms * 1000000;
 
+    if (old.phase != HF__PHASE_HOLDING)
+        c->order = c->write_out = c->write_is_open = 0;
     hf__bidder_init(b);
     b->phase = old.phase == HF__PHASE_LOST ? HF__PHASE_OVER : old.phase;
     if (old.phase == HF__PHASE_LOST ||
@@ -170,10 +192,18 @@ static void bury(struct world *w, uint8_t t)
     w->ghost[t] = (struct ghost){.closed = w->ghost[t].closed};
 }
 
-static void tidy_ghost(struct world *w, uint8_t t)
+static void tidy_ghost(const struct scenario *s, struct world *w, uint8_t t)
 {
     const struct hf__entry *e = entry_of(w, t);
     struct ghost *g = &w->ghost[t];
+    int64_t at_least = s->client[client_of(t)].at_least_ms / s->tick_ms;
+
+    if (e == NULL || e->place != HF__PLACE_INSIDE)
+        g->called = g->heard_nobody = g->opened = g->age = 0;
+    if (g->age > at_least)
+        g->age = (uint8_t)at_least;
+    if (e == NULL || e->place != HF__PLACE_LINGERING)
+        g->kept = 0;
 
     if (is_spent(w, t)) {
         bury(w, t);
@@ -188,11 +218,11 @@ static void tidy_ghost(struct world *w, uint8_t t)
 void world_tidy(const struct scenario *s, struct world *w)
 {
     for (size_t i = 0; i < w->entry_count; i++)
-        tidy_entry(&w->entries[i]);
+        tidy_entry(s, &w->entries[i]);
     for (int c = 0; c < s->clients; c++)
         tidy_client(s, &w->client[c], s->client[c].bids);
     for (uint8_t t = 0; t < s->clients * MAX_BIDS; t++)
-        tidy_ghost(w, t);
+        tidy_ghost(s, w, t);
     sort_entries(w);
     tidy_generations(s, w);
 }

@@ -8,8 +8,10 @@ static const char *const kind_name[] = {
     [RENEW] = "renewal",
     [WITHDRAW] = "withdraw",
     [RELEASE] = "release",
+    [WRITE] = "write",
     [ATTEMPT_ANSWER] = "answer to the attempt",
     [RENEW_ANSWER] = "answer to the renewal",
+    [WRITE_ANSWER] = "answer to the write",
     [WAKE] = "wake-up",
 };
 static const char *const verdict_name[] = {
@@ -36,6 +38,8 @@ static const char *const act_text[] = {
     [LET_GO] = "releases",
     [UNLOCK] = "'s waiting ticket is released by a person",
     [SEND_AGAIN] = "sends the withdraw or release again",
+    [READ_VALUE] = "reads the value",
+    [WRITE_VALUE] = "writes the value",
     [BID_ANEW] = "bids anew with its next ticket",
     [DIE] = "dies",
 };
@@ -52,6 +56,8 @@ static void print_message(const struct message *m)
     print_ticket(m->ticket);
     if (m->kind == RENEW)
         printf(" (names %u)", (unsigned)m->named);
+    if (m->kind == WRITE)
+        printf(" (names %u, order %u)", (unsigned)m->named, (unsigned)m->order);
     if (m->kind == WAKE)
         printf(" (generation %u)", (unsigned)m->generation);
     else if (m->kind >= ATTEMPT_ANSWER)
@@ -114,6 +120,9 @@ static void print_entry(const struct scenario *s, const struct hf__entry *e)
 void print_world(const struct scenario *s, const struct world *w)
 {
     printf("    store: generation %llu\n", (unsigned long long)w->generation);
+    if (w->value_generation != 0 || w->doubt)
+        printf("      value of %llu, order %u%s\n", (unsigned long long)w->value_generation,
+               (unsigned)w->value_order, w->doubt ? ", in doubt" : "");
     for (size_t i = 0; i < w->entry_count; i++)
         print_entry(s, &w->entries[i]);
     for (int c = 0; c < s->clients; c++) {

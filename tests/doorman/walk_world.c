@@ -40,7 +40,8 @@ struct hf__bid bid_of(const struct scenario *s, uint8_t ticket)
                             .ttl_ms = b->ttl_ms,
                             .lock_delay_ms = b->delay_ms,
                             .retire_ms = retire_ms(s),
-                            .queue = !b->no_wait};
+                            .queue = !b->no_wait,
+                            .tell = b->tell};
 }
 
 void world_begin(const struct scenario *s, struct world *w)
@@ -96,6 +97,9 @@ static void forget_message(struct world *w, const struct message *m)
         hf__bidder_unanswered(&c->bidder);
     } else if (m->kind == RENEW || m->kind == RENEW_ANSWER) {
         c->renew_out = 0;
+    } else if (m->kind == WRITE || m->kind == WRITE_ANSWER) {
+        c->write_out = 0;
+        c->write_is_open = 1;
     } else if (m->kind != WAKE) {
         c->end_out = 0;
     }
@@ -108,6 +112,7 @@ void world_tick(const struct scenario *s, struct world *w)
     for (size_t i = 0; i < w->entry_count; i++) {
         if (w->entries[i].until_ms != HF__NEVER)
             w->entries[i].until_ms -= s->tick_ms;
+        w->entries[i].since_ms -= s->tick_ms;
     }
     for (int c = 0; c < s->clients; c++)
         tick_bidder(&w->client[c].bidder, s->tick_ms * 1000000);
@@ -122,5 +127,6 @@ void world_tick(const struct scenario *s, struct world *w)
     for (int t = 0; t < MAX_TICKETS; t++) {
         w->ghost[t].barred -= w->ghost[t].barred > 0;
         w->ghost[t].closed -= w->ghost[t].closed > 0;
+        w->ghost[t].age++;
     }
 }

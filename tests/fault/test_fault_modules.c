@@ -34,7 +34,7 @@ static const char *in_dir(const char *name)
 }
 
 /* What a module that was loaded stays, so every try is in a process of its own. 0, or the code. */
-static int open_in_child(const char *url, char text[400])
+static int open_in_child_with(const char *url, const char *modules, char text[400])
 {
     struct told {
         int code;
@@ -45,12 +45,12 @@ static int open_in_child(const char *url, char text[400])
     assert_int_equal(pipe(fds), 0);
     pid_t pid = fork();
     if (pid == 0) {
-        struct hf__store *store;
+        hf_client_options opt = {.size = sizeof opt, .modules = modules};
+        hf_client *client = NULL;
         hf_error err = {0};
-        told.code = hf__store_open(&wrapped_host, url, &store, &err);
-        memcpy(told.text, err.text, sizeof told.text);
-        if (told.code == 0)
-            wrapped_close(store);
+        told.code = hf_open(url, &opt, &client, &err);
+        memcpy(told.text, err.text, sizeof err.text);
+        hf_close(client);
         _exit(write(fds[1], &told, sizeof told) == sizeof told ? 0 : 1);
     }
     close(fds[1]);
@@ -59,6 +59,11 @@ static int open_in_child(const char *url, char text[400])
     assert_int_equal(waitpid(pid, NULL, 0), pid);
     memcpy(text, told.text, sizeof told.text);
     return told.code;
+}
+
+static int open_in_child(const char *url, char text[400])
+{
+    return open_in_child_with(url, NULL, text);
 }
 
 static void missing_module_says_what_to_install(void **state)
@@ -85,6 +90,45 @@ static void file_that_is_no_module_is_refused(void **state)
     assert_int_equal(open_in_child("trace+memory://x", text), HF_NO_STORE);
     check_contains("broken", text, "cannot be loaded");
     unlink(in_dir("holdfast-trace.so"));
+}
+
+static void the_program_may_say_where_modules_are(void **state)
+{
+    char text[400], dirs[600];
+
+    (void)state;
+    unsetenv("HOLDFAST_MODULES");
+    assert_int_equal(open_in_child_with("trace+memory://x", MODULES, text), 0);
+    snprintf(dirs, sizeof dirs, ":%s:/nowhere:" MODULES, dir);
+    assert_int_equal(open_in_child_with("trace+memory://x", dirs, text), 0);
+    /* And what a wrapper opens inside is looked for in the same places. */
+    assert_int_equal(open_in_child_with("trace+fault+memory://x", dirs, text), 0);
+}
+
+static void the_first_directory_that_has_the_module_decides(void **state)
+{
+    char text[400], dirs[600];
+
+    (void)state;
+    assert_int_equal(symlink(OLD_MODULE, in_dir("holdfast-fault.so")), 0);
+    snprintf(dirs, sizeof dirs, "%s:" MODULES, dir);
+    assert_int_equal(open_in_child_with("fault+memory://x", dirs, text), HF_NO_STORE);
+    check_contains("old", text, "of another version");
+    unlink(in_dir("holdfast-fault.so"));
+    assert_int_equal(open_in_child_with("fault+memory://x", dirs, text), 0);
+}
+
+static void the_environment_goes_before_the_program(void **state)
+{
+    char text[400], dirs[600];
+
+    (void)state;
+    setenv("HOLDFAST_MODULES", dir, 1);
+    assert_int_equal(open_in_child_with("trace+memory://x", MODULES, text), HF_NO_STORE);
+    check_contains("missing", text, dir);
+    snprintf(dirs, sizeof dirs, "%s:" MODULES, dir);
+    setenv("HOLDFAST_MODULES", dirs, 1);
+    assert_int_equal(open_in_child_with("trace+memory://x", "/nowhere", text), 0);
 }
 
 static void module_of_another_version_is_refused(void **state)
@@ -219,6 +263,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(missing_module_says_what_to_install),
         cmocka_unit_test(file_that_is_no_module_is_refused),
+        cmocka_unit_test(the_program_may_say_where_modules_are),
+        cmocka_unit_test(the_first_directory_that_has_the_module_decides),
+        cmocka_unit_test(the_environment_goes_before_the_program),
         cmocka_unit_test(module_of_another_version_is_refused),
         cmocka_unit_test(unknown_scheme_names_the_known_ones),
         cmocka_unit_test(password_is_in_no_message),

@@ -57,18 +57,23 @@ END
 # fetch_go PACKAGE VERSION PROGRAM DIRECTORY: a program of a Go module, built. Its module may replace others by its
 # neighbours, which only counts where it is the main one: so a module of our own needs it. Debian's Go is too old for
 # some; a newer compiler is a module too, of which files lose their right to be run.
+go_needed=1.26.0
 fetch_go() {
     command -v go || { echo "error: Go is not installed (golang-go)"; return 1; }
     (
         cd "$4" || exit 1
         export GOFLAGS=-buildvcs=false GOTOOLCHAIN=local
         rm -f go.mod go.sum
-        go mod init holdfast/tests/fleet &&
-            go mod download "golang.org/toolchain@v0.0.1-go1.26.0.$(go env GOOS)-$(go env GOARCH)" || exit 1
-        compiler=$(go env GOMODCACHE)/golang.org/toolchain@v0.0.1-go1.26.0.$(go env GOOS)-$(go env GOARCH)
-        chmod +x "$compiler"/bin/* "$compiler"/pkg/tool/*/*
-        PATH=$compiler/bin:$PATH
-        go get "$1@v$2" && go build -o "$3" "$1"
+        oldest=$(printf 'go%s\n%s\n' "$go_needed" "$(go env GOVERSION)" | sort -V | head -n 1)
+        if [ "$oldest" != "go$go_needed" ]; then
+            go mod init holdfast/tests/fleet &&
+                go mod download "golang.org/toolchain@v0.0.1-go$go_needed.$(go env GOOS)-$(go env GOARCH)" || exit 1
+            rm -f go.mod go.sum
+            compiler=$(go env GOMODCACHE)/golang.org/toolchain@v0.0.1-go$go_needed.$(go env GOOS)-$(go env GOARCH)
+            chmod +x "$compiler"/bin/* "$compiler"/pkg/tool/*/*
+            PATH=$compiler/bin:$PATH
+        fi
+        go mod init holdfast/tests/fleet && go get "$1@v$2" && go build -o "$3" "$1"
     )
 }
 

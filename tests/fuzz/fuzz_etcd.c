@@ -61,7 +61,7 @@ static void read_txn(struct hf__slice message)
         for (size_t k = 0; k < r.count; k++) {
             read_all(r.kvs[k].key);
             read_all(r.kvs[k].value);
-            sum += (unsigned)hf__etcd_named(r.kvs[k].key);
+            sum += (unsigned)hf__etcd_lease_in(r.kvs[k].key);
             read_record(r.kvs[k].value);
             read_place(r.kvs[k].key);
         }

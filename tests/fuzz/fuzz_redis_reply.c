@@ -16,6 +16,7 @@ static const char *const texts[] = {
     "granted 5 9007199254740991 1",
     "queued 1 30000 1 -1 2",
     "granted 5 -1 0",
+    "granted 5 30000 1 1",
     "queued 1 30000 1 100 0",
     "1700000000000000",
     "busy",
@@ -149,6 +150,9 @@ static void try_all(redisReply *reply)
     }
     if (hf__redis_read_page(reply, cursor, NULL))
         REQUIRE(strcmp(cursor, "5") != 0);
+    static struct hf__value value;
+    if (hf__redis_read_value(reply, &value))
+        REQUIRE(value.len <= HF_VALUE_MAX && value.generation <= HF__REDIS_NUMBER_MAX);
     if (hf__redis_read_time(reply, &us))
         REQUIRE(us >= 0);
     hf__redis_error(reply, NULL);

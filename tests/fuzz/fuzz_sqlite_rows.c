@@ -169,7 +169,7 @@ static void fill_table(struct shape *s, const char *sql, int columns, int ticket
 static void fill(struct shape *s)
 {
     run("BEGIN; DELETE FROM holdfast_lock; DELETE FROM holdfast_entry; DELETE FROM "
-        "holdfast_retired;"
+        "holdfast_retired; DELETE FROM holdfast_value;"
         "INSERT INTO holdfast_lock VALUES (1, x'61', 0, 6, 0, 0, 0)");
     for (unsigned n = shape_choose(s, 2); n > 0; n--)
         fill_table(s,
@@ -183,10 +183,15 @@ static void fill(struct shape *s)
                    " coalesce(?5, 0), coalesce(?6, 1), coalesce(?7, 30000), coalesce(?8, 0),"
                    " coalesce(?9, 60000), coalesce(?10, 0), ?11, ?12, coalesce(?13, 0), ?14,"
                    " coalesce(?15, 'h'), coalesce(?16, 'u'), coalesce(?17, 'p'), coalesce(?18, 1),"
-                   " coalesce(?19, 'n'))",
-                   19, 2);
+                   " coalesce(?19, 'n'), coalesce(?20, 0))",
+                   20, 2);
     for (unsigned n = shape_choose(s, 3); n > 0; n--)
         fill_table(s, "INSERT OR IGNORE INTO holdfast_retired VALUES (1, ?1, ?2, ?3)", 3, 1);
+    for (unsigned n = shape_choose(s, 2); n > 0; n--)
+        fill_table(s,
+                   "INSERT INTO holdfast_value VALUES (x'61', coalesce(?1, 0), coalesce(?2, 1),"
+                   " coalesce(?3, 0), ?4)",
+                   4, 4);
     run("COMMIT");
 }
 
@@ -211,6 +216,9 @@ static void operate(struct shape *s)
                           .who = &who};
     struct hf__renewal item = {.name = "a", .name_len = 1, .generation = 1};
     struct hf__search search = {.found = found};
+    struct hf__value value = {.order = 1, .len = 1};
+    struct hf__operation of_value = {
+        .kind = HF__OPERATION_READ, .bid = &bid, .generation = 1, .value = &value};
     struct hf__answer a = {.verdict = HF__VERDICT_DONE};
     int64_t deadline_ns = now_ms * HF__NS_PER_MS + 5000 * HF__NS_PER_MS;
     uint64_t count;
@@ -218,7 +226,7 @@ static void operate(struct shape *s)
     int code;
 
     bid.ticket.bits[15] = item.ticket.bits[15] = (unsigned char)shape_choose(s, 5);
-    switch (shape_choose(s, 7)) {
+    switch (shape_choose(s, 9)) {
     case 0:
         code = ask_store(f.store, op_withdraw(&bid, 60000), deadline_ns, &a, &err);
         break;
@@ -234,6 +242,14 @@ static void operate(struct shape *s)
         break;
     case 4:
         code = type->upkeep(f.store, HF__UPKEEP_PURGE, 1000, deadline_ns, &count, &err);
+        break;
+    case 5:
+        of_value.kind = HF__OPERATION_WRITE;
+        code = ask_store(f.store, of_value, deadline_ns, &a, &err);
+        break;
+    case 6:
+        code = ask_store(f.store, of_value, deadline_ns, &a, &err);
+        REQUIRE(code != 0 || value.len <= HF_VALUE_MAX);
         break;
     default:
         code = ask_store(f.store, op_attempt(&bid), deadline_ns, &a, &err);

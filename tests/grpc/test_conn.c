@@ -87,8 +87,12 @@ static void assert_works(void)
 
     assert_int_equal(ask("/t/ok", 5000, &call), HF__GRPC_ANSWERED);
     assert_int_equal(call->status, HF__GRPC_OK);
-    assert_true(hf__grpc_only_message(call, &message));
-    assert_true(hf__slice_is(message, "hello"));
+    struct hf__slice rest = {call->in.data, call->in.len};
+
+    assert_int_equal(hf__grpc_take(&rest, &message), 1);
+    assert_int_equal(rest.len, 0);
+    assert_int_equal(message.len, 5);
+    assert_memory_equal(message.data, "hello", 5);
     hf__grpc_release(conn, call);
 }
 

@@ -32,6 +32,29 @@ static inline struct hf__operation op_break(const struct hf__bid *bid, bool now)
     return (struct hf__operation){.kind = HF__OPERATION_BREAK, .bid = bid, .now = now};
 }
 
+static inline struct hf__operation op_release_after(const struct hf__bid *bid, int64_t retire_ms,
+                                                    int64_t at_least_ms)
+{
+    return (struct hf__operation){.kind = HF__OPERATION_RELEASE,
+                                  .bid = bid,
+                                  .retire_ms = retire_ms,
+                                  .at_least_ms = at_least_ms};
+}
+
+static inline struct hf__operation op_read(const struct hf__bid *bid, uint64_t generation,
+                                           struct hf__value *value)
+{
+    return (struct hf__operation){
+        .kind = HF__OPERATION_READ, .bid = bid, .generation = generation, .value = value};
+}
+
+static inline struct hf__operation op_write(const struct hf__bid *bid, uint64_t generation,
+                                            struct hf__value *value)
+{
+    return (struct hf__operation){
+        .kind = HF__OPERATION_WRITE, .bid = bid, .generation = generation, .value = value};
+}
+
 static inline struct hf__operation op_sweep(void)
 {
     return (struct hf__operation){.kind = HF__OPERATION_SWEEP};

@@ -38,8 +38,10 @@ static int ends(struct puppet *p, enum puppet_call call, int r, hf_error *err)
     return r == 0 && take(&p->lose[call]) ? hf__fail(err, HF_UNKNOWN, "the answer was lost") : r;
 }
 
-static int away(hf_error *err)
+static int away(struct puppet *p, hf_error *err)
 {
+    if (atomic_load(&p->crowded))
+        atomic_fetch_add(&p->base.turns, 1);
     return hf__fail(err, HF_UNAVAILABLE, "the store is away");
 }
 
@@ -54,7 +56,7 @@ static int operate(struct hf__store *store, const struct hf__operation *op, int6
     if (op->kind == HF__OPERATION_BREAK)
         return p->inner->type->operate(p->inner, op, deadline_ns, ret_answer, err);
     if (begins_badly(p, call, deadline_ns))
-        return away(err);
+        return away(p, err);
     return ends(p, call, p->inner->type->operate(p->inner, op, deadline_ns, ret_answer, err), err);
 }
 
@@ -64,7 +66,7 @@ static int renew(struct hf__store *store, struct hf__renewal *items, size_t coun
     struct puppet *p = (struct puppet *)store;
 
     if (begins_badly(p, PUPPET_RENEW, deadline_ns))
-        return away(err);
+        return away(p, err);
     return ends(p, PUPPET_RENEW, p->inner->type->renew(p->inner, items, count, deadline_ns, err),
                 err);
 }

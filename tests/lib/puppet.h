@@ -19,6 +19,7 @@ struct puppet {
     atomic_int hold[PUPPET_CALLS]; /* while set, calls hang before they reach the store */
     atomic_int held[PUPPET_CALLS]; /* calls that hang now */
     atomic_int slow[PUPPET_CALLS]; /* while set, calls use up their time and get nowhere */
+    atomic_int crowded;            /* while set, others have a turn whenever a call fails */
     _Atomic pthread_t heard_by;    /* the thread that took the last wake-ups */
     atomic_int hearing, crossed;   /* threads in wake() now; how often it was more than one */
 };

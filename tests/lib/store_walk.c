@@ -15,6 +15,7 @@ static struct hf__answer ask(struct walk *base, const struct walk_request *q)
     struct store_walk *w = (struct store_walk *)base;
     struct hf__store *s = random_below(&base->random, 2) == 0 ? w->first : w->second;
     struct hf__answer a = {0};
+    struct hf__value value = q->value;
     struct hf__renewal item = {.name = q->bid.name,
                                .name_len = q->bid.name_len,
                                .ticket = q->bid.ticket,
@@ -25,11 +26,18 @@ static struct hf__answer ask(struct walk *base, const struct walk_request *q)
     if (q->kind == WALK_ATTEMPT)
         code = ask_store(s, op_attempt(&q->bid), store_walk_soon(), &a, &w->err);
     else if (q->kind == WALK_RELEASE)
-        code = ask_store(s, op_release(&q->bid, q->number), store_walk_soon(), &a, &w->err);
+        code = ask_store(s, op_release_after(&q->bid, q->number, q->at_least_ms), store_walk_soon(),
+                         &a, &w->err);
     else if (q->kind == WALK_WITHDRAW)
         code = ask_store(s, op_withdraw(&q->bid, q->number), store_walk_soon(), &a, &w->err);
     else if (q->kind == WALK_RENEW)
         code = s->type->renew(s, &item, 1, store_walk_soon(), &w->err);
+    else if (q->kind == WALK_READ)
+        code = ask_store(s, op_read(&q->bid, q->generation, &base->read), store_walk_soon(), &a,
+                         &w->err);
+    else if (q->kind == WALK_WRITE)
+        code =
+            ask_store(s, op_write(&q->bid, q->generation, &value), store_walk_soon(), &a, &w->err);
     else
         code = ask_store(s, op_break(&q->bid, q->number != 0), store_walk_soon(), &a, &w->err);
     if (code != 0)
@@ -110,5 +118,8 @@ void store_walk(struct store_walk *w, struct hf__store *first, struct hf__store 
 {
     w->first = first;
     w->second = second;
+    w->base.can = first->type->capabilities & (HF_CAN_AT_LEAST | HF_CAN_VALUE | HF_CAN_WANTED);
+    if (w->base.quiet)
+        w->base.can = 0; /* plain bids only */
     walk(&w->base, operations);
 }

@@ -51,6 +51,30 @@ static void calm(struct walk *w, struct walk_request *q)
         q->bid.retire_ms = 0;
 }
 
+/* What only some stores can do. */
+static void extend(struct walk *w, struct walk_request *q)
+{
+    static const int64_t at_least[] = {0, 0, 300, 5000, 40000};
+
+    if (w->can & HF_CAN_WANTED)
+        q->bid.tell = one_in(w, 3);
+    if ((w->can & HF_CAN_AT_LEAST) && q->kind == WALK_RELEASE)
+        q->at_least_ms = pick(w, at_least, COUNT(at_least));
+    if (!(w->can & HF_CAN_VALUE) || !one_in(w, 5))
+        return;
+    q->kind = one_in(w, 2) ? WALK_READ : WALK_WRITE;
+    if (!one_in(w, 4))
+        q->who = whoever_is_inside(w, q->who);
+    q->bid.ticket = w->tickets[q->who];
+    q->generation = w->known[q->who] + one_in(w, 8);
+    if (q->kind == WALK_READ)
+        return;
+    q->value.order = 1 + random_below(&w->random, 3);
+    q->value.len = one_in(w, 4) ? 0 : one_in(w, 4) ? HF_VALUE_MAX : 20;
+    random_fill(&w->random, q->value.bytes, q->value.len);
+    q->generation += q->generation == 0; /* a write always names one */
+}
+
 static struct walk_request make_request(struct walk *w)
 {
     static const int64_t ttls[] = {0, 100, 700, 1000, 5000, 12000, 30000, 60000};
@@ -83,22 +107,39 @@ static struct walk_request make_request(struct walk *w)
         q.number = w->quiet && !one_in(w, 30) ? 0 : pick(w, retires, COUNT(retires));
     if (q.kind == WALK_RENEW && !one_in(w, 3))
         q.generation = w->known[q.who] + one_in(w, 8); /* or a wrong one */
+    if (w->can != 0)
+        extend(w, &q);
     return q;
+}
+
+/* The bytes, which the doorman leaves to the store. */
+static void keep_value(struct walk *w, const struct walk_request *q, const struct hf__answer *a)
+{
+    if (q->kind == WALK_WRITE && a->verdict == HF__VERDICT_DONE)
+        w->value = q->value;
+    w->value.generation = w->record.value_generation;
+    w->value.order = w->record.value_order;
+    w->value.doubt = w->record.doubt;
 }
 
 static struct hf__answer by_doorman(struct walk *w, const struct walk_request *q)
 {
+    struct hf__value value = q->value;
     struct hf__moment at = {.now_ms = w->now_us / 1000, .stamp_us = (uint64_t)w->now_us};
 
     switch (q->kind) {
     case WALK_ATTEMPT:
         return ask_doorman(&w->record, op_attempt(&q->bid), at);
     case WALK_RELEASE:
-        return ask_doorman(&w->record, op_release(&q->bid, q->number), at);
+        return ask_doorman(&w->record, op_release_after(&q->bid, q->number, q->at_least_ms), at);
     case WALK_WITHDRAW:
         return ask_doorman(&w->record, op_withdraw(&q->bid, q->number), at);
     case WALK_RENEW:
         return ask_doorman(&w->record, op_renew(&q->bid, q->generation), at);
+    case WALK_READ:
+        return ask_doorman(&w->record, op_read(&q->bid, q->generation, &value), at);
+    case WALK_WRITE:
+        return ask_doorman(&w->record, op_write(&q->bid, q->generation, &value), at);
     default:
         return ask_doorman(&w->record, op_break(&q->bid, q->number != 0), at);
     }
@@ -109,14 +150,16 @@ static void write_answer(const struct hf__answer *a, char *buf, size_t size)
 {
     snprintf(buf, size,
              "verdict %d, generation %" PRIu64 ", lease %" PRId64
-             ", claimed %d, position %zu, ask again %" PRId64,
-             a->verdict, a->generation, a->lease_ms, a->claimed, a->position, a->ask_again_ms);
+             ", claimed %d, wanted %d, position %zu, ask again %" PRId64,
+             a->verdict, a->generation, a->lease_ms, a->claimed, a->wanted, a->position,
+             a->ask_again_ms);
 }
 
 static void check_answer(const struct walk *w, const struct walk_request *q, struct hf__answer got,
                          const struct hf__answer *wanted)
 {
-    static const char *const kinds[] = {"attempt", "release", "withdrawal", "renewal", "break"};
+    static const char *const kinds[] = {"attempt", "release", "withdrawal", "renewal",
+                                        "break",   "read",    "write"};
     int64_t polls_ms = w->type->polls_ms * 3 / 4; /* at the earliest */
     char theirs[200], ours[200];
 
@@ -129,13 +172,24 @@ static void check_answer(const struct walk *w, const struct walk_request *q, str
                  w->lock, w->step, w->now_us, kinds[q->kind], q->who, theirs, ours);
 }
 
+static void check_read(const struct walk *w)
+{
+    const struct hf__value *got = &w->read, *wanted = &w->value;
+
+    check_number("value's generation", (int64_t)got->generation, (int64_t)wanted->generation);
+    check_number("value's order", (int64_t)got->order, (int64_t)wanted->order);
+    check_number("doubt", got->doubt, wanted->doubt);
+    check_number("length", (int64_t)got->len, (int64_t)wanted->len);
+    assert_memory_equal(got->bytes, wanted->bytes, wanted->len);
+}
+
 const struct hf__entry *walk_next_called(const struct walk *w, const struct walk_request *q,
                                          size_t *i)
 {
     while (*i < w->record.count) {
         const struct hf__entry *e = &w->record.entries[(*i)++];
         bool asker = q->kind == WALK_ATTEMPT && hf__ticket_equal(&e->ticket, &q->bid.ticket);
-        if ((e->marks & HF__MARK_LET_IN) && !asker)
+        if (((e->marks & HF__MARK_LET_IN) && !asker) || (e->marks & HF__MARK_WANTED))
             return e;
     }
     return NULL;
@@ -151,6 +205,7 @@ static void new_lock(struct walk *w)
 {
     snprintf(w->name, sizeof w->name, "lock-%u \xff'", ++w->lock);
     w->record = (struct hf__record){.entries = w->entries, .capacity = WALK_CAPACITY};
+    w->value = (struct hf__value){0};
     memset(w->known, 0, sizeof w->known);
 }
 
@@ -174,6 +229,13 @@ static void step(struct walk *w)
     pass_time(w);
     struct hf__answer got = w->type->ask(w, &q), wanted = by_doorman(w, &q);
     check_answer(w, &q, got, &wanted);
+    keep_value(w, &q, &wanted);
+    if (q.kind == WALK_READ && wanted.verdict == HF__VERDICT_DONE)
+        check_read(w);
+    w->written += q.kind == WALK_WRITE && wanted.verdict == HF__VERDICT_DONE;
+    w->doubted += w->record.doubt;
+    w->wanted += wanted.wanted;
+    w->kept += q.at_least_ms > 0 && wanted.verdict == HF__VERDICT_DONE;
     if (w->type->compare != NULL)
         w->type->compare(w, &q);
     for (size_t k = 0; k < w->record.count; k++)
@@ -196,8 +258,10 @@ void walk(struct walk *w, unsigned operations)
         step(w);
     }
     print_message(
-        "%u operations of %zu bidders; so far %u let in, %u queued, clock back %u times\n",
-        operations, w->bidders, w->let_in, w->queued, w->went_back);
+        "%u operations of %zu bidders; so far %u let in, %u queued, clock back %u times, %u kept"
+        " closed, %u wanted, %u written, %u in doubt\n",
+        operations, w->bidders, w->let_in, w->queued, w->went_back, w->kept, w->wanted, w->written,
+        w->doubted);
 }
 
 void walk_init(struct walk *w, const struct walk_type *type)

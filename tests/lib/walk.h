@@ -11,14 +11,25 @@
 #define WALK_TICKETS  14
 #define WALK_CAPACITY 64
 
-enum walk_kind { WALK_ATTEMPT, WALK_RELEASE, WALK_WITHDRAW, WALK_RENEW, WALK_BREAK, WALK_KINDS };
+enum walk_kind {
+    WALK_ATTEMPT,
+    WALK_RELEASE,
+    WALK_WITHDRAW,
+    WALK_RENEW,
+    WALK_BREAK,
+    WALK_READ,
+    WALK_WRITE,
+    WALK_KINDS
+};
 
 struct walk_request {
     enum walk_kind kind;
     struct hf__bid bid;
-    size_t who;          /* whose ticket it is */
-    int64_t number;      /* RELEASE, WITHDRAW: how long it is retired; BREAK: whether at once */
-    uint64_t generation; /* RENEW */
+    size_t who;             /* whose ticket it is */
+    int64_t number;         /* RELEASE, WITHDRAW: how long it is retired; BREAK: whether at once */
+    int64_t at_least_ms;    /* RELEASE */
+    uint64_t generation;    /* RENEW, READ, WRITE */
+    struct hf__value value; /* WRITE */
 };
 
 struct walk;
@@ -42,12 +53,15 @@ struct walk {
     unsigned lock;
     char name[32];  /* of that lock */
     size_t bidders; /* of most requests; WALK_TICKETS: all */
+    uint32_t can;   /* HF_CAN_AT_LEAST, _VALUE and _WANTED are used if they are here */
     bool quiet;     /* mostly plain bids that are released soon: where there is a short way */
     struct hf__who who;
     struct random random;
     struct hf__record record;
+    struct hf__value value; /* as it should be */
+    struct hf__value read;  /* READ: what was found */
     /* What was seen so far. */
-    unsigned let_in, went_back, queued;
+    unsigned let_in, went_back, queued, kept, wanted, written, doubted;
     /* Its own. */
     unsigned step;
     struct hf__entry entries[WALK_CAPACITY];
@@ -58,8 +72,8 @@ struct walk {
 void walk_init(struct walk *w, const struct walk_type *type);
 void walk(struct walk *w, unsigned operations);
 
-/* For `compare`: whoever was let in by somebody else's request and has to be called, from the i-th
- * entry on; NULL: nobody else. */
+/* For `compare`: whoever was let in by somebody else's request, or is wanted, and has to be called,
+ * from the i-th entry on; NULL: nobody else. */
 const struct hf__entry *walk_next_called(const struct walk *w, const struct walk_request *q,
                                          size_t *i);
 

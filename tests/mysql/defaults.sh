@@ -59,7 +59,7 @@ check "break" hf break -u "$app" --now --ticket "$(ticket_of "$app" broken)" bro
 check "unlock" hf unlock -u "$app" --ticket "$(ticket_of "$app" unlocked)" unlocked
 check "c2_and it is free" hf run -n -u "$plain" unlocked -- true
 check_crowd -u "$app"
-fleet_mariadb_sql locks -e "DROP PROCEDURE holdfast_version"
+fleet_mariadb_sql locks -e "DROP PROCEDURE holdfast_routines"
 check "setup by who has changed them" hf setup -u "$plain"
 check "whose procedures work" hf run -u "$app" job -- true
 exit "$failed"

@@ -48,6 +48,18 @@ mysql-*) ;;
 *) check_old_tables ;;
 esac
 
+# Tables and procedures of version 2, with a lock that is held.
+before=mysql://root@$tcp/before
+fleet_mariadb_sql -e "CREATE DATABASE \`before\`" && hf setup -u "$before" >/dev/null &&
+    hf lock -u "$before" --never-expires held >/dev/null &&
+    fleet_mariadb_sql before -e "ALTER TABLE holdfast_holder DROP COLUMN flags; ALTER TABLE holdfast_waiter DROP COLUMN flags;
+        DROP TABLE holdfast_value; DROP PROCEDURE holdfast_routines" || exit 69
+check "procedures of version 2 are not used" says "holdfast setup" hf run -u "$before" a -- true
+check "setup brings tables and procedures up to date" hf setup -u "$before"
+check "c1 what was held meanwhile is held" says "not obtained\|busy\|held" hf run -u "$before" -n held -- true
+check "c15 and there is a place for a value" test \
+    "$(fleet_mariadb_sql before -Ne "CALL holdfast_read('held', '', 0)" | cut -f1)" = 'done'
+
 # hold=session's rows with a counter, which MariaDB 11 does not wait for.
 counter=mysql://root@$tcp/locks
 counts() {

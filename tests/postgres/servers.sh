@@ -86,14 +86,17 @@ check "not trapped, unlock" hf unlock -u "$url" --ticket "$(ticket_of "$url" unl
 check "not trapped, setup" hf setup -u "$url"
 unset PGOPTIONS
 
-# Functions of before they said their version, and a lock that is held meanwhile.
+# Tables and functions of version 2, and a lock that is held meanwhile.
 hf lock -u "$url" --never-expires kept >/dev/null
-fleet_psql -d postgres -c "DROP FUNCTION public.holdfast_version"
+fleet_psql -d postgres -c "ALTER TABLE holdfast_holder DROP COLUMN flags" -c "ALTER TABLE holdfast_waiter DROP COLUMN flags" \
+    -c "DROP TABLE holdfast_value" -c "DROP FUNCTION public.holdfast_routines"
 check "functions of an older holdfast are not used" says 'holdfast setup --print' hf run -u "$url" -n job -- true
 check "doctor says so too" says 'of an older holdfast' hf doctor -u "$url"
 check "setup brings them up to date" hf setup -u "$url"
 check "and they are used" shows 'one round trip an operation' hf doctor -u "$url"
 check "c1_what was held is still held" says 'somebody else holds it' hf run -u "$url" -n kept -- true
+check "c15_and there is a place for a value" test \
+    "$(fleet_psql -d postgres -At -c "SELECT verdict, bytes IS NULL FROM holdfast_read('kept', '', 0)")" = 'done|t'
 
 # C3, C4: the server is killed with -9 and started again.
 first=$(hf lock -u "$url" --json --never-expires crash | sed 's/.*"generation":"\([0-9]*\)".*/\1/')

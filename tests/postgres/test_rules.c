@@ -33,6 +33,16 @@ static PGresult *run(struct world *w, const char *sql)
     return result;
 }
 
+static const char *hex_of(const struct hf__value *value)
+{
+    static char hex[2 * HF_VALUE_MAX + 1];
+
+    hex[0] = '\0';
+    for (size_t i = 0; i < value->len; i++)
+        snprintf(hex + 2 * i, 3, "%02x", value->bytes[i]);
+    return hex;
+}
+
 static void write_call(const struct walk *w, const struct walk_request *q, char *sql)
 {
     char ticket[HF_TICKET_SIZE], room[16] = "NULL", clock[160];
@@ -45,17 +55,29 @@ static void write_call(const struct walk *w, const struct walk_request *q, char 
     if (q->kind == WALK_ATTEMPT)
         snprintf(sql, ROOM,
                  "%s holdfast_attempt('lock-%u', '\\x%s', %s, %s, %" PRId64 ", %" PRId64
-                 ", %" PRId64 ", %s, 'rules', 'host', 'user', 'program', 1, 'note')",
+                 ", %" PRId64 ", %s, 'rules', 'host', 'user', 'program', 1, 'note', NULL, %s)",
                  clock, w->lock, ticket, b->mode == HF_SHARED ? "true" : "false", room, b->ttl_ms,
-                 b->lock_delay_ms, b->retire_ms, b->queue ? "true" : "false");
+                 b->lock_delay_ms, b->retire_ms, b->queue ? "true" : "false",
+                 b->tell ? "true" : "false");
     else if (q->kind == WALK_RENEW)
         snprintf(sql, ROOM,
                  "%s holdfast_renew(ARRAY['lock-%u'::bytea], ARRAY['\\x%s'::bytea], ARRAY[%" PRIu64
-                 "::bigint])",
+                 "::bigint], NULL)",
                  clock, w->lock, ticket, q->generation);
     else if (q->kind == WALK_BREAK)
         snprintf(sql, ROOM, "%s holdfast_break('lock-%u', '\\x%s', %s)", clock, w->lock, ticket,
                  q->number ? "true" : "false");
+    else if (q->kind == WALK_READ)
+        snprintf(sql, ROOM, "%s holdfast_read('lock-%u', '\\x%s', %" PRIu64 ")", clock, w->lock,
+                 ticket, q->generation);
+    else if (q->kind == WALK_WRITE)
+        snprintf(sql, ROOM,
+                 "%s holdfast_write('lock-%u', '\\x%s', %" PRIu64 ", %" PRIu64 ", '\\x%s')", clock,
+                 w->lock, ticket, q->generation, q->value.order, hex_of(&q->value));
+    else if (q->at_least_ms > 0)
+        snprintf(sql, ROOM,
+                 "%s holdfast_release_after('lock-%u', '\\x%s', %" PRId64 ", %" PRId64 ")", clock,
+                 w->lock, ticket, q->number, q->at_least_ms);
     else
         snprintf(sql, ROOM, "%s holdfast_%s('lock-%u', '\\x%s', %" PRId64 ")", clock,
                  q->kind == WALK_RELEASE ? "release" : "withdraw", w->lock, ticket, q->number);
@@ -66,7 +88,8 @@ static struct hf__answer ask(struct walk *walk, const struct walk_request *q)
     static const char *const columns[HF__SQL_ANSWER_CELLS] = {
         [HF__SQL_VERDICT] = "verdict", [HF__SQL_GENERATION] = "generation",
         [HF__SQL_LEASE] = "lease",     [HF__SQL_CLAIMED] = "claimed",
-        [HF__SQL_PLACE] = "place",     [HF__SQL_ASK_AGAIN] = "ask_again"};
+        [HF__SQL_PLACE] = "place",     [HF__SQL_ASK_AGAIN] = "ask_again",
+        [HF__SQL_WANTED] = "wanted"};
     struct world *w = (struct world *)walk;
     const char *cells[HF__SQL_ANSWER_CELLS] = {0};
     struct hf__answer answer = {0};
@@ -81,6 +104,10 @@ static struct hf__answer ask(struct walk *walk, const struct walk_request *q)
             cells[i] = PQgetvalue(result, 0, column);
     }
     assert_true(hf__sql_read_answer(cells, &answer));
+    for (int i = 0; q->kind == WALK_READ && i < HF__SQL_VALUE_CELLS; i++)
+        cells[i] = PQgetisnull(result, 0, i) ? NULL : PQgetvalue(result, 0, i);
+    if (q->kind == WALK_READ)
+        assert_true(hf__sql_read_value(cells, &walk->read));
     PQclear(result);
     return answer;
 }
@@ -90,30 +117,42 @@ static PGnotify *next_call(struct world *w, const struct walk_request *q)
 {
     PGnotify *call;
 
-    while ((call = PQnotifies(w->pg)) != NULL && strcmp(call->extra + 32, " 0") == 0) {
-        assert_int_equal(q->kind, WALK_BREAK);
+    while ((call = PQnotifies(w->pg)) != NULL && q->kind == WALK_BREAK &&
+           strcmp(call->extra + 32, " 0") == 0)
         PQfreemem(call);
-    }
     return call;
 }
 
-/* Whoever was let in by somebody else's request was called, in order, and nobody else. */
+static void check_call(struct world *w, const struct walk_request *q, const struct hf__entry *e,
+                       uint64_t generation)
+{
+    char wanted[64], ticket[HF_TICKET_SIZE];
+    PGnotify *call = next_call(w, q);
+
+    hf__ticket_format(&e->ticket, ticket);
+    snprintf(wanted, sizeof wanted, "%s %" PRIu64, ticket, generation);
+    assert_non_null(call);
+    assert_string_equal(call->extra, wanted);
+    PQfreemem(call);
+    w->called++;
+}
+
+/* Whoever was let in by somebody else's request was called, in order; then the holders that somebody
+ * has come to wait for; and nobody else. */
 static void compare_calls(struct walk *walk, const struct walk_request *q)
 {
     struct world *w = (struct world *)walk;
     const struct hf__entry *e;
-    PGnotify *call;
 
-    for (size_t i = 0; (e = walk_next_called(walk, q, &i)) != NULL; w->called++) {
-        char wanted[64], ticket[HF_TICKET_SIZE];
-        call = next_call(w, q);
-        hf__ticket_format(&e->ticket, ticket);
-        snprintf(wanted, sizeof wanted, "%s %" PRIu64, ticket, e->generation);
-        assert_non_null(call);
-        assert_string_equal(call->extra, wanted);
-        PQfreemem(call);
+    for (size_t i = 0; (e = walk_next_called(walk, q, &i)) != NULL;) {
+        if (e->marks & HF__MARK_LET_IN)
+            check_call(w, q, e, e->generation);
     }
-    call = next_call(w, q);
+    for (size_t i = 0; (e = walk_next_called(walk, q, &i)) != NULL;) {
+        if (e->marks & HF__MARK_WANTED)
+            check_call(w, q, e, 0);
+    }
+    PGnotify *call = next_call(w, q);
     if (call != NULL)
         fail_msg("a call too many: %s", call->extra);
 }
@@ -164,13 +203,17 @@ static void answers_calls_and_rows_are_those_of_the_doorman(void **state)
 {
     struct world *w = *state;
 
+    w->walk.can = HF_CAN_AT_LEAST | HF_CAN_VALUE | HF_CAN_WANTED;
     walk(&w->walk, 20000);
+    w->walk.can = 0;
     w->walk.quiet = true;
     w->walk.bidders = 1;
     walk(&w->walk, 40000);
     print_message("%u called; short ways: %u attempts, %u releases, %u renewals\n", w->called,
                   w->short_ways[WALK_ATTEMPT], w->short_ways[WALK_RELEASE],
                   w->short_ways[WALK_RENEW]);
+    assert_true(w->walk.kept > 100 && w->walk.wanted > 30 && w->walk.written > 50 &&
+                w->walk.doubted > 1000);
     assert_true(w->walk.let_in > 1000 && w->called > 500 && w->walk.went_back > 100);
     assert_true(w->short_ways[WALK_ATTEMPT] > 300 && w->short_ways[WALK_RELEASE] > 300 &&
                 w->short_ways[WALK_RENEW] > 300);

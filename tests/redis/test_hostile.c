@@ -34,12 +34,15 @@ static const char *const odd[] = {
     "$16\r\ngranted 0 1000 1\r\n",
     "$15\r\ngranted 5 -7 1 \r\n",
     "$31\r\ngranted 99999999999999999999 1 1\r\n",
+    "$18\r\ngranted 5 1000 1 2\r\n", /* somebody waits: 1, or not told */
+    "*5\r\n$4\r\ndone\r\n$1\r\n1\r\n$1\r\n1\r\n$1\r\n2\r\n$0\r\n\r\n",
+    "*5\r\n$4\r\ndone\r\n$1\r\n1\r\n$2\r\n-1\r\n$1\r\n0\r\n$0\r\n\r\n",
     "$6\r\nqueued\r\n",
     "$12\r\nqueued 1 2 3\r\n",
     "$4\r\n1234\r\n",
     "$33\r\n111111111111111111111111111111111\r\n",
     "*1\r\n$13\r\ngranted 5 0 1\r\n",
-    /* what `show` gets, with one part of it spoilt */
+    /* what `show` gets, with one part of it wrong */
     ROOM("*3\r\n$-1\r\n$-1\r\n$2\r\n-2\r\n"),
     ROOM("*4\r\n$-1\r\n$-1\r\n:-2\r\n:7\r\n"),
     ROOM("*7\r\n" TICKET TICKET ":30000\r\n" TICKET TICKET ":1\r\n:2\r\n"),
@@ -148,6 +151,30 @@ static void odd_answer_is_not_shown_as_free(void **state)
         say("SCAN", odd[i]);
         expect_error("ls", i, hf_inspect(client, &all, &view, NULL));
     }
+}
+
+/* A server that grants, and then says anything about the value. */
+static void c15_odd_answer_is_no_value(void **state)
+{
+    static const char grant[] = "$35\r\ngranted 1700000000000000 30000000 1\r\n";
+    hf_options opt = HF_OPTIONS_INIT;
+    char bytes[HF_VALUE_MAX];
+    hf_lock *lock = NULL;
+    size_t len;
+
+    (void)state;
+    opt.wait_ms = 0;
+    opt.by_hand = 1;
+    opt.ttl_ms = 30000000;
+    say("EVALSHA", grant);
+    assert_int_equal(hf_acquire(client, "a", HF_NTS, &opt, &lock, NULL), HF_OK);
+    for (size_t i = 0; i < COUNT(odd); i++) {
+        say("EVALSHA", odd[i]);
+        expect_error("read", i, hf_lock_value(lock, bytes, sizeof bytes, &len, NULL, NULL));
+        expect_error("write", i, hf_lock_set_value(lock, "x", 1, NULL));
+    }
+    say("EVALSHA", "$4\r\ndone\r\n");
+    assert_int_equal(hf_lock_release(lock, NULL), HF_OK);
 }
 
 static void odd_answer_to_purge_break_and_adopt_is_an_error(void **state)
@@ -314,6 +341,7 @@ int main(void)
         TEST(c6_odd_answer_is_no_grant),
         TEST(c5_queued_is_no_answer_to_a_bid_that_does_not_wait),
         TEST(c5_odd_answer_does_not_outlast_the_wait),
+        TEST(c15_odd_answer_is_no_value),
         TEST(odd_answer_is_not_shown_as_free),
         TEST(odd_answer_to_purge_break_and_adopt_is_an_error),
         TEST(odd_answers_do_not_stop_the_doctor),

@@ -188,7 +188,7 @@ static void c7_lost_subscription_is_made_again(void **state)
     hf_lock *lock;
 
     (void)state;
-    assert_int_equal(try_lock(client, "scout", 3000, &lock), 0); /* a renewal each second */
+    assert_int_equal(try_lock(client, "name", 3000, &lock), 0); /* a renewal each second */
     assert_true(is_subscribed(NULL));
     assert_true(at_sentinels("CLIENT KILL TYPE pubsub") >= 1);
     await("the client to be subscribed again", is_subscribed, NULL);

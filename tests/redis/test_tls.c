@@ -147,6 +147,26 @@ static void insecure_accepts_any(void **state)
     expect(tls_url("localhost", "tls=insecure"), HF_OK, NULL);
 }
 
+static void count_warning(int level, const char *clause, const char *text, void *arg)
+{
+    (void)clause;
+    *(int *)arg += level == 2 && strstr(text, "tls=insecure") != NULL;
+}
+
+static void doctor_warns_of_insecure(void **state)
+{
+    const char *options[] = {"tls=insecure", "tls_ca=@/ca.crt"};
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        hf_client *client = open_url(tls_url("localhost", options[i]));
+        int warned = 0;
+        assert_int_equal(hf_diagnose(client, count_warning, &warned, NULL), HF_OK);
+        check_number(options[i], warned, i == 0);
+        hf_close(client);
+    }
+}
+
 static void files_that_do_not_fit_are_refused(void **state)
 {
     (void)state;
@@ -292,6 +312,7 @@ int main(void)
         cmocka_unit_test(unknown_authority_is_denied),
         cmocka_unit_test(wrong_name_is_denied),
         cmocka_unit_test(insecure_accepts_any),
+        cmocka_unit_test(doctor_warns_of_insecure),
         cmocka_unit_test(files_that_do_not_fit_are_refused),
         cmocka_unit_test(c12_waiters_are_called_over_tls),
         cmocka_unit_test(plain_port_is_not_mistaken),

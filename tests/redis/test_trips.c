@@ -79,6 +79,31 @@ struct two {
     hf_client *client, *other;
 };
 
+/* What only some ask for. */
+static void do_more(const struct two *two, bool warm)
+{
+    char value[HF_VALUE_MAX], *text;
+    hf_lock *lock;
+    size_t len;
+
+    assert_int_equal(try_lock(two->client, "c", 60000, &lock), HF_OK);
+    text = ask_text(redis, "GET holdfast.b:{holdfast:c}");
+    assert_int_equal(text[16], 'H'); /* as quiet as ever */
+    free(text);
+    look();
+    assert_int_equal(hf_lock_value(lock, value, sizeof value, &len, NULL, NULL), HF_OK);
+    check_trip("read", warm);
+    assert_int_equal(hf_lock_set_value(lock, "x", 1, NULL), HF_OK);
+    check_trip("write", warm);
+    assert_int_equal(hf_lock_set_value(lock, NULL, 0, NULL), HF_OK);
+    look();
+    assert_int_equal(hf_lock_release_after(lock, 1000000, NULL), HF_OK);
+    check_trip("release after", warm);
+    assert_true(ask_number(redis, "PTTL holdfast:c") > 900000);
+    freeReplyObject(ask(redis, "DEL holdfast:c holdfast.b:{holdfast:c}"));
+    look();
+}
+
 static void do_each(const struct two *two, bool warm)
 {
     hf_query query = {.size = sizeof query, .name = "a", .name_len = HF_NTS};
@@ -100,6 +125,7 @@ static void do_each(const struct two *two, bool warm)
     check_trip("check", warm);
     assert_int_equal(hf_lock_release(lock, NULL), HF_OK);
     check_trip("release", warm);
+    do_more(two, warm);
     assert_int_equal(try_lock(two->client, "b", 60000, &lock), HF_OK);
     look();
     assert_int_equal(hf_break(two->other, "b", HF_NTS, hf_lock_ticket(lock), 1, NULL), HF_OK);

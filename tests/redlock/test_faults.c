@@ -385,6 +385,37 @@ static void c1_password_is_given_to_every_node(void **state)
     }
 }
 
+/* Not even a node that is full, or a renewal that comes late, opens or extends it. */
+static void c14_released_lock_is_nobodys_until_its_time(void **state)
+{
+    hf_client *client = open_plain(), *other = open_plain();
+    hf_options opt = HF_OPTIONS_INIT;
+    char ticket[64];
+    hf_lock *lock = take_free(client, "a", LONG_MS), *again;
+
+    (void)state;
+    snprintf(ticket, sizeof ticket, "%s", hf_lock_ticket(lock));
+    for (size_t i = 0; i < NODES; i++)
+        node_ask(i, "CONFIG SET maxmemory 1", NULL);
+    int64_t from_ms = now_ms();
+    int released = hf_lock_release_after(lock, 3000, &last);
+    for (size_t i = 0; i < NODES; i++)
+        node_ask(i, "CONFIG SET maxmemory 0", NULL);
+    check_number(last.text, released, HF_OK);
+    assert_int_equal(hf_adopt(client, "a", HF_NTS, ticket, &opt, &again, &last), HF_STALE);
+    int code;
+    do
+        code = try_take(other, LONG_MS, &again);
+    while (code == HF_BUSY && now_ms() - from_ms < AWAIT_MS);
+    check_number(last.text, code, HF_OK);
+    assert_true(now_ms() - from_ms > 2000);                          /* it was taken before that */
+    assert_int_equal(hf_lock_release_after(again, 1, &last), HF_OK); /* that is over */
+    for (size_t i = 0; i < NODES; i++)
+        await_empty(i);
+    hf_close(other);
+    hf_close(client);
+}
+
 static void setup_wants_a_majority(void **state)
 {
     hf_client *client = open_plain();
@@ -443,6 +474,7 @@ int main(void)
         cmocka_unit_test_setup(c1_clean_up_that_comes_late_takes_no_vote_away, set_up),
         cmocka_unit_test_setup(c1_scripts_that_were_flushed_are_taught_again, set_up),
         cmocka_unit_test_setup(c3_bids_beyond_max_ttl_are_refused, set_up),
+        cmocka_unit_test_setup(c14_released_lock_is_nobodys_until_its_time, set_up),
         cmocka_unit_test_setup(setup_wants_a_majority, set_up),
         cmocka_unit_test_setup(what_it_cannot_do_is_said_in_good_english, set_up),
         cmocka_unit_test_setup(c1_server_named_twice_is_refused, set_up),

@@ -10,7 +10,10 @@ static void lay_down(const hf_event *event)
 {
     struct call *c = ledger_numbered((int)event->tag);
 
-    if (event->kind == HF_EVENT_AT_RISK || event->kind == HF_EVENT_LOST) {
+    if (event->kind == HF_EVENT_AT_RISK || event->kind == HF_EVENT_LOST ||
+        event->kind == HF_EVENT_WANTED) {
+        if (c->kind == CALL_ACQUIRE && c->event == NULL && c->here)
+            return; /* kept, and lost or wanted before the call returned */
         if (c->kind != CALL_ACQUIRE || c->event == NULL || c->event->lock != event->lock)
             sim_fail("an event of call %d tells of a lock that it has not got", c->number);
         return; /* its owner may be giving it back in this moment */
@@ -64,6 +67,40 @@ static int closed(const struct call *c, hf_error *err)
     return err->code;
 }
 
+/* A thread that stops the acquire after a while. */
+struct stopping {
+    struct program *program;
+    hf_client *client;
+    struct call *call;
+    int64_t after_ns;
+};
+
+static void *stop(void *arg)
+{
+    const struct stopping *s = arg;
+
+    sim_sleep(s->after_ns);
+    if (s->program->client != s->client || s->program->closing || s->call->event != NULL)
+        return NULL;
+    struct call *c = ledger_begin(CALL_ASK, NULL, NULL);
+    ledger_stopping(s->call);
+    int r = hf_acquire_stop(s->client, (uint64_t)s->call->number);
+    sim_note("call %d: stop %s", s->call->number, r == 0 ? "OK" : hf_code_name(r));
+    if (r != 0 && r != HF_NOT_FOUND && r != HF_CLOSED)
+        sim_fail("hf_acquire_stop() gives %s", hf_code_name(r));
+    ledger_end(c);
+    return NULL;
+}
+
+static void stop_later(struct program *p, hf_client *client, struct call *c)
+{
+    struct stopping *s = sim_alloc(sizeof *s);
+
+    *s = (struct stopping){.program = p, .client = client, .call = c};
+    s->after_ns = sim_chance(500) ? sim_between(0, 100) * SIM_US : sim_between(0, 3000) * SIM_MS;
+    sim_spawn(p->process, "stop", stop, s);
+}
+
 int acquire_by_event(struct program *p, struct call *c, hf_lock **ret_lock, hf_error *err)
 {
     hf_client *client = p->client;
@@ -71,12 +108,20 @@ int acquire_by_event(struct program *p, struct call *c, hf_lock **ret_lock, hf_e
     if (c->opt.owner == 0)
         c->opt.owner = OWNER + (uint64_t)c->number;
     c->started = true;
-    int r = hf_acquire_start(client, c->room->name, c->room->name_len, &c->opt, (uint64_t)c->number,
-                             err);
+    c->here = sim_chance(500);
+    hf_lock *lock = NULL;
+    int r = c->here ? hf_acquire_or_start(client, c->room->name, c->room->name_len, &c->opt,
+                                          (uint64_t)c->number, &lock, err)
+                    : hf_acquire_start(client, c->room->name, c->room->name_len, &c->opt,
+                                       (uint64_t)c->number, err);
+    if (lock != NULL)
+        lay_down(&(hf_event){.kind = HF_EVENT_ACQUIRED, .tag = (uint64_t)c->number, .lock = lock});
     if (r < 0) {
         c->started = false;
         return r;
     }
+    if (workload.with[FEATURE_CANCELS] && sim_chance(200))
+        stop_later(p, client, c);
     const hf_event *event = await(p, client, c);
     if (event == NULL)
         return closed(c, err);

@@ -101,6 +101,12 @@ void ledger_cancelling(const hf_cancel *cancel)
     }
 }
 
+void ledger_stopping(struct call *c)
+{
+    if (!c->returned && c->cancelled_ns == SIM_NEVER)
+        c->cancelled_ns = sim.now_ns;
+}
+
 /* From here on its new holder may end it. */
 void ledger_adopting(struct call *c, const char *text)
 {
@@ -191,7 +197,9 @@ void ledger_sent(struct request *q, const struct fiber *by)
     for (size_t i = 0; i < q->count; i++) {
         struct bid *b = q->items[i].bid;
         count_request(b);
-        if (b->call != NULL && b->call->started && q->op != OP_RENEW) { /* a runner's */
+        /* A runner's; its renewal is the claim of what the call gave, the renewer's a sign of life. */
+        if (b->call != NULL && b->call->started &&
+            (q->op != OP_RENEW || strstr(by->name, "hf-runner") != NULL)) {
             b->call->woken_ns = 0;
             b->call->asked_by = by;
         }
@@ -239,7 +247,7 @@ static const char *const places[] = {"gone", "waiting", "inside", "lingering", "
 
 void ledger_check_over(const struct bid *b)
 {
-    bool may_linger = b->used && (b->broken || b->release_unanswered);
+    bool may_linger = b->used && (b->broken || b->release_unanswered || b->kept);
     bool there = b->place == HF__PLACE_INSIDE || b->place == HF__PLACE_WAITING ||
                  (b->place == HF__PLACE_LINGERING && !may_linger);
 
@@ -276,11 +284,18 @@ static void see(struct bid *b, const struct hf__entry *e)
     if (b->place == HF__PLACE_WAITING && (place == HF__PLACE_GONE || place == HF__PLACE_RETIRED))
         check_place_lost(b);
     if (place == HF__PLACE_INSIDE) {
+        if (b->place != HF__PLACE_INSIDE)
+            b->since_ms = e->since_ms;
         b->lease_end_ns = server_true_ns(until_ms);
         b->gone_ns = SIM_NEVER;
     } else if (b->place == HF__PLACE_INSIDE) {
         b->gone_ns = sim.now_ns;
     }
+    if ((place == HF__PLACE_INSIDE || place == HF__PLACE_LINGERING) && now_ms < b->since_ms)
+        b->since_ms = now_ms; /* its clock went back, which lengthens nothing */
+    if (place != HF__PLACE_INSIDE && place != HF__PLACE_LINGERING &&
+        (b->place == HF__PLACE_INSIDE || b->place == HF__PLACE_LINGERING))
+        b->opened_ms = now_ms;
     if (place == HF__PLACE_WAITING)
         b->waits_until_ns = server_true_ns(until_ms);
     b->place = place;
@@ -302,6 +317,8 @@ void ledger_looked(struct room *room)
     for (size_t i = 0; i < room->record.count; i++) {
         const struct hf__entry *e = &room->record.entries[i];
         struct bid *b = ledger_bid(&e->ticket, false);
+        if (e->place == HF__PLACE_WAITING)
+            room->waited_ns = sim.now_ns;
         if (b == NULL)
             continue;
         b->room = room;

@@ -42,6 +42,7 @@ struct call {
     struct grant *grant;
     char note[24];
     int on_lost, on_at_risk, on_wait; /* what its callbacks do: program.c */
+    bool here;                        /* started, after a first attempt of its own */
     bool started;                     /* it waits for its event; then that is here */
     const hf_event *event;
     const struct fiber *asked_by; /* the runner that had it last */
@@ -65,6 +66,9 @@ struct bid {
     bool broken;
     bool over; /* nothing of it may be in the store, from may_stay_ns on */
     bool detached;
+    bool kept;         /* its release asked for the lock to stay closed */
+    int64_t since_ms;  /* let in, by the server's clock; the least that it has said since */
+    int64_t opened_ms; /* neither inside nor lingering any more, by the server's clock of then */
     bool release_unanswered; /* it may have been given back, or not */
     bool used;               /* somebody was told that it holds */
     int64_t may_stay_ns;     /* SIM_NEVER: for ever */
@@ -116,6 +120,7 @@ void ledger_callback_begin(struct call *call, bool on_own_thread);
 void ledger_callback_end(struct call *call, bool on_own_thread, int64_t began_ns);
 bool ledger_callback_runs(const struct process *process);
 void ledger_cancelling(const hf_cancel *cancel); /* it is about to be fired */
+void ledger_stopping(struct call *call);         /* likewise, by its tag */
 void ledger_adopting(struct call *call, const char *ticket);
 void ledger_quiet(void);                                   /* from here on the store answers */
 void ledger_closing(struct process *process, bool closed); /* before, and after hf_close() */

@@ -192,8 +192,8 @@ static int dispatch(struct request *q, enum fate fate, int64_t extra_ns, int64_t
 
 int network_ask(struct request *q, int64_t deadline_local_ns, hf_error *err)
 {
-    static const char *const names[] = {"attempt", "withdraw", "release",  "renew",
-                                        "inspect", "break",    "break now"};
+    static const char *const names[] = {"attempt", "withdraw",  "release", "renew", "inspect",
+                                        "break",   "break now", "read",    "write"};
     int64_t sent_ns = sim.now_ns, extra_ns;
     int64_t until_ns = sim_true_ns(q->from, deadline_local_ns);
 

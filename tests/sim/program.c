@@ -1,5 +1,6 @@
 /* See program.h: a program opens its client, lets its threads work, and closes it. */
 #include "program.h"
+#include "values.h"
 
 #include <stdio.h>
 
@@ -69,7 +70,14 @@ void program_release(struct grant *g)
     /* Not in a callback: hf_close() waits for that, and it would wait for hf_close(). */
     bool by_event = workload.with[FEATURE_EVENTS] && c->outer == NULL && !sim.self->of_library &&
                     !p->closing && sim_chance(350);
-    int r = by_event ? release_by_event(p, c, g->lock, &err) : hf_lock_release(g->lock, &err);
+    int64_t at_least_ms = !by_event && last && workload.with[FEATURE_VALUES] && sim_chance(120)
+                              ? sim_between(20, 1500)
+                              : 0;
+    g->bid->kept = at_least_ms > 0;
+    int r = by_event ? release_by_event(p, c, g->lock, &err)
+                     : hf_lock_release_after(g->lock, at_least_ms, &err);
+    if (r == 0 && at_least_ms > 0)
+        values_check_closed(g, at_least_ms);
     sim_note("call %d: release %s %s", c->number, r == 0 ? "OK" : hf_code_name(r), err.text);
     if (last)
         ledger_gave_back(g, c, r, &err);

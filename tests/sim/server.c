@@ -87,6 +87,8 @@ static void settle(struct room *room, const struct hf__ticket *knows)
     for (size_t i = 0; i < room->record.count; i++) {
         struct hf__entry *e = &room->record.entries[i];
         bool knows_it = knows != NULL && hf__ticket_equal(&e->ticket, knows);
+        if ((e->marks & HF__MARK_WANTED) && e->who != NULL)
+            network_call(e->who, 0);
         if (!(e->marks & HF__MARK_LET_IN) || e->place != HF__PLACE_INSIDE)
             continue;
         if (e->generation <= room->highest)
@@ -105,19 +107,35 @@ static struct hf__answer apply_one(struct request *q, struct item *item)
     static const enum hf__operation_kind kinds[] = {
         [OP_ATTEMPT] = HF__OPERATION_ATTEMPT, [OP_WITHDRAW] = HF__OPERATION_WITHDRAW,
         [OP_RELEASE] = HF__OPERATION_RELEASE, [OP_RENEW] = HF__OPERATION_RENEW,
-        [OP_BREAK] = HF__OPERATION_BREAK,     [OP_BREAK_NOW] = HF__OPERATION_BREAK};
+        [OP_BREAK] = HF__OPERATION_BREAK,     [OP_BREAK_NOW] = HF__OPERATION_BREAK,
+        [OP_READ] = HF__OPERATION_READ,       [OP_WRITE] = HF__OPERATION_WRITE};
+    struct hf__record *record = &item->room->record;
+    struct hf__value *value = &item->room->value;
     struct hf__operation op = {.kind = kinds[q->op],
                                .bid = &q->terms,
                                .who = item->bid,
                                .retire_ms = q->retire_ms,
+                               .at_least_ms = q->at_least_ms,
                                .generation = item->generation,
+                               .value = &q->value,
                                .now = q->op == OP_BREAK_NOW};
 
     make_room(&item->room->record);
     q->terms.name = item->room->name;
     q->terms.name_len = item->room->name_len;
     q->terms.ticket = item->bid->ticket;
-    return hf__doorman_apply(&item->room->record, &op, moment());
+    record->value_generation = value->generation;
+    record->value_order = value->order;
+    record->doubt = value->doubt;
+    struct hf__answer a = hf__doorman_apply(record, &op, moment());
+    if (q->op == OP_WRITE && a.verdict == HF__VERDICT_DONE)
+        *value = q->value;
+    value->generation = record->value_generation;
+    value->order = record->value_order;
+    value->doubt = record->doubt;
+    if (q->op == OP_READ)
+        q->value = *value;
+    return a;
 }
 
 /* A leased holder that is broken gently keeps the door closed; any other is not told in time. */
@@ -186,6 +204,7 @@ void server_sweep(void)
     for (size_t i = 0; i < server.count; i++) {
         make_room(&server.rooms[i].record);
         ask_doorman(&server.rooms[i].record, op_sweep(), moment());
+        server.rooms[i].value.doubt |= server.rooms[i].record.doubt;
         settle(&server.rooms[i], NULL);
     }
 }
@@ -205,6 +224,7 @@ void server_remember(void)
     for (size_t i = 0; i < server.count; i++) {
         struct hf__record *copy = &server.remembered[i], *now = &server.rooms[i].record;
         *copy = *now;
+        server.rooms[i].remembered = server.rooms[i].value;
         copy->entries = sim_alloc((now->capacity + 1) * sizeof *copy->entries);
         if (now->count > 0)
             memcpy(copy->entries, now->entries, now->count * sizeof *copy->entries);
@@ -218,6 +238,9 @@ void server_lose(void)
     ledger_except_all();
     for (size_t i = 0; i < server.count; i++) {
         server.rooms[i].record = server.remembered[i];
+        server.rooms[i].value = server.rooms[i].remembered;
+        server.rooms[i].remembered = (struct hf__value){0};
+        server.rooms[i].written = 0;
         server.remembered[i] = (struct hf__record){0};
         ledger_looked(&server.rooms[i]);
     }

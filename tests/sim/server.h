@@ -15,11 +15,26 @@ struct room {
     struct hf__record record; /* an entry's `who` is its struct bid, or NULL */
     uint64_t highest;         /* generation that was given */
     uint64_t returned;        /* generation that a caller has seen */
-    struct bid *present;      /* tickets in the record: ledger.c */
-    hf_gate *gate;            /* beside the resource that the lock protects */
+    struct hf__value value, remembered;
+    uint64_t wrote;      /* what is written are numbers, from 1, in the order of the calls */
+    uint64_t written;    /* the highest of them whose write was acknowledged to its caller */
+    int64_t waited_ns;   /* when somebody was last seen to wait; 0: never */
+    struct bid *present; /* tickets in the record: ledger.c */
+    hf_gate *gate;       /* beside the resource that the lock protects */
 };
 
-enum op { OP_ATTEMPT, OP_WITHDRAW, OP_RELEASE, OP_RENEW, OP_INSPECT, OP_BREAK, OP_BREAK_NOW, OPS };
+enum op {
+    OP_ATTEMPT,
+    OP_WITHDRAW,
+    OP_RELEASE,
+    OP_RENEW,
+    OP_INSPECT,
+    OP_BREAK,
+    OP_BREAK_NOW,
+    OP_READ,
+    OP_WRITE,
+    OPS
+};
 
 /* One lock of a request. */
 struct item {
@@ -37,7 +52,8 @@ struct request {
     struct sim_store *store;
     struct process *from;
     struct hf__bid terms; /* OP_ATTEMPT; without name and who */
-    int64_t retire_ms;
+    int64_t retire_ms, at_least_ms;
+    struct hf__value value; /* OP_READ: as found; OP_WRITE */
     struct item *items;
     size_t count;
     const struct hf__search *search; /* OP_INSPECT: until its caller is gone */

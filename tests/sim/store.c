@@ -86,16 +86,20 @@ static void note_attempt(struct sim_store *s, const struct hf__bid *bid)
 static int operate(struct hf__store *store, const struct hf__operation *op, int64_t deadline_ns,
                    struct hf__answer *ret_answer, hf_error *err)
 {
-    static const enum op kinds[] = {[HF__OPERATION_ATTEMPT] = OP_ATTEMPT,
-                                    [HF__OPERATION_RELEASE] = OP_RELEASE,
-                                    [HF__OPERATION_WITHDRAW] = OP_WITHDRAW,
-                                    [HF__OPERATION_BREAK] = OP_BREAK};
+    static const enum op kinds[] = {
+        [HF__OPERATION_ATTEMPT] = OP_ATTEMPT,   [HF__OPERATION_RELEASE] = OP_RELEASE,
+        [HF__OPERATION_WITHDRAW] = OP_WITHDRAW, [HF__OPERATION_BREAK] = OP_BREAK,
+        [HF__OPERATION_READ] = OP_READ,         [HF__OPERATION_WRITE] = OP_WRITE};
     const struct hf__bid *bid = op->bid;
 
     if (op->kind == HF__OPERATION_ATTEMPT)
         note_attempt(store_of(store), bid);
     struct request *q = new_request(store_of(store), op->now ? OP_BREAK_NOW : kinds[op->kind], 1);
     q->retire_ms = op->retire_ms;
+    q->at_least_ms = op->at_least_ms;
+    if (op->kind == HF__OPERATION_WRITE)
+        q->value = *op->value;
+    q->items[0].generation = op->generation;
     q->terms = *bid;
     q->items[0].room = server_room(bid->name, bid->name_len);
     q->items[0].bid = ledger_bid(&bid->ticket, true);
@@ -105,6 +109,8 @@ static int operate(struct hf__store *store, const struct hf__operation *op, int6
         int64_t sent_ns = ret_answer->sent_ns;
         *ret_answer = q->items[0].answer;
         ret_answer->sent_ns = sent_ns;
+        if (op->kind == HF__OPERATION_READ)
+            *op->value = q->value;
     }
     return r;
 }
@@ -193,7 +199,8 @@ const struct hf__store_type sim_store_type = {
     .summary = "a simulated server",
     .capabilities = HF_CAN_SHARE | HF_CAN_LIMIT | HF_CAN_LEASE | HF_CAN_NEVER | HF_CAN_DELAY |
                     HF_CAN_QUEUE | HF_CAN_PUSH | HF_CAN_TOKEN | HF_CAN_CHECK | HF_CAN_BREAK |
-                    HF_CAN_DETACH | HF_CAN_PROCESS | HF_CAN_PERSIST,
+                    HF_CAN_DETACH | HF_CAN_PROCESS | HF_CAN_PERSIST | HF_CAN_AT_LEAST |
+                    HF_CAN_VALUE | HF_CAN_WANTED,
     .options = options,
     .open = NULL, /* see __wrap_hf__store_open() */
     .close = close_store,

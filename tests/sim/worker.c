@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "program.h"
+#include "values.h"
 
 #define LETTERS_MAX 16
 
@@ -35,6 +36,7 @@ static hf_options choose_options(void)
     opt.by_hand = sim_chance(100);
     opt.confirmed = sim_chance(150);
     opt.reentrant = sim_chance(200);
+    opt.wanted = workload.with[FEATURE_VALUES] && sim_chance(300);
     return opt;
 }
 
@@ -98,6 +100,9 @@ static void hold(struct grant *g, int64_t span_ns)
             break;
         if (g->call->opt.by_hand && sim_chance(600))
             renew_by_hand(g);
+        values_check_wanted(g);
+        if (workload.with[FEATURE_VALUES] && sim_chance(250))
+            values_use(g);
         use_resource(g);
     }
 }
@@ -319,7 +324,7 @@ static void take_crowd(struct program *p)
     opt.wait_ms = 0;
     for (int i = 0; i < wanted && !network.quiet; i++) {
         snprintf(name, sizeof name, "crowd%d-%d", p->process->number, i);
-        opt.owner = 100 + (uint64_t)i;
+        opt.owner = 1000 * (uint64_t)sim.self->number + (uint64_t)i + 100; /* two may take one */
         struct grant *g = program_acquire(p, server_room(name, strlen(name)), &opt, true);
         if (g != NULL)
             grants[n++] = g;

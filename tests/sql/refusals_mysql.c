@@ -69,8 +69,8 @@ void make_least_account(struct server *s)
 const char *const least_account = "least:secret", *const admin_account = "root";
 const char *const revoke_routines = "REVOKE EXECUTE ON locks.* FROM least";
 const char *const grant_routines = "GRANT EXECUTE ON locks.* TO least";
-const char *const drop_version = "DROP PROCEDURE holdfast_version";
-const char *const lower_version = "CREATE PROCEDURE holdfast_version() SELECT 1";
+const char *const drop_version = "DROP PROCEDURE holdfast_routines";
+const char *const lower_version = "CREATE PROCEDURE holdfast_routines() SELECT 1";
 
 /* Numbers of connections begin anew with the server: whoever has ours now must be left alone. */
 static void c12_a_strangers_statement_is_not_ended(void **state)
@@ -147,7 +147,55 @@ static void c2_release_that_was_applied_is_told_so_although_nobody_can_be_called
     refusals_check(f, hf_lock_release(w.lock, &f->err), 0);
 }
 
+static int call(const char *sql, char *ret_first, size_t size)
+{
+    MYSQL *my = mysql_init(NULL);
+    int columns = 0;
+
+    assert_non_null(mysql_real_connect(my, NULL, "app", "secret", "locks", 0,
+                                       getenv("HOLDFAST_TEST_MARIADB_SOCKET"),
+                                       CLIENT_MULTI_RESULTS));
+    if (mysql_query(my, sql) != 0)
+        fail_msg("%.60s: %s", sql, mysql_error(my));
+    MYSQL_RES *result = mysql_store_result(my);
+    assert_non_null(result);
+    columns = (int)mysql_num_fields(result);
+    snprintf(ret_first, size, "%s", mysql_fetch_row(result)[0]);
+    mysql_free_result(result);
+    mysql_next_result(my);
+    mysql_close(my);
+    return columns;
+}
+
+/* What a client of version 2 calls, while others wait for the same lock by what is called now. */
+static void clients_of_before_go_on(void **state)
+{
+    struct refusals *f = *state;
+    struct refusals_waiter w = {.client = f->client, .name = "before"};
+    char first[100];
+
+    check_number("columns", call("CALL holdfast_version()", first, sizeof first), 1);
+    assert_string_equal(first, "2");
+    check_number("columns",
+                 call("CALL holdfast_attempt('before', UNHEX(REPEAT('ab', 16)), 0, NULL, 20000, 0,"
+                      " 60000, 1, NULL, 'host', 'user', 'program', 1, 'note')",
+                      first, sizeof first),
+                 6);
+    assert_string_equal(first, "granted");
+    refusals_wait(&w);
+    server_await(f->admin, "SELECT COUNT(*) FROM holdfast_waiter WHERE name = 'before'", 1);
+    call("CALL holdfast_renew(CONCAT(HEX('before'), ' ', REPEAT('ab', 16), ' 0;'))", first,
+         sizeof first);
+    assert_memory_equal(first, "granted ", 8);
+    call("CALL holdfast_end('before', UNHEX(REPEAT('ab', 16)), 0, 0)", first, sizeof first);
+    assert_string_equal(first, "done");
+    pthread_join(w.thread, NULL);
+    check_number("waiter", w.code, 0);
+    refusals_check(f, hf_lock_release(w.lock, &f->err), 0);
+}
+
 const struct own_case own_cases[] = {
+    {"clients_of_before_go_on", clients_of_before_go_on},
     {"c2_release_that_was_applied_is_told_so_although_nobody_can_be_called",
      c2_release_that_was_applied_is_told_so_although_nobody_can_be_called},
     {"c12_a_strangers_statement_is_not_ended", c12_a_strangers_statement_is_not_ended},

@@ -63,17 +63,21 @@ void make_least_account(struct server *s)
 {
     server_run(s,
                "CREATE ROLE least LOGIN; GRANT SELECT, INSERT, UPDATE, DELETE ON holdfast_lock,"
-               " holdfast_holder, holdfast_waiter, holdfast_retired TO least; GRANT SELECT ON"
+               " holdfast_holder, holdfast_waiter, holdfast_retired, holdfast_value TO least; "
+               "GRANT SELECT ON"
                " holdfast_schema, holdfast_now TO least; GRANT USAGE ON SEQUENCE holdfast_line TO"
                " least; REVOKE CREATE ON SCHEMA public FROM PUBLIC");
 }
 
 const char *const least_account = "least", *const admin_account = "postgres";
-const char *const revoke_routines = "REVOKE EXECUTE ON FUNCTION holdfast_attempt FROM public";
-const char *const grant_routines = "GRANT EXECUTE ON FUNCTION holdfast_attempt TO public";
-const char *const drop_version = "DROP FUNCTION holdfast_version";
+#define BID                                                                                        \
+    "holdfast_attempt(bytea, bytea, boolean, bigint, bigint, bigint, bigint, boolean, text, text," \
+    " text, text, bigint, text, bigint, boolean)"
+const char *const revoke_routines = "REVOKE EXECUTE ON FUNCTION " BID " FROM public";
+const char *const grant_routines = "GRANT EXECUTE ON FUNCTION " BID " TO public";
+const char *const drop_version = "DROP FUNCTION holdfast_routines";
 const char *const lower_version =
-    "CREATE FUNCTION holdfast_version() RETURNS integer LANGUAGE sql IMMUTABLE AS 'SELECT 1'";
+    "CREATE FUNCTION holdfast_routines() RETURNS integer LANGUAGE sql IMMUTABLE AS 'SELECT 1'";
 
 static void c1_another_default_isolation_does_no_harm(void **state)
 {
@@ -120,7 +124,36 @@ static void c6_lock_is_released_although_nobody_can_be_called(void **state)
     refusals_check(f, hf_lock_release(w.lock, &f->err), 0);
 }
 
+/* What a client of version 2 calls, while others wait for the same lock by what is called now. */
+static void clients_of_before_go_on(void **state)
+{
+    struct refusals *f = *state;
+    struct refusals_waiter w = {.client = f->client, .name = "before"};
+
+    check_number("version", server_number(f->admin, "SELECT holdfast_version()"), 2);
+    check_number(
+        "granted",
+        server_number(f->admin,
+                      "SELECT count(*) FROM holdfast_attempt('before', decode(repeat('ab', 16),"
+                      " 'hex'), false, NULL, 20000, 0, 60000, true, NULL, 'host', 'user',"
+                      " 'program', 1, 'note') WHERE verdict = 'granted' AND claimed"),
+        1);
+    refusals_wait(&w);
+    server_await(f->admin, "SELECT count(*) FROM holdfast_waiter WHERE name = 'before'", 1);
+    check_number("renewed",
+                 server_number(f->admin,
+                               "SELECT count(*) FROM holdfast_renew(ARRAY['before'::bytea],"
+                               " ARRAY[decode(repeat('ab', 16), 'hex')], ARRAY[0::bigint])"
+                               " WHERE verdict = 'granted' AND item = 1"),
+                 1);
+    server_run(f->admin, "SELECT holdfast_release('before', decode(repeat('ab', 16), 'hex'), 0)");
+    pthread_join(w.thread, NULL);
+    check_number("waiter", w.code, 0);
+    refusals_check(f, hf_lock_release(w.lock, &f->err), 0);
+}
+
 const struct own_case own_cases[] = {
+    {"clients_of_before_go_on", clients_of_before_go_on},
     {"c1_another_default_isolation_does_no_harm", c1_another_default_isolation_does_no_harm},
     {"c6_lock_is_released_although_nobody_can_be_called",
      c6_lock_is_released_although_nobody_can_be_called},

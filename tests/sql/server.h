@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #define AWAIT_MS 15000
 
@@ -31,6 +32,14 @@ extern const char *const server_limit_statements,
     *const server_unlimit_statements;       /* SQL: 100 ms */
 extern const char *const server_no_limit;   /* SQL: for this connection */
 extern const char *const server_limit_text; /* in the message */
+
+/* Stops the process, and waits until each of its threads has stopped: a signal takes its time. */
+void server_stop_process(pid_t pid);
+
+/* The server does nothing for those who lock until it goes on. */
+void server_stop(struct server *s);
+void server_go_on(void);
+extern const char *const server_sessions; /* SQL: how many of those who lock are connected */
 
 /* hold=session, hold=advisory. */
 extern const char *const server_waiters; /* SQL: how many wait */

@@ -1,5 +1,6 @@
 /* See server.h. */
 #include <mysql.h>
+#include <signal.h>
 #include <stdlib.h>
 
 #include "lib/check.h"
@@ -93,4 +94,23 @@ void server_end_sessions(struct server *s)
     for (MYSQL_ROW row; (row = mysql_fetch_row(result)) != NULL;)
         mysql_query(s->my, row[0]);
     mysql_free_result(result);
+}
+
+const char *const server_sessions =
+    "SELECT COUNT(*) FROM information_schema.processlist WHERE user = 'app'";
+
+static pid_t stopped;
+
+void server_stop(struct server *s)
+{
+    check_number("sessions", server_number(s, server_sessions), 1);
+    stopped = (pid_t)strtol(getenv("HOLDFAST_TEST_MARIADB_PID"), NULL, 10);
+    server_stop_process(stopped);
+}
+
+void server_go_on(void)
+{
+    if (stopped != 0)
+        kill(stopped, SIGCONT);
+    stopped = 0;
 }

@@ -1,5 +1,6 @@
 /* See server.h. */
 #include <libpq-fe.h>
+#include <signal.h>
 #include <stdlib.h>
 
 #include "lib/check.h"
@@ -97,4 +98,28 @@ void server_end_sessions(struct server *s)
 {
     assert_true(server_number(s, "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity"
                                  " WHERE query LIKE '/*holdfast%'") > 0);
+}
+
+#define LOCKERS " FROM pg_stat_activity WHERE application_name LIKE 'holdfast%'"
+const char *const server_sessions = "SELECT count(*)" LOCKERS;
+
+/* Those that are stopped: the postmaster, and the session of the one who locks. */
+static pid_t stopped[2];
+
+void server_stop(struct server *s)
+{
+    check_number("sessions", server_number(s, server_sessions), 1);
+    stopped[0] = (pid_t)strtol(getenv("HOLDFAST_TEST_POSTGRES_PID"), NULL, 10);
+    stopped[1] = (pid_t)server_number(s, "SELECT pid" LOCKERS);
+    for (size_t i = 0; i < COUNT(stopped); i++)
+        server_stop_process(stopped[i]);
+}
+
+void server_go_on(void)
+{
+    for (size_t i = 0; i < COUNT(stopped); i++) {
+        if (stopped[i] != 0)
+            kill(stopped[i], SIGCONT);
+        stopped[i] = 0;
+    }
 }

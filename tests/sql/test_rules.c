@@ -30,7 +30,7 @@ static void routines_answer_like_the_doorman(void **state)
     struct world *w = *state;
 
     store_walk(&w->walk, w->store, w->store, rules_by_routines);
-    assert_true(w->walk.base.let_in > rules_by_routines / 20);
+    assert_true(w->walk.base.let_in > rules_by_routines / 25);
     assert_true(w->walk.base.queued > rules_by_routines / 20);
     assert_true(w->walk.base.went_back > rules_by_routines / 200);
 }

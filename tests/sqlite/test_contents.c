@@ -27,6 +27,60 @@ static void a_newer_schema_is_refused(void **state)
     check_refused(f, "version", HF_CORRUPT, "newer holdfast");
 }
 
+/* As a program of before has left it: without what came later, and with locks in it. */
+static void a_database_of_before_is_upgraded_with_its_locks_held(void **state)
+{
+    struct fixture *f = *state;
+    struct hf__bid holder = make_bid(f, "x"), waiter = make_bid(f, "x");
+
+    waiter.queue = true;
+    open_store(f);
+    uint64_t generation = attempt(f, &holder).generation;
+    assert_int_equal(attempt(f, &waiter).verdict, HF__VERDICT_QUEUED);
+    close_store(f);
+    meddle(f, "ALTER TABLE holdfast_entry DROP COLUMN flags; DROP TABLE holdfast_value");
+    open_store(f);
+    assert_int_equal(renew(f, &holder, generation).verdict, HF__VERDICT_GRANTED);
+    release(f, &holder);
+    assert_int_equal(attempt(f, &waiter).verdict, HF__VERDICT_GRANTED);
+    check_number("number", ask(f, "SELECT user_version FROM pragma_user_version"), 1);
+    check_number("values", ask(f, "SELECT count(*) FROM holdfast_value"), 0);
+}
+
+/* A program of before names the columns it knows, and takes the number of the schema for its own. */
+static void a_program_of_before_goes_on(void **state)
+{
+    struct fixture *f = *state;
+    struct hf__bid next = make_bid(f, "x");
+
+    open_store(f);
+    meddle(f, "INSERT INTO holdfast_lock (name, generation, last_seq, waiting, retired, touched)"
+              " VALUES (CAST('x' AS BLOB), 7, 1, 0, 0, 0);"
+              "INSERT INTO holdfast_entry (lock, seq, ticket, place, mode, room, generation, ttl,"
+              " delay, retire, since, until, lease, claimed, wake, host, user, program, pid, note)"
+              " VALUES (1, 1, CAST('0123456789abcdef' AS BLOB), 2, 0, 0, 7, 1000, 0, 0, 1000000000,"
+              " 1000001000, 1000, 1, NULL, 'h', 'u', 'p', 1, '')");
+    assert_int_equal(attempt(f, &next).verdict, HF__VERDICT_BUSY);
+    pass_time(f, SECOND);
+    assert_int_equal(attempt(f, &next).verdict, HF__VERDICT_GRANTED);
+}
+
+static void a_value_of_another_size_is_refused(void **state)
+{
+    struct fixture *f = *state;
+    struct hf__bid bid = make_bid(f, "x");
+    struct hf__value value;
+    struct hf__answer a = {0};
+
+    open_store(f);
+    meddle(f, "INSERT INTO holdfast_value VALUES (CAST('x' AS BLOB), 1, 1, 0, zeroblob(1025))");
+    assert_int_equal(ask_store(f->store, op_read(&bid, 0, &value), soon(f), &a, &f->err),
+                     HF_CORRUPT);
+    meddle(f, "UPDATE holdfast_value SET bytes = x'00', generation = -1");
+    assert_int_equal(ask_store(f->store, op_read(&bid, 0, &value), soon(f), &a, &f->err),
+                     HF_CORRUPT);
+}
+
 static void what_is_no_database_is_refused_and_kept(void **state)
 {
     struct fixture *f = *state;
@@ -143,6 +197,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         FRESH(another_programs_database_is_refused_and_kept),
         FRESH(a_newer_schema_is_refused),
+        FRESH(a_database_of_before_is_upgraded_with_its_locks_held),
+        FRESH(a_program_of_before_goes_on),
+        FRESH(a_value_of_another_size_is_refused),
         FRESH(what_is_no_database_is_refused_and_kept),
         FRESH(an_empty_file_is_filled),
         OPEN(numbers_out_of_range_are_refused),

@@ -6,19 +6,25 @@
 
 #define NAMES      2
 #define PEOPLE     140 /* per name */
+#define FEW        12  /* of them, where holders are to do more than to come and go */
 #define OPERATIONS 60000
 #define CAPACITY   40000
 
 struct person {
     struct hf__bid bid;
     uint64_t generation; /* of its grant, as last told; 0: none */
+    int64_t at_least_ms; /* of its release */
 };
 
 struct world {
     struct fixture *f;
     struct random dice;
     struct hf__record record[NAMES];
+    struct hf__value value[NAMES], written,
+        got; /* as it should be, to be written, as it was read */
+    unsigned kept, wanted, writes, doubted;
     struct person people[NAMES][PEOPLE];
+    bool extended;          /* with values, times to stay closed, and holders to be told */
     size_t longest, widest; /* the longest queue, the most let in at once */
 };
 
@@ -37,6 +43,9 @@ static void renew_person(struct world *w, int lock, struct person *p)
     p->bid.lock_delay_ms = delays[random_below(&w->dice, COUNT(delays))];
     p->bid.retire_ms = retires[random_below(&w->dice, COUNT(retires))];
     p->bid.queue = random_below(&w->dice, 8) != 0;
+    p->bid.tell = w->extended && random_below(&w->dice, 3) == 0;
+    p->at_least_ms =
+        w->extended && random_below(&w->dice, 3) == 0 ? (int64_t)random_below(&w->dice, 9000) : 0;
     p->generation = 0;
 }
 
@@ -54,25 +63,31 @@ static void check_alike(const struct hf__answer *got, const struct hf__answer *w
     check_number("generation", (int64_t)got->generation, (int64_t)wanted->generation);
     check_number("lease", got->lease_ms, wanted->lease_ms);
     check_number("claimed", got->claimed, wanted->claimed);
+    check_number("wanted", got->wanted, wanted->wanted);
     check_number("position", (int64_t)got->position, (int64_t)wanted->position);
     check_number("sent", got->sent_ns, now_ns);
     if (got->verdict == HF__VERDICT_QUEUED && (got->ask_again_ms <= 0 || got->ask_again_ms > 10000))
         fail_msg("ask again in %lld ms", (long long)got->ask_again_ms);
 }
 
-enum kind { ATTEMPT, WITHDRAW, RELEASE, RENEW, RENEW_BLIND, BREAK, BREAK_NOW };
+enum kind { ATTEMPT, WITHDRAW, RELEASE, RENEW, RENEW_BLIND, BREAK, BREAK_NOW, READ, LOOK, WRITE };
 
 static enum kind choose(struct world *w)
 {
     static const enum kind often[] = {ATTEMPT, ATTEMPT, ATTEMPT,     ATTEMPT,  RENEW, RENEW,
                                       RENEW,   RELEASE, RENEW_BLIND, WITHDRAW, BREAK, BREAK_NOW};
+    static const enum kind of_values[] = {READ, LOOK, WRITE, WRITE};
 
+    if (w->extended && random_below(&w->dice, 4) == 0)
+        return of_values[random_below(&w->dice, COUNT(of_values))];
     return often[random_below(&w->dice, COUNT(often))];
 }
 
 static struct hf__answer by_rules(struct world *w, int lock, enum kind kind, const struct person *p)
 {
     struct hf__record *r = &w->record[lock];
+    struct hf__value *value = &w->written;
+    struct hf__answer a;
 
     switch (kind) {
     case ATTEMPT:
@@ -80,11 +95,20 @@ static struct hf__answer by_rules(struct world *w, int lock, enum kind kind, con
     case WITHDRAW:
         return ask_doorman(r, op_withdraw(&p->bid, p->bid.retire_ms), now(w));
     case RELEASE:
-        return ask_doorman(r, op_release(&p->bid, p->bid.retire_ms), now(w));
+        return ask_doorman(r, op_release_after(&p->bid, p->bid.retire_ms, p->at_least_ms), now(w));
     case RENEW:
         return ask_doorman(r, op_renew(&p->bid, p->generation), now(w));
     case RENEW_BLIND:
         return ask_doorman(r, op_renew(&p->bid, 0), now(w));
+    case READ:
+        return ask_doorman(r, op_read(&p->bid, p->generation, value), now(w));
+    case LOOK:
+        return ask_doorman(r, op_read(&p->bid, 0, value), now(w));
+    case WRITE:
+        a = ask_doorman(r, op_write(&p->bid, p->generation, value), now(w));
+        if (a.verdict == HF__VERDICT_DONE)
+            w->value[lock] = *value;
+        return a;
     default:
         return ask_doorman(r, op_break(&p->bid, kind == BREAK_NOW), now(w));
     }
@@ -105,7 +129,18 @@ static struct hf__answer by_store(struct world *w, enum kind kind, const struct 
         code = ask_store(s, op_withdraw(&p->bid, retire), deadline, &a, &w->f->err);
         break;
     case RELEASE:
-        code = ask_store(s, op_release(&p->bid, retire), deadline, &a, &w->f->err);
+        code = ask_store(s, op_release_after(&p->bid, retire, p->at_least_ms), deadline, &a,
+                         &w->f->err);
+        break;
+    case READ:
+        code = ask_store(s, op_read(&p->bid, p->generation, &w->got), deadline, &a, &w->f->err);
+        break;
+    case LOOK:
+        code = ask_store(s, op_read(&p->bid, 0, &w->got), deadline, &a, &w->f->err);
+        break;
+    case WRITE:
+        code =
+            ask_store(s, op_write(&p->bid, p->generation, &w->written), deadline, &a, &w->f->err);
         break;
     case RENEW:
         return renew(w->f, &p->bid, p->generation);
@@ -130,20 +165,69 @@ static void measure(struct world *w, int lock)
     w->widest = entered > w->widest ? entered : w->widest;
 }
 
+static enum hf__place where(const struct world *w, int lock, const struct person *p)
+{
+    const struct hf__entry *e = hf__record_find(&w->record[lock], &p->bid.ticket);
+
+    return e == NULL ? HF__PLACE_GONE : e->place;
+}
+
+static void check_value(struct world *w, int lock)
+{
+    const struct hf__record *r = &w->record[lock];
+
+    check_number("value's generation", (int64_t)w->got.generation, (int64_t)r->value_generation);
+    check_number("value's order", (int64_t)w->got.order, (int64_t)r->value_order);
+    check_number("doubt", w->got.doubt, r->doubt);
+    check_number("length", (int64_t)w->got.len, (int64_t)w->value[lock].len);
+    assert_memory_equal(w->got.bytes, w->value[lock].bytes, w->value[lock].len);
+}
+
+static void choose_value(struct world *w)
+{
+    w->written.order = 1 + random_below(&w->dice, 4);
+    w->written.len = random_below(&w->dice, 2) == 0 ? 9 : random_below(&w->dice, HF_VALUE_MAX + 1);
+    random_fill(&w->dice, w->written.bytes, w->written.len);
+}
+
+/* For what only a holder can do, mostly one. */
+static struct person *choose_holder(struct world *w, int lock, struct person *otherwise)
+{
+    for (int i = 0; i < FEW; i++) {
+        struct person *p = &w->people[lock][i];
+        if (p->generation != 0 && where(w, lock, p) == HF__PLACE_INSIDE)
+            return p;
+    }
+    return otherwise;
+}
+
 static void step(struct world *w)
 {
     int lock = (int)random_below(&w->dice, NAMES);
-    struct person *p = &w->people[lock][random_below(&w->dice, PEOPLE)];
+    struct person *p = &w->people[lock][random_below(&w->dice, w->extended ? FEW : PEOPLE)];
     enum kind kind = choose(w);
+
+    if (w->extended)
+        choose_value(w);
+    if (kind == READ || kind == WRITE)
+        p = choose_holder(w, lock, p);
+    if (kind == WRITE && p->generation == 0)
+        kind = LOOK; /* a write always names its grant */
     struct hf__answer wanted = by_rules(w, lock, kind, p);
     struct hf__answer got = by_store(w, kind, p);
 
     measure(w, lock);
     check_alike(&got, &wanted, w->f->now_ns);
+    if ((kind == READ || kind == LOOK) && wanted.verdict == HF__VERDICT_DONE)
+        check_value(w, lock);
+    w->kept += kind == RELEASE && where(w, lock, p) == HF__PLACE_LINGERING;
+    w->wanted += wanted.wanted;
+    w->writes += kind == WRITE && wanted.verdict == HF__VERDICT_DONE;
+    w->doubted += w->record[lock].doubt;
     hf__record_settle(&w->record[lock]);
     if (got.verdict == HF__VERDICT_GRANTED)
         p->generation = got.generation;
-    else if (got.verdict != HF__VERDICT_QUEUED && random_below(&w->dice, 2) == 0)
+    else if (got.verdict != HF__VERDICT_QUEUED && kind < READ && random_below(&w->dice, 2) == 0)
         renew_person(w, lock, p);
 }
 
@@ -203,12 +287,13 @@ static void compare_lines(struct world *w, int lock)
     assert_null(next_shown(&c));
 }
 
-static void answers_and_line_are_those_of_the_doorman(void **state)
+static struct world *new_world(struct fixture *f, bool extended)
 {
     struct world *w = calloc(1, sizeof *w);
 
     assert_non_null(w);
-    w->f = *state;
+    w->f = f;
+    w->extended = extended;
     w->dice.state = 22;
     for (int lock = 0; lock < NAMES; lock++) {
         w->record[lock].entries = calloc(CAPACITY, sizeof *w->record[lock].entries);
@@ -217,7 +302,19 @@ static void answers_and_line_are_those_of_the_doorman(void **state)
         for (int i = 0; i < PEOPLE; i++)
             renew_person(w, lock, &w->people[lock][i]);
     }
-    for (int i = 0; i < OPERATIONS; i++) {
+    return w;
+}
+
+static void free_world(struct world *w)
+{
+    for (int lock = 0; lock < NAMES; lock++)
+        free(w->record[lock].entries);
+    free(w);
+}
+
+static void walk(struct world *w, int operations)
+{
+    for (int i = 0; i < operations; i++) {
         bool storm = i / 2000 % 4 == 3; /* now and then most leases run out */
         pass_time(w->f, (int64_t)random_below(&w->dice, storm ? 900 : 8));
         step(w);
@@ -230,11 +327,30 @@ static void answers_and_line_are_those_of_the_doorman(void **state)
                      " holdfast_entry WHERE lock = id AND place = 1) OR retired <>"
                      " (SELECT count(*) FROM holdfast_retired WHERE lock = id)"),
                  0);
+}
+
+static void answers_and_line_are_those_of_the_doorman(void **state)
+{
+    struct world *w = new_world(*state, false);
+
+    walk(w, OPERATIONS);
     if (w->longest < 50 || w->widest < 8)
         fail_msg("the walk was too tame: queue %zu, let in at once %zu", w->longest, w->widest);
-    for (int lock = 0; lock < NAMES; lock++)
-        free(w->record[lock].entries);
-    free(w);
+    check_number("values", ask(w->f, "SELECT count(*) FROM holdfast_value"), 0);
+    free_world(w);
+}
+
+static void so_are_values_and_who_is_told(void **state)
+{
+    struct world *w = new_world(*state, true);
+
+    walk(w, OPERATIONS / 2);
+    if (w->kept < 30 || w->wanted < 50 || w->writes < 50 || w->doubted < 50)
+        fail_msg("too tame: %u kept closed, %u wanted, %u written, %u in doubt", w->kept, w->wanted,
+                 w->writes, w->doubted);
+    print_message("%u kept closed, %u wanted, %u written, %u in doubt\n", w->kept, w->wanted,
+                  w->writes, w->doubted);
+    free_world(w);
 }
 
 /* The store loads the tombstones only when they are so many that they matter. */
@@ -282,6 +398,7 @@ int main(void)
 #define OPEN(test) cmocka_unit_test_setup_teardown(test, setup_open, teardown)
     const struct CMUnitTest tests[] = {
         OPEN(answers_and_line_are_those_of_the_doorman),
+        OPEN(so_are_values_and_who_is_told),
         OPEN(c5_too_many_tombstones_refuse_new_bids_until_they_end),
         OPEN(c5_a_second_withdraw_neither_counts_twice_nor_shortens),
     };

@@ -396,6 +396,25 @@ static void without_a_file_everybody_naps_and_tries(void **state)
     hf__writers_close(&other);
 }
 
+static void only_a_turn_moves_the_line(void **state)
+{
+    struct line *l = *state;
+    struct hf__writers other;
+
+    hf__writers_open(&other, l->path, 0600, 2);
+    hf__writers_wait(&other, false, 1000000);
+    assert_true(hf__writers_busy(&l->w));
+    uint32_t commits = hf__writers_commits(&other);
+    hf__writers_next(&l->w);
+    hf__writers_give_up(&other);
+    assert_int_equal(hf__writers_commits(&other), commits);
+    hf__writers_wait(&other, false, 1000000);
+    hf__writers_committed(&l->w);
+    assert_int_equal(hf__writers_commits(&other), commits + 1);
+    hf__writers_next(&other);
+    hf__writers_close(&other);
+}
+
 int main(void)
 {
 #define LINE(test) cmocka_unit_test_setup_teardown(test, setup_line, teardown_line)
@@ -408,6 +427,7 @@ int main(void)
         LINE(the_stopped_are_passed_over_and_come_in_when_they_go_on),
         LINE(who_gives_up_leaves_the_line),
         LINE(who_tries_again_soon_has_its_place),
+        LINE(only_a_turn_moves_the_line),
         LINE(a_child_of_who_died_in_line_holds_up_nobody),
         LINE(whatever_is_in_the_file_holds_up_nobody),
         LINE(a_file_of_another_layout_is_not_used),

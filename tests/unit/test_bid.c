@@ -50,6 +50,35 @@ static void c6_withdrawn_in_time_is_a_plain_no(void **state)
     assert_int_equal(in_store(s), 0);
 }
 
+static void c5_a_line_that_moves_is_waited_in_as_long_as_for_the_lock(void **state)
+{
+    struct stage *s = *state;
+    struct asker a;
+
+    atomic_store(&s->store->slow[PUPPET_ATTEMPT], 1);
+    atomic_store(&s->store->crowded, 1);
+    start(&a, s->client, HF_FOREVER);
+    assert_false(fake_clock_run(&s->clock, 120000, has_ended, &a));
+    atomic_store(&s->store->slow[PUPPET_ATTEMPT], 0);
+    finish(s, &a);
+    assert_int_equal(a.r, 0);
+    assert_int_equal(hf_lock_release(a.lock, NULL), 0);
+}
+
+static void c5_who_does_not_wait_waits_in_no_line(void **state)
+{
+    struct stage *s = *state;
+    struct asker a;
+
+    atomic_store(&s->store->slow[PUPPET_ATTEMPT], 1);
+    atomic_store(&s->store->crowded, 1);
+    start(&a, s->client, 0);
+    finish(s, &a);
+    assert_int_equal(a.r, HF_UNAVAILABLE);
+    atomic_store(&s->store->slow[PUPPET_ATTEMPT], 0);
+    assert_int_equal(in_store(s), 0);
+}
+
 static void c2_a_retried_release_is_not_an_error(void **state)
 {
     struct stage *s = *state;
@@ -210,6 +239,8 @@ int main(void)
         CASE(c6_a_lost_answer_is_asked_for_again_by_ticket),
         CASE(c6_a_store_that_stays_away_is_unknown_and_undone_later),
         CASE(c6_withdrawn_in_time_is_a_plain_no),
+        CASE(c5_a_line_that_moves_is_waited_in_as_long_as_for_the_lock),
+        CASE(c5_who_does_not_wait_waits_in_no_line),
         CASE(c2_a_retried_release_is_not_an_error),
         CASE(c2_a_retry_of_what_was_not_sent_tells_that_it_was_not_ours),
         CASE(c6_a_release_that_stays_unanswered_goes_on_in_the_background),

@@ -1,5 +1,6 @@
 /* Bids and releases that are started, and end with an event. */
 #include <dirent.h>
+#include <malloc.h>
 #include <poll.h>
 #include <unistd.h>
 
@@ -87,6 +88,68 @@ static int has_event(void *arg)
     return is_readable(arg);
 }
 
+static int acquire_or_start(hf_client *client, int64_t wait_ms, uint64_t tag, hf_lock **ret_lock)
+{
+    hf_options opt = HF_OPTIONS_INIT;
+
+    opt.wait_ms = wait_ms;
+    opt.by_hand = 1;
+    return hf_acquire_or_start(client, "x", HF_NTS, &opt, tag, ret_lock, NULL);
+}
+
+static void what_is_free_is_had_at_once_and_its_loss_is_told(void **state)
+{
+    struct stage *s = *state;
+    hf_lock *lock = NULL;
+
+    assert_int_equal(acquire_or_start(s->client, HF_FOREVER, 5, &lock), 0);
+    assert_non_null(lock);
+    assert_false(is_readable(s->client));
+    assert_int_equal(hf_acquire_stop(s->client, 5), HF_NOT_FOUND);
+    assert_true(fake_clock_run(&s->clock, 60000, has_event, s->client));
+    hf_event event = next(s->client);
+    check_event(&event, HF_EVENT_AT_RISK, 5, HF_OK);
+    assert_true(fake_clock_run(&s->clock, 60000, has_event, s->client));
+    event = next(s->client);
+    check_event(&event, HF_EVENT_LOST, 5, HF_OK);
+    assert_ptr_equal(event.lock, lock);
+    release(s->client, lock, 6, HF_STALE);
+}
+
+static void c5_what_is_not_free_is_refused_or_goes_on_as_started(void **state)
+{
+    struct stage *s = *state;
+    hf_lock *held = take(s->other), *lock = held;
+
+    assert_int_equal(acquire_or_start(s->client, 0, 1, &lock), HF_BUSY);
+    assert_int_equal(acquire_or_start(s->client, HF_FOREVER, 2, &lock), 0);
+    assert_null(lock);
+    assert_int_equal(in_store(s), 2); /* its first attempt is made */
+    assert_int_equal(acquire_or_start(s->client, HF_FOREVER, 3, &lock), 0); /* another owner */
+    assert_int_equal(hf_acquire_stop(s->client, 2), 0);
+    hf_event event = next(s->client);
+    check_event(&event, HF_EVENT_FAILED, 2, HF_CANCELLED);
+    assert_int_equal(hf_lock_release(held, NULL), 0);
+    event = next(s->client);
+    check_event(&event, HF_EVENT_ACQUIRED, 3, HF_OK);
+    release(s->client, event.lock, 9, HF_OK);
+    assert_int_equal(in_store(s), 0);
+}
+
+static void closing_ends_what_was_left_waiting(void **state)
+{
+    struct stage *s = *state;
+    hf_lock *held = take(s->other), *lock;
+    hf_client *third;
+
+    assert_int_equal(hf__open(s->url, NULL, &s->clock.env, &third, NULL), 0);
+    assert_int_equal(acquire_or_start(third, HF_FOREVER, 1, &lock), 0);
+    assert_null(lock);
+    hf_close(third);
+    assert_int_equal(in_store(s), 1);
+    assert_int_equal(hf_lock_release(held, NULL), 0);
+}
+
 static void c5_a_started_bid_ends_by_the_clock_and_leaves_nothing(void **state)
 {
     struct stage *s = *state;
@@ -122,6 +185,28 @@ static void c5_a_stopped_bid_leaves_nothing_and_others_go_on(void **state)
     check_event(&event, HF_EVENT_ACQUIRED, 2, HF_OK);
     release(s->client, event.lock, 9, HF_OK);
     assert_int_equal(in_store(s), 0);
+}
+
+static int an_attempt_hangs(void *arg)
+{
+    return atomic_load(&((struct stage *)arg)->store->held[PUPPET_ATTEMPT]) == 1;
+}
+
+/* It is not asleep yet, and so cannot be woken; and no time passes that would. */
+static void c5_a_bid_stopped_while_it_asks_does_not_fall_asleep(void **state)
+{
+    struct stage *s = *state;
+    hf_lock *lock = take(s->other);
+
+    atomic_store(&s->store->hold[PUPPET_ATTEMPT], 1);
+    begin(s->client, HF_FOREVER, 1);
+    assert_true(fake_clock_run(&s->clock, 1000, an_attempt_hangs, s));
+    assert_int_equal(hf_acquire_stop(s->client, 1), 0);
+    atomic_store(&s->store->hold[PUPPET_ATTEMPT], 0);
+    hf_event event = next(s->client);
+    check_event(&event, HF_EVENT_FAILED, 1, HF_CANCELLED);
+    assert_int_equal(in_store(s), 1);
+    assert_int_equal(hf_lock_release(lock, NULL), 0);
 }
 
 static void c7_risk_and_loss_are_events(void **state)
@@ -245,15 +330,25 @@ static int all_wait(void *arg)
     return in_store(arg) == CROWD + 1;
 }
 
-static void a_crowd_of_bids_needs_a_few_threads(void **state)
+/* Under a sanitizer this stays 0. */
+static size_t bytes_in_use(void)
+{
+    struct mallinfo2 m = mallinfo2();
+
+    return m.uordblks + m.hblkhd;
+}
+
+static void a_crowd_of_bids_needs_a_few_threads_and_little_memory(void **state)
 {
     struct stage *s = *state;
     hf_lock *lock = take(s->other);
     int before = count_threads(), most = 0;
+    size_t bytes_before = bytes_in_use();
 
     for (uint64_t i = 1; i <= CROWD; i++)
         begin(s->client, HF_FOREVER, i);
     assert_true(fake_clock_run(&s->clock, 30000, all_wait, s));
+    assert_true(bytes_in_use() - bytes_before < CROWD * 1024);
     assert_int_equal(hf_lock_release(lock, NULL), 0);
     for (int released = 0; released < CROWD;) {
         hf_event event = next(s->client);
@@ -284,6 +379,9 @@ static void mistakes_are_told_at_once(void **state)
     assert_int_equal(hf_acquire_start(s->client, "x", HF_NTS, &opt, 1, NULL), HF_INVALID);
     assert_int_equal(hf_acquire(s->client, "x", HF_NTS, &opt, &again, NULL), 0);
     assert_ptr_equal(again, lock);
+    assert_int_equal(hf_acquire_or_start(s->client, "x", HF_NTS, &opt, 4, &again, NULL), 0);
+    assert_ptr_equal(again, lock);
+    release(s->client, again, 5, HF_OK);
     release(s->client, again, 2, HF_OK); /* counts down */
     assert_int_equal(hf_lock_state(lock), HF_STATE_HELD);
     release(s->client, lock, 3, HF_OK);
@@ -300,12 +398,16 @@ int main(void)
         CASE(c5_a_started_bid_waits_and_is_handed_the_lock),
         CASE(c5_a_started_bid_ends_by_the_clock_and_leaves_nothing),
         CASE(c5_a_stopped_bid_leaves_nothing_and_others_go_on),
+        CASE(c5_a_bid_stopped_while_it_asks_does_not_fall_asleep),
         CASE(c7_risk_and_loss_are_events),
         CASE(what_is_given_back_tells_nothing_more),
+        CASE(what_is_free_is_had_at_once_and_its_loss_is_told),
+        CASE(c5_what_is_not_free_is_refused_or_goes_on_as_started),
+        CASE(closing_ends_what_was_left_waiting),
         CASE(closing_ends_what_was_started),
         CASE(closing_wakes_who_waits_for_an_event),
         CASE(what_hangs_delays_no_other_bid),
-        CASE(a_crowd_of_bids_needs_a_few_threads),
+        CASE(a_crowd_of_bids_needs_a_few_threads_and_little_memory),
         CASE(mistakes_are_told_at_once),
     };
 

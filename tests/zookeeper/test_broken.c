@@ -181,6 +181,9 @@ static void c8_close_takes_the_others_out_of_that_session(void **state)
     opt.by_hand = 1;
     hf_lock *lost = take_with(client, "delays", &opt);
     opt.by_hand = 0;
+    opt.ttl_ms = 10000;
+    opt.lock_delay_ms =
+        10500; /* a session of the same length, and a lease that a busy machine can keep */
     hf_lock *held = take_with(client, "held", &opt);
     await_lost(lost);
     assert_int_equal(hf_lock_state(held), HF_STATE_HELD);

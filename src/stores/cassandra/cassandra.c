@@ -122,7 +122,7 @@ __attribute__((visibility("default"))) const struct hf__store_type hf_store_type
     .summary = "Apache Cassandra 4.0 or later, by lightweight transactions",
     .capabilities = HF_CAN_SHARE | HF_CAN_LIMIT | HF_CAN_LEASE | HF_CAN_NEVER | HF_CAN_DELAY |
                     HF_CAN_QUEUE | HF_CAN_TOKEN | HF_CAN_CHECK | HF_CAN_BREAK | HF_CAN_DETACH |
-                    HF_CAN_PROCESS | HF_CAN_PERSIST,
+                    HF_CAN_PROCESS | HF_CAN_PERSIST | HF_CAN_AT_LEAST,
     .options = hf__cs_options,
     .ddl = hf__cs_ddl,
     .ddl_of = hf__cs_ddl_of,

@@ -3,13 +3,13 @@
  *   cassandra.c   the table of functions
  *   open.c        what the URL says; the statements
  *   operate.c     one operation: read, decide, swap, and again if somebody else was faster
- *   judge.c       the doorman on a row, whose waiters may be dead: what to write, when to ask
+ *   decide.c       the doorman on a row, whose waiters may be dead: what to write, when to ask
  *   row.c         a row of the table `locks` as the doorman's record, and back
- *   signs.c       signs of life
+ *   heartbeat.c       signs of life
  *   inspect.c, upkeep.c, diagnose.c
  *   simple.c, simple_look.c   layout=simple: the published recipe, in a table of its own
  *
- * The mutex guards `jitter` and `signs` only and is never kept during a request. */
+ * The mutex guards `jitter`, `heartbeats` and `notes` only and is never kept during a request. */
 #ifndef HF_STORES_CASSANDRA_CASSANDRA_H
 #define HF_STORES_CASSANDRA_CASSANDRA_H
 
@@ -19,7 +19,7 @@
 #include "cql/cql.h"
 #include "stores/store.h"
 
-#define HF__CS_SIGNS           1024 /* waiters of one client whose last sign is remembered */
+#define HF__CS_HEARTBEATS      1024 /* waiters of one client whose last sign is remembered */
 #define HF__CS_SKEW_MAX        4000 /* ms; the shortest lease that counts on it is of 5 s */
 #define HF__CS_WAITERS         1000 /* per lock: the queue is one cell, written whole each time */
 #define HF__CS_ROW_MAX         (4 << 20) /* bytes in one collection */
@@ -35,8 +35,8 @@ enum hf__cs_query {
     HF__CS_SWAP,
     HF__CS_PURGE,
     HF__CS_SCAN,
-    HF__CS_SIGN,
-    HF__CS_SIGNS_OF, /* some tickets of one lock */
+    HF__CS_HEARTBEAT,
+    HF__CS_READ_HEARTBEATS, /* some tickets of one lock */
     HF__CS_TAKE_LEASE,
     HF__CS_KEEP_LEASE,
     HF__CS_DROP_LEASE,
@@ -61,15 +61,16 @@ struct hf__cs {
 
     pthread_mutex_t mutex;
     uint64_t jitter; /* see hf__jitter() */
-    struct hf__cs_sign {
+    struct hf__cs_heartbeat {
         struct hf__ticket ticket;
         int64_t due_ns;
-    } signs[HF__CS_SIGNS]; /* by the ticket's first bits; whoever is pushed out signs once more */
+    } heartbeats
+        [HF__CS_HEARTBEATS]; /* by the ticket's first bits; whoever is pushed out signs once more */
     struct hf__cs_note {
         struct hf__ticket ticket;
         int64_t until_ns; /* what it was told to have; INT64_MAX */
         bool retired;
-    } notes[HF__CS_SIGNS]; /* layout=simple: tickets that were let in or withdrawn here */
+    } notes[HF__CS_HEARTBEATS]; /* layout=simple: tickets that were let in or withdrawn here */
 };
 
 enum hf__cs_proof { HF__CS_ASSUMED, HF__CS_ALIVE, HF__CS_DEAD };
@@ -137,7 +138,7 @@ struct hf__cs_lock {
  * after a failure. */
 int hf__cs_read(const struct hf__cs_lock *lock, int prefer, struct hf__cs_row *row);
 
-/* judge.c ------------------------------------------------------------------ */
+/* decide.c ------------------------------------------------------------------ */
 
 /* An operation on a row, and what came of it. */
 struct hf__cs_case {
@@ -150,7 +151,7 @@ struct hf__cs_case {
 
 /* Lets the doorman decide; signs of life of those who would be let in are looked up. The row's
  * record is then as it should be, and `answer` the doorman's. */
-int hf__cs_judge(struct hf__cs_case *c);
+int hf__cs_decide(struct hf__cs_case *c);
 
 /* Whether the answer is true only once the row is written. */
 bool hf__cs_must_write(const struct hf__cs_case *c);
@@ -175,17 +176,17 @@ const struct hf__entry *hf__cs_row_was(const struct hf__cs_row *row,
 void hf__cs_pack(struct hf__cql_writer *w, const struct hf__cs_row *row, unsigned places);
 #define HF__CS_IN(place) (1U << (place))
 
-/* signs.c ------------------------------------------------------------------ */
+/* heartbeat.c ------------------------------------------------------------------ */
 
 /* A sign of life of this waiter, if one is due. */
-int hf__cs_sign(const struct hf__cs_lock *lock, const struct hf__ticket *ticket,
-                int64_t own_lease_ms);
+int hf__cs_send_heartbeat(const struct hf__cs_lock *lock, const struct hf__ticket *ticket,
+                          int64_t own_lease_ms);
 /* It has just joined: the row itself is the sign. */
-void hf__cs_signed(struct hf__cs *s, const struct hf__ticket *ticket, int64_t own_lease_ms);
+void hf__cs_note_heartbeat(struct hf__cs *s, const struct hf__ticket *ticket, int64_t own_lease_ms);
 
 /* Looks up the signs of those who wait in the row and whose `wanted` is set (NULL: of all). */
-int hf__cs_look_for_signs(const struct hf__cs_lock *lock, struct hf__cs_row *row,
-                          const bool *wanted);
+int hf__cs_read_heartbeats(const struct hf__cs_lock *lock, struct hf__cs_row *row,
+                           const bool *wanted);
 
 /* The rest ----------------------------------------------------------------- */
 int hf__cs_inspect(struct hf__store *store, const struct hf__search *search, int64_t deadline_ns,

@@ -61,7 +61,7 @@ static int show(const struct hf__search *search, const struct hf__cs_lock *lock,
     return search->found(search->ctx, lock->name, lock->name_len, &e);
 }
 
-static bool needs_signs(const struct hf__search *search, const struct hf__cs_row *row)
+static bool needs_heartbeats(const struct hf__search *search, const struct hf__cs_row *row)
 {
     for (size_t i = 0; search->older_than_ms == 0 && i < row->count; i++) {
         if (row->was[i].place == HF__PLACE_WAITING && row->was[i].until_ms <= row->now_ms)
@@ -76,8 +76,8 @@ static int show_row(const struct hf__cs_lock *lock, const struct hf__search *sea
 {
     int code = 0;
 
-    if (needs_signs(search, row))
-        code = hf__cs_look_for_signs(lock, row, NULL);
+    if (needs_heartbeats(search, row))
+        code = hf__cs_read_heartbeats(lock, row, NULL);
     for (size_t i = 0; i < row->count && code == 0; i++)
         code = show(search, lock, row->was[i], row->now_ms);
     return code;

@@ -42,10 +42,11 @@ static const struct {
                      "SELECT name, currentTimestamp(), version, touched, holders, waiters, retired"
                      " FROM ",
                      ".locks"},
-    [HF__CS_SIGN] = {HF__CQL_WRITE, "INSERT INTO ",
-                     ".signs (name, ticket, seen) VALUES (?, ?, currentTimestamp()) USING TTL ?"},
-    [HF__CS_SIGNS_OF] = {HF__CQL_READ, "SELECT ticket, seen FROM ",
-                         ".signs WHERE name = ? AND ticket IN ?"},
+    [HF__CS_HEARTBEAT] =
+        {HF__CQL_WRITE, "INSERT INTO ",
+         ".signs (name, ticket, seen) VALUES (?, ?, currentTimestamp()) USING TTL ?"},
+    [HF__CS_READ_HEARTBEATS] = {HF__CQL_READ, "SELECT ticket, seen FROM ",
+                                ".signs WHERE name = ? AND ticket IN ?"},
     [HF__CS_TAKE_LEASE] = {HF__CQL_SWAP, "INSERT INTO ",
                            ".leases (name, owner, value) VALUES (?, ?, ?) IF NOT EXISTS"
                            " USING TTL ?"},

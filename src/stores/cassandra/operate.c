@@ -1,7 +1,7 @@
 /* One operation on one lock:
  *
  *      SELECT count(*), currentTimestamp(), version, ... FROM locks WHERE name = ?     at SERIAL
- *      <the doorman decides, judge.c>
+ *      <the doorman decides, decide.c>
  *      UPDATE locks SET version = ?, ... WHERE name = ? IF version = ? AND ...         at SERIAL
  *
  * The first is a linearizable read; count(*) makes it answer with the clock also where there is no
@@ -86,13 +86,6 @@ static void pack(struct swap *swap, const struct hf__cs_case *c)
         swap->version = row->version + 1;
 }
 
-static void swap_clear(struct swap *swap)
-{
-    hf__cql_writer_clear(&swap->holders);
-    hf__cql_writer_clear(&swap->waiters);
-    hf__cql_writer_clear(&swap->retired);
-}
-
 static int send_swap(const struct hf__cs_case *c, const struct swap *swap,
                      struct hf__cql_result *ret_result)
 {
@@ -159,7 +152,9 @@ static int swap_row(struct hf__cs_case *c, bool *ret_applied)
         code = hf__fail(c->lock.err, HF_FULL, "cassandra: this lock's row is too large");
     else
         code = send_swap(c, &swap, &result);
-    swap_clear(&swap);
+    hf__cql_writer_clear(&swap.holders);
+    hf__cql_writer_clear(&swap.waiters);
+    hf__cql_writer_clear(&swap.retired);
     if (code == 0)
         code = hf__cql_applied(&result, ret_applied, c->lock.err);
     if (code == 0 && !*ret_applied)
@@ -176,13 +171,6 @@ struct doubt {
     enum hf__verdict verdict; /* what it would have answered */
 };
 
-/* Its ticket is not there any more because the first try was applied after all. */
-static void believe(const struct doubt *doubt, struct hf__answer *answer)
-{
-    if (doubt->any && answer->verdict == HF__VERDICT_STALE && doubt->verdict == HF__VERDICT_DONE)
-        answer->verdict = HF__VERDICT_DONE;
-}
-
 static void back_off(struct hf__cs *s, unsigned tries, int64_t deadline_ns)
 {
     int64_t most_ms = tries > 4 ? 64 : INT64_C(4) << tries;
@@ -191,6 +179,7 @@ static void back_off(struct hf__cs *s, unsigned tries, int64_t deadline_ns)
 
     if (tries == 0 || left_ns <= 0)
         return;
+    /* Swaps that meet refuse each other: without a random pause all of a crowd would, again and again. */
     pause_ns = pause_ns < left_ns ? pause_ns : left_ns;
     struct timespec pause = {.tv_nsec = (long)pause_ns};
     nanosleep(&pause, NULL);
@@ -215,34 +204,25 @@ static int try_once(struct hf__cs_case *c, struct doubt *doubt)
     if (code != 0)
         return code;
     c->now_ms = clock_of(c);
-    code = hf__cs_judge(c);
+    code = hf__cs_decide(c);
     if (code != 0)
         return code;
     c->answer.sent_ns = c->row.sent_ns;
     bool write = hf__cs_must_write(c);
     hf__cs_finish(c);
-    believe(doubt, &c->answer);
+    /* Its ticket is not there any more because the first try was applied after all. */
+    if (doubt->any && c->answer.verdict == HF__VERDICT_STALE && doubt->verdict == HF__VERDICT_DONE)
+        c->answer.verdict = HF__VERDICT_DONE;
     if (!write)
         return 0;
     code = swap_row(c, &applied);
     if (code == HF_UNKNOWN) {
+        /* Not "no": a later read finds it if it was applied, and every operation may be repeated. */
         *doubt = (struct doubt){.any = true, .verdict = c->answer.verdict};
         c->row.received_ns = 0; /* read it */
         return 1;
     }
     return code != 0 ? code : !applied;
-}
-
-/* One who waits has asked, and says that it lives. Who has just joined said so by that. */
-static int give_sign(const struct hf__cs_case *c)
-{
-    const struct hf__ticket *ticket = &c->op->bid->ticket;
-    const struct hf__entry *was = hf__cs_row_was(&c->row, ticket);
-
-    if (was != NULL && was->place == HF__PLACE_WAITING)
-        return hf__cs_sign(&c->lock, ticket, was->lease_ms);
-    hf__cs_signed(c->lock.s, ticket, hf__own_lease_ms(c->op->bid->ttl_ms));
-    return 0;
 }
 
 int hf__cs_operate(struct hf__cs *s, const struct hf__operation *op, int64_t deadline_ns,
@@ -260,8 +240,13 @@ int hf__cs_operate(struct hf__cs *s, const struct hf__operation *op, int64_t dea
         else
             code = try_once(&c, &doubt);
     }
-    if (code == 0 && c.answer.verdict == HF__VERDICT_QUEUED)
-        code = give_sign(&c);
+    if (code == 0 && c.answer.verdict == HF__VERDICT_QUEUED) {
+        const struct hf__entry *was = hf__cs_row_was(&c.row, &op->bid->ticket);
+        if (was != NULL && was->place == HF__PLACE_WAITING)
+            code = hf__cs_send_heartbeat(&c.lock, &op->bid->ticket, was->lease_ms);
+        else /* the row itself says that it lived when it joined */
+            hf__cs_note_heartbeat(s, &op->bid->ticket, hf__own_lease_ms(op->bid->ttl_ms));
+    }
     if (code == 0)
         *ret_answer = c.answer;
     else if (doubt.any)

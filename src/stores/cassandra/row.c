@@ -27,28 +27,6 @@ static bool is_text(struct hf__cql_bytes bytes, const char *text)
     return bytes.len == strlen(text) && memcmp(bytes.data, text, bytes.len) == 0;
 }
 
-static bool read_ticket(struct hf__cql_bytes bytes, struct hf__ticket *ret)
-{
-    char text[HF_TICKET_SIZE];
-
-    if (bytes.len != sizeof text - 1)
-        return false;
-    memcpy(text, bytes.data, bytes.len);
-    text[bytes.len] = '\0';
-    return hf__ticket_parse(text, ret);
-}
-
-static bool read_state(struct hf__cql_bytes bytes, enum hf__place *ret)
-{
-    for (size_t i = HF__PLACE_WAITING; i <= HF__PLACE_RETIRED; i++) {
-        if (bytes.data != NULL && is_text(bytes, states[i])) {
-            *ret = (enum hf__place)i;
-            return true;
-        }
-    }
-    return false;
-}
-
 static int64_t take_number(struct hf__cql_reader *r, int64_t if_null)
 {
     int64_t value;
@@ -56,46 +34,50 @@ static int64_t take_number(struct hf__cql_reader *r, int64_t if_null)
     return hf__cql_get_bigint(hf__cql_take_bytes(r), &value) ? value : if_null;
 }
 
-/* The fields after the first four. */
-static void read_rest(struct hf__cql_reader *r, struct hf__entry *e, struct hf__cs_extra *x)
-{
-    e->since_ms = take_number(r, 0);
-    struct hf__cql_bytes mode = hf__cql_take_bytes(r);
-    e->mode = mode.data != NULL && is_text(mode, "shared") ? HF_SHARED : HF_EXCLUSIVE;
-    e->limit = (uint32_t)take_number(r, 0);
-    e->generation = (uint64_t)take_number(r, 0);
-    hf__cql_get_boolean(hf__cql_take_bytes(r), &e->claimed);
-    e->ttl_ms = take_number(r, 0);
-    x->skew_ms = take_number(r, 0);
-    e->lock_delay_ms = take_number(r, 0);
-    e->retire_ms = take_number(r, 0);
-    x->host = hf__cql_take_bytes(r);
-    x->user = hf__cql_take_bytes(r);
-    x->program = hf__cql_take_bytes(r);
-    x->pid = take_number(r, 0);
-    x->note = hf__cql_take_bytes(r);
-}
-
 static int read_entry(struct hf__cql_bytes bytes, struct hf__entry *e, struct hf__cs_extra *x,
                       hf_error *err)
 {
     struct hf__cql_reader r = hf__cql_reader_of(bytes);
+    char ticket[HF_TICKET_SIZE] = "";
 
     *e = (struct hf__entry){0};
     *x = (struct hf__cs_extra){0};
-    if (!read_ticket(hf__cql_take_bytes(&r), &e->ticket))
+    struct hf__cql_bytes text = hf__cql_take_bytes(&r), state = hf__cql_take_bytes(&r);
+    if (text.len == sizeof ticket - 1)
+        memcpy(ticket, text.data, text.len);
+    if (!hf__ticket_parse(ticket, &e->ticket))
         return corrupt("a ticket is not 32 hex digits", err);
-    if (!read_state(hf__cql_take_bytes(&r), &e->place))
+    e->place = HF__PLACE_WAITING;
+    while (e->place <= HF__PLACE_RETIRED &&
+           (state.data == NULL || !is_text(state, states[e->place])))
+        e->place++;
+    if (e->place > HF__PLACE_RETIRED)
         return corrupt("a bid is neither waiting nor inside", err);
     e->until_ms = take_number(&r, HF__NEVER);
     e->lease_ms = take_number(&r, HF__NEVER);
-    if (e->place != HF__PLACE_RETIRED)
-        read_rest(&r, e, x);
+    if (e->place != HF__PLACE_RETIRED) {
+        e->since_ms = take_number(&r, 0);
+        struct hf__cql_bytes mode = hf__cql_take_bytes(&r);
+        e->mode = mode.data != NULL && is_text(mode, "shared") ? HF_SHARED : HF_EXCLUSIVE;
+        e->limit = (uint32_t)take_number(&r, 0);
+        e->generation = (uint64_t)take_number(&r, 0);
+        hf__cql_get_boolean(hf__cql_take_bytes(&r), &e->claimed);
+        e->ttl_ms = take_number(&r, 0);
+        x->skew_ms = take_number(&r, 0);
+        e->lock_delay_ms = take_number(&r, 0);
+        e->retire_ms = take_number(&r, 0);
+        x->host = hf__cql_take_bytes(&r);
+        x->user = hf__cql_take_bytes(&r);
+        x->program = hf__cql_take_bytes(&r);
+        x->pid = take_number(&r, 0);
+        x->note = hf__cql_take_bytes(&r);
+    }
     if (r.failed)
         return corrupt("a bid is too short", err);
     if (!hf__entry_is_sound(e) || x->skew_ms < 0 || x->skew_ms > HF__SPAN_MAX_MS)
         return corrupt("a number of a bid is out of range", err);
-    if (e->ttl_ms > 0)
+    if (e->ttl_ms >
+        0) /* the row has what the client asked for, the doorman what the lease must be */
         e->ttl_ms += x->skew_ms;
     return 0;
 }
@@ -196,29 +178,10 @@ static int64_t until_of(const struct hf__cs_row *row, const struct hf__entry *e)
     return e->until_ms;
 }
 
-static void put_rest(struct hf__cql_writer *w, const struct hf__entry *e)
-{
-    const struct hf__cs_extra *x = e->who;
-
-    put_number(w, e->since_ms);
-    put(w, hf__cql_text(e->mode == HF_SHARED ? "shared" : "exclusive"));
-    put_number(w, e->limit);
-    put_number(w, (int64_t)e->generation);
-    put(w, hf__cql_boolean(e->claimed));
-    put_number(w, e->ttl_ms > 0 ? e->ttl_ms - x->skew_ms : 0);
-    put_number(w, x->skew_ms);
-    put_number(w, e->lock_delay_ms);
-    put_number(w, e->retire_ms);
-    hf__cql_put_bytes(w, x->host);
-    hf__cql_put_bytes(w, x->user);
-    hf__cql_put_bytes(w, x->program);
-    put_number(w, x->pid);
-    hf__cql_put_bytes(w, x->note);
-}
-
 static void put_entry(struct hf__cql_writer *w, const struct hf__cs_row *row,
                       const struct hf__entry *e)
 {
+    const struct hf__cs_extra *x = e->who;
     char ticket[HF_TICKET_SIZE];
     size_t place = hf__cql_begin_bytes(w);
 
@@ -227,8 +190,22 @@ static void put_entry(struct hf__cql_writer *w, const struct hf__cs_row *row,
     put(w, hf__cql_text(states[e->place]));
     put_number(w, until_of(row, e));
     put_number(w, e->lease_ms);
-    if (e->place != HF__PLACE_RETIRED)
-        put_rest(w, e);
+    if (e->place != HF__PLACE_RETIRED) { /* nobody asks who left a tombstone, and there are many */
+        put_number(w, e->since_ms);
+        put(w, hf__cql_text(e->mode == HF_SHARED ? "shared" : "exclusive"));
+        put_number(w, e->limit);
+        put_number(w, (int64_t)e->generation);
+        put(w, hf__cql_boolean(e->claimed));
+        put_number(w, e->ttl_ms > 0 ? e->ttl_ms - x->skew_ms : 0);
+        put_number(w, x->skew_ms);
+        put_number(w, e->lock_delay_ms);
+        put_number(w, e->retire_ms);
+        hf__cql_put_bytes(w, x->host);
+        hf__cql_put_bytes(w, x->user);
+        hf__cql_put_bytes(w, x->program);
+        put_number(w, x->pid);
+        hf__cql_put_bytes(w, x->note);
+    }
     hf__cql_end_bytes(w, place);
 }
 

@@ -81,7 +81,7 @@ static int swap_surely(struct hf__cs *s, enum hf__cs_query query, const struct a
  * withdrawn, as far as this process remembers (the last thousand or so). */
 static struct hf__cs_note *slot(struct hf__cs *s, const struct hf__ticket *ticket)
 {
-    return &s->notes[(ticket->bits[0] << 8 | ticket->bits[1]) % HF__CS_SIGNS];
+    return &s->notes[(ticket->bits[0] << 8 | ticket->bits[1]) % HF__CS_HEARTBEATS];
 }
 
 static void note(struct hf__cs *s, const struct hf__ticket *ticket, int64_t until_ns, bool retired)

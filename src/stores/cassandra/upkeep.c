@@ -219,7 +219,7 @@ static bool is_over(struct hf__entry *e, int64_t now_ms)
 /* Nobody inside, nobody who waits, nobody to be remembered, and for long. */
 static bool is_idle(const struct hf__cs_lock *lock, struct hf__cs_row *row, int64_t retain_ms)
 {
-    if (row->touched_ms > row->now_ms - retain_ms || hf__cs_look_for_signs(lock, row, NULL) != 0)
+    if (row->touched_ms > row->now_ms - retain_ms || hf__cs_read_heartbeats(lock, row, NULL) != 0)
         return false;
     for (size_t i = 0; i < row->count; i++) {
         if (!is_over(&row->was[i], row->now_ms))

@@ -44,16 +44,6 @@ static int see_to_lease(struct hf__etcd_attempt *a, int64_t sent_ns)
     return 0;
 }
 
-/* It was let in, and its ttl has passed by our own clock, which is the earlier one: a ticket is let
- * in once. */
-static bool is_over(const struct hf__etcd_attempt *a)
-{
-    const struct hf__etcd_bid *k = &a->known;
-
-    return k->generation != 0 && k->ttl_ms > 0 &&
-           hf__now_ns(a->e->base.host->env) - k->proved_ns >= k->ttl_ms * HF__NS_PER_MS;
-}
-
 static int withdrawn(struct hf__etcd_attempt *a, struct hf__answer *ret)
 {
     bool lingers = a->known.generation != 0 && a->known.delay_ms > 0;
@@ -81,18 +71,13 @@ static int granted(struct hf__etcd_attempt *a, const struct hf__etcd_seen *s,
     ret->generation = s->generation;
     ret->claimed = a->bid->ttl_ms != 0 && !s->handed;
     ret->lease_ms = ret->claimed ? a->bid->ttl_ms : hf__provisional_lease_ms(a->bid->ttl_ms);
+    if (a->known.tells && a->known.joined == s->revision) /* in one step: nobody was there */
+        hf__etcd_watch_behind(a->e, a->name, &a->known, s->revision);
+    else if (a->known.tells)
+        ret->wanted = hf__etcd_is_wanted(a->e, a->name, &a->known, a->deadline_ns);
     /* What keeps the place is the lease, and this is when it was last restarted. */
     if (a->known.proved_ns < ret->sent_ns)
         ret->sent_ns = a->known.proved_ns;
-    return 0;
-}
-
-/* A client with an earlier attempt unanswered withdraws as well, and that is what is remembered. */
-static int busy(struct hf__etcd_attempt *a, struct hf__answer *ret)
-{
-    hf__etcd_bid_retire(a->e, a->bid, 0);
-    ret->verdict = HF__VERDICT_BUSY;
-    hf__etcd_lease_keep(a->e, &a->known);
     return 0;
 }
 
@@ -122,15 +107,6 @@ static int queued(struct hf__etcd_attempt *a, const struct hf__etcd_seen *s, str
     int64_t own_ms = hf__own_lease_ms(s->before_ours ? s->before_ttl_ms : RECHECK_MS);
     ret->ask_again_ms = a->ask_again_ms > 0 ? a->ask_again_ms : own_ms + 1000 + HF__ETCD_MARGIN_MS;
     return 0;
-}
-
-/* What to ask first: a ticket that has no place yet may find the door open; one that was called is
- * most likely the first. */
-static enum hf__etcd_question first_question(const struct hf__etcd_attempt *a)
-{
-    if (a->known.joined == 0)
-        return HF__ETCD_ENTER_FREE;
-    return hf__etcd_was_told(a->e, &a->bid->ticket) ? HF__ETCD_ENTER : HF__ETCD_LOOK;
 }
 
 /* What an answer that was not a grant leads to. */
@@ -163,10 +139,14 @@ static enum step next_step(struct hf__etcd_attempt *a, const struct hf__etcd_see
     return WAIT;
 }
 
-static int run(struct hf__etcd_attempt *a, struct hf__answer *ret)
+/* What to ask first: a ticket that has no place yet may find the door open; one that was called is
+ * most likely the first. */
+static int ask_until_known(struct hf__etcd_attempt *a, struct hf__answer *ret)
 {
-    enum hf__etcd_question question = first_question(a);
     bool again = a->known.joined != 0;
+    enum hf__etcd_question question = !again ? HF__ETCD_ENTER_FREE
+                                      : hf__etcd_was_told(a->e, &a->bid->ticket) ? HF__ETCD_ENTER
+                                                                                 : HF__ETCD_LOOK;
     struct hf__etcd_seen s;
 
     for (int round = 0; round < ROUNDS; round++) {
@@ -193,7 +173,13 @@ static int run(struct hf__etcd_attempt *a, struct hf__answer *ret)
             break;
         question = a->known.joined != 0 ? HF__ETCD_LOOK : HF__ETCD_ENTER_FREE;
     }
-    return a->bid->queue ? queued(a, &s, ret) : busy(a, ret);
+    if (a->bid->queue)
+        return queued(a, &s, ret);
+    /* A client with an earlier attempt unanswered withdraws as well, and that is what is remembered. */
+    hf__etcd_bid_retire(a->e, a->bid, 0);
+    hf__etcd_lease_keep(a->e, &a->known);
+    ret->verdict = HF__VERDICT_BUSY;
+    return 0;
 }
 
 int hf__etcd_attempt(struct hf__store *store, const struct hf__bid *bid, int64_t deadline_ns,
@@ -209,20 +195,24 @@ int hf__etcd_attempt(struct hf__store *store, const struct hf__bid *bid, int64_t
                                    .name = {bid->name, bid->name_len},
                                    .deadline_ns = deadline_ns,
                                    .err = err};
-    if (!hf__etcd_bid_get(a->e, &bid->ticket, bid, &a->known)) {
+    const struct hf__etcd_bid *k = &a->known;
+    bool is_known = hf__etcd_bid_get(a->e, &bid->ticket, bid, &a->known);
+    a->lease = k->lease;
+    if (!is_known) {
         r = hf__fail(err, HF_NO_MEMORY, NULL);
-    } else if (a->known.retired) {
+    } else if (k->retired) {
         ret_answer->verdict = HF__VERDICT_WITHDRAWN;
         r = 0;
-    } else if (is_over(a)) {
-        a->lease = a->known.lease;
+    } else if (k->generation != 0 && k->ttl_ms > 0 &&
+               hf__now_ns(a->e->base.host->env) - k->proved_ns >= k->ttl_ms * HF__NS_PER_MS) {
+        /* It was let in, and its ttl has passed by our own clock, which is the earlier one. A ticket
+         * is let in once. */
         r = withdrawn(a, ret_answer);
     } else {
-        a->lease = a->known.lease;
         hf__etcd_prepare_attempt(a);
         r = see_to_lease(a, ret_answer->sent_ns);
         if (r == 0)
-            r = run(a, ret_answer);
+            r = ask_until_known(a, ret_answer);
         if (r == HF_NOT_FOUND) /* the lease is over, and with it the ticket */
             r = withdrawn(a, ret_answer);
         else if (r == HF_DENIED || r == HF_FULL || r == HF_CORRUPT)

@@ -72,6 +72,7 @@ static struct hf__etcd_bid *note(struct hf__etcd *e, const struct hf__bid *bid, 
     b->mode = bid->mode;
     b->ttl_ms = bid->ttl_ms;
     b->delay_ms = bid->lock_delay_ms;
+    b->tells = bid->tell;
     b->forget_ns = INT64_MAX;
     b->asked_ns = hf__now_ns(e->base.host->env);
     b->lease = hf__etcd_lease_of(&b->ticket);
@@ -108,6 +109,7 @@ void hf__etcd_bid_learn(struct hf__etcd *e, const struct hf__etcd_bid *copy)
         if (copy->joined > b->joined)
             b->joined = copy->joined;
         if (copy->generation > b->generation) {
+            b->inside_ns = hf__now_ns(e->base.host->env);
             b->generation = copy->generation;
             b->handed = copy->handed;
         } else if (copy->generation == b->generation) {
@@ -138,6 +140,28 @@ void hf__etcd_bid_retire(struct hf__etcd *e, const struct hf__bid *bid, int64_t 
     hf__etcd_unwatch(e, &bid->ticket);
 }
 
+void hf__etcd_bid_set_wanted(struct hf__etcd *e, const struct hf__ticket *ticket, bool wanted)
+{
+    pthread_mutex_lock(&e->mutex);
+    struct hf__etcd_bid *b = find(e, ticket);
+    if (b != NULL)
+        b->wanted = wanted;
+    pthread_mutex_unlock(&e->mutex);
+}
+
+void hf__etcd_bid_set_opened(struct hf__etcd *e, const struct hf__ticket *ticket,
+                             const struct hf__etcd_opened *opened)
+{
+    pthread_mutex_lock(&e->mutex);
+    struct hf__etcd_bid *b = find(e, ticket);
+    if (b != NULL) {
+        bool asked = b->opened.asked || opened->asked;
+        b->opened = *opened;
+        b->opened.asked = asked;
+    }
+    pthread_mutex_unlock(&e->mutex);
+}
+
 void hf__etcd_bid_set_next(struct hf__etcd *e, const struct hf__ticket *ticket,
                            const struct hf__etcd_next *next)
 {
@@ -165,7 +189,7 @@ static void match_lease(struct hf__link *link, void *ctx)
 /* All are looked through: locks are rarely broken. */
 bool hf__etcd_bid_of_mark(struct hf__etcd *e, struct hf__slice key, struct hf__ticket *ret_ticket)
 {
-    struct search search = {.lease = hf__etcd_named(key)};
+    struct search search = {.lease = hf__etcd_lease_in(key)};
 
     pthread_mutex_lock(&e->mutex);
     hf__table_each(&e->bids, match_lease, &search);

@@ -21,8 +21,16 @@ struct hf__etcd_bid {
     uint64_t generation; /* 0: not inside */
     uint64_t marked;     /* revision at which its mark was last put, as far as is known */
     bool handed;         /* by another's release, and not claimed yet */
+    int64_t inside_ns;   /* when we first knew that it was let in; 0: not known */
+    bool tells;          /* its holder wants to know when somebody waits */
+    bool wanted;         /* and somebody did when we last looked */
     int64_t proved_ns;   /* sent before the request that last restarted the lease */
     int64_t forget_ns;   /* INT64_MAX while it is of use */
+    struct hf__etcd_opened {
+        bool asked, done;    /* its key below opened/ was put: perhaps, surely */
+        bool known;          /* what follows is what stands there, and no holder is in doubt */
+        uint64_t put, order; /* revision of the value's last put, and its number if it is ours */
+    } opened;
     struct hf__etcd_next {
         struct hf__ticket ticket;
         int64_t lease;
@@ -40,6 +48,10 @@ bool hf__etcd_bid_get(struct hf__etcd *e, const struct hf__ticket *ticket,
 void hf__etcd_bid_learn(struct hf__etcd *e, const struct hf__etcd_bid *copy);
 /* It is over. Remembered for so long, so that a late attempt finds it; 0: none is on the way. */
 void hf__etcd_bid_retire(struct hf__etcd *e, const struct hf__bid *bid, int64_t remember_ms);
+void hf__etcd_bid_set_wanted(struct hf__etcd *e, const struct hf__ticket *ticket, bool wanted);
+/* What it knows of the value, from now on. */
+void hf__etcd_bid_set_opened(struct hf__etcd *e, const struct hf__ticket *ticket,
+                             const struct hf__etcd_opened *opened);
 /* Who stands right behind this ticket, if it is known here. */
 void hf__etcd_bid_set_next(struct hf__etcd *e, const struct hf__ticket *ticket,
                            const struct hf__etcd_next *next);

@@ -152,7 +152,7 @@ static struct hf__etcd_outcome finish(struct hf__etcd *e, struct hf__grpc_conn *
     hf_error why = {0};
     enum hf__grpc_end end = hf__grpc_finish(conn, call, until_ns, &why);
     struct hf__etcd_outcome o =
-        hf__etcd_judge(call, end, e->set.endpoints[endpoint].url, &why, err);
+        hf__etcd_outcome_of(call, end, e->set.endpoints[endpoint].url, &why, err);
 
     if (o.code == 0) {
         *ret_answer = call->in;

@@ -75,8 +75,8 @@ struct hf__etcd_outcome {
     bool passing;  /* and so may this one, in a moment */
 };
 /* From how it ended, with a text; `why` is that of the connection. */
-struct hf__etcd_outcome hf__etcd_judge(const struct hf__grpc_call *call, enum hf__grpc_end end,
-                                       const char *where, const hf_error *why, hf_error *err);
+struct hf__etcd_outcome hf__etcd_outcome_of(const struct hf__grpc_call *call, enum hf__grpc_end end,
+                                            const char *where, const hf_error *why, hf_error *err);
 /* What a dial that failed may want, in the words of the URL. */
 const char *hf__etcd_dial_hint(bool plain, const hf_error *why);
 

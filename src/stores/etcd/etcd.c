@@ -20,6 +20,9 @@ static int operate(struct hf__store *store, const struct hf__operation *op, int6
         return hf__etcd_attempt(store, op->bid, deadline_ns, ret_answer, err);
     case HF__OPERATION_BREAK:
         return hf__etcd_break(store, op->bid, op->now, deadline_ns, ret_answer, err);
+    case HF__OPERATION_READ:
+    case HF__OPERATION_WRITE:
+        return hf__etcd_value(store, op, deadline_ns, ret_answer, err);
     default:
         return hf__etcd_leave(store, op, deadline_ns, ret_answer, err);
     }
@@ -113,7 +116,8 @@ EXPORT const struct hf__store_type hf_store_type_v1 = {
     .summary = "an etcd cluster (3.4 or later), by gRPC",
     .capabilities = HF_CAN_SHARE | HF_CAN_LEASE | HF_CAN_NEVER | HF_CAN_DELAY | HF_CAN_QUEUE |
                     HF_CAN_PUSH | HF_CAN_TOKEN | HF_CAN_CHECK | HF_CAN_BREAK | HF_CAN_DETACH |
-                    HF_CAN_PROCESS | HF_CAN_PERSIST,
+                    HF_CAN_PROCESS | HF_CAN_PERSIST | HF_CAN_AT_LEAST | HF_CAN_VALUE |
+                    HF_CAN_WANTED,
     .options = hf__etcd_options,
     .open = open_etcd,
     .close = close_etcd,

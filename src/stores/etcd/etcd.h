@@ -31,13 +31,15 @@ struct hf__etcd {
     } alive[HF__ETCD_ALIVE]; /* see inspect.c */
 };
 
-/* attempt.c, leave.c, break.c, renew.c, inspect.c, diagnose.c, wake.c: the operations of store.h. */
+/* attempt.c, leave.c, break.c, value.c, renew.c, inspect.c, diagnose.c, wake.c: the operations of store.h. */
 int hf__etcd_attempt(struct hf__store *store, const struct hf__bid *bid, int64_t deadline_ns,
                      struct hf__answer *ret_answer, hf_error *err);
 int hf__etcd_leave(struct hf__store *store, const struct hf__operation *op, int64_t deadline_ns,
                    struct hf__answer *ret_answer, hf_error *err); /* RELEASE, WITHDRAW */
 int hf__etcd_break(struct hf__store *store, const struct hf__bid *bid, bool now,
                    int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err);
+int hf__etcd_value(struct hf__store *store, const struct hf__operation *op, int64_t deadline_ns,
+                   struct hf__answer *ret_answer, hf_error *err); /* READ, WRITE */
 int hf__etcd_renew(struct hf__store *store, struct hf__renewal *items, size_t count,
                    int64_t deadline_ns, hf_error *err);
 int hf__etcd_inspect(struct hf__store *store, const struct hf__search *search, int64_t deadline_ns,
@@ -56,6 +58,7 @@ struct hf__etcd_found {
     int64_t named;               /* the lease in its keys' names */
     uint64_t joined, generation; /* generation 0: waits */
     bool broken;
+    bool tells; /* its holder wants to know when somebody waits */
     int64_t ttl_ms, delay_ms;
     struct hf__etcd_key place; /* its key */
 };
@@ -64,6 +67,14 @@ int hf__etcd_find(struct hf__etcd *e, struct hf__etcd_name name, const struct hf
                   int64_t deadline_ns, struct hf__etcd_found *ret_found, hf_error *err);
 /* The ticket under which a stranger's place is shown. */
 void hf__etcd_stranger(int64_t lease, uint64_t joined, struct hf__ticket *ret_ticket);
+
+/* wanted.c: whether somebody has come to wait for this lock, which `b` holds, after it. If nobody has,
+ * its client is called when somebody does. Without an answer it is what it was. */
+bool hf__etcd_is_wanted(struct hf__etcd *e, struct hf__etcd_name name, const struct hf__etcd_bid *b,
+                        int64_t deadline_ns);
+/* The same for one that nobody was beside when it was let in, at this revision: nothing is asked. */
+void hf__etcd_watch_behind(struct hf__etcd *e, struct hf__etcd_name name,
+                           const struct hf__etcd_bid *b, uint64_t revision);
 
 /* handover.c ----------------------------------------------------------------------------------- */
 /* Whether the mark (or NULL) of a place that was made at `joined` was put by the release of somebody

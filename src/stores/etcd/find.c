@@ -28,7 +28,7 @@ static bool take(struct hf__etcd_found *f, const struct hf__etcd_kv *kv, hf_mode
     memcpy(f->place.bytes, kv->key.data, kv->key.len);
     f->mode = mode;
     f->lease = kv->lease;
-    f->named = hf__etcd_named(kv->key);
+    f->named = hf__etcd_lease_in(kv->key);
     f->joined = kv->created;
     return true;
 }
@@ -47,6 +47,7 @@ static bool take_ours(struct hf__etcd_found *f, const struct hf__etcd *e,
         f->ours = true;
         f->ttl_ms = d.ttl_ms;
         f->delay_ms = d.delay_ms;
+        f->tells = d.tells;
     }
     hf__etcd_details_clear(&d);
     free(parts);
@@ -65,7 +66,7 @@ static bool is_stranger(const struct hf__etcd_kv *kv, const struct hf__ticket *t
 static uint64_t marked(struct hf__etcd_result range, int64_t named)
 {
     for (size_t i = 0; i < range.count; i++) {
-        if (hf__etcd_named(range.kvs[i].key) == named)
+        if (hf__etcd_lease_in(range.kvs[i].key) == named)
             return range.kvs[i].created;
     }
     return 0;

@@ -101,12 +101,12 @@ int hf__etcd_stand_behind(struct hf__etcd_attempt *a, const struct hf__etcd_seen
         return hf__fail(a->err, HF_NO_MEMORY, NULL);
     if (!hf__etcd_listens(a->e) || !find_slot(a, s, slot)) {
         hf__etcd_watch(a->e, &a->bid->ticket,
-                       &(struct hf__etcd_wanted){.before = &s->before, .from = s->revision + 1});
+                       &(struct hf__etcd_to_watch){.before = &s->before, .from = s->revision + 1});
     } else if (!hf__etcd_watches(a->e, &a->bid->ticket, slot)) {
         r = announce(a, s, slot, &answer);
         if (r == 0 && answer.succeeded)
             hf__etcd_watch(a->e, &a->bid->ticket,
-                           &(struct hf__etcd_wanted){
+                           &(struct hf__etcd_to_watch){
                                .before = slot, .mark = &a->inside, .from = answer.revision + 1});
         else if (r == 0 || r == HF_NOT_FOUND) /* one of the two places is gone */
             r = 1;

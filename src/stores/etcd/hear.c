@@ -78,7 +78,12 @@ static void hear_event(struct hf__etcd *e, int64_t id, const struct hf__etcd_kv 
     } else if (id == HF__ETCD_INBOX_ID) {
         hf__etcd_hear_next(e, kv);
     } else if (id % 2 == HF__ETCD_BEFORE) {
-        tell(e, id, kv->put, 0);
+        pthread_mutex_lock(&e->mutex);
+        const struct hf__etcd_watch *w = hf__etcd_watch_by_id(e, id);
+        bool calls = w != NULL && (!w->arrivals || hf__etcd_has_arrived(w, kv));
+        pthread_mutex_unlock(&e->mutex);
+        if (calls)
+            tell(e, id, kv->put, 0);
     } else if (hf__etcd_is_handed(kv, 0)) {
         tell(e, id, kv->put, kv->put);
     }

@@ -28,26 +28,6 @@ struct view {
     hf_error *err;
 };
 
-static int ask(const struct view *v, struct hf__etcd_answer *ret_answer)
-{
-    const struct hf__search *search = v->search;
-    struct hf__etcd_name name = {search->name, search->name_len};
-    struct hf__etcd_key *from = calloc(2, sizeof *from), *to = from + 1;
-    struct hf__etcd_txn t = {.spoilt = from == NULL};
-
-    if (search->name == NULL)
-        name = (struct hf__etcd_name){search->prefix, search->prefix_len};
-    for (int kind = HF__ETCD_PLACE; from != NULL && kind <= HF__ETCD_BROKEN; kind++) {
-        hf__etcd_root(v->e, (enum hf__etcd_kind)kind, name, search->name != NULL, from);
-        hf__etcd_end_of(from, to);
-        if (from->len == 0) /* everything */
-            *from = *to = (struct hf__etcd_key){.len = 1};
-        hf__etcd_range(&t, &(struct hf__etcd_range){.from = from, .to = to});
-    }
-    free(from);
-    return hf__etcd_commit(v->e, &t, v->deadline_ns, ret_answer, v->err);
-}
-
 /* A stranger's key counts if it is on a lease and named as the Go client does. */
 static bool read_place(struct view *v, const struct hf__etcd_kv *kv, struct entry *e)
 {
@@ -62,7 +42,7 @@ static bool read_place(struct view *v, const struct hf__etcd_kv *kv, struct entr
         hf__etcd_mark_key(v->e, HF__ETCD_PLACE,
                           (struct hf__etcd_name){e->parts.name, e->parts.name_len}, e->lease,
                           as_mutex);
-        e->named = hf__etcd_named(kv->key);
+        e->named = hf__etcd_lease_in(kv->key);
         is_one = e->ours || v->search->name != NULL || hf__etcd_is_key(kv->key, as_mutex);
         if (!e->ours)
             hf__etcd_stranger(e->lease, e->joined, &e->details.ticket);
@@ -74,42 +54,37 @@ static bool read_place(struct view *v, const struct hf__etcd_kv *kv, struct entr
     return is_one;
 }
 
-/* "<root><name>/<lease>" again, to find the entry a mark belongs to. */
-static bool is_mark_of(const struct view *v, const struct entry *e, enum hf__etcd_kind kind,
-                       const struct hf__etcd_kv *kv)
-{
-    struct hf__etcd_key *key = malloc(sizeof *key);
-    bool same = false;
-
-    if (key != NULL && e->ours && e->named == hf__etcd_named(kv->key)) {
-        hf__etcd_mark_key(v->e, kind, (struct hf__etcd_name){e->parts.name, e->parts.name_len},
-                          e->named, key);
-        same = hf__etcd_is_key(kv->key, key);
-    }
-    free(key);
-    return same;
-}
-
+/* Of inside/ or broken/: "<root><name>/<lease>" once more, to find the place it belongs to. */
 static void read_mark(struct view *v, const struct hf__etcd_kv *kv, enum hf__etcd_kind kind)
 {
-    for (size_t i = 0; i < v->count; i++) {
-        struct entry *e = &v->entries[i];
-        struct hf__etcd_record record = {0};
-        if (!is_mark_of(v, e, kind, kv))
+    struct hf__etcd_key *key = malloc(sizeof *key);
+    int64_t lease = hf__etcd_lease_in(kv->key);
+    struct entry *e = NULL;
+
+    for (size_t i = 0; key != NULL && e == NULL && i < v->count; i++) {
+        struct entry *at = &v->entries[i];
+        if (!at->ours || at->named != lease)
             continue;
-        if (kind == HF__ETCD_BROKEN) {
-            e->broken = true;
-            break;
-        }
-        e->generation = kv->created;
-        e->handed = hf__etcd_is_handed(kv, e->joined);
-        if (e->handed)
-            e->since_ms = 0; /* just now: it is claimed soon */
-        else if (kv->value.len > 0 && hf__etcd_record_read(kv->value, &record))
-            e->since_ms = hf__etcd_record_since(&record);
-        hf__etcd_record_clear(&record);
-        break;
+        hf__etcd_mark_key(v->e, kind, (struct hf__etcd_name){at->parts.name, at->parts.name_len},
+                          lease, key);
+        if (hf__etcd_is_key(kv->key, key))
+            e = at;
     }
+    free(key);
+    if (e == NULL)
+        return; /* of a place that somebody has deleted by hand */
+    if (kind == HF__ETCD_BROKEN) {
+        e->broken = true;
+        return;
+    }
+    struct hf__etcd_record record = {0};
+    e->generation = kv->created;
+    e->handed = hf__etcd_is_handed(kv, e->joined);
+    if (e->handed)
+        e->since_ms = 0; /* just now: it is claimed soon */
+    else if (kv->value.len > 0 && hf__etcd_record_read(kv->value, &record))
+        e->since_ms = hf__etcd_record_since(&record);
+    hf__etcd_record_clear(&record);
 }
 
 static int by_name(const struct entry *x, const struct entry *y)
@@ -142,9 +117,23 @@ static void place_strangers(struct view *v)
 
 static int read_all(struct view *v)
 {
+    const struct hf__search *search = v->search;
+    bool whole = search->name != NULL;
+    struct hf__etcd_name name = {whole ? search->name : search->prefix,
+                                 whole ? search->name_len : search->prefix_len};
+    struct hf__etcd_key *from = calloc(2, sizeof *from), *to = from + 1;
+    struct hf__etcd_txn t = {.spoilt = from == NULL};
     struct hf__etcd_answer answer;
-    int r = ask(v, &answer);
 
+    for (int kind = HF__ETCD_PLACE; from != NULL && kind <= HF__ETCD_BROKEN; kind++) {
+        hf__etcd_root(v->e, (enum hf__etcd_kind)kind, name, whole, from);
+        hf__etcd_end_of(from, to);
+        if (from->len == 0) /* everything */
+            *from = *to = (struct hf__etcd_key){.len = 1};
+        hf__etcd_range(&t, &(struct hf__etcd_range){.from = from, .to = to});
+    }
+    free(from);
+    int r = hf__etcd_commit(v->e, &t, v->deadline_ns, &answer, v->err);
     if (r < 0)
         return r;
     struct hf__etcd_result places = hf__etcd_nth(&answer, 0);
@@ -165,39 +154,24 @@ static int read_all(struct view *v)
     return r;
 }
 
-/* Whoever waits with a lease no longer than its own lease is alive if it is there. */
-static bool wants_life(const struct entry *e)
-{
-    if (e->lease == 0)
-        return false;
-    int64_t lease_ms = 1000 * hf__etcd_lease_seconds(e->details.ttl_ms, e->details.delay_ms);
-    return !e->ours || e->generation != 0 || lease_ms > hf__own_lease_ms(e->details.ttl_ms) + 1000;
-}
-
-/* How long ago a waiter was renewed tells until when it cannot be dead: no need to ask before. */
-static bool surely_alive(struct view *v, const struct entry *e)
+/* Whether the lease must be asked about. Whoever waits with a lease no longer than its own lease is
+ * alive if it is there; and how long ago a waiter was renewed tells until when it cannot be dead. */
+static bool wants_life(struct view *v, const struct entry *e)
 {
     struct hf__etcd_alive *at = &v->e->alive[(uint64_t)e->lease % HF__ETCD_ALIVE];
     int64_t now_ns = hf__now_ns(v->e->base.host->env);
+    int64_t own_ms = hf__own_lease_ms(e->details.ttl_ms);
 
+    if (e->lease == 0)
+        return false;
     if (!e->ours || e->generation != 0)
+        return true;
+    if (1000 * hf__etcd_lease_seconds(e->details.ttl_ms, e->details.delay_ms) <= own_ms + 1000)
         return false;
     pthread_mutex_lock(&v->e->mutex);
     bool alive = at->lease == e->lease && now_ns < at->until_ns;
     pthread_mutex_unlock(&v->e->mutex);
-    return alive;
-}
-
-static void note_alive(struct view *v, const struct entry *e, const struct hf__etcd_life *life)
-{
-    struct hf__etcd_alive *at = &v->e->alive[(uint64_t)e->lease % HF__ETCD_ALIVE];
-    int64_t own_ms = hf__own_lease_ms(e->details.ttl_ms);
-    int64_t left_ms = own_ms - (life->given_s - life->left_s) * 1000;
-
-    pthread_mutex_lock(&v->e->mutex);
-    at->lease = e->lease;
-    at->until_ns = v->sent_ns + left_ms * HF__NS_PER_MS;
-    pthread_mutex_unlock(&v->e->mutex);
+    return !alive;
 }
 
 static struct hf__entry describe(const struct view *v, const struct entry *e,
@@ -238,15 +212,22 @@ static struct hf__entry describe(const struct view *v, const struct entry *e,
 /* `life` NULL: it was not asked for. */
 static int show(struct view *v, const struct entry *e, const struct hf__etcd_life *life)
 {
+    int64_t own_ms = hf__own_lease_ms(e->details.ttl_ms);
     struct hf__etcd_life surely = {
-        .left_s = hf__own_lease_ms(e->details.ttl_ms) / 1000 - 1,
+        .left_s = own_ms / 1000 - 1,
         .given_s = hf__etcd_lease_seconds(e->details.ttl_ms, e->details.delay_ms)};
     bool unclaimed = e->generation == 0 || e->handed;
 
     if (life != NULL && e->ours && unclaimed && hf__etcd_is_dead(life, e->details.ttl_ms))
         return 0;
-    if (life != NULL && e->generation == 0)
-        note_alive(v, e, life);
+    if (life != NULL && e->generation == 0) { /* whoever looks again soon need not ask again */
+        struct hf__etcd_alive *at = &v->e->alive[(uint64_t)e->lease % HF__ETCD_ALIVE];
+        int64_t left_ms = own_ms - (life->given_s - life->left_s) * 1000;
+        pthread_mutex_lock(&v->e->mutex);
+        at->lease = e->lease;
+        at->until_ns = v->sent_ns + left_ms * HF__NS_PER_MS;
+        pthread_mutex_unlock(&v->e->mutex);
+    }
     struct hf__entry shown = describe(v, e, life != NULL ? life : &surely);
     struct hf__who who = e->details.who;
     shown.who = &who;
@@ -267,7 +248,7 @@ static int show_all(struct view *v)
         r = hf__fail(v->err, HF_NO_MEMORY, NULL);
     for (size_t i = 0; r == 0 && i < v->count; i++) {
         at[i] = SIZE_MAX;
-        if (!wants_life(&v->entries[i]) || surely_alive(v, &v->entries[i]))
+        if (!wants_life(v, &v->entries[i]))
             continue;
         at[i] = count;
         leases[count++] = v->entries[i].lease;

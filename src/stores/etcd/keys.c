@@ -7,7 +7,8 @@
 
 #include "base/banned.h"
 
-static const char *const kinds[] = {"", ".holdfast/inside/", ".holdfast/broken/"};
+static const char *const kinds[] = {"", ".holdfast/inside/", ".holdfast/broken/",
+                                    ".holdfast/opened/", ".holdfast/value/"};
 
 /* Clients may choose their leases' numbers: so a grant whose answer was lost is simply asked for
  * again, and everybody who knows a ticket knows its keys. */
@@ -34,11 +35,6 @@ void hf__etcd_append(struct hf__etcd_key *key, const char *text)
     add(key, text, strlen(text));
 }
 
-static bool needs_escape(char byte, size_t at)
-{
-    return byte == '/' || byte == '%' || (byte == '.' && at == 0);
-}
-
 void hf__etcd_root(const struct hf__etcd *e, enum hf__etcd_kind kind, struct hf__etcd_name name,
                    bool whole, struct hf__etcd_key *ret_key)
 {
@@ -46,12 +42,12 @@ void hf__etcd_root(const struct hf__etcd *e, enum hf__etcd_kind kind, struct hf_
     hf__etcd_append(ret_key, e->set.prefix);
     hf__etcd_append(ret_key, kinds[kind]);
     for (size_t i = 0; i < name.len; i++) {
-        char escaped[4];
-        if (needs_escape(name.bytes[i], i)) {
-            snprintf(escaped, sizeof escaped, "%%%02X", (unsigned char)name.bytes[i]);
+        char byte = name.bytes[i], escaped[4];
+        if (byte == '/' || byte == '%' || (byte == '.' && i == 0)) {
+            snprintf(escaped, sizeof escaped, "%%%02X", (unsigned char)byte);
             add(ret_key, escaped, 3);
         } else {
-            add(ret_key, &name.bytes[i], 1);
+            add(ret_key, &byte, 1);
         }
     }
     if (whole)
@@ -81,7 +77,7 @@ void hf__etcd_mark_key(const struct hf__etcd *e, enum hf__etcd_kind kind, struct
     add_lease(ret_key, lease);
 }
 
-int64_t hf__etcd_named(struct hf__slice key)
+int64_t hf__etcd_lease_in(struct hf__slice key)
 {
     const char *slash = key.len > 0 ? memrchr(key.data, '/', key.len) : NULL;
     size_t len = slash != NULL ? (size_t)(key.data + key.len - slash) - 1 : 0;
@@ -169,13 +165,6 @@ static bool unescape(const char *text, size_t len, struct hf__etcd_parts *parts)
     return parts->name_len > 0;
 }
 
-static size_t last_slash(const char *text, size_t len)
-{
-    while (len > 0 && text[len - 1] != '/')
-        len--;
-    return len; /* just behind it; 0: there is none */
-}
-
 bool hf__etcd_parse_place(const struct hf__etcd *e, struct hf__slice key,
                           struct hf__etcd_parts *ret_parts)
 {
@@ -184,11 +173,10 @@ bool hf__etcd_parse_place(const struct hf__etcd *e, struct hf__slice key,
     if (key.len <= prefix_len || memcmp(key.data, e->set.prefix, prefix_len) != 0)
         return false;
     const char *text = key.data + prefix_len;
-    size_t len = key.len - prefix_len;
-    size_t tail = last_slash(text, len);
-    if (tail < 2 || text[0] == '.')
+    const char *slash = memrchr(text, '/', key.len - prefix_len);
+    if (slash == NULL || slash == text || text[0] == '.')
         return false;
-    len = tail - 1;
+    size_t len = (size_t)(slash - text);
     ret_parts->ours = true;
     ret_parts->mode = HF_EXCLUSIVE;
     if (len > 6 && memcmp(text + len - 6, "/write", 6) == 0) {

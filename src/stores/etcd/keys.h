@@ -10,6 +10,8 @@
  *   <prefix>.holdfast/next/<inbox>/<lease>    who stands right behind it, told to its client
  *   <prefix>.holdfast/slot/<lease>            where that one learns that it must ask: handover.c
  *   <prefix>.holdfast/retired/<ticket>        a tombstone: this ticket is never let in again
+ *   <prefix>.holdfast/value/<name>/           the lock's value; on no lease, as the next
+ *   <prefix>.holdfast/opened/<name>/<lease>   its holder has read or written the value: value.c
  *
  * <lease> is in hex without leading zeros, as the Go client writes it, so that every contender of
  * etcd's own Mutex, of `etcdctl lock` and of the v3lock service stands in the same queue. '/' and
@@ -42,9 +44,15 @@ bool hf__etcd_is_key(struct hf__slice slice, const struct hf__etcd_key *key);
 int64_t hf__etcd_lease_of(const struct hf__ticket *ticket);
 /* The lease in the name of a place or a mark; 0: none. It need not hang on that lease: see renew.c
  * and break.c for what is put again. */
-int64_t hf__etcd_named(struct hf__slice key);
+int64_t hf__etcd_lease_in(struct hf__slice key);
 
-enum hf__etcd_kind { HF__ETCD_PLACE, HF__ETCD_INSIDE, HF__ETCD_BROKEN };
+enum hf__etcd_kind {
+    HF__ETCD_PLACE,
+    HF__ETCD_INSIDE,
+    HF__ETCD_BROKEN,
+    HF__ETCD_OPENED,
+    HF__ETCD_VALUE, /* one for each name: its root is the key */
+};
 
 struct hf__etcd_name {
     const char *bytes;

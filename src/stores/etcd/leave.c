@@ -35,7 +35,8 @@ struct leaving {
     int64_t lease; /* 0: not known. What the ticket asked for may be another ticket's by now */
     int64_t deadline_ns, retire_ms;
     struct hf__etcd_found found; /* where it is; `joined` 0: nothing of it is known to be there */
-    struct hf__etcd_key inside, broken, slot;
+    struct hf__etcd_key inside, broken, slot, opened;
+    int64_t at_least_ms; /* after it was let in the lock opens no earlier */
     bool withdraw;
     struct hf__etcd_bid known; /* if this client took it; inside it most likely still is */
     hf_error *err;
@@ -65,30 +66,6 @@ static int put_tombstone(struct leaving *x)
     return r;
 }
 
-static void delete_all(const struct leaving *x, struct hf__etcd_txn *t)
-{
-    hf__etcd_delete(t, &x->found.place);
-    hf__etcd_delete(t, &x->inside);
-    hf__etcd_delete(t, &x->slot);
-}
-
-static void write_leave(const struct leaving *x, struct hf__etcd_txn *t)
-{
-    hf__etcd_compare(t, &x->found.place, x->found.joined);
-    hf__etcd_compare_above(t, &x->inside, NULL, 0);
-    if (!x->withdraw)
-        hf__etcd_compare(t, &x->broken, 0);
-    delete_all(x, t);
-    hf__etcd_otherwise(t);
-    hf__etcd_nest(t);
-    if (!x->withdraw)
-        hf__etcd_compare(t, &x->broken, 0);
-    hf__etcd_compare_above(t, &x->found.place, NULL, 0);
-    delete_all(x, t);
-    hf__etcd_unnest(t);
-    hf__etcd_get(t, &x->broken);
-}
-
 /* Somebody else's bid: how far its lease is tells whether only the delay keeps it closed. */
 static int lingers(struct leaving *x)
 {
@@ -107,6 +84,39 @@ static void set_marks(struct leaving *x)
     hf__etcd_mark_key(x->e, HF__ETCD_INSIDE, x->name, x->lease, &x->inside);
     hf__etcd_mark_key(x->e, HF__ETCD_BROKEN, x->name, x->lease, &x->broken);
     hf__etcd_slot_key(x->e, x->lease, &x->slot);
+    hf__etcd_mark_key(x->e, HF__ETCD_OPENED, x->name, x->lease, &x->opened);
+}
+
+/* What it has left open of the value, if it has, or if it cannot be known: see value.c. */
+static void close_value(const struct leaving *x, struct hf__etcd_txn *t)
+{
+    if (x->known.joined == 0 || x->known.opened.asked)
+        hf__etcd_delete(t, &x->opened);
+}
+
+static void delete_all(const struct leaving *x, struct hf__etcd_txn *t)
+{
+    hf__etcd_delete(t, &x->found.place);
+    hf__etcd_delete(t, &x->inside);
+    hf__etcd_delete(t, &x->slot);
+    close_value(x, t);
+}
+
+static void write_leave(const struct leaving *x, struct hf__etcd_txn *t)
+{
+    hf__etcd_compare(t, &x->found.place, x->found.joined);
+    hf__etcd_compare_above(t, &x->inside, NULL, 0);
+    if (!x->withdraw)
+        hf__etcd_compare(t, &x->broken, 0);
+    delete_all(x, t);
+    hf__etcd_otherwise(t);
+    hf__etcd_nest(t);
+    if (!x->withdraw)
+        hf__etcd_compare(t, &x->broken, 0);
+    hf__etcd_compare_above(t, &x->found.place, NULL, 0);
+    delete_all(x, t);
+    hf__etcd_unnest(t);
+    hf__etcd_get(t, &x->broken);
 }
 
 /* Where its place is. 1: it lingers and is not ours to touch. */
@@ -151,6 +161,7 @@ static int release_known(struct leaving *x, bool hand_over, bool *ret_done, bool
     } else if (x->known.mode == HF_EXCLUSIVE) {
         hf__etcd_delete(&t, &x->slot);
     }
+    close_value(x, &t);
     free(key);
     int r = hf__etcd_commit(x->e, &t, x->deadline_ns, &answer, x->err);
     *ret_done = r == 0 && answer.succeeded;
@@ -185,17 +196,61 @@ static int leave_quickly(struct leaving *x, struct hf__answer *ret)
     return 1;
 }
 
+/* The lock is to stay closed for some time more: place and mark are put on a lease of that length,
+ * beside a mark that it is broken, so that nobody renews it. So it looks like a lock-delay, and ends
+ * like one: by itself, or by a break --now. The time counts from when we knew that we were let in, which
+ * was later than it happened; who took the lock over counts all of it. */
+static int stay_closed(struct leaving *x, bool *ret_closed)
+{
+    struct hf__etcd_answer answer;
+    int64_t now_ns = hf__now_ns(x->e->base.host->env), lease = 0, given_s;
+    int64_t since_ns = x->known.inside_ns != 0 ? x->known.inside_ns : now_ns;
+    int64_t rest_ms = x->at_least_ms - (now_ns - since_ns) / HF__NS_PER_MS;
+
+    if (rest_ms <= 0)
+        return 0;
+    int r =
+        hf__etcd_lease_new(x->e, (rest_ms + 999) / 1000, x->deadline_ns, &lease, &given_s, x->err);
+    if (r < 0)
+        return r;
+    struct hf__etcd_txn t = {.once = true};
+    hf__etcd_compare(&t, &x->found.place, x->found.joined);
+    hf__etcd_compare_above(&t, &x->inside, NULL, 0);
+    hf__etcd_compare(&t, &x->broken, 0);
+    hf__etcd_put_again(&t, &x->found.place, lease);
+    hf__etcd_put_again(&t, &x->inside, lease);
+    hf__etcd_put(&t, &x->broken, "", lease);
+    hf__etcd_delete(&t, &x->slot);
+    close_value(x, &t);
+    r = hf__etcd_commit(x->e, &t, x->deadline_ns, &answer, x->err);
+    *ret_closed = r == 0 && answer.succeeded;
+    hf__etcd_answer_clear(&answer);
+    if (r == 0 && !*ret_closed) /* it was lost before: nothing hangs on it */
+        hf__etcd_lease_revoke(x->e, lease, x->deadline_ns, NULL);
+    return r;
+}
+
 static int leave(struct leaving *x, struct hf__answer *ret)
 {
     ret->verdict = HF__VERDICT_STALE;
     int r = locate(x);
     if (r != 0)
         return r < 0 ? r : 0;
-    if (x->known.generation != 0 && x->retire_ms == 0 && !x->withdraw &&
+    if (x->known.generation != 0 && x->retire_ms == 0 && x->at_least_ms == 0 && !x->withdraw &&
         (r = leave_quickly(x, ret)) != 0)
         return r < 0 ? r : 0;
     if (x->retire_ms > 0 && (r = put_tombstone(x)) < 0)
         return r;
+    bool closed = false;
+    if (x->at_least_ms > 0 && x->found.there && (r = stay_closed(x, &closed)) < 0)
+        return r;
+    if (closed) {
+        ret->verdict = HF__VERDICT_DONE;
+        hf__etcd_bid_retire(x->e, x->bid, x->retire_ms);
+        /* Its number is in the names of keys that stay: it must not serve another bid. */
+        hf__etcd_lease_revoke(x->e, x->lease, x->deadline_ns, NULL);
+        return 0;
+    }
     bool stays = false;
     if (x->found.there) {
         struct hf__etcd_txn t = {.once = !x->withdraw};
@@ -218,29 +273,22 @@ static int leave(struct leaving *x, struct hf__answer *ret)
     return 0;
 }
 
-static int run(struct hf__store *store, const struct hf__bid *bid, struct leaving like,
-               struct hf__answer *ret)
-{
-    struct leaving *x = malloc(sizeof *x);
-
-    if (x == NULL)
-        return hf__fail(like.err, HF_NO_MEMORY, NULL);
-    *x = like;
-    x->e = (struct hf__etcd *)store;
-    x->bid = bid;
-    x->name = (struct hf__etcd_name){bid->name, bid->name_len};
-    int r = hf__etcd_full(leave(x, ret), x->err);
-    free(x);
-    return r;
-}
-
 int hf__etcd_leave(struct hf__store *store, const struct hf__operation *op, int64_t deadline_ns,
                    struct hf__answer *ret_answer, hf_error *err)
 {
-    struct leaving like = {.deadline_ns = deadline_ns,
-                           .retire_ms = op->retire_ms,
-                           .withdraw = op->kind == HF__OPERATION_WITHDRAW,
-                           .err = err};
+    struct leaving *x = calloc(1, sizeof *x);
 
-    return run(store, op->bid, like, ret_answer);
+    if (x == NULL)
+        return hf__fail(err, HF_NO_MEMORY, NULL);
+    *x = (struct leaving){.e = (struct hf__etcd *)store,
+                          .bid = op->bid,
+                          .name = {op->bid->name, op->bid->name_len},
+                          .deadline_ns = deadline_ns,
+                          .retire_ms = op->retire_ms,
+                          .at_least_ms = op->kind == HF__OPERATION_RELEASE ? op->at_least_ms : 0,
+                          .withdraw = op->kind == HF__OPERATION_WITHDRAW,
+                          .err = err};
+    int r = hf__etcd_full(leave(x, ret_answer), err);
+    free(x);
+    return r;
 }

@@ -83,18 +83,23 @@ static void end_step(struct hf__etcd_txn *t, struct step step)
     hf__proto_end(&t->body, step.outer);
 }
 
-void hf__etcd_put(struct hf__etcd_txn *t, const struct hf__etcd_key *key, const char *value,
-                  int64_t lease)
+void hf__etcd_put_bytes(struct hf__etcd_txn *t, const struct hf__etcd_key *key,
+                        struct hf__slice value, int64_t lease)
 {
     struct step step = begin_step(t, PUT);
 
     add_key(t, 1, key);
-    if (value == NULL)
-        t->spoilt = true;
-    else if (value[0] != '\0')
-        hf__proto_bytes(&t->body, 2, value, strlen(value));
+    if (value.len > 0)
+        hf__proto_bytes(&t->body, 2, value.data, value.len);
     hf__proto_number(&t->body, 3, (uint64_t)lease);
     end_step(t, step);
+}
+
+void hf__etcd_put(struct hf__etcd_txn *t, const struct hf__etcd_key *key, const char *value,
+                  int64_t lease)
+{
+    t->spoilt |= value == NULL;
+    hf__etcd_put_bytes(t, key, (struct hf__slice){value, value != NULL ? strlen(value) : 0}, lease);
 }
 
 void hf__etcd_put_again(struct hf__etcd_txn *t, const struct hf__etcd_key *key, int64_t lease)
@@ -132,6 +137,8 @@ void hf__etcd_range(struct hf__etcd_txn *t, const struct hf__etcd_range *range)
     hf__proto_number(&t->body, 3, (uint64_t)range->newest);
     hf__proto_number(&t->body, 5, range->newest > 0 ? DESCEND : ASCEND);
     hf__proto_number(&t->body, 6, SORT_CREATE);
+    if (range->after > 0)
+        hf__proto_number(&t->body, 12, range->after + 1); /* min_create_revision */
     if (range->before > 0)
         hf__proto_number(&t->body, 13, range->before - 1); /* max_create_revision */
     end_step(t, step);

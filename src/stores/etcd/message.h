@@ -30,6 +30,8 @@ void hf__etcd_compare_put(struct hf__etcd_txn *t, const struct hf__etcd_key *key
 /* `value` NULL: there was no memory for it. `lease` 0: none. */
 void hf__etcd_put(struct hf__etcd_txn *t, const struct hf__etcd_key *key, const char *value,
                   int64_t lease);
+void hf__etcd_put_bytes(struct hf__etcd_txn *t, const struct hf__etcd_key *key,
+                        struct hf__slice value, int64_t lease);
 /* With the value it has. */
 void hf__etcd_put_again(struct hf__etcd_txn *t, const struct hf__etcd_key *key, int64_t lease);
 void hf__etcd_delete(struct hf__etcd_txn *t, const struct hf__etcd_key *key);
@@ -37,7 +39,8 @@ void hf__etcd_get(struct hf__etcd_txn *t, const struct hf__etcd_key *key);
 /* All in [from, to), in the order of their creation. */
 struct hf__etcd_range {
     const struct hf__etcd_key *from, *to;
-    uint64_t before; /* only such as were created before; 0: whenever */
+    uint64_t before; /* only such as were created before this revision; 0: whenever */
+    uint64_t after;  /* and after this one */
     int64_t newest;  /* only so many, the newest first; 0: all */
 };
 void hf__etcd_range(struct hf__etcd_txn *t, const struct hf__etcd_range *range);

@@ -248,6 +248,7 @@ bool hf__etcd_details_read(struct hf__slice value, struct hf__etcd_details *ret)
     ret->ttl_ms = hf__etcd_record_number(r, "ttl_ms");
     ret->delay_ms = hf__etcd_record_number(r, "delay_ms");
     ret->since_ms = hf__etcd_record_since(r);
+    ret->tells = hf__etcd_record_number(r, "tell") != 0;
     if (ret->ttl_ms < 0 || ret->ttl_ms > HF_TTL_MAX_MS || ret->delay_ms < 0 ||
         ret->delay_ms > HF_DELAY_MAX_MS)
         return false; /* none of ours writes this */
@@ -337,6 +338,8 @@ char *hf__etcd_details_text(const struct hf__etcd *e, const struct hf__bid *bid)
     add_text(&b, "user", who->user);
     add_text(&b, "program", who->program);
     add_text(&b, "note", who->note);
+    if (bid->tell)
+        add_number(&b, "tell", 1);
     hf__buffer_add(&b, "}", 2);
     if (!b.failed)
         return b.data;

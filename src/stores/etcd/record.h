@@ -1,8 +1,10 @@
 /* What stands in the values of keys: flat objects of JSON, for people and for other clients to read.
  *
  *   a place   {"ticket":..,"ttl_ms":..,"delay_ms":..,"since_ms":..,"pid":..,"inbox":..,
- *              "host":..,"user":..,"program":..,"note":..}
+ *              "host":..,"user":..,"program":..,"note":..}, and "tell":1 if its holder wants to know
+ *              when somebody waits
  *   a mark    {"since_ms":..}, or nothing if it was handed over and not claimed yet
+ *   a value   {"generation":"..","order":".."}, a line feed, and then its bytes
  *   next      {"to":"<ticket>","next":"<ticket>","lease":"..","joined":".."}
  *
  * JSON is UTF-8: a text that is not goes in as base64, under its name with 64 behind it. */
@@ -35,6 +37,7 @@ int64_t hf__etcd_record_since(const struct hf__etcd_record *r);
 struct hf__etcd_details {
     struct hf__ticket ticket;
     int64_t ttl_ms, delay_ms, since_ms; /* wall clock of whoever bid */
+    bool tells;
     struct hf__who who;
     char inbox[HF__ETCD_INBOX]; /* "": it has none */
     struct hf__etcd_record keep;

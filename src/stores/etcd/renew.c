@@ -48,16 +48,6 @@ static void answer_lost(struct sign *s)
     s->skip = true;
 }
 
-/* By our own clock it was over before this was sent: nobody believes in it any more. Without a
- * lock-delay it need not wait for the whole seconds of its lease. */
-static bool is_too_late(const struct batch *b, const struct sign *s)
-{
-    const struct hf__etcd_bid *k = &s->known;
-
-    return s->mine && k->generation != 0 && k->ttl_ms > 0 &&
-           hf__now_ns(b->e->base.host->env) - k->proved_ns >= k->ttl_ms * HF__NS_PER_MS;
-}
-
 /* Somebody else's bid: what it is must be read first. */
 static int look_up(struct batch *b, struct sign *s)
 {
@@ -74,6 +64,7 @@ static int look_up(struct batch *b, struct sign *s)
                                          .mode = f->mode,
                                          .ttl_ms = f->ttl_ms,
                                          .delay_ms = f->delay_ms,
+                                         .tells = f->tells,
                                          .joined = f->joined,
                                          .generation = f->generation};
         s->known.lease = f->named;
@@ -88,36 +79,6 @@ static int look_up(struct batch *b, struct sign *s)
     }
     free(f);
     return r;
-}
-
-static int begin(struct batch *b, struct sign *s)
-{
-    s->mine = hf__etcd_bid_get(b->e, &s->item->ticket, NULL, &s->known) && s->known.joined != 0;
-    if (!s->mine)
-        return look_up(b, s);
-    s->lease = s->known.lease;
-    if (s->known.generation == 0)
-        s->behind = hf__etcd_behind(b->e, &s->item->ticket);
-    if (s->known.retired) {
-        answer_lost(s);
-    } else if (is_too_late(b, s)) {
-        if (s->known.delay_ms == 0)
-            hf__etcd_lease_revoke(b->e, s->lease, b->deadline_ns, NULL);
-        answer_lost(s);
-    }
-    return 0;
-}
-
-/* Whether it is to be claimed, and its lease was shown to be alive a moment ago: then the claim is
- * all there is to do, and counts from there. */
-static bool can_claim_at_once(const struct batch *b, const struct sign *s)
-{
-    const struct hf__etcd_bid *k = &s->known;
-    int64_t third_ns = hf__provisional_lease_ms(k->ttl_ms) * HF__NS_PER_MS / 3;
-
-    return s->mine && !s->skip && k->handed && k->ttl_ms != 0 &&
-           s->item->generation == k->generation &&
-           hf__now_ns(b->e->base.host->env) - k->proved_ns < third_ns;
 }
 
 static bool needs_lease(const struct sign *s)
@@ -189,19 +150,6 @@ static void answer_granted(struct sign *s, bool claimed)
                                          : s->known.ttl_ms;
 }
 
-static void put_claimed(const struct batch *b, const struct sign *s, struct hf__etcd_txn *t,
-                        const struct hf__etcd_key *mark)
-{
-    char value[HF__ETCD_MARK_VALUE];
-    int64_t lease = s->known.ttl_ms == 0 ? 0 : s->lease;
-
-    hf__etcd_mark_value(b->e, value);
-    if (s->known.handed)
-        hf__etcd_put(t, mark, value, lease);
-    else
-        hf__etcd_put_again(t, mark, lease);
-}
-
 /* Its bidder knows of it. */
 static int claim(struct batch *b, struct sign *s)
 {
@@ -209,7 +157,9 @@ static int claim(struct batch *b, struct sign *s)
     struct hf__etcd_txn t = {.spoilt = keys == NULL};
     struct hf__etcd_answer answer;
     int64_t lease = s->known.lease;
+    char value[HF__ETCD_MARK_VALUE];
 
+    hf__etcd_mark_value(b->e, value);
     hf__etcd_unwatch(b->e, &s->item->ticket); /* what was watched for has happened */
     if (keys != NULL) {
         hf__etcd_place_key(b->e, name_of(s), s->known.mode, lease, &keys[0]);
@@ -220,7 +170,10 @@ static int claim(struct batch *b, struct sign *s)
         hf__etcd_compare(&t, &keys[2], 0);
         if (s->known.ttl_ms == 0)
             hf__etcd_put_again(&t, &keys[0], 0);
-        put_claimed(b, s, &t, &keys[1]);
+        if (s->known.handed) /* the first value that it gets: since when it is held */
+            hf__etcd_put(&t, &keys[1], value, s->known.ttl_ms == 0 ? 0 : s->lease);
+        else
+            hf__etcd_put_again(&t, &keys[1], s->known.ttl_ms == 0 ? 0 : s->lease);
     }
     int r = hf__etcd_commit(b->e, &t, b->deadline_ns, &answer, b->err);
     bool done = r == 0 && answer.succeeded;
@@ -238,6 +191,42 @@ static int claim(struct batch *b, struct sign *s)
     hf__etcd_answer_clear(&answer);
     free(keys);
     return r;
+}
+
+static int begin(struct batch *b, struct sign *s)
+{
+    const struct hf__etcd_bid *k = &s->known;
+
+    s->mine = hf__etcd_bid_get(b->e, &s->item->ticket, NULL, &s->known) && k->joined != 0;
+    if (!s->mine)
+        return look_up(b, s);
+    s->lease = k->lease;
+    if (k->generation == 0)
+        s->behind = hf__etcd_behind(b->e, &s->item->ticket);
+    if (k->retired) {
+        answer_lost(s);
+        return 0;
+    }
+    int64_t age_ns = hf__now_ns(b->e->base.host->env) - k->proved_ns;
+    if (k->generation != 0 && k->ttl_ms > 0 && age_ns >= k->ttl_ms * HF__NS_PER_MS) {
+        /* By our own clock it was over before this was sent: nobody believes in it any more. Without
+         * a lock-delay it need not wait for the whole seconds of its lease. */
+        if (k->delay_ms == 0)
+            hf__etcd_lease_revoke(b->e, s->lease, b->deadline_ns, NULL);
+        answer_lost(s);
+        return 0;
+    }
+    /* Its lease was shown to be alive a moment ago: the claim is all there is to do, and counts from
+     * there. */
+    if (k->handed && k->ttl_ms != 0 && s->item->generation == k->generation &&
+        age_ns < hf__provisional_lease_ms(k->ttl_ms) * HF__NS_PER_MS / 3) {
+        int r = claim(b, s);
+        s->item->answer.sent_ns = k->proved_ns;
+        s->skip = true;
+        hf__etcd_bid_learn(b->e, &s->known);
+        return r;
+    }
+    return 0;
 }
 
 static int conclude(struct batch *b, struct sign *s, const struct hf__etcd_answer *answer,
@@ -282,16 +271,6 @@ static int conclude(struct batch *b, struct sign *s, const struct hf__etcd_answe
     return r;
 }
 
-static int claim_at_once(struct batch *b, struct sign *s)
-{
-    int r = claim(b, s);
-
-    s->item->answer.sent_ns = s->known.proved_ns;
-    s->skip = true;
-    hf__etcd_bid_learn(b->e, &s->known);
-    return r;
-}
-
 static int check(struct batch *b, struct sign *s, size_t count)
 {
     struct hf__etcd_answer answer;
@@ -325,13 +304,16 @@ int hf__etcd_renew(struct hf__store *store, struct hf__renewal *items, size_t co
     for (size_t i = 0; r == 0 && i < count; i++) {
         b.signs[i].item = &items[i];
         r = begin(&b, &b.signs[i]);
-        if (r == 0 && can_claim_at_once(&b, &b.signs[i]))
-            r = claim_at_once(&b, &b.signs[i]);
     }
     if (r == 0)
         r = keep_alive(&b);
     for (size_t i = 0; r == 0 && i < count; i += CHECKED)
         r = check(&b, b.signs + i, count - i < CHECKED ? count - i : CHECKED);
+    for (size_t i = 0; r == 0 && i < count; i++) {
+        struct sign *s = &b.signs[i];
+        if (s->known.tells && items[i].answer.verdict == HF__VERDICT_GRANTED)
+            items[i].answer.wanted = hf__etcd_is_wanted(b.e, name_of(s), &s->known, deadline_ns);
+    }
     free(b.signs);
     return hf__etcd_full(r, err);
 }

@@ -91,8 +91,8 @@ static struct hf__etcd_outcome answered(const struct hf__grpc_call *call, const 
     return o;
 }
 
-struct hf__etcd_outcome hf__etcd_judge(const struct hf__grpc_call *call, enum hf__grpc_end end,
-                                       const char *where, const hf_error *why, hf_error *err)
+struct hf__etcd_outcome hf__etcd_outcome_of(const struct hf__grpc_call *call, enum hf__grpc_end end,
+                                            const char *where, const hf_error *why, hf_error *err)
 {
     if (end == HF__GRPC_ANSWERED)
         return answered(call, where, err);

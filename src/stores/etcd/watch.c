@@ -51,6 +51,15 @@ static void write_watch(struct hf__buffer *b, const struct hf__etcd_watch *w)
     static const enum hf__etcd_unwanted unwanted[] = {HF__ETCD_NO_PUTS, HF__ETCD_NO_DELETES};
     const char *key = w->keys;
 
+    if (w->arrivals) {
+        hf__etcd_write_watch(b,
+                             &(struct hf__etcd_watch_request){.key = {key, w->len[0]},
+                                                              .end = {key + w->len[0], w->len[1]},
+                                                              .from = w->from,
+                                                              .id = 2 * w->number,
+                                                              .unwanted = HF__ETCD_NO_DELETES});
+        return;
+    }
     for (int i = HF__ETCD_BEFORE; i <= HF__ETCD_OWN_MARK; i++) {
         if (w->len[i] > 0)
             hf__etcd_write_watch(b, &(struct hf__etcd_watch_request){.key = {key, w->len[i]},
@@ -164,7 +173,7 @@ static void drop(struct hf__etcd *e, struct hf__etcd_watch *w)
     struct hf__buffer words = {0};
 
     for (int i = HF__ETCD_BEFORE; i <= HF__ETCD_OWN_MARK; i++) {
-        if (w->len[i] > 0)
+        if (w->len[i] > 0 && !(w->arrivals && i == HF__ETCD_OWN_MARK))
             hf__etcd_write_cancel(&words, 2 * w->number + i);
     }
     if (all->call != NULL && !words.failed)
@@ -176,7 +185,7 @@ static void drop(struct hf__etcd *e, struct hf__etcd_watch *w)
 }
 
 static struct hf__etcd_watch *note(struct hf__etcd *e, const struct hf__ticket *ticket,
-                                   const struct hf__etcd_wanted *wanted)
+                                   const struct hf__etcd_to_watch *wanted)
 {
     size_t mark_len = wanted->mark != NULL ? wanted->mark->len : 0;
     struct hf__etcd_watch *w = calloc(1, sizeof *w + wanted->before->len + mark_len);
@@ -186,6 +195,8 @@ static struct hf__etcd_watch *note(struct hf__etcd *e, const struct hf__ticket *
     w->ticket = *ticket;
     w->number = e->watching.last_number++ + HF__ETCD_FIRST_BID;
     w->from = wanted->from;
+    w->arrivals = wanted->arrivals;
+    w->readers_enter = wanted->readers_enter;
     w->len[HF__ETCD_BEFORE] = wanted->before->len;
     w->len[HF__ETCD_OWN_MARK] = mark_len;
     memcpy(w->keys, wanted->before->bytes, wanted->before->len);
@@ -203,7 +214,7 @@ static bool is_open(const struct hf__etcd_watch *w, const struct hf__etcd_key *b
 }
 
 void hf__etcd_watch(struct hf__etcd *e, const struct hf__ticket *ticket,
-                    const struct hf__etcd_wanted *wanted)
+                    const struct hf__etcd_to_watch *wanted)
 {
     struct hf__etcd_watching *all = &e->watching;
     struct hf__grpc_conn *conn = NULL;
@@ -253,10 +264,19 @@ int64_t hf__etcd_behind(struct hf__etcd *e, const struct hf__ticket *ticket)
 
     pthread_mutex_lock(&e->mutex);
     const struct hf__etcd_watch *w = find(e, ticket);
-    if (w != NULL && w->len[HF__ETCD_OWN_MARK] > 0 && !w->told)
-        lease = hf__etcd_named((struct hf__slice){w->keys, w->len[HF__ETCD_BEFORE]});
+    if (w != NULL && w->len[HF__ETCD_OWN_MARK] > 0 && !w->told && !w->arrivals)
+        lease = hf__etcd_lease_in((struct hf__slice){w->keys, w->len[HF__ETCD_BEFORE]});
     pthread_mutex_unlock(&e->mutex);
     return lease;
+}
+
+/* A place that is made, not one that is put again; nor a reader's, if readers are inside. */
+bool hf__etcd_has_arrived(const struct hf__etcd_watch *w, const struct hf__etcd_kv *kv)
+{
+    size_t root_len = w->len[HF__ETCD_BEFORE];
+    bool reads = kv->key.len > root_len + 5 && memcmp(kv->key.data + root_len, "read/", 5) == 0;
+
+    return kv->created == kv->put && !(reads && w->readers_enter);
 }
 
 bool hf__etcd_was_told(struct hf__etcd *e, const struct hf__ticket *ticket)

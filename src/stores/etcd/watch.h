@@ -1,7 +1,7 @@
 /* What is watched, and for whom: one watch call of etcd per client, however many of its bids wait.
  *
  * The server knows a watch by a number of ours. Of a bid there are up to two: one on what is before
- * it, for its deletion, and one on its own mark, for being let in. So a bid has a number, and twice
+ * it, for its deletion, and one on its own mark, for being let in; of a holder one on who lines up. So a bid has a number, and twice
  * that is the one, and one more the other. Numbers are never used twice: what the server still says
  * about a watch that is over finds nobody. */
 #ifndef HF_STORES_ETCD_WATCH_H
@@ -9,7 +9,7 @@
 
 #include "base/table.h"
 #include "grpc/conn.h"
-#include "stores/etcd/keys.h"
+#include "stores/etcd/message.h"
 #include "stores/store.h"
 
 #define HF__ETCD_BROKEN_ID 1 /* the watch on broken locks */
@@ -38,14 +38,16 @@ struct hf__etcd_watching {
 };
 
 /* For bids. Each takes the mutex. --------------------------------------------------------------- */
-struct hf__etcd_wanted {
+struct hf__etcd_to_watch {
     const struct hf__etcd_key *before; /* calls when this is deleted */
     const struct hf__etcd_key *mark;   /* and when this is put by a hand-over; NULL: never */
+    bool arrivals;                     /* in place of both: when somebody lines up below `before` */
+    bool readers_enter;                /* with it: who comes as a reader does not wait */
     uint64_t from;                     /* at this revision or later */
 };
 /* Calls `ticket` once, of which nothing else is watched from now on. */
 void hf__etcd_watch(struct hf__etcd *e, const struct hf__ticket *ticket,
-                    const struct hf__etcd_wanted *wanted);
+                    const struct hf__etcd_to_watch *wanted);
 /* Whether it is watching this key for its deletion, and was not called yet. */
 bool hf__etcd_watches(struct hf__etcd *e, const struct hf__ticket *ticket,
                       const struct hf__etcd_key *before);
@@ -71,7 +73,7 @@ void hf__etcd_watches_refused(struct hf__etcd *e);
 /* Signs of life are looked for while there is anything to lose. */
 void hf__etcd_watches_time(struct hf__etcd *e);
 
-/* try.c: a watch of its own, on this server: the microseconds from a change until it has told of it;
+/* try_watch.c: a watch of its own, on this server: the microseconds from a change until it has told of it;
  * negative: it has not. */
 int64_t hf__etcd_try_watch(struct hf__etcd *e, size_t endpoint, int64_t deadline_ns, hf_error *err);
 
@@ -83,14 +85,17 @@ struct hf__etcd_watch {
     struct hf__link by_number;
     struct hf__ticket ticket;
     int64_t number;
-    uint64_t from; /* revision */
-    bool told;     /* it was called, and that is all it gets */
-    size_t len[2]; /* of the keys; that of the mark may be 0: it is not watched */
+    uint64_t from;                /* revision */
+    bool told;                    /* it was called, and that is all it gets */
+    bool arrivals, readers_enter; /* of a holder; then the keys are the two ends of a range */
+    size_t len[2];                /* of the keys; that of the mark may be 0: it is not watched */
     char keys[];
 };
 
 /* Mutex held. NULL: there is none. */
 struct hf__etcd_watch *hf__etcd_watch_by_id(struct hf__etcd *e, int64_t id);
+/* Whether what was put says that somebody waits for who watches arrivals. Mutex held. */
+bool hf__etcd_has_arrived(const struct hf__etcd_watch *w, const struct hf__etcd_kv *kv);
 /* In wake(), without the mutex: what the server says. False: it makes no sense. */
 bool hf__etcd_hear(struct hf__etcd *e);
 void hf__etcd_watches_clear(struct hf__etcd *e);

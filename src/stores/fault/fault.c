@@ -88,10 +88,10 @@ static int after(struct fault *f, struct fault_order order, int64_t deadline_ns,
 static int fault_operate(struct hf__store *store, const struct hf__operation *op,
                          int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
 {
-    static const enum fault_op counted[] = {[HF__OPERATION_ATTEMPT] = FAULT_ATTEMPT,
-                                            [HF__OPERATION_RELEASE] = FAULT_RELEASE,
-                                            [HF__OPERATION_WITHDRAW] = FAULT_WITHDRAW,
-                                            [HF__OPERATION_BREAK] = FAULT_BREAK};
+    static const enum fault_op counted[] = {
+        [HF__OPERATION_ATTEMPT] = FAULT_ATTEMPT,   [HF__OPERATION_RELEASE] = FAULT_RELEASE,
+        [HF__OPERATION_WITHDRAW] = FAULT_WITHDRAW, [HF__OPERATION_BREAK] = FAULT_BREAK,
+        [HF__OPERATION_READ] = FAULT_READ,         [HF__OPERATION_WRITE] = FAULT_WRITE};
     struct fault *f = fault_of(store);
     struct fault_order order = fault_plan_next(&f->plan, counted[op->kind]);
     int r;

@@ -20,6 +20,7 @@ struct late_request {
     struct hf__operation op;
     struct hf__bid bid;
     struct hf__who who;
+    struct hf__value value;
     char *name, *host, *user, *program, *note;
 };
 
@@ -91,6 +92,10 @@ int late_add(struct late *late, const struct hf__operation *op, int64_t ms)
     request->late = late;
     request->op = *op;
     request->op.bid = &request->bid;
+    if (op->value != NULL) {
+        request->value = *op->value;
+        request->op.value = &request->value;
+    }
     request->when_ns = hf__moment_after(hf__now_ns(late->inner->host->env), ms);
     if (!copy_bid(request, op->bid)) {
         free_request(request);

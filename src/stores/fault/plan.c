@@ -55,11 +55,11 @@ static const struct form {
 
 static const char *const op_names[FAULT_CALLS] = {
     [FAULT_ATTEMPT] = "attempt", [FAULT_WITHDRAW] = "withdraw", [FAULT_RELEASE] = "release",
-    [FAULT_RENEW] = "renew",     [FAULT_INSPECT] = "inspect",   [FAULT_BREAK] = "break",
-    [FAULT_UPKEEP] = "upkeep",
+    [FAULT_WRITE] = "write",     [FAULT_READ] = "read",         [FAULT_RENEW] = "renew",
+    [FAULT_INSPECT] = "inspect", [FAULT_BREAK] = "break",       [FAULT_UPKEEP] = "upkeep",
 };
 
-/* Late can only be what late.c can keep, a copy of one bid: no renewal of many, no inspection, no
+/* Late can only be what late.c can keep, a copy of one request: no renewal of many, no inspection, no
  * upkeep. */
 static bool parse_op(const char *text, struct fault_rule *rule)
 {
@@ -70,7 +70,7 @@ static bool parse_op(const char *text, struct fault_rule *rule)
     for (size_t i = 0; i < FAULT_CALLS; i++) {
         if (strcmp(text, op_names[i]) == 0) {
             rule->op = (enum fault_op)i;
-            return rule->act != FAULT_LATE || i <= FAULT_RELEASE;
+            return rule->act != FAULT_LATE || i <= FAULT_WRITE;
         }
     }
     return false;
@@ -192,7 +192,7 @@ static struct fault_order choose_at_random(struct fault_plan *plan, enum fault_o
     else if (op == FAULT_WAKE)
         order.act = for_wakes[next_random(plan) % 3];
     else
-        order.act = for_calls[next_random(plan) % (op <= FAULT_RELEASE ? 5 : 4)];
+        order.act = for_calls[next_random(plan) % (op <= FAULT_WRITE ? 5 : 4)];
     return order;
 }
 

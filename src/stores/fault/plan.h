@@ -6,11 +6,13 @@
 
 #include "stores/store.h"
 
-/* What is counted. A rule names one of the first seven, or '*' for all of these. */
+/* What is counted. A rule names one of the first nine, or '*' for all of these. */
 enum fault_op {
     FAULT_ATTEMPT,
     FAULT_WITHDRAW,
     FAULT_RELEASE,
+    FAULT_WRITE, /* up to here they can be late */
+    FAULT_READ,
     FAULT_RENEW,
     FAULT_INSPECT,
     FAULT_BREAK,

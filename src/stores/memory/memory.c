@@ -79,6 +79,31 @@ static void close_memory(struct hf__store *store)
     free(m);
 }
 
+/* Reads or writes what the doorman has let it. */
+static void pass_value(struct room *room, const struct hf__operation *op,
+                       const struct hf__record *record)
+{
+    if (op->kind == HF__OPERATION_READ) {
+        *op->value = room->value != NULL ? *room->value : (struct hf__value){0};
+        return;
+    }
+    *room->value = *op->value;
+    room->value->generation = record->value_generation;
+    room->value->order = record->value_order;
+    room->value->doubt = record->doubt;
+}
+
+/* A holder that opens the value may leave it in doubt: then there is a place for that. */
+static bool make_value(struct room *room, const struct hf__operation *op)
+{
+    bool opens =
+        (op->kind == HF__OPERATION_READ || op->kind == HF__OPERATION_WRITE) && op->generation != 0;
+
+    if (opens && room->value == NULL)
+        room->value = calloc(1, sizeof *room->value);
+    return !opens || room->value != NULL;
+}
+
 /* Loads, decides and saves, with a larger window as long as the doorman wants one. Space locked.
  * HF_NO_MEMORY: nothing was changed. */
 static int apply(struct memory *m, struct room *room, const struct hf__operation *op,
@@ -91,7 +116,7 @@ static int apply(struct memory *m, struct room *room, const struct hf__operation
     w.now_ms = at.now_ms;
     w.ticket = op->bid != NULL ? &op->bid->ticket : NULL;
     w.newcomer = adds ? hf__member_new(m->client, attempt ? op->bid->who->note : "") : NULL;
-    if (adds && w.newcomer == NULL)
+    if ((adds && w.newcomer == NULL) || !make_value(room, op))
         return HF_NO_MEMORY;
     do {
         if (!hf__window_load(&w)) {
@@ -103,6 +128,8 @@ static int apply(struct memory *m, struct room *room, const struct hf__operation
     } while (ret_answer->verdict == HF__VERDICT_MORE);
 
     bool taken = hf__window_save(&w, attempt);
+    if (op->value != NULL && ret_answer->verdict == HF__VERDICT_DONE)
+        pass_value(room, op, &w.record);
     if (!taken)
         hf__member_free(w.newcomer);
     if (attempt && ret_answer->verdict == HF__VERDICT_QUEUED && !taken)
@@ -111,8 +138,8 @@ static int apply(struct memory *m, struct room *room, const struct hf__operation
     return 0;
 }
 
-/* Gives a room up that nobody is in any more. Whoever is left is swept first, and if somebody stays
- * the room counts as touched. True: it is gone. */
+/* Gives a room up that nobody is in any more, and that has no value. Whoever is left is swept first,
+ * and a room that stays counts as touched. True: it is gone. */
 static bool purge_room(struct memory *m, struct room *room)
 {
     struct hf__answer answer;
@@ -121,6 +148,10 @@ static bool purge_room(struct memory *m, struct room *room)
         apply(m, room, &(struct hf__operation){.kind = HF__OPERATION_SWEEP}, &answer);
     if (room->present.first != NULL || room->queue.first != NULL)
         return false;
+    if (hf__room_has_value(room)) {
+        hf__space_touch(m->space, room, moment(m).now_ms);
+        return false;
+    }
     hf__space_remove(m->space, room);
     return true;
 }
@@ -143,7 +174,8 @@ static int operate(struct hf__store *store, const struct hf__operation *op, int6
 {
     struct memory *m = memory_of(store);
     const struct hf__bid *bid = op->bid;
-    struct hf__answer answer = {.verdict = HF__VERDICT_STALE};
+    struct hf__record nobody = {0};
+    struct hf__answer answer;
     int r = 0;
 
     (void)deadline_ns;
@@ -156,7 +188,11 @@ static int operate(struct hf__store *store, const struct hf__operation *op, int6
     }
     if (room != NULL)
         r = apply(m, room, op, &answer);
+    else if (r == 0)
+        answer = hf__doorman_apply(&nobody, op, moment(m));
     pthread_mutex_unlock(&m->space->mutex);
+    if (room == NULL && op->kind == HF__OPERATION_READ)
+        *op->value = (struct hf__value){0};
     if (r < 0)
         return hf__fail(err, r, NULL);
     answer.sent_ns = ret_answer->sent_ns;
@@ -257,7 +293,7 @@ const struct hf__store_type hf__memory_store_type = {
     .summary = "between the threads of one process",
     .capabilities = HF_CAN_SHARE | HF_CAN_LIMIT | HF_CAN_LEASE | HF_CAN_NEVER | HF_CAN_DELAY |
                     HF_CAN_QUEUE | HF_CAN_PUSH | HF_CAN_TOKEN | HF_CAN_CHECK | HF_CAN_BREAK |
-                    HF_CAN_DETACH,
+                    HF_CAN_DETACH | HF_CAN_AT_LEAST | HF_CAN_VALUE | HF_CAN_WANTED,
     .options = options,
     .open = open_memory,
     .close = close_memory,

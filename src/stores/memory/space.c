@@ -68,7 +68,7 @@ void hf__space_leave(struct space *space)
         return;
     for (struct room *room = space->oldest; room != NULL; room = newer) {
         newer = room->newer;
-        if (room->present.first == NULL && room->queue.first == NULL)
+        if (room->present.first == NULL && room->queue.first == NULL && !hf__room_has_value(room))
             hf__space_remove(space, room);
     }
 }
@@ -131,6 +131,11 @@ struct room *hf__space_untouched(const struct space *space, int64_t since_ms)
     return space->oldest != NULL && space->oldest->touched_ms <= since_ms ? space->oldest : NULL;
 }
 
+bool hf__room_has_value(const struct room *room)
+{
+    return room->value != NULL && room->value->len > 0;
+}
+
 void hf__space_remove(struct space *space, struct room *room)
 {
     if (room->generation > space->generation)
@@ -138,6 +143,7 @@ void hf__space_remove(struct space *space, struct room *room)
     hf__table_remove(&space->rooms, &room->link);
     forget_age(space, room);
     hf__heap_clear(&room->due);
+    free(room->value);
     free(room);
 }
 

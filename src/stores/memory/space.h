@@ -43,8 +43,9 @@ struct members {
 /* One name. */
 struct room {
     struct hf__link link;
-    uint64_t generation;    /* the last one given */
-    struct members present; /* inside, lingering, retired: in the order in which they came */
+    uint64_t generation;     /* the last one given */
+    struct hf__value *value; /* NULL: no holder has opened it yet */
+    struct members present;  /* inside, lingering, retired: in the order in which they came */
     struct members queue;
     size_t waiting;
     struct hf__heap due;
@@ -84,6 +85,9 @@ void hf__space_touch(struct space *space, struct room *room, int64_t now_ms);
 
 /* The oldest room that was not touched since then; NULL if there is none. */
 struct room *hf__space_untouched(const struct space *space, int64_t since_ms);
+
+/* It has a value, and so stays although nobody is in it. */
+bool hf__room_has_value(const struct room *room);
 
 /* Nobody is in it. */
 void hf__space_remove(struct space *space, struct room *room);

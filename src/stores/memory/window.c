@@ -80,6 +80,12 @@ bool hf__window_load(struct window *w)
 
     w->space->windows++;
     w->record.generation = room->generation;
+    w->record.doubt = false;
+    if (room->value != NULL) {
+        w->record.value_generation = room->value->generation;
+        w->record.value_order = room->value->order;
+        w->record.doubt = room->value->doubt;
+    }
     for (struct member *m = room->present.first; room_for_all && m != NULL; m = m->next)
         room_for_all = take(w, m);
     for (struct member *m = room->queue.first; room_for_all && m != NULL && seen < w->waiters;
@@ -149,6 +155,8 @@ bool hf__window_save(struct window *w, bool skip_asker)
     bool taken = false;
 
     w->room->generation = record->generation;
+    if (w->room->value != NULL) /* it is there since somebody opened it */
+        w->room->value->doubt = record->doubt;
     for (size_t i = 0; i < record->count; i++) {
         struct hf__entry *e = &record->entries[i];
         bool is_new = (e->marks & HF__MARK_NEW) != 0;
@@ -159,6 +167,8 @@ bool hf__window_save(struct window *w, bool skip_asker)
             continue;
         if ((e->marks & HF__MARK_LET_IN) && !(skip_asker && is_asker))
             hf__client_call(m->client, &e->ticket, e->generation);
+        if (e->marks & HF__MARK_WANTED)
+            hf__client_call(m->client, &e->ticket, 0);
         enum hf__place was = is_new ? HF__PLACE_GONE : m->entry.place;
         e->marks = 0;
         m->entry = *e;

@@ -58,7 +58,7 @@ static int call_attempt(struct hf__my *s, struct hf__my_conn *c, const struct hf
     MYSQL_RES *result = NULL;
     MYSQL_ROW row;
 
-    hf__my_add(&t, "CALL holdfast_attempt(");
+    hf__my_add(&t, "CALL holdfast_bid(");
     hf__my_add_bytes(&t, bid->name, bid->name_len);
     hf__my_add(&t, ", ");
     hf__my_add_bytes(&t, bid->ticket.bits, sizeof bid->ticket.bits);
@@ -68,13 +68,14 @@ static int call_attempt(struct hf__my *s, struct hf__my_conn *c, const struct hf
                bid->retire_ms, bid->queue);
     hf__my_add_text(&t, op->wake);
     add_who(&t, bid->who != NULL ? bid->who : s->base.host->self);
-    hf__my_add(&t, ")");
+    hf__my_add(&t, ", %" PRId64 ", %d)", hf__sql_latest_us(&s->sql, deadline_ns), bid->tell);
     int r = ask(s, c, &t, deadline_ns, HF__SQL_ANSWER_CELLS, &result, &row, err);
     if (r != 0)
         return r;
     const char *const cells[HF__SQL_ANSWER_CELLS] = {
         [HF__SQL_VERDICT] = row[0], [HF__SQL_GENERATION] = row[1], [HF__SQL_LEASE] = row[2],
-        [HF__SQL_CLAIMED] = row[3], [HF__SQL_PLACE] = row[4],      [HF__SQL_ASK_AGAIN] = row[5]};
+        [HF__SQL_CLAIMED] = row[3], [HF__SQL_PLACE] = row[4],      [HF__SQL_ASK_AGAIN] = row[5],
+        [HF__SQL_WANTED] = row[6]};
     r = read_answer(cells, ret_answer, err);
     mysql_free_result(result);
     return r;
@@ -88,12 +89,17 @@ static int call_end(struct hf__my *s, struct hf__my_conn *c, const struct hf__sq
     MYSQL_RES *result = NULL;
     MYSQL_ROW row;
 
-    hf__my_add(&t, "CALL %s(", op->kind == HF__OPERATION_BREAK ? "holdfast_break" : "holdfast_end");
+    hf__my_add(&t, "CALL %s(",
+               op->kind == HF__OPERATION_BREAK ? "holdfast_break"
+               : op->at_least_ms > 0           ? "holdfast_release_after"
+                                               : "holdfast_end");
     hf__my_add_bytes(&t, op->bid->name, op->bid->name_len);
     hf__my_add(&t, ", ");
     hf__my_add_bytes(&t, op->bid->ticket.bits, sizeof op->bid->ticket.bits);
     if (op->kind == HF__OPERATION_BREAK)
         hf__my_add(&t, ", %d)", op->now);
+    else if (op->at_least_ms > 0)
+        hf__my_add(&t, ", %" PRId64 ", %" PRId64 ")", op->retire_ms, op->at_least_ms);
     else
         hf__my_add(&t, ", %" PRId64 ", %d)", op->retire_ms, op->kind == HF__OPERATION_WITHDRAW);
     int r = ask(s, c, &t, deadline_ns, 1, &result, &row, err);
@@ -105,7 +111,53 @@ static int call_end(struct hf__my *s, struct hf__my_conn *c, const struct hf__sq
     return r;
 }
 
-/* "verdict generation lease claimed ask_again;" with - for what there is not. `at` is cut up. */
+static int call_read(struct hf__my *s, struct hf__my_conn *c, const struct hf__sql_operation *op,
+                     int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
+{
+    struct hf__my_text t = {0};
+    MYSQL_RES *result = NULL;
+    MYSQL_ROW row;
+
+    hf__my_add(&t, "CALL holdfast_read(");
+    hf__my_add_bytes(&t, op->bid->name, op->bid->name_len);
+    hf__my_add(&t, ", ");
+    hf__my_add_bytes(&t, op->bid->ticket.bits, sizeof op->bid->ticket.bits);
+    hf__my_add(&t, ", %" PRIu64 ")", op->generation);
+    int r = ask(s, c, &t, deadline_ns, HF__SQL_VALUE_CELLS, &result, &row, err);
+    if (r != 0)
+        return r;
+    const char *const answer[HF__SQL_ANSWER_CELLS] = {row[HF__SQL_VERDICT]};
+    r = read_answer(answer, ret_answer, err);
+    if (r == 0 && !hf__sql_read_value((const char *const *)row, op->value))
+        r = other_version(err);
+    mysql_free_result(result);
+    return r;
+}
+
+static int call_write(struct hf__my *s, struct hf__my_conn *c, const struct hf__sql_operation *op,
+                      int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
+{
+    struct hf__my_text t = {0};
+    MYSQL_RES *result = NULL;
+    MYSQL_ROW row;
+
+    hf__my_add(&t, "CALL holdfast_write(");
+    hf__my_add_bytes(&t, op->bid->name, op->bid->name_len);
+    hf__my_add(&t, ", ");
+    hf__my_add_bytes(&t, op->bid->ticket.bits, sizeof op->bid->ticket.bits);
+    hf__my_add(&t, ", %" PRIu64 ", %" PRIu64 ", ", op->generation, op->value->order);
+    hf__my_add_bytes(&t, op->value->bytes, op->value->len);
+    hf__my_add(&t, ")");
+    int r = ask(s, c, &t, deadline_ns, 1, &result, &row, err);
+    if (r != 0)
+        return r;
+    const char *const cells[HF__SQL_ANSWER_CELLS] = {row[0]};
+    r = read_answer(cells, ret_answer, err);
+    mysql_free_result(result);
+    return r;
+}
+
+/* "verdict generation lease claimed ask_again wanted;" with - for what there is not. `at` is cut up. */
 static int read_renewal(char **at, struct hf__answer *answer, hf_error *err)
 {
     char *end = strchr(*at, ';'), *word = *at, *rest = NULL;
@@ -115,7 +167,7 @@ static int read_renewal(char **at, struct hf__answer *answer, hf_error *err)
         return other_version(err);
     *end = '\0';
     *at = end + 1;
-    for (size_t i = 0; i <= HF__SQL_ASK_AGAIN; i++) {
+    for (size_t i = 0; i <= HF__SQL_WANTED; i++) {
         word = strtok_r(i == 0 ? word : NULL, " ", &rest);
         if (word == NULL)
             return other_version(err);
@@ -131,7 +183,7 @@ static int call_renew(struct hf__my *s, struct hf__my_conn *c, const struct hf__
     MYSQL_RES *result = NULL;
     MYSQL_ROW row;
 
-    hf__my_add(&t, "CALL holdfast_renew('");
+    hf__my_add(&t, "CALL holdfast_keep('");
     for (size_t i = 0; i < op->count; i++) {
         const struct hf__renewal *item = op->items[i];
         hf__my_add_hex(&t, item->name, item->name_len);
@@ -139,7 +191,7 @@ static int call_renew(struct hf__my *s, struct hf__my_conn *c, const struct hf__
         hf__my_add_hex(&t, item->ticket.bits, sizeof item->ticket.bits);
         hf__my_add(&t, " %" PRIu64 ";", item->generation);
     }
-    hf__my_add(&t, "')");
+    hf__my_add(&t, "', %" PRId64 ")", hf__sql_latest_us(&s->sql, deadline_ns));
     int r = ask(s, c, &t, deadline_ns, 1, &result, &row, err);
     if (r != 0)
         return r;
@@ -157,6 +209,10 @@ int hf__my_call(void *store, void *conn, const struct hf__sql_operation *op, int
 
     if (op->kind == HF__OPERATION_RENEW)
         return call_renew(store, conn, op, deadline_ns, err);
+    if (op->kind == HF__OPERATION_READ)
+        return call_read(store, conn, op, deadline_ns, ret_answer, err);
+    if (op->kind == HF__OPERATION_WRITE)
+        return call_write(store, conn, op, deadline_ns, ret_answer, err);
     int r = hf__my_quick(store, conn, op, deadline_ns, ret_answer, &done, err);
     if (r != 0 || done)
         return r;

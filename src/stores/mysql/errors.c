@@ -31,6 +31,7 @@ static const struct meaning {
     {1203, HF_UNAVAILABLE, "the account has no connection left; lower max_active"},
     {1226, HF_UNAVAILABLE, "the account's limit; lower max_active"},
     {1047, HF_UNAVAILABLE, "this node of the cluster is not ready (Galera)"},
+    {HF__MY_TOO_LATE, HF_UNAVAILABLE, "the server is busy, or its clock was set forward"},
     {1290, HF_UNAVAILABLE, "this server is read-only; name the primary as well"},
     {1792, HF_UNAVAILABLE, "this server is read-only; name the primary as well"},
     {1836, HF_UNAVAILABLE, "this server is read-only; name the primary as well"},

@@ -23,7 +23,7 @@
 #define SLEEP_S        10
 #define CALL_BEHIND_MS 200 /* a call comes at most so long after the commit it is for */
 #define HEARD_MS       50  /* a call that was made is heard within so long, or nobody waited yet */
-#define OURS           "FROM holdfast_holder WHERE wake = '%s' AND NOT claimed"
+#define OURS           "FROM holdfast_holder WHERE wake = '%s' AND (NOT claimed OR flags & 2)"
 
 struct ear {
     struct hf__my *s;
@@ -34,6 +34,7 @@ struct ear {
     int64_t news_ns;  /* when it last saw a grant that it had not known */
     bool called;      /* the sleep was ended from outside */
     uint64_t told;    /* the generations of the grants we know of, all in one */
+    uint64_t wanted;  /* those of the holders that somebody waits for, likewise */
     char sql[400];    /* what is being asked */
     int64_t slept_ns; /* since when it sleeps */
     hf__wake_sink *sink;
@@ -160,7 +161,8 @@ static enum step begin_ask(struct ear *ear, int bad)
         return IS_LOST;
     ear->called = number == 1317 || hf__now_ns(ear->s->base.host->env) - ear->slept_ns <
                                         (SLEEP_S - 1) * 1000 * HF__NS_PER_MS;
-    snprintf(ear->sql, sizeof ear->sql, "SELECT HEX(ticket), generation " OURS, ear->wake);
+    snprintf(ear->sql, sizeof ear->sql,
+             "SELECT HEX(ticket), generation, NOT claimed, flags & 2 " OURS, ear->wake);
     ear->state = ASKS;
     int wants = mysql_real_query_start(&bad, ear->conn->my, ear->sql, strlen(ear->sql));
     if (wants == 0)
@@ -168,27 +170,34 @@ static enum step begin_ask(struct ear *ear, int bad)
     return wants & MYSQL_WAIT_READ ? WAITS : IS_LOST;
 }
 
-/* Tells whom it concerns. Called for nothing that can be seen: somebody was broken, so everybody
+/* Tells whom it concerns: of a grant, or that somebody waits. Called for nothing that can be seen: somebody was broken, so everybody
  * asks. But a grant may have been seen before its call came, and then the call is for nothing too;
  * with hundreds of waiters all of them would ask for each grant. */
 static void tell(struct ear *ear, MYSQL_RES *result)
 {
     int64_t now_ns = hf__now_ns(ear->s->base.host->env);
-    uint64_t all = 0;
+    uint64_t all = 0, wanted = 0;
     MYSQL_ROW row;
 
     while ((row = mysql_fetch_row(result)) != NULL) {
         struct hf__ticket ticket;
         uint64_t generation = (uint64_t)hf__sql_integer(row[1], 0);
-        all ^= generation;
-        if (row[0] != NULL && hf__ticket_parse(row[0], &ticket))
+        bool is_grant = hf__sql_flag(row[2]), is_wanted = hf__sql_flag(row[3]);
+        all ^= is_grant ? generation : 0;
+        wanted ^= is_wanted ? generation : 0;
+        if (row[0] == NULL || !hf__ticket_parse(row[0], &ticket))
+            continue;
+        if (is_grant)
             ear->sink(ear->ctx, &ticket, generation);
+        if (is_wanted)
+            ear->sink(ear->ctx, &ticket, 0);
     }
-    if (all != ear->told)
+    if (all != ear->told || wanted != ear->wanted)
         ear->news_ns = now_ns;
     else if (ear->called && now_ns - ear->news_ns > CALL_BEHIND_MS * HF__NS_PER_MS)
         ear->sink(ear->ctx, NULL, 0);
     ear->told = all;
+    ear->wanted = wanted;
 }
 
 static enum step finish_ask(struct ear *ear, MYSQL_RES *result)

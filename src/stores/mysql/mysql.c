@@ -15,7 +15,7 @@
 #define NO_ROUTINE  1305
 #define RENEW_BATCH 256 /* renewals in one transaction, then others get their turn */
 
-/* The one number that a statement answers with. */
+/* The number that a statement answers with, and the clock if it does so. */
 static int ask_number(struct hf__my *s, struct hf__my_conn *c, const char *sql, int64_t deadline_ns,
                       int64_t *ret_number, hf_error *err)
 {
@@ -25,7 +25,9 @@ static int ask_number(struct hf__my *s, struct hf__my_conn *c, const char *sql, 
 
     if (result != NULL)
         *ret_number = hf__sql_integer(row[0], 0);
-    else if (err != NULL)
+    if (result != NULL && mysql_num_fields(result) > 1)
+        hf__sql_note_clock(&s->sql, hf__sql_integer(row[1], 0));
+    if (result == NULL && err != NULL)
         *err = why;
     mysql_free_result(result);
     return result != NULL ? 0 : why.code;
@@ -42,7 +44,7 @@ int hf__my_learn(void *store, void *conn, int64_t deadline_ns, hf_error *err)
     if (r == 0)
         r = hf__sql_check_tables(&s->sql, version, &why);
     if (r == 0) {
-        r = ask_number(s, conn, "CALL holdfast_version()", deadline_ns, &version, &why);
+        r = ask_number(s, conn, "CALL holdfast_routines()", deadline_ns, &version, &why);
         if (why.store_code == NO_ROUTINE) {
             r = hf__sql_fail_routines(&s->sql, &why);
             hf__set_store_code(&why, NO_ROUTINE);
@@ -58,7 +60,7 @@ int hf__my_learn(void *store, void *conn, int64_t deadline_ns, hf_error *err)
 /* How many times what the server refused so may be tried again. */
 static unsigned tries(void *store, void *conn, const hf_error *why)
 {
-    static const long changed[] = {NO_ROUTINE, 1370, 1318, 1146},
+    static const long changed[] = {NO_ROUTINE, 1370, 1318, 1146, HF__MY_TOO_LATE},
                       elsewhere[] = {1290, 1792, 1836, 1047};
     struct hf__my *s = store;
 
@@ -108,7 +110,7 @@ __attribute__((visibility("default"))) const struct hf__store_type hf_store_type
     .name = "mysql",
     .schemes = schemes,
     .summary = "rows in a MariaDB or MySQL database",
-    .capabilities = HF__SQL_CAPABILITIES | HF_CAN_PUSH,
+    .capabilities = HF__SQL_CAPABILITIES | HF__SQL_BEYOND | HF_CAN_PUSH,
     .options = hf__my_options,
     .ddl = hf__my_ddl,
     .open = hf__my_open,

@@ -24,8 +24,10 @@
 #include "sql/url.h"
 
 #define HF__MY_SCHEMA 2 /* the versions this code speaks: of the tables, */
-#define HF__MY_RULES  2 /* and of the procedures (holdfast_version) */
+#define HF__MY_RULES  3 /* and of the procedures (holdfast_routines) */
 #define HF__MY_HINTS  1024
+
+#define HF__MY_TOO_LATE 1644 /* the error of holdfast_check_time: of every SIGNAL */
 
 extern const char hf__my_ddl[]; /* schema.sql, rules.sql, operations.sql */
 extern const char hf__my_upgrade_sql[];

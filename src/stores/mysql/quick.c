@@ -30,19 +30,20 @@ static bool is_simple(const struct hf__sql_operation *op)
     const struct hf__bid *bid = op->bid;
 
     if (op->kind == HF__OPERATION_ATTEMPT)
-        return bid->mode == HF_EXCLUSIVE && bid->ttl_ms > 0 && bid->lock_delay_ms == 0;
+        return bid->mode == HF_EXCLUSIVE && bid->ttl_ms > 0 && bid->lock_delay_ms == 0 &&
+               !bid->tell;
     return (op->kind == HF__OPERATION_RELEASE || op->kind == HF__OPERATION_WITHDRAW) &&
-           op->retire_ms == 0;
+           op->retire_ms == 0 && op->at_least_ms == 0;
 }
 
-#define COLUMNS_MAX 10
+#define COLUMNS_MAX 11
 #define TEXT_MAX    255 /* characters of host, username, program */
 
 /* Parameters, in the order of the statement's question marks. */
 struct params {
     MYSQL_BIND list[COLUMNS_MAX];
     size_t count;
-    int64_t numbers[3];
+    int64_t numbers[4];
     char texts[3][4 * TEXT_MAX];
 };
 
@@ -73,7 +74,8 @@ static void add_text(struct params *p, size_t which, const char *text)
     add(p, MYSQL_TYPE_STRING, p->texts[which], len);
 }
 
-static void fill_take(struct hf__my *s, struct params *p, const struct hf__sql_operation *op)
+static void fill_take(struct hf__my *s, struct params *p, const struct hf__sql_operation *op,
+                      int64_t deadline_ns)
 {
     const struct hf__bid *bid = op->bid;
     const struct hf__who *who = bid->who != NULL ? bid->who : s->base.host->self;
@@ -89,12 +91,7 @@ static void fill_take(struct hf__my *s, struct params *p, const struct hf__sql_o
     add_number(p, 2, who->pid);
     add(p, MYSQL_TYPE_BLOB, who->note, strnlen(who->note, HF_NOTE_MAX));
     add(p, MYSQL_TYPE_BLOB, bid->name, bid->name_len);
-}
-
-static void fill_free(struct params *p, const struct hf__bid *bid)
-{
-    add(p, MYSQL_TYPE_BLOB, bid->name, bid->name_len);
-    add(p, MYSQL_TYPE_BLOB, bid->ticket.bits, sizeof bid->ticket.bits);
+    add_number(p, 3, hf__sql_latest_us(&s->sql, deadline_ns));
 }
 
 static void answer(const struct hf__my_conn *c, const struct hf__sql_operation *op,
@@ -142,10 +139,12 @@ int hf__my_quick(struct hf__my *s, struct hf__my_conn *c, const struct hf__sql_o
             return r;
     }
     p.count = 0;
-    if (takes)
-        fill_take(s, &p, op);
-    else
-        fill_free(&p, op->bid);
+    if (takes) {
+        fill_take(s, &p, op, deadline_ns);
+    } else {
+        add(&p, MYSQL_TYPE_BLOB, op->bid->name, op->bid->name_len);
+        add(&p, MYSQL_TYPE_BLOB, op->bid->ticket.bits, sizeof op->bid->ticket.bits);
+    }
     int r = hf__my_execute(s, c, *at, p.list, deadline_ns, err);
     if (r != 0)
         return r;

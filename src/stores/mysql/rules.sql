@@ -6,8 +6,9 @@
 
 DELIMITER $$
 
--- The version of these procedures, and of those of operations.sql: HF__MY_RULES. A client uses them only if it is its own.
--- It goes first and comes last.
+-- The version of these procedures, and of those of operations.sql: HF__MY_RULES. A client uses none of a lower one. What
+-- a client of an older one calls stays as it was: so it goes on. The versions go first and come last.
+DROP PROCEDURE IF EXISTS holdfast_routines $$
 DROP PROCEDURE IF EXISTS holdfast_version $$
 
 -- Begins the transaction of an operation, whatever autocommit and completion_type say. SYSDATE() follows the time zone.
@@ -31,9 +32,20 @@ BEGIN
         SELECT name, inside, 0, FALSE, FALSE, NULL, token, ttl, 0, retire,
                since - INTERVAL MICROSECOND(since) MOD 1000 MICROSECOND,
                since + INTERVAL ttl * 1000 - MICROSECOND(since) MOD 1000 MICROSECOND,
-               ttl, TRUE, wake, host, username, program, pid, note
+               ttl, TRUE, wake, host, username, program, pid, note, 0
         FROM holdfast_lock WHERE name = a_name;
     UPDATE holdfast_lock SET inside = NULL WHERE name = a_name;
+END $$
+
+-- Nobody waits for the answer after a_latest (microseconds since 1970; NULL: no matter when), and has said that the store
+-- holds nothing more. A request may have been late before it was read, or wait for others: then nothing is done.
+DROP PROCEDURE IF EXISTS holdfast_check_time $$
+CREATE PROCEDURE holdfast_check_time(IN at_time DATETIME(6), IN a_latest BIGINT)
+SQL SECURITY INVOKER
+BEGIN
+    IF TIMESTAMPDIFF(MICROSECOND, '1970-01-01', at_time) > a_latest THEN
+        SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'the request came too late';
+    END IF;
 END $$
 
 -- The serialization point of every operation, then what all of them have to know, and the sweep. o_inside and
@@ -53,7 +65,9 @@ BEGIN
         ON DUPLICATE KEY UPDATE line = line + 1, `before` = touched, touched = SYSDATE(6),
             inside = NULLIF(inside, x'00000000000000000000000000000000');
     SELECT k.generation, k.line, k.touched, k.`before`, k.inside IS NOT NULL,
-           (SELECT MIN(until) FROM holdfast_holder WHERE name = a_name),
+           (SELECT MIN(IF(lingering AND until > k.touched + INTERVAL lease * 1000 MICROSECOND,
+                          TIMESTAMP '1970-01-01 00:00:00', until))
+                FROM holdfast_holder WHERE name = a_name), -- one that is too far ahead is to be cut, too
            (SELECT MIN(until) FROM holdfast_waiter WHERE name = a_name),
            EXISTS (SELECT 1 FROM holdfast_retired WHERE name = a_name AND ticket = a_ticket
                    AND until > k.touched)
@@ -106,6 +120,15 @@ BEGIN
         WHERE name = a_name AND until > at_now + INTERVAL lease * 1000 MICROSECOND;
 END $$
 
+-- A holder that had opened the value has ended without a word.
+DROP PROCEDURE IF EXISTS holdfast_doubt $$
+CREATE PROCEDURE holdfast_doubt(IN a_name VARBINARY(512))
+SQL SECURITY INVOKER
+BEGIN
+    INSERT INTO holdfast_value (name, generation, nth, doubt, bytes) VALUES (a_name, 0, 0, TRUE, '')
+        ON DUPLICATE KEY UPDATE doubt = TRUE;
+END $$
+
 -- A lease ran out: the lock stays closed for the lock-delay, or the holder leaves. A dead waiter leaves.
 DROP PROCEDURE IF EXISTS holdfast_sweep $$
 CREATE PROCEDURE holdfast_sweep(
@@ -115,19 +138,25 @@ BEGIN
     DECLARE h_ticket BINARY(16);
     DECLARE h_until DATETIME(3);
     DECLARE h_delay, h_retire BIGINT;
-    DECLARE h_stays, found BOOLEAN DEFAULT TRUE;
+    DECLARE h_stays, h_opened, found BOOLEAN DEFAULT TRUE;
     DECLARE CONTINUE HANDLER FOR NOT FOUND SET found = FALSE;
 
     IF a_before > a_touched THEN
         CALL holdfast_cut(a_name, a_before, at_now);
     END IF;
+    -- A time that a release asked for counts from the grant, which may be ahead of a clock that has gone back since.
+    UPDATE holdfast_holder SET until = at_now + INTERVAL lease * 1000 MICROSECOND
+        WHERE name = a_name AND lingering AND until > at_now + INTERVAL lease * 1000 MICROSECOND;
     expired: LOOP
         SET found = TRUE;
-        SELECT ticket, until, delay, retire, claimed AND NOT lingering AND delay > 0
-            INTO h_ticket, h_until, h_delay, h_retire, h_stays
+        SELECT ticket, until, delay, retire, claimed AND NOT lingering AND delay > 0, NOT lingering AND flags & 4
+            INTO h_ticket, h_until, h_delay, h_retire, h_stays, h_opened
             FROM holdfast_holder WHERE name = a_name AND until <= at_now ORDER BY seq LIMIT 1;
         IF NOT found THEN
             LEAVE expired;
+        END IF;
+        IF h_opened THEN
+            CALL holdfast_doubt(a_name);
         END IF;
         IF h_stays THEN
             UPDATE holdfast_holder SET lingering = TRUE, lease = delay,
@@ -179,7 +208,7 @@ BEGIN
         INSERT INTO holdfast_holder
             SELECT name, ticket, seq, FALSE, shared, room, io_generation, ttl, delay, retire, at_now,
                    at_now + INTERVAL w_lease * 1000 MICROSECOND, w_lease, own AND w_ttl <> 0, wake, host,
-                   username, program, pid, note
+                   username, program, pid, note, flags
             FROM holdfast_waiter WHERE name = a_name AND seq = w_seq;
         DELETE FROM holdfast_waiter WHERE name = a_name AND seq = w_seq;
         IF w_wake IS NOT NULL AND NOT own THEN
@@ -190,6 +219,29 @@ BEGIN
     END LOOP;
     IF entered THEN
         UPDATE holdfast_lock SET generation = io_generation WHERE name = a_name;
+    END IF;
+END $$
+
+-- Somebody has come to wait: each holder that asked for it is called, once.
+DROP PROCEDURE IF EXISTS holdfast_call_holders $$
+CREATE PROCEDURE holdfast_call_holders(IN a_name VARBINARY(512), INOUT io_calls TEXT CHARACTER SET ascii)
+SQL SECURITY INVOKER
+BEGIN
+    SET io_calls = CONCAT(io_calls, COALESCE((SELECT GROUP_CONCAT(DISTINCT wake, ',' SEPARATOR '') FROM holdfast_holder
+        WHERE name = a_name AND NOT lingering AND flags & 3 = 1 AND wake IS NOT NULL), ''));
+    UPDATE holdfast_holder SET flags = flags | 2 WHERE name = a_name AND NOT lingering AND flags & 3 = 1;
+END $$
+
+-- Whether a holder is to be told that somebody waits. One that hears that nobody does is called again for the next who
+-- comes.
+DROP PROCEDURE IF EXISTS holdfast_is_wanted $$
+CREATE PROCEDURE holdfast_is_wanted(IN a_name VARBINARY(512), IN a_ticket BINARY(16), OUT o_wanted BOOLEAN)
+SQL SECURITY INVOKER
+BEGIN
+    DECLARE asked INT DEFAULT (SELECT flags & 3 FROM holdfast_holder WHERE name = a_name AND ticket = a_ticket);
+    SET o_wanted = asked > 0 AND EXISTS (SELECT 1 FROM holdfast_waiter WHERE name = a_name);
+    IF asked = 3 AND NOT o_wanted THEN
+        UPDATE holdfast_holder SET flags = flags & ~2 WHERE name = a_name AND ticket = a_ticket;
     END IF;
 END $$
 

@@ -5,7 +5,7 @@
 --
 -- Least rights of an account that locks, in a database of its own:
 --   GRANT SELECT, INSERT, UPDATE, DELETE, EXECUTE ON locks.* TO app;
--- It needs no right to create anything. `holdfast setup`, or whoever applies this text, needs CREATE, DROP, INDEX,
+-- It needs no right to create anything. `holdfast setup`, or whoever applies this text, needs CREATE, ALTER, DROP, INDEX,
 -- CREATE VIEW and CREATE/ALTER ROUTINE as well.
 --
 -- Instants are SYSDATE(6) in UTC, cut to milliseconds; spans are milliseconds. The procedures keep the sql_mode and the
@@ -68,6 +68,8 @@ CREATE TABLE IF NOT EXISTS holdfast_holder (
     program    VARCHAR(255) CHARACTER SET utf8mb4 NOT NULL,
     pid        BIGINT NOT NULL,
     note       VARBINARY(256) NOT NULL,
+    flags      INT NOT NULL DEFAULT 0,              -- 1: it wants to know when somebody waits, 2: it was told,
+                                                    -- 4: it has read or written the value
     PRIMARY KEY (name, ticket),
     KEY holdfast_holder_wake (wake, claimed)
 ) ENGINE = InnoDB;
@@ -91,6 +93,7 @@ CREATE TABLE IF NOT EXISTS holdfast_waiter (
     program    VARCHAR(255) CHARACTER SET utf8mb4 NOT NULL,
     pid        BIGINT NOT NULL,
     note       VARBINARY(256) NOT NULL,
+    flags      INT NOT NULL DEFAULT 0,
     PRIMARY KEY (name, seq),
     UNIQUE KEY holdfast_waiter_ticket (name, ticket),
     KEY holdfast_waiter_until (name, until)
@@ -105,6 +108,33 @@ CREATE TABLE IF NOT EXISTS holdfast_retired (
     PRIMARY KEY (name, ticket),
     KEY holdfast_retired_until (name, until)
 ) ENGINE = InnoDB;
+
+-- The values beside locks. They stay when the lock's row is removed.
+CREATE TABLE IF NOT EXISTS holdfast_value (
+    name       VARBINARY(512) NOT NULL PRIMARY KEY,
+    generation BIGINT NOT NULL,                     -- of the grant that wrote it; 0: nobody has
+    nth        BIGINT NOT NULL,                     -- counts the writes of one grant, from 1
+    doubt      BOOLEAN NOT NULL,                    -- a holder that had opened it vanished
+    bytes      VARBINARY(1024) NOT NULL
+) ENGINE = InnoDB;
+
+-- Adds what came later to tables of before, while locks in them are held. Clients of before go on with such tables.
+DELIMITER $$
+DROP PROCEDURE IF EXISTS holdfast_extend $$
+CREATE PROCEDURE holdfast_extend()
+SQL SECURITY INVOKER
+BEGIN
+    IF NOT EXISTS (SELECT 1 FROM information_schema.columns
+                   WHERE table_schema = DATABASE() AND table_name = 'holdfast_holder' AND column_name = 'flags') THEN
+        ALTER TABLE holdfast_holder ADD COLUMN flags INT NOT NULL DEFAULT 0;
+    END IF;
+    IF NOT EXISTS (SELECT 1 FROM information_schema.columns
+                   WHERE table_schema = DATABASE() AND table_name = 'holdfast_waiter' AND column_name = 'flags') THEN
+        ALTER TABLE holdfast_waiter ADD COLUMN flags INT NOT NULL DEFAULT 0;
+    END IF;
+END $$
+DELIMITER ;
+CALL holdfast_extend();
 
 -- For hold=session only: the row that is locked, and who has it. Rows of the second table are never
 -- committed: they are there as long as the connection, for whoever looks with READ UNCOMMITTED.

@@ -36,20 +36,12 @@ const struct hf__option hf__my_options[] = {
     {0},
 };
 
-/* "holdfast: nightly": a DBA who looks at the connection's attributes knows whom to ask. */
-static int name_program(const struct hf__url *url, struct hf__my *s, hf_error *err)
-{
-    const char *given = hf__url_text(url, "program_name");
-    char name[64];
-
-    snprintf(name, sizeof name, "holdfast: %.40s", s->base.host->self->program);
-    return hf__copy_text(given != NULL ? given : name, &s->set.program, err);
-}
-
 int hf__my_read_url(struct hf__my *s, const struct hf__url *url, hf_error *err)
 {
     static const struct hf__choice holds[] = {{"lease", 0}, {"session", 1}, {0}};
     static const struct hf__sql_defaults preset = {.preset_socket = SOCKET, .port = "3306"};
+    const char *program = hf__url_text(url, "program_name");
+    char name[64];
     int session = 0, r = hf__url_choose(url, "hold", holds, &session, err);
 
     s->set.session = session;
@@ -62,5 +54,7 @@ int hf__my_read_url(struct hf__my *s, const struct hf__url *url, hf_error *err)
         r = hf__fail(err, HF_INVALID, "name a database: mysql://user@host/locks");
     if (r == 0)
         r = hf__copy_text(hf__url_text(url, "option_file"), &s->set.option_file, err);
-    return r != 0 ? r : name_program(url, s, err);
+    /* "holdfast: nightly": a DBA who looks at the connection's attributes knows whom to ask. */
+    snprintf(name, sizeof name, "holdfast: %.40s", s->base.host->self->program);
+    return r != 0 ? r : hf__copy_text(program != NULL ? program : name, &s->set.program, err);
 }

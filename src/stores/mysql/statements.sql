@@ -2,13 +2,15 @@
 -- of a prepared statement; ?1 and ?2 are replaced by what is given (text.c).
 
 -- : hf__my_take_sql
--- A lock that nobody holds or waits for is taken by one statement: see quick.c.
+-- A lock that nobody holds or waits for is taken by one statement: see quick.c. The last parameter is when it is too late:
+-- see holdfast_check_time.
 UPDATE holdfast_lock
    SET touched = SYSDATE(6),
        generation = LAST_INSERT_ID(GREATEST(generation + 1, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', touched))),
        inside = ?, token = generation, since = touched, ttl = ?, retire = ?, wake = ?, host = ?, username = ?,
        program = ?, pid = ?, note = ?
- WHERE name = ? AND touched <= SYSDATE(6) AND inside = x'00000000000000000000000000000000';
+ WHERE name = ? AND touched <= SYSDATE(6) AND inside = x'00000000000000000000000000000000'
+   AND TIMESTAMPDIFF(MICROSECOND, '1970-01-01', SYSDATE(6)) <= ?;
 
 -- : hf__my_free_sql
 -- And released by another. A lease runs out at a whole millisecond, so its last one is left to the rules.
@@ -42,13 +44,14 @@ SELECT seq, HEX(ticket), 1, shared, room, 0, ttl, delay,
 
 -- : hf__my_idle_sql
 -- Locks that nobody has used for ?1 milliseconds and for which ?2 is true; ?3 is how many, or how they are locked. What
--- has run out but was never swept must not keep an idle lock alive.
+-- has run out but was never swept must not keep an idle lock alive; but a holder that had opened the value stays until
+-- somebody asks and finds it in doubt.
 SELECT HEX(name) FROM holdfast_lock l
  WHERE ?2 AND touched <= SYSDATE(6) - INTERVAL ?1 * 1000 MICROSECOND
    AND (inside IS NULL OR inside = x'00000000000000000000000000000000'
         OR since + INTERVAL (ttl + retire) * 1000 MICROSECOND <= SYSDATE(6))
    AND NOT EXISTS (SELECT 1 FROM holdfast_holder h WHERE h.name = l.name
-        AND (h.lease IS NULL OR h.until + INTERVAL (h.delay + h.retire) * 1000 MICROSECOND > SYSDATE(6)))
+        AND (h.lease IS NULL OR (h.flags & 4 AND NOT h.lingering) OR h.until + INTERVAL (h.delay + h.retire) * 1000 MICROSECOND > SYSDATE(6)))
    AND NOT EXISTS (SELECT 1 FROM holdfast_waiter w WHERE w.name = l.name AND w.until > SYSDATE(6))
    AND NOT EXISTS (SELECT 1 FROM holdfast_retired r WHERE r.name = l.name AND r.until > SYSDATE(6))
  ?3;

@@ -59,19 +59,6 @@ static int run_file(struct hf__my *s, struct hf__my_conn *c, const char *sql, in
     return r;
 }
 
-/* Brings tables of an older version to this one; where there are none, or the version is none that
- * was ever there, nothing is done. */
-static int upgrade(struct hf__my *s, struct hf__my_conn *c, int64_t deadline_ns, hf_error *err)
-{
-    MYSQL_ROW row;
-    MYSQL_RES *result =
-        hf__my_look(s, c, "SELECT MAX(version) FROM holdfast_schema", deadline_ns, &row, NULL);
-    bool older = result != NULL && hf__sql_integer(row[0], 0) == 1;
-
-    mysql_free_result(result);
-    return older ? run_file(s, c, hf__my_upgrade_sql, deadline_ns, err) : 0;
-}
-
 /* The rows of hold=session had numbers of a counter once, for which MariaDB 11 does not wait. The change
  * waits until nobody holds such a lock, and keeps out whoever comes meanwhile: so not for long. */
 static int remove_counter(struct hf__my *s, struct hf__my_conn *c, int64_t deadline_ns,
@@ -119,10 +106,16 @@ static bool is_complete(struct hf__my *s, struct hf__my_conn *c, int64_t deadlin
 int hf__my_setup(void *store, void *conn, int64_t deadline_ns, hf_error *err)
 {
     struct hf__my *s = store;
+    MYSQL_ROW row;
     int r = 0;
 
     if (!is_complete(s, conn, deadline_ns)) {
-        r = upgrade(s, conn, deadline_ns, err);
+        /* Where there are no tables, or the version is none that was ever there, nothing is brought up to date. */
+        MYSQL_RES *result = hf__my_look(s, conn, "SELECT MAX(version) FROM holdfast_schema",
+                                        deadline_ns, &row, NULL);
+        if (result != NULL && hf__sql_integer(row[0], 0) == 1)
+            r = run_file(s, conn, hf__my_upgrade_sql, deadline_ns, err);
+        mysql_free_result(result);
         if (r == 0)
             r = run_file(s, conn, hf__my_ddl, deadline_ns, err);
         hf__sql_learn_again(&s->sql);
@@ -164,6 +157,9 @@ static int purge_one(struct hf__my *s, struct hf__my_conn *c, const char *name, 
         r = ask_idle(s, c, retain_ms, sql, "FOR UPDATE SKIP LOCKED", deadline_ns, &result, err);
     bool idle = r == 0 && mysql_num_rows(result) == 1;
     mysql_free_result(result);
+    snprintf(sql, sizeof sql, "DELETE FROM holdfast_value WHERE name = x'%s' AND bytes = ''", name);
+    if (idle && r == 0)
+        r = hf__my_run(s, c, sql, deadline_ns, err);
     for (size_t i = 0; idle && r == 0 && i < sizeof tables / sizeof tables[0]; i++) {
         snprintf(sql, sizeof sql, "DELETE FROM holdfast_%s WHERE name = x'%s'", tables[i], name);
         r = hf__my_run(s, c, sql, deadline_ns, err);

@@ -25,15 +25,19 @@ static int other_version(hf_error *err)
 /* The next item of the answer: "verdict generation lease claimed ask_again place;". */
 static int read_item(char **at, struct hf__answer *ret_answer, hf_error *err)
 {
-    const char *cells[HF__SQL_ANSWER_CELLS];
+    const char *items[HF__SQL_ANSWER_CELLS - 1], *cells[HF__SQL_ANSWER_CELLS] = {0};
     char *end = strchr(*at, ';'), *item = *at;
 
     if (end == NULL)
         return other_version(err);
     *end = '\0';
     *at = end + 1;
-    if (!hf__ora_split(item, cells, HF__SQL_ANSWER_CELLS) ||
-        !hf__sql_read_answer(cells, ret_answer))
+    if (!hf__ora_split(item, items, HF__SQL_ANSWER_CELLS - 1))
+        return other_version(err);
+    memcpy(cells, items, sizeof items);
+    cells[HF__SQL_PLACE] = items[HF__SQL_WANTED]; /* it does not say whether somebody waits */
+    cells[HF__SQL_WANTED] = NULL;
+    if (!hf__sql_read_answer(cells, ret_answer))
         return other_version(err);
     return 0;
 }

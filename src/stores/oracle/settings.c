@@ -100,35 +100,22 @@ static int read_schema(const struct hf__url *url, struct hf__ora_settings *set, 
     return hf__copy_text(name, &set->schema, err);
 }
 
-static int read_dialect(const struct hf__url *url, struct hf__ora_settings *set, hf_error *err)
-{
-    const char *name = hf__url_text(url, "dialect");
-
-    if (name == NULL)
-        return 0;
-    set->dialect = hf__ora_dialect_named(name);
-    return set->dialect != NULL ? 0
-                                : hf__fail(err, HF_INVALID, "dialect is one of oracle, mariadb");
-}
-
-/* There is no FOR SHARE on Oracle, its server does not look whether somebody who waits for a row is
- * still there, and ODBC does not say that a connection was lost until it is used. */
-static int read_hold(const struct hf__url *url, hf_error *err)
-{
-    if (strcmp(hf__url_text(url, "hold"), "lease") == 0)
-        return 0;
-    return hf__fail(err, HF_UNSUPPORTED, "hold=session and the like are not there on Oracle");
-}
-
 int hf__ora_read_url(struct hf__ora *s, const struct hf__url *url, hf_error *err)
 {
+    const char *dialect = hf__url_text(url, "dialect");
     int r = hf__sql_read_account(url, &s->sql.set, err);
 
     if (r == 0)
         r = read_source(url, s, err);
     if (r == 0)
         r = read_schema(url, &s->set, err);
-    if (r == 0)
-        r = read_dialect(url, &s->set, err);
-    return r != 0 ? r : read_hold(url, err);
+    if (r != 0)
+        return r;
+    if (dialect != NULL && (s->set.dialect = hf__ora_dialect_named(dialect)) == NULL)
+        return hf__fail(err, HF_INVALID, "dialect is one of oracle, mariadb");
+    /* There is no FOR SHARE on Oracle, its server does not look whether somebody who waits for a row is still there, and
+     * ODBC does not say that a connection was lost until it is used. */
+    if (strcmp(hf__url_text(url, "hold"), "lease") != 0)
+        return hf__fail(err, HF_UNSUPPORTED, "hold=session and the like are not there on Oracle");
+    return 0;
 }

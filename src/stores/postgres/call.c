@@ -91,7 +91,8 @@ static int call_attempt(struct hf__pg *s, struct hf__pg_conn *c, const struct hf
                         int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
 {
     struct hf__pg_query q = {
-        .sql = "SELECT public.holdfast_attempt($1,$2,$3,$4,$5,$6,$7,$8,$9,$10,$11,$12,$13,$14)",
+        .sql = "SELECT "
+               "public.holdfast_attempt($1,$2,$3,$4,$5,$6,$7,$8,$9,$10,$11,$12,$13,$14,$15,$16)",
         .bare = true};
     const struct hf__bid *bid = op->bid;
     struct hf__who_text who;
@@ -112,6 +113,8 @@ static int call_attempt(struct hf__pg *s, struct hf__pg_conn *c, const struct hf
     hf__pg_text(&q, who.program);
     hf__pg_number(&q, who.pid);
     hf__pg_text(&q, who.note);
+    hf__pg_number(&q, hf__sql_latest_us(&s->sql, deadline_ns));
+    hf__pg_flag(&q, bid->tell);
     int r = ask(s, c, &q, deadline_ns, &result, err);
     if (r == 0)
         r = read_row(result, ret_answer, err);
@@ -119,12 +122,13 @@ static int call_attempt(struct hf__pg *s, struct hf__pg_conn *c, const struct hf
     return r;
 }
 
-/* release, withdraw, break: name, ticket and one thing more. */
+/* release, withdraw, break: name, ticket and one thing more, or two. */
 static int call_end(struct hf__pg *s, struct hf__pg_conn *c, const struct hf__sql_operation *op,
                     int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
 {
     struct hf__pg_query q = {
-        .sql = op->kind == HF__OPERATION_RELEASE    ? "SELECT public.holdfast_release($1,$2,$3)"
+        .sql = op->at_least_ms > 0 ? "SELECT public.holdfast_release_after($1,$2,$3,$4)"
+               : op->kind == HF__OPERATION_RELEASE  ? "SELECT public.holdfast_release($1,$2,$3)"
                : op->kind == HF__OPERATION_WITHDRAW ? "SELECT public.holdfast_withdraw($1,$2,$3)"
                                                     : "SELECT public.holdfast_break($1,$2,$3)",
         .bare = true};
@@ -136,6 +140,48 @@ static int call_end(struct hf__pg *s, struct hf__pg_conn *c, const struct hf__sq
         hf__pg_flag(&q, op->now);
     else
         hf__pg_number(&q, op->retire_ms);
+    if (op->at_least_ms > 0)
+        hf__pg_number(&q, op->at_least_ms);
+    int r = ask(s, c, &q, deadline_ns, &result, err);
+    if (r == 0)
+        r = read_row(result, ret_answer, err);
+    PQclear(result);
+    return r;
+}
+
+static int call_read(struct hf__pg *s, struct hf__pg_conn *c, const struct hf__sql_operation *op,
+                     int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
+{
+    struct hf__pg_query q = {.sql = "SELECT * FROM public.holdfast_read($1,$2,$3)", .bare = true};
+    const char *cells[HF__SQL_VALUE_CELLS] = {0};
+    PGresult *result = NULL;
+
+    hf__pg_bytes(&q, op->bid->name, op->bid->name_len);
+    hf__pg_bytes(&q, op->bid->ticket.bits, sizeof op->bid->ticket.bits);
+    hf__pg_number(&q, (int64_t)op->generation);
+    int r = ask(s, c, &q, deadline_ns, &result, err);
+    if (r != 0)
+        return r;
+    for (int i = 0; i < HF__SQL_VALUE_CELLS && i < PQnfields(result); i++)
+        cells[i] = PQgetisnull(result, 0, i) ? NULL : PQgetvalue(result, 0, i);
+    const char *const answer[HF__SQL_ANSWER_CELLS] = {cells[HF__SQL_VERDICT]};
+    if (!hf__sql_read_answer(answer, ret_answer) || !hf__sql_read_value(cells, op->value))
+        r = other_version(err);
+    PQclear(result);
+    return r;
+}
+
+static int call_write(struct hf__pg *s, struct hf__pg_conn *c, const struct hf__sql_operation *op,
+                      int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
+{
+    struct hf__pg_query q = {.sql = "SELECT public.holdfast_write($1,$2,$3,$4,$5)", .bare = true};
+    PGresult *result = NULL;
+
+    hf__pg_bytes(&q, op->bid->name, op->bid->name_len);
+    hf__pg_bytes(&q, op->bid->ticket.bits, sizeof op->bid->ticket.bits);
+    hf__pg_number(&q, (int64_t)op->generation);
+    hf__pg_number(&q, (int64_t)op->value->order);
+    hf__pg_bytes(&q, op->value->bytes, op->value->len);
     int r = ask(s, c, &q, deadline_ns, &result, err);
     if (r == 0)
         r = read_row(result, ret_answer, err);
@@ -157,22 +203,7 @@ struct arrays {
     char *names, *tickets, *generations;
 };
 
-static void fill_arrays(struct arrays *a, struct hf__renewal *const *items, size_t count)
-{
-    char *name = a->names, *ticket = a->tickets, *generation = a->generations;
-
-    for (size_t i = 0; i < count; i++) {
-        *name++ = *ticket++ = i == 0 ? '{' : ',';
-        name = put_bytes(name, items[i]->name, items[i]->name_len);
-        ticket = put_bytes(ticket, items[i]->ticket.bits, sizeof items[i]->ticket.bits);
-        generation +=
-            snprintf(generation, 24, "%c%" PRIu64, i == 0 ? '{' : ',', items[i]->generation);
-    }
-    memcpy(name, "}", 2);
-    memcpy(ticket, "}", 2);
-    memcpy(generation, "}", 2);
-}
-
+/* Each buffer is as long as its longest text can be, so that nothing is counted twice. */
 static int make_arrays(struct arrays *a, struct hf__renewal *const *items, size_t count,
                        hf_error *err)
 {
@@ -185,7 +216,18 @@ static int make_arrays(struct arrays *a, struct hf__renewal *const *items, size_
     a->generations = malloc(count * 24 + 2);
     if (a->names == NULL || a->tickets == NULL || a->generations == NULL)
         return hf__fail(err, HF_NO_MEMORY, NULL);
-    fill_arrays(a, items, count);
+
+    char *name = a->names, *ticket = a->tickets, *generation = a->generations;
+    for (size_t i = 0; i < count; i++) {
+        *name++ = *ticket++ = i == 0 ? '{' : ',';
+        name = put_bytes(name, items[i]->name, items[i]->name_len);
+        ticket = put_bytes(ticket, items[i]->ticket.bits, sizeof items[i]->ticket.bits);
+        generation +=
+            snprintf(generation, 24, "%c%" PRIu64, i == 0 ? '{' : ',', items[i]->generation);
+    }
+    memcpy(name, "}", 2);
+    memcpy(ticket, "}", 2);
+    memcpy(generation, "}", 2);
     return 0;
 }
 
@@ -207,7 +249,8 @@ static int read_renewals(const PGresult *result, const struct hf__sql_operation 
 static int call_renew(struct hf__pg *s, struct hf__pg_conn *c, const struct hf__sql_operation *op,
                       int64_t deadline_ns, hf_error *err)
 {
-    struct hf__pg_query q = {.sql = "SELECT * FROM public.holdfast_renew($1,$2,$3)", .bare = true};
+    struct hf__pg_query q = {.sql = "SELECT * FROM public.holdfast_renew($1,$2,$3,$4)",
+                             .bare = true};
     struct arrays a = {0};
     PGresult *result = NULL;
     int r = make_arrays(&a, op->items, op->count, err);
@@ -216,6 +259,7 @@ static int call_renew(struct hf__pg *s, struct hf__pg_conn *c, const struct hf__
         hf__pg_array(&q, OID_BYTEA_ARRAY, a.names);
         hf__pg_array(&q, OID_BYTEA_ARRAY, a.tickets);
         hf__pg_array(&q, OID_INT8_ARRAY, a.generations);
+        hf__pg_number(&q, hf__sql_latest_us(&s->sql, deadline_ns));
         r = ask(s, c, &q, deadline_ns, &result, err);
     }
     if (r == 0)
@@ -230,9 +274,16 @@ static int call_renew(struct hf__pg *s, struct hf__pg_conn *c, const struct hf__
 int hf__pg_call(void *store, void *conn, const struct hf__sql_operation *op, int64_t deadline_ns,
                 struct hf__answer *ret_answer, hf_error *err)
 {
-    if (op->kind == HF__OPERATION_ATTEMPT)
+    switch (op->kind) {
+    case HF__OPERATION_ATTEMPT:
         return call_attempt(store, conn, op, deadline_ns, ret_answer, err);
-    if (op->kind == HF__OPERATION_RENEW)
+    case HF__OPERATION_RENEW:
         return call_renew(store, conn, op, deadline_ns, err);
-    return call_end(store, conn, op, deadline_ns, ret_answer, err);
+    case HF__OPERATION_READ:
+        return call_read(store, conn, op, deadline_ns, ret_answer, err);
+    case HF__OPERATION_WRITE:
+        return call_write(store, conn, op, deadline_ns, ret_answer, err);
+    default:
+        return call_end(store, conn, op, deadline_ns, ret_answer, err);
+    }
 }

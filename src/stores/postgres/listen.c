@@ -54,18 +54,6 @@ static int dial(void *owner, int64_t deadline_ns, struct hf__line *ret_line)
     return 0;
 }
 
-static bool was_called(struct hf__pg *s, PGconn *pg, int64_t deadline_ns)
-{
-    PGnotify *call;
-
-    while ((call = PQnotifies(pg)) == NULL) {
-        if (!hf__pg_wait(s, pg, POLLIN, deadline_ns) || !PQconsumeInput(pg))
-            return false;
-    }
-    PQfreemem(call);
-    return true;
-}
-
 int hf__pg_call_self(struct hf__pg *s, struct hf__pg_conn *c, int64_t deadline_ns, int64_t *ret_us,
                      hf_error *err)
 {
@@ -79,8 +67,13 @@ int hf__pg_call_self(struct hf__pg *s, struct hf__pg_conn *c, int64_t deadline_n
     int64_t before_ns = hf__now_ns(s->base.host->env);
     int r = hf__pg_ask(s, c, &q, deadline_ns, &result, err);
     PQclear(result);
-    if (r == 0 && !was_called(s, ((struct hf__pg_conn *)line.conn)->pg, deadline_ns))
-        r = hf__fail(err, HF_UNAVAILABLE, "postgres: no call came");
+    PGconn *pg = ((struct hf__pg_conn *)line.conn)->pg;
+    PGnotify *call = NULL;
+    while (r == 0 && (call = PQnotifies(pg)) == NULL) {
+        if (!hf__pg_wait(s, pg, POLLIN, deadline_ns) || !PQconsumeInput(pg))
+            r = hf__fail(err, HF_UNAVAILABLE, "postgres: no call came");
+    }
+    PQfreemem(call);
     *ret_us = (hf__now_ns(s->base.host->env) - before_ns) / 1000;
     hf__pg_hang_up(line.conn);
     return r;
@@ -94,29 +87,23 @@ static void hang_up(void *conn, bool lost)
 
 const struct hf__listener_type hf__pg_listener_type = {.dial = dial, .hang_up = hang_up};
 
-/* False: the connection is lost. */
-static bool read_calls(struct hf__pg_conn *c, hf__wake_sink *sink, void *ctx)
-{
-    bool whole = PQconsumeInput(c->pg) && PQstatus(c->pg) == CONNECTION_OK;
-    struct hf__ticket ticket;
-    uint64_t generation;
-    PGnotify *call;
-
-    while ((call = PQnotifies(c->pg)) != NULL) {
-        if (hf__call_parse(call->extra, &ticket, &generation))
-            sink(ctx, &ticket, generation);
-        PQfreemem(call);
-    }
-    return whole;
-}
-
 void hf__pg_wake(struct hf__store *store, hf__wake_sink *sink, void *ctx)
 {
     struct hf__listener *l = &((struct hf__pg *)store)->sql.listener;
     bool missed;
     struct hf__pg_conn *c = hf__listener_wake(l, &missed);
+    struct hf__ticket ticket;
+    uint64_t generation;
+    PGnotify *call;
 
-    if (c != NULL && !read_calls(c, sink, ctx)) {
+    /* What came before the end of a lost connection is still told. */
+    bool whole = c == NULL || (PQconsumeInput(c->pg) && PQstatus(c->pg) == CONNECTION_OK);
+    while (c != NULL && (call = PQnotifies(c->pg)) != NULL) {
+        if (hf__call_parse(call->extra, &ticket, &generation))
+            sink(ctx, &ticket, generation);
+        PQfreemem(call);
+    }
+    if (!whole) {
         hf__sql_note_loss(&((struct hf__pg *)store)->sql);
         hf__listener_lost(l);
         missed = true;

@@ -4,6 +4,7 @@
 --   lease       granted: in force, NULL: never; queued: what a hand-over would give
 --   claimed     granted: the store knows that the holder knows
 --   ask_again   queued: after so many milliseconds, NULL: never
+--   wanted      granted, and asked for: somebody waits
 --   place       queued: from 1; 0: not counted
 --
 -- Each takes the short way where nobody is in anybody's way (see public.holdfast_enter), and comes to the same. Each has
@@ -19,18 +20,20 @@ BEGIN
     RETURN FOUND;
 END $$;
 
--- A bid, or the same bid again.
+-- A bid, or the same bid again; not after a_latest: see public.holdfast_enter.
 CREATE OR REPLACE FUNCTION public.holdfast_attempt(
     a_name bytea, a_ticket bytea, a_shared boolean, a_room bigint, a_ttl bigint, a_delay bigint,
     a_retire bigint, a_queue boolean, a_wake text, a_host text, a_user text, a_program text, a_pid bigint,
-    a_note text, OUT verdict text, OUT generation bigint, OUT lease bigint, OUT claimed boolean,
-    OUT ask_again bigint, OUT place bigint) LANGUAGE plpgsql
+    a_note text, a_latest bigint, a_tell boolean, OUT verdict text, OUT generation bigint, OUT lease bigint,
+    OUT claimed boolean, OUT ask_again bigint, OUT wanted boolean, OUT place bigint) LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    l public.holdfast_lock := public.holdfast_enter(a_name, 1, 2);
+    l public.holdfast_lock := public.holdfast_enter(a_name, 1, 2, a_latest);
     now timestamptz := date_trunc('milliseconds', l.touched);
     h public.holdfast_holder;
     w public.holdfast_waiter;
+    flags integer := a_tell::integer;
+    is_new boolean := false;
 BEGIN
     -- Those who come later have a higher seq.
     IF l.state = 2 THEN
@@ -40,7 +43,7 @@ BEGIN
         lease := CASE WHEN claimed THEN a_ttl ELSE public.holdfast_provisional_lease(a_ttl) END;
         INSERT INTO public.holdfast_holder VALUES (a_name, a_ticket, 0, false, a_shared, a_room, generation, a_ttl,
             a_delay, a_retire, now, public.holdfast_after(now, lease), lease, claimed, a_wake, a_host, a_user,
-            a_program, a_pid, a_note);
+            a_program, a_pid, a_note, flags);
         RETURN; -- the short way
     END IF;
     PERFORM public.holdfast_sweep(l, now);
@@ -55,6 +58,7 @@ BEGIN
             verdict := 'withdrawn';
         ELSE
             verdict := 'granted'; generation := h.generation; lease := h.lease; claimed := h.claimed;
+            wanted := public.holdfast_is_wanted(a_name, a_ticket);
         END IF;
         RETURN;
     END IF;
@@ -83,7 +87,7 @@ BEGIN
             lease := CASE WHEN claimed THEN a_ttl ELSE public.holdfast_provisional_lease(a_ttl) END;
             INSERT INTO public.holdfast_holder VALUES (a_name, a_ticket, nextval('public.holdfast_line'::regclass), false, a_shared,
                 a_room, generation, a_ttl, a_delay, a_retire, now, public.holdfast_after(now, lease), lease, claimed,
-                a_wake, a_host, a_user, a_program, a_pid, a_note);
+                a_wake, a_host, a_user, a_program, a_pid, a_note, flags);
             UPDATE public.holdfast_lock k SET generation = holdfast_attempt.generation, state = CASE WHEN EXISTS (SELECT
                 FROM public.holdfast_retired r WHERE r.name = a_name AND r.until > now) THEN 0 ELSE 2 END
                 WHERE k.name = a_name;
@@ -91,7 +95,8 @@ BEGIN
         END IF;
         INSERT INTO public.holdfast_waiter VALUES (a_name, nextval('public.holdfast_line'::regclass), a_ticket, a_shared, a_room,
             a_ttl, a_delay, a_retire, now, public.holdfast_after(now, public.holdfast_own_lease(a_ttl)),
-            public.holdfast_own_lease(a_ttl), a_wake, a_host, a_user, a_program, a_pid, a_note);
+            public.holdfast_own_lease(a_ttl), a_wake, a_host, a_user, a_program, a_pid, a_note, flags);
+        is_new := true;
     END IF;
 
     generation := public.holdfast_let_in(l, now, a_ticket);
@@ -99,7 +104,11 @@ BEGIN
     IF NOT FOUND THEN
         SELECT 'granted', k.generation, k.lease, k.claimed INTO verdict, generation, lease, claimed
             FROM public.holdfast_holder k WHERE k.name = a_name AND k.ticket = a_ticket;
+        wanted := public.holdfast_is_wanted(a_name, a_ticket);
     ELSIF a_queue THEN
+        IF is_new THEN
+            PERFORM public.holdfast_call_holders(a_name);
+        END IF;
         verdict := 'queued';
         lease := public.holdfast_provisional_lease(w.ttl);
         SELECT count(*) + 1 INTO place FROM public.holdfast_waiter k WHERE k.name = a_name AND k.seq < w.seq;
@@ -110,6 +119,16 @@ BEGIN
         generation := NULL;
     END IF;
 END $$;
+
+CREATE OR REPLACE FUNCTION public.holdfast_attempt(
+    a_name bytea, a_ticket bytea, a_shared boolean, a_room bigint, a_ttl bigint, a_delay bigint,
+    a_retire bigint, a_queue boolean, a_wake text, a_host text, a_user text, a_program text, a_pid bigint,
+    a_note text, OUT verdict text, OUT generation bigint, OUT lease bigint, OUT claimed boolean,
+    OUT ask_again bigint, OUT place bigint) LANGUAGE sql AS $$
+    SELECT verdict, generation, lease, claimed, ask_again, place
+      FROM public.holdfast_attempt(a_name, a_ticket, a_shared, a_room, a_ttl, a_delay, a_retire, a_queue, a_wake,
+                                   a_host, a_user, a_program, a_pid, a_note, NULL, false)
+$$;
 
 -- The bidder is done with its ticket. A lock-delay stays, unless the grant was unused. Says where it was: inside
 -- (also an unused lock-delay), waiting, lingering, retired or gone.
@@ -141,11 +160,31 @@ BEGIN
     RETURN was;
 END $$;
 
+-- The lock opens no earlier than a_at_least after it was taken: until then the holder lingers.
+CREATE OR REPLACE FUNCTION public.holdfast_release_after(a_name bytea, a_ticket bytea, a_retire bigint, a_at_least bigint,
+                                                         OUT verdict text)
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    l public.holdfast_lock := public.holdfast_enter(a_name, 0, 0, NULL);
+    now timestamptz := date_trunc('milliseconds', l.touched);
+BEGIN
+    PERFORM public.holdfast_sweep(l, now);
+    UPDATE public.holdfast_holder SET lingering = true, until = public.holdfast_after(since, a_at_least), lease = a_at_least
+        WHERE name = a_name AND ticket = a_ticket AND NOT lingering AND public.holdfast_after(since, a_at_least) > now;
+    IF FOUND THEN
+        verdict := 'done';
+    ELSE
+        verdict := CASE public.holdfast_end(l, now, a_ticket, a_retire, false) WHEN 'inside' THEN 'done' ELSE 'stale' END;
+    END IF;
+    PERFORM public.holdfast_let_in(l, now, NULL);
+END $$;
+
 CREATE OR REPLACE FUNCTION public.holdfast_release(a_name bytea, a_ticket bytea, a_retire bigint, OUT verdict text)
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    l public.holdfast_lock := public.holdfast_enter(a_name, 2, 1);
+    l public.holdfast_lock := public.holdfast_enter(a_name, 2, 1, NULL);
     now timestamptz := date_trunc('milliseconds', l.touched);
 BEGIN
     IF l.state = 1 AND a_retire = 0 THEN
@@ -168,7 +207,7 @@ CREATE OR REPLACE FUNCTION public.holdfast_withdraw(a_name bytea, a_ticket bytea
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    l public.holdfast_lock := public.holdfast_enter(a_name, 0, 0);
+    l public.holdfast_lock := public.holdfast_enter(a_name, 0, 0, NULL);
     now timestamptz := date_trunc('milliseconds', l.touched);
     was text;
 BEGIN
@@ -180,10 +219,10 @@ END $$;
 
 -- A sign of life; with the generation it claims the grant.
 CREATE OR REPLACE FUNCTION public.holdfast_renew_one(
-    a_name bytea, a_ticket bytea, a_generation bigint, OUT verdict text, OUT generation bigint,
-    OUT lease bigint, OUT claimed boolean, OUT ask_again bigint) LANGUAGE plpgsql AS $$
+    a_name bytea, a_ticket bytea, a_generation bigint, a_latest bigint, OUT verdict text, OUT generation bigint,
+    OUT lease bigint, OUT claimed boolean, OUT ask_again bigint, OUT wanted boolean) LANGUAGE plpgsql AS $$
 DECLARE
-    l public.holdfast_lock := public.holdfast_enter(a_name, 2, 2);
+    l public.holdfast_lock := public.holdfast_enter(a_name, 2, 2, a_latest);
     now timestamptz := date_trunc('milliseconds', l.touched);
     h public.holdfast_holder;
     w public.holdfast_waiter;
@@ -226,28 +265,39 @@ BEGIN
     SELECT 'granted', k.generation, k.lease, k.claimed INTO verdict, generation, lease, claimed
         FROM public.holdfast_holder k WHERE k.name = a_name AND k.ticket = a_ticket AND NOT k.lingering
         AND a_generation IN (0, h.generation);
+    IF FOUND THEN
+        wanted := public.holdfast_is_wanted(a_name, a_ticket);
+    END IF;
     verdict := coalesce(verdict, 'lost');
 END $$;
 
 -- Many at once, in the order of their names, so that two such calls cannot wait for each other.
-CREATE OR REPLACE FUNCTION public.holdfast_renew(names bytea[], tickets bytea[], generations bigint[])
-RETURNS TABLE (item bigint, verdict text, generation bigint, lease bigint, claimed boolean, ask_again bigint)
+CREATE OR REPLACE FUNCTION public.holdfast_renew(names bytea[], tickets bytea[], generations bigint[], latest bigint)
+RETURNS TABLE (item bigint, verdict text, generation bigint, lease bigint, claimed boolean, ask_again bigint,
+               wanted boolean)
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     i bigint;
 BEGIN
     FOR i IN SELECT k.at FROM pg_catalog.unnest(names) WITH ORDINALITY AS k(name, at) ORDER BY k.name, k.at LOOP
-        RETURN QUERY SELECT i, r.* FROM public.holdfast_renew_one(names[i], tickets[i], generations[i]) r;
+        RETURN QUERY SELECT i, r.* FROM public.holdfast_renew_one(names[i], tickets[i], generations[i], latest) r;
     END LOOP;
 END $$;
+
+CREATE OR REPLACE FUNCTION public.holdfast_renew(names bytea[], tickets bytea[], generations bigint[])
+RETURNS TABLE (item bigint, verdict text, generation bigint, lease bigint, claimed boolean, ask_again bigint)
+LANGUAGE sql AS $$
+    SELECT item, verdict, generation, lease, claimed, ask_again
+      FROM public.holdfast_renew(names, tickets, generations, NULL)
+$$;
 
 -- Takes the lock away from a ticket. A holder keeps the door closed as long as it may believe that it holds.
 CREATE OR REPLACE FUNCTION public.holdfast_break(a_name bytea, a_ticket bytea, at_once boolean, OUT verdict text)
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    l public.holdfast_lock := public.holdfast_enter(a_name, 0, 0);
+    l public.holdfast_lock := public.holdfast_enter(a_name, 0, 0, NULL);
     now timestamptz := date_trunc('milliseconds', l.touched);
     h public.holdfast_holder;
     w public.holdfast_waiter;
@@ -257,6 +307,7 @@ BEGIN
     verdict := 'done';
     SELECT * INTO h FROM public.holdfast_holder WHERE name = a_name AND ticket = a_ticket;
     IF FOUND THEN
+        PERFORM public.holdfast_note_end(h);
         span := CASE WHEN at_once OR h.until = 'infinity' THEN 0 ELSE public.holdfast_span(h.until, now) END
               + CASE WHEN h.claimed THEN h.delay ELSE 0 END;
         IF NOT h.lingering AND span > 0 THEN
@@ -275,5 +326,59 @@ BEGIN
         END IF;
     END IF;
     PERFORM public.holdfast_call(coalesce(h.wake, w.wake), a_ticket, 0);
+    PERFORM public.holdfast_let_in(l, now, NULL);
+END $$;
+
+-- The value, in hex: for the holder of this generation, who opens it by that if it is an exclusive one; with generation 0
+-- for anybody. A lock that was never asked for gets no row by being looked at.
+CREATE OR REPLACE FUNCTION public.holdfast_read(a_name bytea, a_ticket bytea, a_generation bigint, OUT verdict text,
+                                                OUT generation bigint, OUT nth bigint, OUT doubt boolean, OUT bytes text)
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    l public.holdfast_lock;
+    now timestamptz;
+BEGIN
+    verdict := 'done';
+    IF a_generation <> 0 OR EXISTS (SELECT FROM public.holdfast_lock k WHERE k.name = a_name) THEN
+        l := public.holdfast_enter(a_name, 0, 0, NULL);
+        now := date_trunc('milliseconds', l.touched);
+        PERFORM public.holdfast_sweep(l, now);
+        UPDATE public.holdfast_holder k SET flags = CASE WHEN k.shared THEN k.flags ELSE k.flags | 4 END
+            WHERE k.name = a_name AND k.ticket = a_ticket AND k.generation = a_generation AND NOT k.lingering;
+        IF NOT FOUND AND a_generation <> 0 THEN
+            verdict := 'lost';
+        END IF;
+        PERFORM public.holdfast_let_in(l, now, NULL);
+    END IF;
+    SELECT v.generation, v.nth, v.doubt, encode(v.bytes, 'hex') INTO generation, nth, doubt, bytes
+        FROM public.holdfast_value v WHERE v.name = a_name;
+END $$;
+
+-- The exclusive holder of this generation writes the value, in the order of its own writes.
+CREATE OR REPLACE FUNCTION public.holdfast_write(a_name bytea, a_ticket bytea, a_generation bigint, a_nth bigint,
+                                                 a_bytes bytea, OUT verdict text)
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    l public.holdfast_lock := public.holdfast_enter(a_name, 0, 0, NULL);
+    now timestamptz := date_trunc('milliseconds', l.touched);
+BEGIN
+    PERFORM public.holdfast_sweep(l, now);
+    PERFORM 1 FROM public.holdfast_holder WHERE name = a_name AND ticket = a_ticket AND generation = a_generation
+        AND NOT lingering AND NOT shared;
+    IF NOT FOUND THEN
+        verdict := 'lost';
+    ELSE
+        INSERT INTO public.holdfast_value AS v VALUES (a_name, a_generation, a_nth, false, a_bytes)
+            ON CONFLICT (name) DO UPDATE SET generation = a_generation, nth = a_nth, doubt = false, bytes = a_bytes
+            WHERE v.generation < a_generation OR (v.generation = a_generation AND v.nth <= a_nth);
+        IF FOUND THEN
+            UPDATE public.holdfast_holder SET flags = flags | 4 WHERE name = a_name AND ticket = a_ticket;
+            verdict := 'done';
+        ELSE
+            verdict := 'stale';
+        END IF;
+    END IF;
     PERFORM public.holdfast_let_in(l, now, NULL);
 END $$;

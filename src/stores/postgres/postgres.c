@@ -38,6 +38,8 @@ int hf__pg_learn(void *store, void *conn, int64_t deadline_ns, hf_error *err)
     int64_t tables = PQntuples(result) == 1 ? hf__pg_cell(result, 0, 0, 0) : 0;
     int64_t routines = PQntuples(result) == 1 ? hf__pg_cell(result, 0, 1, 0) : 0;
     atomic_store(&s->begin_first, PQntuples(result) == 1 && hf__pg_cell_flag(result, 0, 2));
+    if (PQntuples(result) == 1)
+        hf__sql_note_clock(&s->sql, hf__pg_cell(result, 0, 3, 0));
     PQclear(result);
     r = hf__sql_check_tables(&s->sql, tables, err);
     return r != 0 ? r : hf__sql_check_routines(&s->sql, routines, err);
@@ -54,7 +56,8 @@ static unsigned tries(void *store, void *conn, const hf_error *why)
     if (why->store_code == state_number("HF001"))
         return atomic_exchange(&s->begin_first, true) ? 1 : HF__SQL_ALWAYS;
     if (why->store_code == state_number("42883") || why->store_code == state_number("42501") ||
-        why->store_code == state_number("42P01")) {
+        why->store_code == state_number("42P01") ||
+        why->store_code == state_number(HF__PG_TOO_LATE)) {
         hf__sql_learn_again(&s->sql);
         return 1;
     }
@@ -88,7 +91,7 @@ __attribute__((visibility("default"))) const struct hf__store_type hf_store_type
     .name = "postgres",
     .schemes = schemes,
     .summary = "rows in a PostgreSQL database",
-    .capabilities = HF__SQL_CAPABILITIES | HF_CAN_PUSH,
+    .capabilities = HF__SQL_CAPABILITIES | HF__SQL_BEYOND | HF_CAN_PUSH,
     .options = hf__pg_options,
     .ddl = hf__pg_ddl,
     .ddl_of = hf__pg_ddl_of,

@@ -11,9 +11,10 @@
 #include "sql/url.h"
 
 #define HF__PG_SCHEMA     1  /* the versions this code speaks: of the tables, */
-#define HF__PG_RULES      2  /* and of the functions (holdfast_version) */
+#define HF__PG_RULES      3  /* and of the functions (holdfast_routines) */
 #define HF__PG_VALUES     16 /* parameters of a question */
 #define HF__PG_REGISTERED 64
+#define HF__PG_TOO_LATE   "HF002" /* the error of public.holdfast_enter */
 
 extern const char hf__pg_ddl[]; /* schema.sql, rules.sql, operations.sql */
 extern const char hf__pg_learn_sql[], hf__pg_place_sql[], hf__pg_inspect_sql[], hf__pg_purge_sql[],

@@ -86,6 +86,7 @@ static const struct meaning {
     {"40P01", HF_UNAVAILABLE, "try again"},
     {"55P03", HF_UNAVAILABLE, "somebody keeps the lock's row locked; see pg_locks"},
     {"57014", HF_UNAVAILABLE, "the server's statement_timeout, or a DBA, ended it"},
+    {HF__PG_TOO_LATE, HF_UNAVAILABLE, "the server is busy, or its clock was set forward"},
     {"25006", HF_UNAVAILABLE, "this server is a replica, or read-only; name the primary as well"},
     {"53300", HF_UNAVAILABLE, "the server has no connection left; lower max_active"},
     {"53100", HF_FULL, "the server's disk is full"},

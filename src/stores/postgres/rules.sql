@@ -8,7 +8,13 @@
 -- not the system's has its schema, and values have the types that the system's own operators and functions take
 -- (1000.0, float8, regclass).
 
--- The version of these functions, and of those of operations.sql: HF__PG_RULES. A client uses them only if it is its own.
+-- The version of these functions, and of those of operations.sql: HF__PG_RULES. A client uses none of a lower one. What
+-- a client of an older one calls stays as it was, with one argument less: so it goes on.
+CREATE OR REPLACE FUNCTION public.holdfast_routines() RETURNS integer LANGUAGE sql IMMUTABLE AS $$
+    SELECT 3
+$$;
+
+-- Clients of before ask for this, and want it to be 2.
 CREATE OR REPLACE FUNCTION public.holdfast_version() RETURNS integer LANGUAGE sql IMMUTABLE AS $$
     SELECT 2
 $$;
@@ -43,11 +49,20 @@ $$;
 -- Where nobody is in anybody's way an operation knows what it will leave behind, and takes the short way: if
 -- the state is as it `was`, and the clock did not go back, the state `becomes` what it expects, and a grant
 -- has its generation. In every other case the state is 0, and the operation looks at the rows.
-CREATE OR REPLACE FUNCTION public.holdfast_enter(a_name bytea, was integer, becomes integer) RETURNS public.holdfast_lock
-LANGUAGE plpgsql AS $$
+--
+-- Nobody waits for the answer after `latest` (microseconds since 1970; NULL: no matter when), and has said that the store
+-- holds nothing more. A request may have been late before it was read, or wait here for others: then nothing is done.
+CREATE OR REPLACE FUNCTION public.holdfast_enter(a_name bytea, was integer, becomes integer, latest bigint)
+RETURNS public.holdfast_lock LANGUAGE plpgsql AS $$
 DECLARE
     l public.holdfast_lock;
+    patience bigint := latest - (extract(epoch FROM clock_timestamp()) * 1000000.0)::bigint;
 BEGIN
+    IF patience > 0 THEN
+        PERFORM set_config('lock_timeout', (patience / 1000 + 1)::text, true);
+    ELSIF patience <= 0 THEN
+        RAISE EXCEPTION 'the request came too late' USING ERRCODE = 'HF002';
+    END IF;
     INSERT INTO public.holdfast_lock AS k (name, generation, touched, before, state)
         VALUES (a_name, 0, clock_timestamp(), '-infinity', 0)
         ON CONFLICT (name) DO UPDATE SET touched = clock_timestamp(), before = k.touched,
@@ -58,6 +73,9 @@ BEGIN
     -- The short ways read nothing that another one might have changed: they do with any isolation.
     IF l.state = 0 AND current_setting('transaction_isolation') <> 'read committed' THEN
         RAISE EXCEPTION 'holdfast needs READ COMMITTED' USING ERRCODE = 'HF001';
+    END IF;
+    IF (extract(epoch FROM l.touched) * 1000000.0)::bigint > latest THEN
+        RAISE EXCEPTION 'the turn of the request came too late' USING ERRCODE = 'HF002';
     END IF;
     RETURN l;
 END $$;
@@ -105,10 +123,20 @@ BEGIN
         WHERE name = l.name AND until > public.holdfast_after(now, lease);
 END $$;
 
+-- A holder's end that it did not announce leaves the value in doubt, if it had opened that.
+CREATE OR REPLACE FUNCTION public.holdfast_note_end(h public.holdfast_holder) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    IF NOT h.lingering AND h.flags & 4 <> 0 THEN
+        INSERT INTO public.holdfast_value AS v VALUES (h.name, 0, 0, true, '')
+            ON CONFLICT (name) DO UPDATE SET doubt = true;
+    END IF;
+END $$;
+
 -- A lease ran out: the lock stays closed for the lock-delay, or the holder leaves.
 CREATE OR REPLACE FUNCTION public.holdfast_expire(h public.holdfast_holder, now timestamptz) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
+    PERFORM public.holdfast_note_end(h);
     IF NOT h.lingering AND h.claimed AND h.delay > 0 THEN
         h.until := public.holdfast_after(h.until, h.delay);
         IF h.until > now THEN
@@ -128,8 +156,15 @@ BEGIN
     IF l.before > l.touched THEN
         PERFORM public.holdfast_cut(l, now);
     END IF;
-    FOR h IN SELECT * FROM public.holdfast_holder WHERE name = l.name AND until <= now ORDER BY seq LOOP
-        PERFORM public.holdfast_expire(h, now);
+    -- A time that a release asked for counts from the grant, which may be ahead of a clock that has gone back since.
+    FOR h IN SELECT * FROM public.holdfast_holder WHERE name = l.name
+            AND (until <= now OR (lingering AND until > public.holdfast_after(now, lease))) ORDER BY seq LOOP
+        IF h.until > now THEN
+            UPDATE public.holdfast_holder SET until = public.holdfast_after(now, lease)
+                WHERE name = h.name AND ticket = h.ticket;
+        ELSE
+            PERFORM public.holdfast_expire(h, now);
+        END IF;
     END LOOP;
     DELETE FROM public.holdfast_waiter WHERE name = l.name AND until <= now;
 END $$;
@@ -169,7 +204,7 @@ BEGIN
         DELETE FROM public.holdfast_waiter WHERE name = w.name AND seq = w.seq;
         INSERT INTO public.holdfast_holder VALUES (w.name, w.ticket, w.seq, false, w.shared, w.room, last, w.ttl,
             w.delay, w.retire, now, public.holdfast_after(now, lease), lease, own, w.wake, w.host, w.username,
-            w.program, w.pid, w.note);
+            w.program, w.pid, w.note, w.flags);
         IF w.ticket IS DISTINCT FROM knows THEN
             PERFORM public.holdfast_call(w.wake, w.ticket, last);
         END IF;
@@ -181,6 +216,35 @@ BEGIN
         UPDATE public.holdfast_lock SET generation = last WHERE name = l.name;
     END IF;
     RETURN last;
+END $$;
+
+-- Somebody has come to wait: each holder that asked for it is called, once.
+CREATE OR REPLACE FUNCTION public.holdfast_call_holders(a_name bytea) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    h public.holdfast_holder;
+BEGIN
+    FOR h IN WITH told AS (UPDATE public.holdfast_holder SET flags = flags | 2
+            WHERE name = a_name AND NOT lingering AND flags & 3 = 1 RETURNING *) SELECT * FROM told ORDER BY seq LOOP
+        PERFORM public.holdfast_call(h.wake, h.ticket, 0);
+    END LOOP;
+END $$;
+
+-- Whether a holder is to be told that somebody waits. One that hears that nobody does is called again for the next who
+-- comes.
+CREATE OR REPLACE FUNCTION public.holdfast_is_wanted(a_name bytea, a_ticket bytea) RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+    asked integer;
+    wanted boolean;
+BEGIN
+    SELECT flags & 3 INTO asked FROM public.holdfast_holder WHERE name = a_name AND ticket = a_ticket;
+    IF asked = 0 THEN
+        RETURN false;
+    END IF;
+    wanted := EXISTS (SELECT FROM public.holdfast_waiter WHERE name = a_name);
+    IF asked = 3 AND NOT wanted THEN
+        UPDATE public.holdfast_holder SET flags = flags & ~2 WHERE name = a_name AND ticket = a_ticket;
+    END IF;
+    RETURN wanted;
 END $$;
 
 -- When it is worth asking although nobody calls: the one before may have died, or a holder vanish.

@@ -131,14 +131,6 @@ int hf__pg_fail_missing(struct hf__pg *s, struct hf__pg_conn *c, int64_t deadlin
 
 /* Making ------------------------------------------------------------------- */
 
-static int make_schema(struct hf__pg *s, struct hf__pg_conn *c, int64_t deadline_ns, hf_error *err)
-{
-    char sql[NAME_MAX + 40];
-
-    snprintf(sql, sizeof sql, "CREATE SCHEMA IF NOT EXISTS \"%s\"", hf__pg_schema(s));
-    return hf__pg_run(s, c, sql, deadline_ns, err);
-}
-
 int hf__pg_make_room(struct hf__pg *s, struct hf__pg_conn *c, int64_t deadline_ns, hf_error *err)
 {
     struct hf__pg_place at;
@@ -169,5 +161,9 @@ int hf__pg_make_room(struct hf__pg *s, struct hf__pg_conn *c, int64_t deadline_n
                         " owner of the database run `holdfast setup`, or GRANT CREATE ON DATABASE"
                         " \"%s\" TO \"%s\"",
                         hf__pg_schema(s), at.role, at.database, at.role);
-    return at.is_there ? 0 : make_schema(s, c, deadline_ns, err);
+    if (at.is_there)
+        return 0;
+    char sql[NAME_MAX + 40];
+    snprintf(sql, sizeof sql, "CREATE SCHEMA IF NOT EXISTS \"%s\"", hf__pg_schema(s));
+    return hf__pg_run(s, c, sql, deadline_ns, err);
 }

@@ -5,7 +5,7 @@
 --
 -- Least rights of a role that locks (and USAGE on the schema, which everybody has on public):
 --   GRANT SELECT, INSERT, UPDATE, DELETE ON public.holdfast_lock, public.holdfast_holder, public.holdfast_waiter,
---       public.holdfast_retired TO app;
+--       public.holdfast_retired, public.holdfast_value TO app;
 --   GRANT SELECT ON public.holdfast_schema, public.holdfast_now TO app;
 --   GRANT USAGE ON SEQUENCE public.holdfast_line TO app;
 --   and for hold=session, hold=advisory: GRANT SELECT, INSERT, UPDATE, DELETE ON public.holdfast_name TO app;
@@ -93,6 +93,30 @@ CREATE TABLE IF NOT EXISTS public.holdfast_retired (
     PRIMARY KEY (name, ticket)
 );
 CREATE INDEX IF NOT EXISTS holdfast_retired_until ON public.holdfast_retired (name, until);
+
+-- What came later, in the words that also add it to tables of before, while locks in them are held. Clients of before go
+-- on with such tables.
+
+-- 1: the holder wants to know when somebody waits, 2: it was told, 4: it has read or written the value.
+DO $$
+DECLARE
+    t text;
+BEGIN
+    FOREACH t IN ARRAY ARRAY['public.holdfast_holder', 'public.holdfast_waiter'] LOOP
+        IF NOT EXISTS (SELECT FROM pg_attribute WHERE attrelid = to_regclass(t)::oid AND attname = 'flags'::name) THEN
+            EXECUTE 'ALTER TABLE ' || t || ' ADD COLUMN flags integer NOT NULL DEFAULT 0';
+        END IF;
+    END LOOP;
+END $$;
+
+-- The values beside locks. They stay when the lock's row is removed.
+CREATE TABLE IF NOT EXISTS public.holdfast_value (
+    name       bytea PRIMARY KEY,
+    generation bigint NOT NULL,            -- of the grant that wrote it; 0: nobody has
+    nth        bigint NOT NULL,            -- counts the writes of one grant, from 1
+    doubt      boolean NOT NULL,           -- a holder that had opened it vanished
+    bytes      bytea NOT NULL
+);
 
 -- For hold=session and hold=advisory only. The key is that of the server's advisory locks; session mode locks
 -- the row itself. `holdfast gc` with such a URL removes those that nobody holds or waits for.

@@ -54,17 +54,6 @@ static bool has_ca(void)
     return there;
 }
 
-/* "holdfast: nightly (4711)": a DBA who looks at pg_stat_activity knows whom to ask. */
-static int name_application(const struct hf__url *url, struct hf__pg *s, hf_error *err)
-{
-    const char *given = hf__url_text(url, "application_name");
-    const struct hf__who *self = s->base.host->self;
-    char name[64];
-
-    snprintf(name, sizeof name, "holdfast: %.30s (%lld)", self->program, (long long)self->pid);
-    return hf__copy_text(given != NULL ? given : name, &s->set.application, err);
-}
-
 int hf__pg_read_url(struct hf__pg *s, const struct hf__url *url, hf_error *err)
 {
     static const struct hf__choice holds[] = {
@@ -73,6 +62,9 @@ int hf__pg_read_url(struct hf__pg *s, const struct hf__url *url, hf_error *err)
                                             .port = "5432",
                                             .socket_port = hf__url_text(url, "port"),
                                             .has_ca = has_ca()};
+    const char *application = hf__url_text(url, "application_name");
+    const struct hf__who *self = s->base.host->self;
+    char name[64];
     int hold = HF__PG_LEASE, r = hf__url_choose(url, "hold", holds, &hold, err);
 
     s->set.hold = (enum hf__pg_hold)hold;
@@ -86,5 +78,9 @@ int hf__pg_read_url(struct hf__pg *s, const struct hf__url *url, hf_error *err)
         r = hf__pg_check_schema(hf__url_text(url, "schema"), err);
     if (r == 0)
         r = hf__copy_text(hf__url_text(url, "schema"), &s->set.schema, err);
-    return r != 0 ? r : name_application(url, s, err);
+    /* "holdfast: nightly (4711)": a DBA who looks at pg_stat_activity knows whom to ask. */
+    snprintf(name, sizeof name, "holdfast: %.30s (%lld)", self->program, (long long)self->pid);
+    return r != 0
+               ? r
+               : hf__copy_text(application != NULL ? application : name, &s->set.application, err);
 }

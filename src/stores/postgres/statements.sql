@@ -1,8 +1,10 @@
 -- What the client asks besides calling the functions of operations.sql. A line "-- : name" begins each.
 
 -- : hf__pg_learn_sql
--- What is there, of which version. Fails where the tables or the functions are missing, or may not be used.
-SELECT version, public.holdfast_version(), current_setting('transaction_isolation') <> 'read committed'
+-- What is there, of which version, and what the clock says. Fails where the tables or the functions are missing, or may not
+-- be used.
+SELECT version, public.holdfast_routines(), current_setting('transaction_isolation') <> 'read committed',
+       (extract(epoch FROM clock_timestamp()) * 1000000.0)::bigint
   FROM public.holdfast_schema;
 
 -- : hf__pg_place_sql
@@ -37,18 +39,20 @@ SELECT *, floor(extract(epoch FROM clock_timestamp()) * 1000.0)::bigint
 -- Locks that nobody has used for $1 milliseconds, 200 at most (HF__SQL_PURGE_BATCH). Rows that somebody works on are
 -- passed over: they are not idle. What has run out but was never swept must not keep an idle lock alive. An operation
 -- that began before we locked the row may have changed what the statement's snapshot shows as idle; then the row itself
--- was changed too, and FOR UPDATE sees it again by its new `touched`.
+-- was changed too, and FOR UPDATE sees it again by its new `touched`. Values stay, unless they are empty. A holder that had
+-- opened one and vanished stays too, until somebody asks and finds the value in doubt.
 WITH idle AS (
     SELECT name FROM public.holdfast_lock l
      WHERE touched <= clock_timestamp() - $1::float8 * interval '1 millisecond'
        AND NOT EXISTS (SELECT FROM public.holdfast_holder h WHERE h.name = l.name AND (h.until = 'infinity'
-           OR h.until + (h.delay + h.retire)::float8 * interval '1 millisecond' > clock_timestamp()))
+           OR h.flags & 4 <> 0 AND NOT h.lingering OR h.until + (h.delay + h.retire)::float8 * interval '1 millisecond' > clock_timestamp()))
        AND NOT EXISTS (SELECT FROM public.holdfast_waiter w WHERE w.name = l.name AND w.until > clock_timestamp())
        AND NOT EXISTS (SELECT FROM public.holdfast_retired r WHERE r.name = l.name AND r.until > clock_timestamp())
      LIMIT 200 FOR UPDATE SKIP LOCKED),
 a AS (DELETE FROM public.holdfast_holder WHERE name IN (SELECT name FROM idle)),
 b AS (DELETE FROM public.holdfast_waiter WHERE name IN (SELECT name FROM idle)),
-c AS (DELETE FROM public.holdfast_retired WHERE name IN (SELECT name FROM idle))
+c AS (DELETE FROM public.holdfast_retired WHERE name IN (SELECT name FROM idle)),
+d AS (DELETE FROM public.holdfast_value WHERE name IN (SELECT name FROM idle) AND bytes = ''::bytea)
 DELETE FROM public.holdfast_lock WHERE name IN (SELECT name FROM idle);
 
 -- : hf__pg_server_sql
@@ -60,7 +64,7 @@ SELECT current_setting('server_version'), pg_is_in_recovery(), current_setting('
 -- The tables that the role may not use as it has to.
 SELECT t, current_user
   FROM pg_catalog.unnest(ARRAY['public.holdfast_lock', 'public.holdfast_holder', 'public.holdfast_waiter',
-                               'public.holdfast_retired']) AS t
+                               'public.holdfast_retired', 'public.holdfast_value']) AS t
  WHERE NOT (has_table_privilege(to_regclass(t)::oid, 'select') AND has_table_privilege(to_regclass(t)::oid, 'insert')
        AND has_table_privilege(to_regclass(t)::oid, 'update') AND has_table_privilege(to_regclass(t)::oid, 'delete'));
 

@@ -1,8 +1,8 @@
 -- attempt: somebody bids.
 -- KEYS  key book
 -- ARGV  ticket span terms retain        terms: gen letter ttl delay retire mode limit queue yield\0who ticket
---       for retain see read_manners in notes.lua
-read_manners(ARGV[4])
+--       for retain see read_settings in notes.lua
+read_settings(ARGV[4])
 local ttl, delay, retire, mode, limit, queue, yield, who =
     string.match(ARGV[3], '^%d*%a(%d+) (%d+) (%d+) (%u) (%d+) (%d) (%d+:%d+)%z(.*)' .. ARGV[1] .. '$')
 local lock = open(KEYS[1], KEYS[2])
@@ -23,11 +23,11 @@ if is_new then
         redis.call('HLEN', set_of(lock, 't'))
         redis.call('ZCARD', set_of(lock, 'q'))
     end
-    e = {ticket = ARGV[1], place = 'W', mode = mode, claimed = false, since = now, till = 0, gen = 0,
+    e = set_who({ticket = ARGV[1], place = 'W', mode = mode, claimed = false, since = now, till = 0, gen = 0,
          ttl = tonumber(ttl), delay = tonumber(delay), retire = tonumber(retire),
-         limit = tonumber(limit), span = 0, who = who}
+         limit = tonumber(limit), span = 0}, who)
 elseif e.place == 'W' or e.place == 'I' then
-    e.who = who
+    e.who = set_who({}, who).who
     give(lock, e, lease_of(e))
 end
 
@@ -37,7 +37,7 @@ if is_new and nobody_waits and fits(lock, e) then
     lock.streak, is_new = 0, false
 end
 if e.place == 'I' then
-    return close(lock, granted(e))
+    return close(lock, granted(lock, e))
 elseif e.place ~= 'W' then
     return close(lock, 'withdrawn')
 elseif queue == '0' then
@@ -51,6 +51,7 @@ end
 
 if is_new then
     join(lock, e, nobody_waits)
+    call_holders(lock)
     give(lock, e, own_lease(e.ttl))
     lock.yield = yield ~= '0:0' and yield or lock.yield
 end

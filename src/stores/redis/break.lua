@@ -1,8 +1,8 @@
 -- break: the lock is taken away from a ticket.
 -- KEYS  key book
 -- ARGV  ticket [now]        in one word
---       retain                 see read_manners in notes.lua
-read_manners(ARGV[2])
+--       retain                 see read_settings in notes.lua
+read_settings(ARGV[2])
 redis.call('DEL', 'holdfast.n' .. string.sub(KEYS[2], 11)) -- see release.lua
 local lock = open(KEYS[1], KEYS[2])
 sweep(lock)

@@ -134,18 +134,6 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static bool ask_time(const struct report *r, int64_t *ret_us)
-{
-    redisReply *reply = NULL;
-
-    hf__redis_command(r->c, "TIME", (char *)NULL);
-    if (hf__redis_ask(r->c, r->deadline_ns, &reply, NULL) != 0)
-        return false;
-    bool good = hf__redis_read_time(reply, ret_us);
-    freeReplyObject(reply);
-    return good;
-}
-
 static void look_at_clock(const struct report *r)
 {
     const struct hf_env *env = r->s->base.host->env;
@@ -153,7 +141,12 @@ static void look_at_clock(const struct report *r)
 
     for (int i = 0; i < ROUNDS; i++) {
         int64_t from_ns = hf__now_ns(env), wall_us = (int64_t)env->wall_us(env->ctx);
-        if (!ask_time(r, &server_us)) {
+        redisReply *reply = NULL;
+        hf__redis_command(r->c, "TIME", (char *)NULL);
+        bool told = hf__redis_ask(r->c, r->deadline_ns, &reply, NULL) == 0 &&
+                    hf__redis_read_time(reply, &server_us);
+        freeReplyObject(reply);
+        if (!told) {
             hf__say(&r->to, HF__LEVEL_PROBLEM, "C3", "the server's clock cannot be read");
             return;
         }
@@ -214,18 +207,6 @@ static void sum_up(const struct report *r)
             "all of this as long as this one server keeps its data and its clock");
 }
 
-static char *ask_info(const struct report *r)
-{
-    redisReply *reply = NULL;
-    char *info = NULL;
-
-    hf__redis_command(r->c, "INFO", (char *)NULL);
-    if (hf__redis_ask(r->c, r->deadline_ns, &reply, NULL) == 0 && hf__redis_fits(reply, "s"))
-        info = strdup(reply->str);
-    freeReplyObject(reply);
-    return info != NULL ? info : strdup("");
-}
-
 int hf__redis_diagnose(struct hf__store *store, hf_finding_callback *found, void *arg,
                        int64_t deadline_ns, hf_error *err)
 {
@@ -236,7 +217,11 @@ int hf__redis_diagnose(struct hf__store *store, hf_finding_callback *found, void
 
     if (code != 0)
         return code;
-    r.info = ask_info(&r);
+    redisReply *reply = NULL;
+    hf__redis_command(r.c, "INFO", (char *)NULL);
+    bool told = hf__redis_ask(r.c, deadline_ns, &reply, NULL) == 0 && hf__redis_fits(reply, "s");
+    r.info = strdup(told ? reply->str : ""); /* who may not ask still hears the rest */
+    freeReplyObject(reply);
     if (r.info == NULL) {
         code = hf__fail(err, HF_NO_MEMORY, NULL);
     } else {
@@ -250,7 +235,7 @@ int hf__redis_diagnose(struct hf__store *store, hf_finding_callback *found, void
         sum_up(&r);
     }
     free(r.info);
-    r.c->broken = true; /* it was used for more than locks */
+    r.c->broken = true; /* CLIENT TRACKING was tried on it */
     hf__redis_give(r.s, r.c);
     return code;
 }

@@ -65,57 +65,49 @@ struct gathered {
     size_t reply_count;
 };
 
-static int keep_room(struct gathered *g, const struct hf__redis_names *names, redisReply *found,
-                     int64_t now_ms)
-{
-    const char *name;
-    size_t len;
-
-    if (g->count == g->capacity) {
-        size_t capacity = 2 * g->capacity + 64;
-        struct hf__redis_room *rooms = realloc(g->rooms, capacity * sizeof *rooms);
-        if (rooms == NULL)
-            return HF_NO_MEMORY;
-        g->rooms = rooms;
-        g->capacity = capacity;
-    }
-    struct hf__redis_names again;
-    hf__redis_unname(g->s, names->book, names->book_len, &again, &name, &len);
-    char *own = malloc(len + 1);
-    if (own == NULL)
-        return HF_NO_MEMORY;
-    memcpy(own, name, len);
-    g->rooms[g->count++] = (struct hf__redis_room){
-        .name = own, .name_len = len, .found = found, .now_ms = now_ms, .search = g->search};
-    return 0;
-}
-
 /* Of an answer about some locks, those in which somebody is; the rest of it is not kept. */
 static int keep_rooms(struct gathered *g, const struct hf__redis_names *names, redisReply *reply,
                       hf_error *err)
 {
-    size_t before = g->count;
-    int r = 0;
-
-    for (size_t i = 1; r == 0 && i < reply->elements; i++) {
-        if (!hf__redis_room_is_empty(reply->element[i]))
-            r = keep_room(g, &names[i - 1], reply->element[i], reply->element[0]->integer);
-    }
-    if (g->count == before) {
-        freeReplyObject(reply);
-        return r == 0 ? 0 : hf__fail(err, r, NULL);
-    }
+    size_t before = g->count, capacity = g->count + reply->elements;
+    struct hf__redis_room *rooms = g->rooms;
     redisReply **replies = realloc(g->replies, (g->reply_count + 1) * sizeof *replies);
-    if (replies != NULL) {
-        g->replies = replies;
-        g->replies[g->reply_count++] = reply;
-    } else {
-        while (g->count > before)
-            free((char *)g->rooms[--g->count].name);
-        freeReplyObject(reply);
-        r = HF_NO_MEMORY;
+    bool failed = replies == NULL;
+
+    g->replies = failed ? g->replies : replies;
+    if (!failed && capacity > g->capacity) {
+        rooms = realloc(g->rooms, 2 * capacity * sizeof *rooms);
+        failed = rooms == NULL;
+        if (!failed) {
+            g->rooms = rooms;
+            g->capacity = 2 * capacity;
+        }
     }
-    return r == 0 ? 0 : hf__fail(err, r, NULL);
+    for (size_t i = 1; !failed && i < reply->elements; i++) {
+        struct hf__redis_names again;
+        const char *name;
+        size_t len;
+        if (hf__redis_room_is_empty(reply->element[i]))
+            continue;
+        hf__redis_unname(g->s, names[i - 1].book, names[i - 1].book_len, &again, &name, &len);
+        char *own = malloc(len + 1); /* what it says is borrowed from `again` */
+        failed = own == NULL;
+        if (failed)
+            break;
+        memcpy(own, name, len);
+        rooms[g->count++] = (struct hf__redis_room){.name = own,
+                                                    .name_len = len,
+                                                    .found = reply->element[i],
+                                                    .now_ms = reply->element[0]->integer,
+                                                    .search = g->search};
+    }
+    while (failed && g->count > before)
+        free((char *)g->rooms[--g->count].name);
+    if (g->count > before)
+        g->replies[g->reply_count++] = reply;
+    else
+        freeReplyObject(reply);
+    return failed ? hf__fail(err, HF_NO_MEMORY, NULL) : 0;
 }
 
 /* A page of books: those that are looked for, and what is in them. */
@@ -159,7 +151,7 @@ static int by_name(const void *a, const void *b)
 static int look_at_all(struct hf__redis *s, const struct hf__search *search, hf_error *err)
 {
     struct gathered g = {.s = s, .search = search};
-    int r = hf__redis_scan(s, gather, &g, err);
+    int r = hf__redis_scan(s, "b", gather, &g, err);
 
     if (g.count > 0)
         qsort(g.rooms, g.count, sizeof *g.rooms, by_name);

@@ -23,9 +23,10 @@ local function look(key, book)
     end
     local notes = lock.busy and redis.call('HGETALL', set_of(lock, 't')) or {}
     for i = 1, #notes, 2 do
-        lock.entries[notes[i]] = parse(notes[i], notes[i + 1])
-        if lock.entries[notes[i]].place ~= 'W' then
-            add(lock.entries[notes[i]])
+        local e = parse(notes[i], notes[i + 1])
+        lock.entries[notes[i]] = e or false
+        if e and e.place ~= 'W' then
+            add(e)
         end
     end
     for _, ticket in ipairs(lock.busy and redis.call('ZRANGE', set_of(lock, 'q'), 0, -1) or {}) do

@@ -4,7 +4,7 @@
  *   reply.c     what a reply is made of, before it is read
  *   login.c     who we are, and whether this server may be used
  *   settings.c  what their URLs have in common
- *   words.c     who asks, as it is kept in a server
+ *   who.c     who asks, as it is kept in a server
  */
 #ifndef HF_STORES_REDIS_LINK_H
 #define HF_STORES_REDIS_LINK_H
@@ -128,7 +128,7 @@ int hf__redis_ask(struct hf__redis_conn *c, int64_t deadline_ns, redisReply **re
 int hf__redis_error(const redisReply *reply, hf_error *err);
 
 /* The same, and notes what it means for the connection. */
-int hf__redis_judge(struct hf__redis_conn *c, const redisReply *reply, hf_error *err);
+int hf__redis_take_error(struct hf__redis_conn *c, const redisReply *reply, hf_error *err);
 
 /* reply.c -------------------------------------------------------------------- */
 
@@ -198,7 +198,7 @@ int hf__redis_read_db(const struct hf__url *url, int64_t *ret_db, hf_error *err)
 /* Splits key_format at its %s. HF_INVALID. */
 int hf__redis_key_format(const char *format, struct hf__redis_settings *set, hf_error *err);
 
-/* words.c ------------------------------------------------------------------- */
+/* who.c ------------------------------------------------------------------- */
 
 /* "pid\0host\0user\0program\0", which the note follows; its length. `to` has room for it. */
 size_t hf__redis_put_self(const struct hf__who *self, char *to, size_t size);

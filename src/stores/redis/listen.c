@@ -18,7 +18,7 @@ int hf__redis_subscribe(struct hf__redis_conn *c, const char *word, int64_t dead
     redisReply *reply = NULL;
 
     snprintf(channel, sizeof channel, HF__REDIS_WAKE_WORD "%s", word);
-    hf__redis_command(c, "CLIENT", "ID", (char *)NULL);
+    hf__redis_command(c, "CLIENT", "ID", (char *)NULL); /* whoever has subscribed may not ask it */
     hf__redis_command(c, "SUBSCRIBE", channel, (char *)NULL);
     hf__redis_command(c, "SUBSCRIBE", HF__REDIS_INVALIDATE, (char *)NULL);
     int r = hf__redis_send(c, deadline_ns, NULL);
@@ -70,64 +70,57 @@ int hf__redis_wake_fd(struct hf__store *store)
     int64_t deadline_ns = hf__now_ns(host->env) + host->op_timeout_ms * HF__NS_PER_MS;
 
     if (s->set.poll && s->sentinels.master_name == NULL)
-        return -1;
+        return -1; /* there is nothing to be told */
     int fd = hf__listener_open(&s->listener);
     if (fd >= 0 && !s->set.poll)
         hf__listener_start(&s->listener, deadline_ns);
-    hf__redis_scout(s, deadline_ns);
+    hf__redis_subscribe_failover(s, deadline_ns);
     return fd;
 }
 
 const char *hf__redis_listen_again(struct hf__redis *s, int64_t deadline_ns)
 {
-    hf__redis_scout(s, deadline_ns);
+    hf__redis_subscribe_failover(s, deadline_ns);
     hf__listener_again(&s->listener, deadline_ns, NULL);
     return s->listener.wanted ? s->listener.word : NULL;
 }
 
 /* Reading, in wake(). -------------------------------------------------------- */
 
-struct ear {
+struct hearing {
     struct hf__redis *s;
     hf__wake_sink *sink;
     void *ctx;
 };
 
-static void hear_call(const struct ear *ear, const redisReply *text)
+/* Anybody may publish here, so a message is believed only as far as the bidder's rules go: a grant that
+ * is not ours, or an old one, changes nothing there. */
+static void hear(void *ctx, const redisReply *reply)
 {
+    const struct hearing *h = ctx;
     struct hf__ticket ticket;
     uint64_t generation;
 
-    if (hf__redis_fits(text, "s") && hf__call_parse(text->str, &ticket, &generation))
-        ear->sink(ear->ctx, &ticket, generation);
-}
-
-static void hear_change(const struct ear *ear, const redisReply *keys)
-{
-    if (keys->type != REDIS_REPLY_ARRAY) {
-        ear->sink(ear->ctx, NULL, 0); /* everything was flushed */
+    if (!hf__redis_fits(reply, "[ssa]") || strcmp(reply->element[0]->str, "message") != 0)
+        return;
+    const redisReply *what = reply->element[2];
+    if (strcmp(reply->element[1]->str, HF__REDIS_INVALIDATE) != 0) {
+        if (hf__redis_fits(what, "s") && hf__call_parse(what->str, &ticket, &generation))
+            h->sink(h->ctx, &ticket, generation);
         return;
     }
-    for (size_t i = 0; i < keys->elements; i++) {
+    if (what->type != REDIS_REPLY_ARRAY) {
+        h->sink(h->ctx, NULL, 0); /* everything was flushed */
+        return;
+    }
+    for (size_t i = 0; i < what->elements; i++) {
         struct hf__redis_watch *watch;
-        while (hf__redis_fits(keys->element[i], "s") &&
-               (watch = hf__redis_take_watch(ear->s, keys->element[i])) != NULL) {
-            ear->sink(ear->ctx, &watch->ticket, 0);
+        while (hf__redis_fits(what->element[i], "s") &&
+               (watch = hf__redis_take_watch(h->s, what->element[i])) != NULL) {
+            h->sink(h->ctx, &watch->ticket, 0);
             free(watch);
         }
     }
-}
-
-static void hear(void *ctx, const redisReply *reply)
-{
-    const struct ear *ear = ctx;
-
-    if (!hf__redis_fits(reply, "[ssa]") || strcmp(reply->element[0]->str, "message") != 0)
-        return;
-    if (strcmp(reply->element[1]->str, HF__REDIS_INVALIDATE) == 0)
-        hear_change(ear, reply->element[2]);
-    else
-        hear_call(ear, reply->element[2]);
 }
 
 bool hf__redis_read_messages(struct hf__redis *s, struct hf__redis_conn *c, hf__redis_hear *heard,
@@ -155,14 +148,14 @@ bool hf__redis_read_messages(struct hf__redis *s, struct hf__redis_conn *c, hf__
 
 void hf__redis_wake(struct hf__store *store, hf__wake_sink *sink, void *ctx)
 {
-    struct ear ear = {.s = (struct hf__redis *)store, .sink = sink, .ctx = ctx};
-    struct hf__listener *l = &ear.s->listener;
+    struct hf__redis *s = (struct hf__redis *)store;
+    struct hearing h = {.s = s, .sink = sink, .ctx = ctx};
     bool missed;
-    struct hf__redis_conn *c = hf__listener_wake(l, &missed);
-    bool switched = hf__redis_hear_switch(ear.s);
+    struct hf__redis_conn *c = hf__listener_wake(&s->listener, &missed);
+    bool switched = hf__redis_hear_failover(s);
 
-    if (c != NULL && (switched || !hf__redis_read_messages(ear.s, c, hear, &ear))) {
-        hf__listener_lost(l);
+    if (c != NULL && (switched || !hf__redis_read_messages(s, c, hear, &h))) {
+        hf__listener_lost(&s->listener);
         missed = true;
     }
     if (missed || switched)

@@ -14,6 +14,8 @@
 
 #define UPTIME_MAX_S 1000000000 /* 30 years */
 
+/* INFO is lines of "name:value". A name counts at the beginning of a line only, and not as a part of a
+ * longer one. */
 static const char *info_value(const char *info, const char *name)
 {
     size_t len = strlen(name);
@@ -75,13 +77,6 @@ static int check_auth(const redisReply *reply, hf_error *err)
         "the server does not take a password like this; is one set there, for this user?");
 }
 
-static int check_select(const redisReply *reply, int64_t db, hf_error *err)
-{
-    if (hf__redis_is_error(reply, "ERR DB index"))
-        return hf__fail(err, HF_INVALID, "the server has no database %lld", (long long)db);
-    return hf__redis_error(reply, err);
-}
-
 /* Who grants beside another server that grants as well does not exclude anybody. */
 static const char *refusal_of(const char *info)
 {
@@ -127,20 +122,6 @@ static void read_facts(struct hf__redis_facts *f, const char *info)
         f->uptime_s = hf__redis_info_number(info, "uptime_in_seconds") % UPTIME_MAX_S;
 }
 
-static int check_facts(const struct hf__redis_settings *set, const struct hf__redis_facts *f,
-                       hf_error *err)
-{
-    if (f->refusal != NULL)
-        return hf__fail(err, HF_UNSUPPORTED, "%s", f->refusal);
-    if (f->policy[0] != '\0' && strcmp(f->policy, "noeviction") != 0 && !set->allow_evicting)
-        return hf__fail(
-            err, HF_DENIED,
-            "the server may evict locks (maxmemory-policy is %s): set it to noeviction, "
-            "or accept that with force=evicting",
-            f->policy);
-    return 0;
-}
-
 /* The first step from `step` on that is taken. */
 static int needed_from(const struct hf__redis_settings *set, int step)
 {
@@ -154,41 +135,38 @@ int hf__redis_login_first(const struct hf__redis_settings *set)
     return needed_from(set, AUTH);
 }
 
-/* Who may not ask, and a proxy that cannot, knows less but may lock. */
-static int check_info(const redisReply *reply, struct hf__redis_facts *facts, hf_error *err)
-{
-    if (reply->type == REDIS_REPLY_STRING)
-        read_facts(facts, reply->str);
-    if (hf__redis_is_error(reply, "NOPERM") || hf__redis_is_error(reply, "ERR unknown"))
-        return 0;
-    return hf__redis_error(reply, err);
-}
-
-static int check_step(const struct hf__redis_settings *set, struct hf__redis_conn *c, int step,
-                      const redisReply *reply, hf_error *err)
-{
-    switch (step) {
-    case AUTH:
-        return check_auth(reply, err);
-    case SELECT:
-        return check_select(reply, set->db, err);
-    case SETNAME:
-        /* Only for people who look, so it need not be allowed; but it may be the first word. */
-        return hf__redis_is_error(reply, "ERR max number") ? hf__redis_error(reply, err) : 0;
-    default:
-        return check_info(reply, &c->facts, err);
-    }
-}
-
 int hf__redis_login_step(const struct hf__redis_settings *set, struct hf__redis_conn *c, int *step,
                          const redisReply *reply, hf_error *err)
 {
-    int r = check_step(set, c, *step, reply, err);
+    const struct hf__redis_facts *f = &c->facts;
+    int r = 0;
 
-    *step = needed_from(set, *step + 1);
-    if (r == 0 && *step == STEPS) {
-        r = check_facts(set, &c->facts, err);
-        *step = HF__REDIS_LOGGED_IN;
+    if (*step == AUTH) {
+        r = check_auth(reply, err);
+    } else if (*step == SELECT && hf__redis_is_error(reply, "ERR DB index")) {
+        r = hf__fail(err, HF_INVALID, "the server has no database %lld", (long long)set->db);
+    } else if (*step == SETNAME) {
+        /* Only for people who look, so it need not be allowed; but it may be the first word. */
+        r = hf__redis_is_error(reply, "ERR max number") ? hf__redis_error(reply, err) : 0;
+    } else if (*step == SELECT) {
+        r = hf__redis_error(reply, err);
+    } else if (reply->type == REDIS_REPLY_STRING) {
+        read_facts(&c->facts, reply->str);
+    } else if (!hf__redis_is_error(reply, "NOPERM") && !hf__redis_is_error(reply, "ERR unknown")) {
+        /* Who may not ask, and a proxy that cannot, knows less but may lock. */
+        r = hf__redis_error(reply, err);
     }
-    return r;
+    *step = needed_from(set, *step + 1);
+    if (r != 0 || *step != STEPS)
+        return r;
+    *step = HF__REDIS_LOGGED_IN;
+    if (f->refusal != NULL)
+        return hf__fail(err, HF_UNSUPPORTED, "%s", f->refusal);
+    if (f->policy[0] != '\0' && strcmp(f->policy, "noeviction") != 0 && !set->allow_evicting)
+        return hf__fail(
+            err, HF_DENIED,
+            "the server may evict locks (maxmemory-policy is %s): set it to noeviction, "
+            "or accept that with force=evicting",
+            f->policy);
+    return 0;
 }

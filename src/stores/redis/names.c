@@ -13,16 +13,7 @@
 
 #include "base/banned.h"
 
-#define KINDS "btqwilern"
-
-static bool is_sibling(const char *key, size_t len)
-{
-    size_t word = sizeof HF__REDIS_OWN_WORD - 1;
-
-    return len >= word + 2 && memcmp(key, HF__REDIS_OWN_WORD, word) == 0 &&
-           strchr(KINDS, key[word]) != NULL && key[word] != '\0' &&
-           (key[word + 1] == ':' || key[word + 1] == '.');
-}
+#define KINDS "btqwilervn"
 
 static bool has_brace(const char *bytes, size_t len)
 {
@@ -52,7 +43,10 @@ int hf__redis_name(const struct hf__redis *s, const char *name, size_t len,
     if (!brace)
         at = put(at, "}", 1);
     n->book_len = (size_t)(at - n->book);
-    if (is_sibling(n->key, n->key_len))
+    size_t word = sizeof HF__REDIS_OWN_WORD - 1;
+    if (n->key_len >= word + 2 && memcmp(n->key, HF__REDIS_OWN_WORD, word) == 0 &&
+        memchr(KINDS, n->key[word], sizeof KINDS - 1) != NULL &&
+        (n->key[word + 1] == ':' || n->key[word + 1] == '.'))
         return hf__fail(err, HF_INVALID,
                         "with this key_format the name would be one of holdfast's own keys; choose "
                         "another name");
@@ -68,6 +62,7 @@ bool hf__redis_unname(const struct hf__redis *s, const char *book, size_t book_l
     if (book_len >= sizeof n->book || book_len < word + 1)
         return false;
     memcpy(n->book, book, book_len);
+    n->book[word - 1] = 'b'; /* or it is another key of that lock */
     n->book_len = book_len;
     head += book[word] == ':' ? 2 : 1;
     size_t tail = book[word] == ':' ? 1 : 0;

@@ -5,7 +5,8 @@
 --                       h                                     free
 --                       H line\0who ticket                    held by one, exclusively, and no more to say
 --                       d line\0who ticket                    likewise, but only the rules may end it: it has a
---                                                             lock-delay, or no end, or strangers are told of it
+--                                                             lock-delay, or no end, or has opened the value, or
+--                                                             strangers are told of it
 --                       b time due keep seq streak gap yield key
 --                                                             busy: the rest is in the sets. If somebody is
 --                                                             inside exclusively: key is its ticket, and
@@ -17,17 +18,24 @@
 --   holdfast.l:X      those of them with a limit, by limit
 --   holdfast.e:X      those of them with a lock-delay, by its end
 --   holdfast.r:X      tickets that are retired, by when they are forgotten
+--   holdfast.v:X      the value, once a holder has opened it: "generation order doubt opened bytes". The generation
+--                     and the order of who wrote it; doubt 1 or 0; the generation of the holder who has read or
+--                     written it and not yet ended, or 0. If that one is not inside it has vanished.
 --
 -- Of a busy book: time is when a span was last given, due the moment before which nothing in the sets is
 -- over (0: they are empty), keep until when the sets are kept, key what the key must say (0: nothing), seq the
 -- number of who joined last; for the others see may_enter in rules.lua.
 --
--- All of it goes by itself, `retain` after the last thing it speaks of is over.
+-- All of it goes by itself, `retain` after the last thing it speaks of is over; but the value stays.
 --
 -- The key is the truth, the rest are notes: holders that the key does not vouch for are no holders. A book that
 -- cannot be read says nothing but its generation.
 --
 -- A line is: place mode claimed, since, till, generation, ttl, delay, retire [, limit, span].
+-- who is "channel[flags]\0pid\0host\0user\0program\0note", see request.c. The flags are no hexadecimal digits, and
+-- clients of before carry them along unseen: w, it wants to hear that somebody waits; W, it has heard; o, it has
+-- opened the value.
+--
 -- Places: W waiting, I inside, L lingering, R retired; modes X and S; claimed Y or N. attempt_quick writes the
 -- terms of the bid instead ("ttl delay retire ..."): then since follows from what the key has left to live, or
 -- if that is gone from the generation, and the rest is as in `enter` of rules.lua.
@@ -38,7 +46,7 @@ local QUEUE_MAX, RETIRED_MAX = 10000, 10000
 -- or "retain L<list>", "retain P<channel>".
 local retain, signal
 
-local function read_manners(word)
+local function read_settings(word)
     local number, rest = string.match(word, '^(%d+) ?(.*)$')
     retain, signal = tonumber(number), rest
 end
@@ -51,14 +59,30 @@ local function provisional_lease(ttl)
     return ttl == 0 and 5000 or math.min(ttl, own_lease(ttl))
 end
 
+local function set_who(e, who)
+    local channel, flags, rest = string.match(who, '^([%x-]*)([wWo]+)(%z.*)$')
+    if channel then
+        e.tell, e.told = string.find(flags, '[wW]') ~= nil, string.find(flags, 'W') ~= nil
+        e.opened = string.find(flags, 'o') ~= nil
+    end
+    e.who = channel and channel .. rest or who
+    return e
+end
+
+local function who_of(e)
+    local flags = (e.told and 'W' or e.tell and 'w' or '') .. (e.opened and 'o' or '')
+    local channel, rest = string.match(flags ~= '' and e.who or '', '^([%x-]*)(%z.*)$')
+    return channel and channel .. flags .. rest or e.who
+end
+
 -- nil for a line that nobody of ours has written, or another version.
 local function parse(ticket, text)
     local place, mode, claimed, since, till, gen, ttl, delay, retire, limit, span, who =
         string.match(text, '^(%u)(%u)(%u) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) ?(%d*) ?(%d*)%z(.*)$')
-    return place and {ticket = ticket, place = place, mode = mode, claimed = claimed == 'Y',
+    return place and set_who({ticket = ticket, place = place, mode = mode, claimed = claimed == 'Y',
             since = tonumber(since), till = tonumber(till), gen = tonumber(gen), ttl = tonumber(ttl),
             delay = tonumber(delay), retire = tonumber(retire), limit = tonumber(limit) or 0,
-            span = tonumber(span) or 0, who = who}
+            span = tonumber(span) or 0}, who)
 end
 
 local function line_of(e)
@@ -71,7 +95,7 @@ local function line_of(e)
 end
 
 local function format(e)
-    return line_of(e) .. '\0' .. (e.place == 'R' and '' or e.who)
+    return line_of(e) .. '\0' .. (e.place == 'R' and '' or who_of(e))
 end
 
 -- The span that was last given: `till` is not further away than this, or the clock went back.
@@ -109,9 +133,9 @@ local function read_quiet(lock, text, from)
     local ticket, rest = string.sub(text, -32), string.sub(text, from, -33)
     local ttl, delay, retire, who = string.match(rest, '^(%d+) (%d+) (%d+)[^%z]*%z(.*)$')
     if ttl then
-        local e = {ticket = ticket, place = 'I', mode = 'X', claimed = ttl ~= '0', gen = lock.gen,
-                   ttl = tonumber(ttl), delay = tonumber(delay), retire = tonumber(retire), limit = 0,
-                   span = 0, who = who}
+        local e = set_who({ticket = ticket, place = 'I', mode = 'X', claimed = ttl ~= '0', gen = lock.gen,
+                           ttl = tonumber(ttl), delay = tonumber(delay), retire = tonumber(retire), limit = 0,
+                           span = 0}, who)
         local left = time_left(lock.key)
         local spent = lease_of(e) + (e.claimed and e.delay or 0) - left
         e.since = left > 0 and now - spent or math.floor(lock.gen / 1000)
@@ -145,7 +169,7 @@ end
 local function open(key, book)
     local lock = {key = key, book = book, tail = string.sub(book, 11), gen = 0, time = 0, seq = 0,
                   streak = 0, gap = 0, yield = '0:0', noted = false, entries = {}, fields = {}, crowd = 0,
-                  keep = 0, latest = 0, made = {}}
+                  keep = 0, latest = 0, given = 0, made = {}}
     local text = redis.call('GET', book) or ''
     local gen, letter, from = string.match(text, '^(%d+)(%a)()')
     lock.gen = tonumber(gen) or 0
@@ -174,6 +198,15 @@ end
 local function note(lock, field, value)
     lock.fields[field] = value
     lock.touched = true
+end
+
+-- The same, of who stays where it is.
+local function note_flags(lock, e)
+    if e == lock.holder then
+        lock.touched = true
+    else
+        note(lock, e.ticket, format(e))
+    end
 end
 
 local function erase(lock, field)
@@ -232,6 +265,7 @@ local function lay(lock, e)
         local added = redis.call('ZADD', set_of(lock, 'i'), e.till, e.ticket)
         lock.crowd = lock.crowd + added
         lock.moved = true
+        lock.telling = lock.telling or e.tell
         if added == 1 and lock.crowd == 1 then
             make(lock, 'i')
         end
@@ -254,8 +288,11 @@ local function key_of(lock)
     elseif lock.crowd > 0 then
         local last = redis.call('ZRANGE', set_of(lock, 'i'), -1, -1, 'WITHSCORES')
         local delayed = redis.call('ZRANGE', set_of(lock, 'e'), -1, -1, 'WITHSCORES')
-        return lock.noted and #lock.noted ~= 32 and lock.noted or string.format('shared:%d', lock.gen),
-            math.max(tonumber(last[2]), tonumber(delayed[2] or 0))
+        local says = lock.noted and #lock.noted ~= 32 and lock.noted or string.format('shared:%d', lock.gen)
+        if lock.telling and string.sub(says, -1) ~= 'w' then
+            says = says .. 'w' -- one of them wants to hear that somebody waits: nobody looks for it otherwise
+        end
+        return says, math.max(tonumber(last[2]), tonumber(delayed[2] or 0))
     end
 end
 
@@ -341,11 +378,11 @@ end
 local function book_of(lock, busy)
     local e, gen = lock.holder, string.format('%016d', lock.gen)
     if busy then
-        return string.format('%sb%d %d %d %d %d %d %s %s', gen, now, lock.due or 0, lock.keep, lock.seq,
+        return string.format('%sb%d %d %d %d %d %d %s %s', gen, math.max(now, lock.given), lock.due or 0, lock.keep, lock.seq,
                              lock.streak, lock.gap, lock.yield, lock.noted or '0') ..
             (e and ' ' .. format(e) or '')
     elseif e then
-        local quick = e.delay == 0 and e.ttl > 0 and signal == ''
+        local quick = e.delay == 0 and e.ttl > 0 and signal == '' and not e.opened
         return gen .. (quick and 'H' or 'd') .. format(e) .. e.ticket
     end
     return gen .. 'h'

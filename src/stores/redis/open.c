@@ -42,19 +42,6 @@ const struct hf__option hf__redis_options[] = {
     {0},
 };
 
-static int read_mode(const struct hf__url *url, struct hf__redis_settings *set, hf_error *err)
-{
-    static const struct hf__choice modes[] = {{"push", false}, {"poll", true}, {0}};
-    int poll = false;
-    int r = hf__url_choose(url, "mode", modes, &poll, err);
-
-    set->wait_replicas = hf__url_number(url, "wait_replicas");
-    set->replica_timeout_ms = hf__url_number(url, "replica_timeout");
-    /* A hand-over would be believed before the replicas have it. */
-    set->poll = poll || set->wait_replicas > 0;
-    return r;
-}
-
 /* Their keys say which kind of lock it is, and where its waiters listen. */
 static int read_signal(const struct hf__url *url, struct hf__redis_settings *set, hf_error *err)
 {
@@ -95,53 +82,43 @@ static int read_sentinels(const struct hf__url *url, struct hf__redis *s, hf_err
     return r != 0 ? r : hf__redis_read_link(url, &form, &s->set, err);
 }
 
-static int read_socket(const struct hf__url *url, struct hf__redis_settings *set, hf_error *err)
-{
-    if (url->host[0] != '\0' || url->path[0] != '/')
-        return hf__fail(err, HF_INVALID,
-                        "name the socket with its whole path: redis+unix:///run/redis.sock?db=0");
-    set->db = hf__url_number(url, "db");
-    int r = hf__copy_text(url->path, &set->path, err);
-    return r != 0 ? r : hf__redis_read_link(url, NULL, set, err);
-}
-
-static int read_server(const struct hf__url *url, struct hf__redis_settings *set, hf_error *err)
-{
-    static const struct hf__servers_form form = {.port = "6379", .max = 1, .host = "localhost"};
-    int r = hf__redis_read_link(url, &form, set, err);
-
-    return r != 0 ? r : hf__redis_read_db(url, &set->db, err);
-}
-
 static int read_settings(const struct hf__url *url, struct hf__redis *s, hf_error *err)
 {
+    static const struct hf__servers_form server = {.port = "6379", .max = 1, .host = "localhost"};
+    static const struct hf__choice modes[] = {{"push", false}, {"poll", true}, {0}};
     struct hf__redis_settings *set = &s->set;
-    int r = strcmp(url->scheme, "redis+sentinel") == 0 ? read_sentinels(url, s, err)
-            : strcmp(url->scheme, "redis+unix") == 0   ? read_socket(url, set, err)
-                                                       : read_server(url, set, err);
+    int poll = false, r;
 
+    if (strcmp(url->scheme, "redis+sentinel") == 0) {
+        r = read_sentinels(url, s, err);
+    } else if (strcmp(url->scheme, "redis+unix") == 0) {
+        if (url->host[0] != '\0' || url->path[0] != '/')
+            return hf__fail(
+                err, HF_INVALID,
+                "name the socket with its whole path: redis+unix:///run/redis.sock?db=0");
+        set->db = hf__url_number(url, "db"); /* the path is the socket's */
+        r = hf__copy_text(url->path, &set->path, err);
+        if (r == 0)
+            r = hf__redis_read_link(url, NULL, set, err);
+    } else {
+        r = hf__redis_read_link(url, &server, set, err);
+        if (r == 0)
+            r = hf__redis_read_db(url, &set->db, err);
+    }
     if (r == 0)
-        r = read_mode(url, set, err);
+        r = hf__url_choose(url, "mode", modes, &poll, err);
     if (r == 0)
         r = read_signal(url, set, err);
+    set->wait_replicas = hf__url_number(url, "wait_replicas");
+    set->replica_timeout_ms = hf__url_number(url, "replica_timeout");
+    /* With replicas a hand-over would be believed before they have it. */
+    set->poll = poll || set->wait_replicas > 0;
     set->retain_ms = hf__url_number(url, "retain");
     set->poll_ms = hf__url_number(url, "poll");
     set->recheck_ms = hf__url_number(url, "recheck");
     set->yield = hf__url_number(url, "yield");
     set->yield_for_ms = hf__url_number(url, "yield_for");
     return r;
-}
-
-static int look_at_server(struct hf__redis *s, hf_error *err)
-{
-    const struct hf__host *host = s->base.host;
-    struct hf__redis_conn *c = NULL;
-    int64_t deadline_ns = hf__now_ns(host->env) + host->op_timeout_ms * HF__NS_PER_MS;
-    int r = hf__redis_take(s, deadline_ns, &c, err);
-
-    if (r == 0)
-        hf__redis_give(s, c);
-    return r == HF_UNAVAILABLE ? 0 : r;
 }
 
 int hf__redis_open(const struct hf__url *url, const struct hf__host *host,
@@ -160,13 +137,19 @@ int hf__redis_open(const struct hf__url *url, const struct hf__host *host,
     if (r == 0)
         r = read_settings(url, s, err);
     if (r == 0) {
+        struct hf__redis_conn *c = NULL;
         s->pool.limits = s->set.limits;
         s->pool.host_count = 1;
         s->base.calls_holders = s->sentinels.master_name != NULL;
         if (s->set.poll)
             s->base.capabilities &= ~(uint32_t)HF_CAN_PUSH;
         s->self_len = hf__redis_put_self(host->self, s->self, sizeof s->self);
-        r = look_at_server(s, err);
+        /* A server that must not be used is found out now, not with the first lock. */
+        r = hf__redis_take(s, hf__now_ns(host->env) + host->op_timeout_ms * HF__NS_PER_MS, &c, err);
+        if (r == 0)
+            hf__redis_give(s, c);
+        if (r == HF_UNAVAILABLE)
+            r = 0;
     }
     if (r != 0) {
         hf__redis_close(&s->base);
@@ -181,9 +164,9 @@ void hf__redis_close(struct hf__store *store)
     struct hf__redis *s = (struct hf__redis *)store;
 
     hf__listener_clear(&s->listener);
-    hf__redis_hang_up(s->sentinels.scout);
+    hf__redis_hang_up(s->sentinels.subscriber);
     hf__redis_unwatch_all(s);
-    hf__redis_forget_all_spoilt(s);
+    hf__redis_unbar_all(s);
     hf__pool_clear(&s->pool);
     hf__redis_settings_clear(&s->set);
     hf__account_clear(&s->sentinels.account);

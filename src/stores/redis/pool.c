@@ -30,12 +30,14 @@ static bool is_alive(void *owner, struct hf__pooled *conn, int64_t idle_ns, int6
     struct hf__redis_conn *c = (struct hf__redis_conn *)conn;
     redisReply *reply = NULL;
 
+    /* A system call on each operation of a busy client would be felt, and tell it little. */
     if (idle_ns < PEEK_AFTER_MS * HF__NS_PER_MS)
         return true;
     if (!hf__stream_is_quiet(&c->stream))
         return false;
     if (idle_ns < PING_AFTER_MS * HF__NS_PER_MS)
         return true;
+    /* Whatever drops idle connections on the way (a firewall, a load balancer) tells nobody. */
     int64_t soon_ns = hf__now_ns(s->base.host->env) + PING_WITHIN_MS * HF__NS_PER_MS;
     hf__redis_command(c, "PING", (char *)NULL);
     int r = hf__redis_ask(c, soon_ns < deadline_ns ? soon_ns : deadline_ns, &reply, NULL);

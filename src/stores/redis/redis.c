@@ -62,6 +62,8 @@ static int confirm(struct hf__redis *s, struct hf__redis_conn *c,
     if (r == 0 && enough)
         return 0;
     if (r == 0) {
+        /* On this connection, so that it cannot come before the grant; the key is part of the copy's own
+         * buffer. */
         undo.names.key = undo.names.book + (granted->names.key - granted->names.book);
         hf__redis_add_change(s, c, &undo);
         r = run(c, &undo, deadline_ns, &answer, NULL, NULL);
@@ -69,14 +71,13 @@ static int confirm(struct hf__redis *s, struct hf__redis_conn *c,
             return HF_UNAVAILABLE;
         r = hf__wrap(err, HF_UNKNOWN, "take it back");
     }
-    hf__redis_spoil(s, &granted->bid->ticket);
+    hf__redis_bar(s, &granted->bid->ticket);
     return r;
 }
 
-static int attempt_once(struct hf__store *store, const struct hf__bid *bid, int64_t deadline_ns,
-                        struct hf__answer *ret_answer, hf_error *err)
+static int attempt(struct hf__redis *s, const struct hf__bid *bid, int64_t deadline_ns,
+                   struct hf__answer *ret_answer, hf_error *err)
 {
-    struct hf__redis *s = redis_of(store);
     struct hf__redis_operation op = {.script = HF__REDIS_ATTEMPT, .bid = bid};
     struct hf__redis_conn *c = NULL;
     enum hf__redis_strangers strangers = HF__REDIS_NONE;
@@ -85,11 +86,12 @@ static int attempt_once(struct hf__store *store, const struct hf__bid *bid, int6
 
     if (r != 0)
         return r;
-    if (hf__redis_is_spoilt(s, &bid->ticket)) {
+    if (hf__redis_is_barred(s, &bid->ticket)) {
         ret_answer->verdict = HF__VERDICT_STALE;
         return 0;
     }
-    const char *channel = bid->queue ? hf__redis_listen_again(s, deadline_ns) : NULL;
+    /* Before the bid, which notes our channel: a bidder that is let in meanwhile is called there. */
+    const char *channel = bid->queue || bid->tell ? hf__redis_listen_again(s, deadline_ns) : NULL;
     r = hf__redis_take(s, deadline_ns, &c, err);
     if (r != 0)
         return r;
@@ -106,124 +108,97 @@ static int attempt_once(struct hf__store *store, const struct hf__bid *bid, int6
     if (r != 0)
         return r;
     pace(s, hf__listener_listens(&s->listener), ret_answer);
-    if (changed)
+    if (changed) /* between the bid and the watch: nobody will tell us */
         ret_answer->ask_again_ms = 0;
     return 0;
 }
 
-/* A master that is none any more has done nothing: ask the one that is. */
+static int change(struct hf__redis *s, const struct hf__operation *op, int64_t deadline_ns,
+                  struct hf__answer *ret_answer, hf_error *err)
+{
+    struct hf__redis_operation ask = {.bid = op->bid, .number = op->retire_ms};
+    struct hf__redis_conn *c = NULL;
+
+    ask.script = op->kind == HF__OPERATION_WITHDRAW ? HF__REDIS_WITHDRAW : HF__REDIS_RELEASE;
+    if (op->kind == HF__OPERATION_BREAK) {
+        ask.script = HF__REDIS_BREAK;
+        ask.number = op->now;
+    } else if (op->kind == HF__OPERATION_RELEASE && op->at_least_ms > 0) {
+        ask.script = HF__REDIS_RELEASE_AFTER; /* the short ways of a release would open it now */
+        ask.at_least_ms = op->at_least_ms;
+    }
+    int r = hf__redis_name(s, op->bid->name, op->bid->name_len, &ask.names, err);
+    if (r == 0)
+        r = hf__redis_take(s, deadline_ns, &c, err);
+    if (r != 0)
+        return r;
+    hf__redis_add_change(s, c, &ask);
+    r = run(c, &ask, deadline_ns, ret_answer, NULL, err);
+    hf__redis_give(s, c);
+    hf__redis_unwatch(s, &op->bid->ticket);
+    if (r == 0 && op->kind == HF__OPERATION_WITHDRAW)
+        hf__redis_unbar(s, &op->bid->ticket);
+    return r;
+}
+
+static int operate_once(struct hf__redis *s, const struct hf__operation *op, int64_t deadline_ns,
+                        struct hf__answer *ret_answer, hf_error *err)
+{
+    if (op->kind == HF__OPERATION_ATTEMPT)
+        return attempt(s, op->bid, deadline_ns, ret_answer, err);
+    if (op->kind == HF__OPERATION_READ || op->kind == HF__OPERATION_WRITE)
+        return hf__redis_value(s, op, deadline_ns, ret_answer, err);
+    return change(s, op, deadline_ns, ret_answer, err);
+}
+
+/* A master that is none any more has done nothing: ask the one that is. Once only, so that two servers
+ * that each name the other cost no more than the deadline. */
 static bool is_worth_another(struct hf__redis *s, int r)
 {
     return r == HF_UNAVAILABLE && atomic_exchange(&s->sentinels.demoted, false);
 }
 
-static int attempt(struct hf__store *store, const struct hf__bid *bid, int64_t deadline_ns,
-                   struct hf__answer *ret_answer, hf_error *err)
-{
-    int r = attempt_once(store, bid, deadline_ns, ret_answer, err);
-
-    return is_worth_another(redis_of(store), r)
-               ? attempt_once(store, bid, deadline_ns, ret_answer, err)
-               : r;
-}
-
-static int change_once(struct hf__store *store, struct hf__redis_operation *op, int64_t deadline_ns,
-                       struct hf__answer *ret_answer, hf_error *err)
-{
-    struct hf__redis *s = redis_of(store);
-    struct hf__redis_conn *c = NULL;
-    int r = hf__redis_name(s, op->bid->name, op->bid->name_len, &op->names, err);
-
-    if (r == 0)
-        r = hf__redis_take(s, deadline_ns, &c, err);
-    if (r != 0)
-        return r;
-    hf__redis_add_change(s, c, op);
-    r = run(c, op, deadline_ns, ret_answer, NULL, err);
-    hf__redis_give(s, c);
-    hf__redis_unwatch(s, &op->bid->ticket);
-    return r;
-}
-
-static int change(struct hf__store *store, struct hf__redis_operation *op, int64_t deadline_ns,
-                  struct hf__answer *ret_answer, hf_error *err)
-{
-    int r = change_once(store, op, deadline_ns, ret_answer, err);
-
-    return is_worth_another(redis_of(store), r)
-               ? change_once(store, op, deadline_ns, ret_answer, err)
-               : r;
-}
-
 static int operate(struct hf__store *store, const struct hf__operation *op, int64_t deadline_ns,
                    struct hf__answer *ret_answer, hf_error *err)
 {
-    struct hf__redis_operation ask = {.bid = op->bid, .number = op->retire_ms};
-    bool withdraw = op->kind == HF__OPERATION_WITHDRAW;
+    struct hf__redis *s = redis_of(store);
+    int r = operate_once(s, op, deadline_ns, ret_answer, err);
 
-    if (op->kind == HF__OPERATION_ATTEMPT)
-        return attempt(store, op->bid, deadline_ns, ret_answer, err);
-    ask.script = withdraw ? HF__REDIS_WITHDRAW : HF__REDIS_RELEASE;
-    if (op->kind == HF__OPERATION_BREAK) {
-        ask.script = HF__REDIS_BREAK;
-        ask.number = op->now;
-    }
-    int r = change(store, &ask, deadline_ns, ret_answer, err);
-    if (r == 0 && withdraw)
-        hf__redis_forget_spoilt(redis_of(store), &op->bid->ticket);
-    return r;
+    return is_worth_another(s, r) ? operate_once(s, op, deadline_ns, ret_answer, err) : r;
 }
 
-static int add_renewals(struct hf__redis *s, struct hf__redis_conn *c,
-                        const struct hf__renewal *items, size_t count, hf_error *err)
+static int renew_once(struct hf__redis *s, struct hf__renewal *items, size_t count,
+                      int64_t deadline_ns, hf_error *err)
 {
+    struct hf__redis_conn *c = NULL;
     struct hf__redis_names names;
+    redisReply *reply = NULL;
 
+    hf__redis_subscribe_failover(s, deadline_ns);
+    int r = hf__redis_take(s, deadline_ns, &c, err);
+    if (r != 0)
+        return r;
+    /* All keys come first, as EVALSHA has it; so each name is made, sent and forgotten, and no room is
+     * needed for all of them. */
     hf__redis_script(c, HF__REDIS_RENEW, 2 * count, 2 * count + 1);
-    for (size_t i = 0; i < count; i++) {
-        int r = hf__redis_name(s, items[i].name, items[i].name_len, &names, err);
-        if (r != 0)
-            return r;
-        hf__redis_add_names(c, &names);
+    for (size_t i = 0; r == 0 && i < count; i++) {
+        r = hf__redis_name(s, items[i].name, items[i].name_len, &names, err);
+        if (r == 0)
+            hf__redis_add_names(c, &names);
     }
     for (size_t i = 0; i < count; i++) {
         hf__redis_add_ticket(c, &items[i].ticket);
         hf__redis_add_number(c, items[i].generation);
     }
-    hf__redis_add_manners(s, c, NULL);
-    return 0;
-}
-
-static int take_answers(const redisReply *reply, struct hf__renewal *items, size_t count,
-                        hf_error *err)
-{
-    int r = 0;
-
-    if (!hf__redis_fits(reply, "[(s)]") || reply->elements != count)
-        return hf__fail(err, HF_CORRUPT, "renew: the server gave another number of answers");
-    for (size_t i = 0; r == 0 && i < count; i++)
-        r = hf__redis_answer(HF__REDIS_RENEW, NULL, reply->element[i], &items[i].answer, NULL, err);
-    return r;
-}
-
-static int renew_once(struct hf__store *store, struct hf__renewal *items, size_t count,
-                      int64_t deadline_ns, hf_error *err)
-{
-    struct hf__redis *s = redis_of(store);
-    struct hf__redis_conn *c = NULL;
-    redisReply *reply = NULL;
-
-    hf__redis_scout(s, deadline_ns);
-    int r = hf__redis_take(s, deadline_ns, &c, err);
-    if (r != 0)
-        return r;
-    r = add_renewals(s, c, items, count, err);
+    hf__redis_add_settings(s, c, NULL);
     if (r != 0)
         c->broken = true; /* half a request is in its buffer */
     if (r == 0)
         r = hf__redis_run(c, HF__REDIS_RENEW, deadline_ns, &reply, err);
-    if (r == 0)
-        r = take_answers(reply, items, count, err);
+    if (r == 0 && (!hf__redis_fits(reply, "[(s)]") || reply->elements != count))
+        r = hf__fail(err, HF_CORRUPT, "renew: the server gave another number of answers");
+    for (size_t i = 0; r == 0 && i < count; i++)
+        r = hf__redis_answer(HF__REDIS_RENEW, NULL, reply->element[i], &items[i].answer, NULL, err);
     freeReplyObject(reply);
     hf__redis_give(s, c);
     return r;
@@ -232,10 +207,10 @@ static int renew_once(struct hf__store *store, struct hf__renewal *items, size_t
 static int renew(struct hf__store *store, struct hf__renewal *items, size_t count,
                  int64_t deadline_ns, hf_error *err)
 {
-    int r = renew_once(store, items, count, deadline_ns, err);
+    struct hf__redis *s = redis_of(store);
+    int r = renew_once(s, items, count, deadline_ns, err);
 
-    return is_worth_another(redis_of(store), r) ? renew_once(store, items, count, deadline_ns, err)
-                                                : r;
+    return is_worth_another(s, r) ? renew_once(s, items, count, deadline_ns, err) : r;
 }
 
 static const char *const schemes[] = {"redis", "rediss", "redis+unix", "redis+sentinel", NULL};
@@ -247,7 +222,7 @@ const struct hf__store_type hf_store_type_v1 = {
     .summary = "one Redis server, on the keys that other lock clients use",
     .capabilities = HF_CAN_SHARE | HF_CAN_LIMIT | HF_CAN_LEASE | HF_CAN_NEVER | HF_CAN_DELAY |
                     HF_CAN_QUEUE | HF_CAN_PUSH | HF_CAN_TOKEN | HF_CAN_CHECK | HF_CAN_BREAK |
-                    HF_CAN_DETACH | HF_CAN_PROCESS,
+                    HF_CAN_DETACH | HF_CAN_PROCESS | HF_CAN_AT_LEAST | HF_CAN_VALUE | HF_CAN_WANTED,
     .options = hf__redis_options,
     .open = hf__redis_open,
     .close = hf__redis_close,

@@ -12,8 +12,8 @@
  *   wire.c, login.c, settings.c    what all stores on Redis share (link.h)
  *   listen.c    the one connection on which wake-ups come
  *   watch.c     being told when a stranger lets go
- *   sentinel.c, scout.c, replicas.c    a master that may change, and its replicas
- *   inspect.c, room.c, upkeep.c, diagnose.c, trial.c
+ *   sentinel.c, failover.c, replicas.c    a master that may change, and its replicas
+ *   value.c, inspect.c, room.c, upkeep.c, diagnose.c, trial.c
  *
  * Mutexes: pool->mutex and listener->mutex; neither is held during a system call that may block,
  * and never both. */
@@ -32,13 +32,15 @@
 #define HF__REDIS_SENTINELS_MAX 16
 
 /* The scripts, as files beside this one. */
-#define HF__REDIS_SCRIPTS(X) \
-    X(ATTEMPT, attempt)      \
-    X(RELEASE, release)      \
-    X(WITHDRAW, withdraw)    \
-    X(RENEW, renew)          \
-    X(BREAK, break)          \
-    X(INSPECT, inspect)      \
+#define HF__REDIS_SCRIPTS(X)        \
+    X(ATTEMPT, attempt)             \
+    X(RELEASE, release)             \
+    X(RELEASE_AFTER, release_after) \
+    X(VALUE, value)                 \
+    X(WITHDRAW, withdraw)           \
+    X(RENEW, renew)                 \
+    X(BREAK, break)                 \
+    X(INSPECT, inspect)             \
     X(PURGE, purge)
 
 enum hf__redis_script {
@@ -67,11 +69,11 @@ struct hf__redis_sentinels {
     _Atomic size_t last;           /* the one that answered last */
     struct hf__redis_place master; /* the server last used; pool.mutex */
 
-    /* scout.c; listener->mutex */
-    struct hf__redis_conn *scout;           /* subscribed at a sentinel; NULL: not connected */
-    bool scouting;                          /* somebody dials */
-    int64_t scout_retry_ns, scout_pause_ms; /* not before; how long that was */
-    _Atomic bool switched;                  /* heard, and not yet told */
+    /* failover.c; listener->mutex */
+    struct hf__redis_conn *subscriber; /* subscribed at a sentinel; NULL: not connected */
+    bool subscribing;                  /* somebody dials */
+    int64_t retry_ns, pause_ms;        /* not before; how long that was */
+    _Atomic bool switched;             /* heard, and not yet told */
 };
 
 struct hf__redis {
@@ -82,7 +84,7 @@ struct hf__redis {
     struct hf__listener listener;    /* its word is our channel */
     struct hf__redis_watch *watches; /* listener.mutex */
     _Atomic size_t watch_count;
-    struct hf__redis_spoilt *spoilt;  /* likewise */
+    struct hf__redis_barred *barred;  /* likewise */
     char self[HF__REDIS_WHO_MAX / 2]; /* "pid\0host\0user\0program\0" */
     size_t self_len;
 };
@@ -104,7 +106,7 @@ struct hf__redis_names {
 int hf__redis_name(const struct hf__redis *s, const char *name, size_t len,
                    struct hf__redis_names *ret_names, hf_error *err);
 
-/* The name of the lock with this book; false if it was made with another key_format. */
+/* The name of the lock with this book, or another key of ours; false if it was made with another key_format. */
 bool hf__redis_unname(const struct hf__redis *s, const char *book, size_t book_len,
                       struct hf__redis_names *ret_names, const char **ret_name, size_t *ret_len);
 
@@ -114,14 +116,15 @@ struct hf__redis_operation {
     enum hf__redis_script script;
     const struct hf__bid *bid;
     int64_t number;      /* what follows the ticket: retire_ms, or whether to break now */
+    int64_t at_least_ms; /* of RELEASE_AFTER, behind it */
     uint64_t generation; /* of an attempt: for the quick way. 0: none */
     struct hf__redis_names names;
 };
 
 /* The last word of a request that changes something: how long notes are kept, and whom to tell that
- * the key is free (read_manners in notes.lua). */
-void hf__redis_add_manners(const struct hf__redis *s, struct hf__redis_conn *c,
-                           const struct hf__redis_names *names);
+ * the key is free (read_settings in notes.lua). */
+void hf__redis_add_settings(const struct hf__redis *s, struct hf__redis_conn *c,
+                            const struct hf__redis_names *names);
 
 /* `channel` NULL: nobody listens. */
 void hf__redis_add_bid(struct hf__redis *s, struct hf__redis_conn *c,
@@ -168,13 +171,13 @@ void hf__redis_ask_place(struct hf__redis *s, struct hf__redis_conn *c);
 int hf__redis_take_place(const struct hf__redis *s, struct hf__redis_conn *c, int64_t deadline_ns,
                          struct hf__redis_place *ret_place, hf_error *err);
 
-/* scout.c ------------------------------------------------------------------- */
+/* failover.c ------------------------------------------------------------------- */
 
 /* Subscribes at a sentinel again, if it is due and somebody can listen. Failing costs time only. */
-void hf__redis_scout(struct hf__redis *s, int64_t deadline_ns);
+void hf__redis_subscribe_failover(struct hf__redis *s, int64_t deadline_ns);
 
 /* In wake(), without blocking. True: the master was switched. */
-bool hf__redis_hear_switch(struct hf__redis *s);
+bool hf__redis_hear_failover(struct hf__redis *s);
 
 /* replicas.c ---------------------------------------------------------------- */
 
@@ -185,10 +188,10 @@ int hf__redis_wait_replicas(struct hf__redis *s, struct hf__redis_conn *c, int64
 
 /* Something about a grant of this ticket was not answered: it is not bid with again, until it is
  * withdrawn. */
-void hf__redis_spoil(struct hf__redis *s, const struct hf__ticket *ticket);
-bool hf__redis_is_spoilt(struct hf__redis *s, const struct hf__ticket *ticket);
-void hf__redis_forget_spoilt(struct hf__redis *s, const struct hf__ticket *ticket);
-void hf__redis_forget_all_spoilt(struct hf__redis *s);
+void hf__redis_bar(struct hf__redis *s, const struct hf__ticket *ticket);
+bool hf__redis_is_barred(struct hf__redis *s, const struct hf__ticket *ticket);
+void hf__redis_unbar(struct hf__redis *s, const struct hf__ticket *ticket);
+void hf__redis_unbar_all(struct hf__redis *s);
 
 /* pool.c -------------------------------------------------------------------- */
 extern const struct hf__pool_type hf__redis_pool_type;
@@ -221,6 +224,16 @@ enum hf__redis_strangers { HF__REDIS_NONE, HF__REDIS_ONE_HOLDS, HF__REDIS_LEFT_T
 int hf__redis_answer(enum hf__redis_script script, const struct hf__bid *bid,
                      const redisReply *reply, struct hf__answer *ret_answer,
                      enum hf__redis_strangers *ret_strangers, hf_error *err);
+
+/* What a read of the value gave, behind such an answer: [answer, generation, order, doubt, bytes]. False:
+ * it makes no sense. */
+bool hf__redis_read_value(const redisReply *reply, struct hf__value *ret_value);
+
+/* value.c ------------------------------------------------------------------- */
+
+/* READ and WRITE, see enum hf__operation's. */
+int hf__redis_value(struct hf__redis *s, const struct hf__operation *op, int64_t deadline_ns,
+                    struct hf__answer *ret_answer, hf_error *err);
 
 /* listen.c ------------------------------------------------------------------ */
 #define HF__REDIS_WAKE_WORD  "holdfast.wake:" /* before a client's word: its channel */
@@ -270,10 +283,11 @@ void hf__redis_try(struct hf__redis *s, struct hf__redis_conn *c, const struct h
 int hf__redis_diagnose(struct hf__store *store, hf_finding_callback *found, void *arg,
                        int64_t deadline_ns, hf_error *err);
 
-/* Calls `page` with the books of all locks, some at a time; they are texts. Each page has an
- * op_timeout for itself. */
+/* Calls `page` with the keys of these kinds ("b": the books) of all locks, some at a time; they are
+ * texts. Each page has an op_timeout for itself. */
 typedef int hf__redis_page(void *ctx, struct hf__redis_conn *c, redisReply **books, size_t count,
                            int64_t deadline_ns, hf_error *err);
-int hf__redis_scan(struct hf__redis *s, hf__redis_page *page, void *ctx, hf_error *err);
+int hf__redis_scan(struct hf__redis *s, const char *kinds, hf__redis_page *page, void *ctx,
+                   hf_error *err);
 
 #endif

@@ -1,11 +1,11 @@
 -- release, from one exclusive holder to the next: no lease is over, nothing is due, and the first in the queue is
--- exclusive as well. What the rules below would do, in nine commands. ZPOPMIN comes first because a full server
+-- exclusive as well, and the value was not opened. What the rules below would do, in nine commands. ZPOPMIN comes first because a full server
 -- allows it, and after it the others.
 local last, since, due, rest, keep, till
 if vouched then
     last, since, due, rest, keep, till =
         string.match(redis.call('GET', KEYS[2]) or '',
-                     '^(%d+)b(%d+) (%d+)( (%d+) %d+ %d+ 0 0:0 )%x+ IX%u %d+ (%d+)')
+                     '^(%d+)b(%d+) (%d+)( (%d+) %d+ %d+ 0 0:0 )%x+ IX%u %d+ (%d+) %d+ %d+ %d+ %d+%z[^o%z]*%z')
 end
 if till then
     local time, tail = redis.call('TIME'), string.sub(KEYS[2], 11)

@@ -1,7 +1,7 @@
 -- release: the holder leaves.
 -- KEYS  key book
 -- ARGV  ticket [retire]        in one word: a ticket to be remembered is no key's value
---       retain                 see read_manners in notes.lua
+--       retain                 see read_settings in notes.lua
 --
 -- The only one inside leaves, and nobody waits: the book's letter is H, and one bit makes it the h of a
 -- free lock. With any other letter that bit is set already, and nothing was changed.

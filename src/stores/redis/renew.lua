@@ -1,7 +1,7 @@
 -- renew: signs of life, many in one call.
 -- KEYS  key book, for each
--- ARGV  ticket generation, for each; then retain, see read_manners in notes.lua
-read_manners(ARGV[#KEYS + 1])
+-- ARGV  ticket generation, for each; then retain, see read_settings in notes.lua
+read_settings(ARGV[#KEYS + 1])
 local function renew(key, book, ticket, gen)
     local lock = open(key, book)
     sweep(lock)
@@ -19,7 +19,7 @@ local function renew(key, book, ticket, gen)
     if e and e.place == 'W' then
         return close(lock, queued(lock, e, true))
     elseif (names_it or gen == 0) and e and e.place == 'I' then
-        return close(lock, granted(e))
+        return close(lock, granted(lock, e))
     end
     return close(lock, 'lost')
 end

@@ -41,56 +41,58 @@ int hf__redis_wait_replicas(struct hf__redis *s, struct hf__redis_conn *c, int64
     return 0;
 }
 
-struct hf__redis_spoilt {
-    struct hf__redis_spoilt *next;
+struct hf__redis_barred {
+    struct hf__redis_barred *next;
     struct hf__ticket ticket;
 };
 
-void hf__redis_spoil(struct hf__redis *s, const struct hf__ticket *ticket)
+void hf__redis_bar(struct hf__redis *s, const struct hf__ticket *ticket)
 {
-    struct hf__redis_spoilt *spoilt = malloc(sizeof *spoilt);
+    struct hf__redis_barred *barred = malloc(sizeof *barred);
 
-    if (spoilt == NULL)
+    if (barred == NULL)
         return; /* then it is as likely as the network is bad */
-    spoilt->ticket = *ticket;
+    barred->ticket = *ticket;
     pthread_mutex_lock(&s->listener.mutex);
-    spoilt->next = s->spoilt;
-    s->spoilt = spoilt;
+    barred->next = s->barred;
+    s->barred = barred;
     pthread_mutex_unlock(&s->listener.mutex);
 }
 
 /* Mutex held. */
-static struct hf__redis_spoilt **find(struct hf__redis *s, const struct hf__ticket *ticket)
+static struct hf__redis_barred **find(struct hf__redis *s, const struct hf__ticket *ticket)
 {
-    struct hf__redis_spoilt **at = &s->spoilt;
+    struct hf__redis_barred **at = &s->barred;
 
     while (*at != NULL && !hf__ticket_equal(&(*at)->ticket, ticket))
         at = &(*at)->next;
     return at;
 }
 
-bool hf__redis_is_spoilt(struct hf__redis *s, const struct hf__ticket *ticket)
+bool hf__redis_is_barred(struct hf__redis *s, const struct hf__ticket *ticket)
 {
     if (s->set.wait_replicas == 0)
         return false;
     pthread_mutex_lock(&s->listener.mutex);
-    bool spoilt = *find(s, ticket) != NULL;
+    bool is_barred = *find(s, ticket) != NULL;
     pthread_mutex_unlock(&s->listener.mutex);
-    return spoilt;
+    return is_barred;
 }
 
-void hf__redis_forget_spoilt(struct hf__redis *s, const struct hf__ticket *ticket)
+void hf__redis_unbar(struct hf__redis *s, const struct hf__ticket *ticket)
 {
+    if (s->set.wait_replicas == 0)
+        return;
     pthread_mutex_lock(&s->listener.mutex);
-    struct hf__redis_spoilt **at = find(s, ticket), *spoilt = *at;
-    if (spoilt != NULL)
-        *at = spoilt->next;
+    struct hf__redis_barred **at = find(s, ticket), *barred = *at;
+    if (barred != NULL)
+        *at = barred->next;
     pthread_mutex_unlock(&s->listener.mutex);
-    free(spoilt);
+    free(barred);
 }
 
-void hf__redis_forget_all_spoilt(struct hf__redis *s)
+void hf__redis_unbar_all(struct hf__redis *s)
 {
-    while (s->spoilt != NULL)
-        hf__redis_forget_spoilt(s, &s->spoilt->ticket);
+    while (s->barred != NULL)
+        hf__redis_unbar(s, &s->barred->ticket);
 }

@@ -19,8 +19,9 @@ static char *put_bytes(char *at, const char *bytes, size_t len)
 }
 
 /* The terms of a bid, "gen letter ttl delay retire mode limit queue yield"; behind a NUL who bids,
- * "channel\0pid\0host\0user\0program\0note", the channel is '-' if nobody listens; and the ticket
- * again: so it is what the book of a quiet lock says (notes.lua). */
+ * "channel\0pid\0host\0user\0program\0note", the channel is '-' if nobody listens, and has a 'w' behind
+ * it if the holder wants to hear that somebody waits; and the ticket again: so it is what the book of a
+ * quiet lock says (notes.lua). */
 static void add_terms(struct hf__redis *s, struct hf__redis_conn *c,
                       const struct hf__redis_operation *op, const char *channel)
 {
@@ -29,6 +30,7 @@ static void add_terms(struct hf__redis *s, struct hf__redis_conn *c,
 
     if (op->generation > 0)
         at = hf__redis_put_number(at, op->generation);
+    /* A lock that only the rules may end: the short way of a release knows nothing of these. */
     *at++ = bid->lock_delay_ms > 0 || bid->ttl_ms == 0 || s->set.signal != 0 ? 'd' : 'H';
     at = put_field(at, bid->ttl_ms, ' ');
     at = put_field(at, bid->lock_delay_ms, ' ');
@@ -38,7 +40,10 @@ static void add_terms(struct hf__redis *s, struct hf__redis_conn *c,
     at = put_field(at, bid->queue, ' ');
     at = put_field(at, s->set.yield, ':');
     at = put_field(at, s->set.yield > 0 ? s->set.yield_for_ms : 0, '\0');
-    at = channel != NULL ? put_bytes(at, channel, HF_TICKET_SIZE) : put_bytes(at, "-", 2);
+    at = channel != NULL ? put_bytes(at, channel, HF_TICKET_SIZE - 1) : put_bytes(at, "-", 1);
+    if (bid->tell)
+        *at++ = 'w';
+    *at++ = '\0';
     at = put_bytes(at, s->self, s->self_len);
     at = put_bytes(at, bid->who->note, strnlen(bid->who->note, HF_NOTE_MAX));
     hf__ticket_format(&bid->ticket, at);
@@ -51,8 +56,8 @@ static void add_terms(struct hf__redis *s, struct hf__redis_conn *c,
 /* python-redis-lock has the list lock-signal:NAME beside the key lock:NAME; Spring's registry R has the
  * channel R-channel for all of its keys R:NAME. Many locks in one request (names NULL) are renewed,
  * which frees none. */
-void hf__redis_add_manners(const struct hf__redis *s, struct hf__redis_conn *c,
-                           const struct hf__redis_names *names)
+void hf__redis_add_settings(const struct hf__redis *s, struct hf__redis_conn *c,
+                            const struct hf__redis_names *names)
 {
     char word[HF__REDIS_DIGITS + sizeof LIST_BEFORE + HF__REDIS_KEY_MAX], *at = word;
     size_t before = strlen(s->set.key_before);
@@ -89,22 +94,27 @@ void hf__redis_add_bid(struct hf__redis *s, struct hf__redis_conn *c,
     else
         hf__redis_add(c, "", 0);
     add_terms(s, c, op, channel);
-    hf__redis_add_manners(s, c, &op->names);
+    hf__redis_add_settings(s, c, &op->names);
 }
 
-/* "ticket", or "ticket number", in one word: each costs the server as much as a small command. */
+/* "ticket", "ticket number" or "ticket number at_least", in one word: each costs the server as much as a
+ * small command. */
 void hf__redis_add_change(struct hf__redis *s, struct hf__redis_conn *c,
                           const struct hf__redis_operation *op)
 {
-    char word[HF_TICKET_SIZE + HF__REDIS_DIGITS], *end = word + HF_TICKET_SIZE - 1;
+    char word[HF_TICKET_SIZE + 2 * HF__REDIS_DIGITS + 2], *end = word + HF_TICKET_SIZE - 1;
 
     hf__ticket_format(&op->bid->ticket, word);
-    if (op->number != 0) {
+    if (op->number != 0 || op->at_least_ms != 0) {
         *end++ = ' ';
         end = hf__redis_put_number(end, (uint64_t)op->number);
+    }
+    if (op->at_least_ms != 0) {
+        *end++ = ' ';
+        end = hf__redis_put_number(end, (uint64_t)op->at_least_ms);
     }
     hf__redis_script(c, op->script, 2, 2);
     hf__redis_add_names(c, &op->names);
     hf__redis_add(c, word, (size_t)(end - word));
-    hf__redis_add_manners(s, c, &op->names);
+    hf__redis_add_settings(s, c, &op->names);
 }

@@ -66,7 +66,8 @@ static bool parse_line(const char *line, struct hf__entry *e)
     e->lock_delay_ms = numbers[4];
     e->retire_ms = numbers[5];
     e->limit = (uint32_t)numbers[6];
-    e->lease_ms = e->until_ms == HF__NEVER ? HF__NEVER : INT64_MAX - 1; /* never cut here */
+    /* Nothing is cut short here, whatever the clock did: what is shown is what is noted. */
+    e->lease_ms = e->until_ms == HF__NEVER ? HF__NEVER : INT64_MAX - 1;
     return true;
 }
 
@@ -79,12 +80,6 @@ static int show(const struct hf__redis_room *room, struct hf__entry *e, struct h
     e->who = who;
     e->marks = 0;
     return search->found(search->ctx, room->name, room->name_len, e);
-}
-
-static bool same(const redisReply *a, const redisReply *b)
-{
-    return a->type == REDIS_REPLY_STRING && b->type == REDIS_REPLY_STRING && a->len == b->len &&
-           memcmp(a->str, b->str, (size_t)a->len) == 0;
 }
 
 /* A line that cannot be read is left out: a client of another version, or somebody else, wrote it. */
@@ -137,14 +132,17 @@ static int by_generation(const void *a, const void *b)
 int hf__redis_show_room(const struct hf__redis_room *room)
 {
     const redisReply *f = room->found;
-    bool vouched = same(f->element[VALUE], f->element[NOTED]);
+    const redisReply *value = f->element[VALUE], *noted = f->element[NOTED];
+    bool vouched = value->type == REDIS_REPLY_STRING && noted->type == REDIS_REPLY_STRING &&
+                   value->len == noted->len &&
+                   memcmp(value->str, noted->str, (size_t)value->len) == 0;
     size_t holders = ENTRIES;
     int r = 0;
 
     while (holders < f->elements && f->element[holders + 1]->str[0] != 'W')
         holders += 3;
     qsort(&f->element[ENTRIES], (holders - ENTRIES) / 3, 3 * sizeof f->element[0], by_generation);
-    if (!vouched && f->element[VALUE]->type == REDIS_REPLY_STRING)
+    if (!vouched && value->type == REDIS_REPLY_STRING)
         r = show_stranger(room);
     for (size_t i = ENTRIES; r == 0 && i < f->elements; i += 3)
         r = show_entry(room, &f->element[i], vouched);

@@ -242,9 +242,36 @@ local function join(lock, e, is_first)
     end
 end
 
-local function granted(e)
+-- A fourth number says that somebody waits, to whom wants to hear it. Who hears that nobody does is called again
+-- for the next who comes.
+local function granted(lock, e)
     local lease = lease_of(e)
-    return string.format('granted %d %d %d', e.gen, lease == NEVER and -1 or lease, e.claimed and 1 or 0)
+    local wanted = e.tell and lock.due and redis.call('ZCARD', set_of(lock, 'q')) > 0
+    if e.told and not wanted then
+        e.told = false
+        note_flags(lock, e)
+    end
+    return string.format(wanted and 'granted %d %d %d 1' or 'granted %d %d %d', e.gen,
+                         lease == NEVER and -1 or lease, e.claimed and 1 or 0)
+end
+
+-- Somebody has come to wait: each holder that asked for it is called, once.
+local function call_holder(lock, e)
+    if e and e.place == 'I' and e.tell and not e.told then
+        e.told = true
+        note_flags(lock, e)
+        tell(lock, e, 0)
+    end
+end
+
+local function call_holders(lock)
+    if lock.holder then
+        call_holder(lock, lock.holder)
+    elseif lock.crowd > 0 and (lock.telling or string.sub(lock.noted or '', -1) == 'w') then
+        for _, ticket in ipairs(redis.call('ZRANGE', set_of(lock, 'i'), 0, -1)) do
+            call_holder(lock, find(lock, ticket))
+        end
+    end
 end
 
 local function queued(lock, e, without_position)
@@ -273,6 +300,20 @@ local function ticket_and_number(word)
     return string.sub(word, 1, 32), tonumber(string.sub(word, 33)) or 0
 end
 
+-- The holder that had opened the value has ended as it should: nothing is in doubt because of it.
+local function shut_value(lock, e)
+    local text = redis.pcall('GET', set_of(lock, 'v'))
+    local head, opened, bytes =
+        string.match(type(text) == 'string' and text or '', '^(%d+ %d+ %d) (%d+)( .*)$')
+    if tonumber(opened) ~= e.gen then
+        return
+    elseif head == '0 0 0' then
+        redis.call('DEL', set_of(lock, 'v')) -- nobody has ever written it
+    else
+        redis.call('SET', set_of(lock, 'v'), head .. ' 0' .. bytes)
+    end
+end
+
 -- The bidder is done with its ticket. A lock-delay stays, unless the grant was unused. An older tombstone is
 -- renewed: the last attempt may be younger. Returns where the ticket was.
 local function end_bid(lock, ticket, retire, unused)
@@ -287,6 +328,9 @@ local function end_bid(lock, ticket, retire, unused)
         return was
     end
     local was = e.place
+    if was == 'I' and e.opened then
+        shut_value(lock, e)
+    end
     if was == 'I' or was == 'W' or was == 'L' and unused then
         leave(lock, e, retire)
     elseif was == 'R' and e.till < now + retire then

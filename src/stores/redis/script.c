@@ -47,24 +47,6 @@ void hf__redis_add_ticket(struct hf__redis_conn *c, const struct hf__ticket *tic
     hf__redis_add(c, text, HF_TICKET_SIZE - 1);
 }
 
-/* The same call with the script itself in place of its name. The old bytes are still in the buffer;
- * their first line is "*<argc>". */
-static int teach(struct hf__redis_conn *c, enum hf__redis_script script, size_t len)
-{
-    size_t body_len = len - c->out.body;
-    char *body = malloc(body_len);
-
-    if (body == NULL)
-        return HF_NO_MEMORY;
-    memcpy(body, c->out.data + c->out.body, body_len);
-    hf__redis_begin(c, (size_t)strtoull(c->out.data + 1, NULL, 10));
-    hf__redis_add(c, "EVAL", 4);
-    hf__redis_add_text(c, scripts[script].text);
-    hf__redis_add_raw(c, body, body_len);
-    free(body);
-    return 0;
-}
-
 int hf__redis_run(struct hf__redis_conn *c, enum hf__redis_script script, int64_t deadline_ns,
                   redisReply **ret_reply, hf_error *err)
 {
@@ -72,6 +54,7 @@ int hf__redis_run(struct hf__redis_conn *c, enum hf__redis_script script, int64_
     size_t len = c->out.len;
     bool asks_time = hf__redis_clock_is_due(c);
 
+    /* Behind the script, in the same write: it costs no round trip, and delays nothing. */
     if (asks_time)
         hf__redis_clock_ask(c);
     int r = hf__redis_send(c, deadline_ns, err);
@@ -82,12 +65,22 @@ int hf__redis_run(struct hf__redis_conn *c, enum hf__redis_script script, int64_
     if (r == 0 && hf__redis_is_error(reply, "NOSCRIPT") &&
         !c->broken) { /* or the time is still owed */
         freeReplyObject(reply);
-        if (teach(c, script, len) != 0)
+        /* The same call with the script itself in place of its name. Sending does not clear the buffer:
+         * the old bytes are still there, and their first line is "*<argc>". */
+        size_t body_len = len - c->out.body;
+        char *body = malloc(body_len);
+        if (body == NULL)
             return hf__fail(err, HF_NO_MEMORY, NULL);
+        memcpy(body, c->out.data + c->out.body, body_len);
+        hf__redis_begin(c, (size_t)strtoull(c->out.data + 1, NULL, 10));
+        hf__redis_add(c, "EVAL", 4);
+        hf__redis_add_text(c, scripts[script].text);
+        hf__redis_add_raw(c, body, body_len);
+        free(body);
         return hf__redis_ask(c, deadline_ns, ret_reply, err);
     }
     if (r == 0)
-        r = hf__redis_judge(c, reply, err);
+        r = hf__redis_take_error(c, reply, err);
     if (r != 0) {
         freeReplyObject(reply);
         return r;

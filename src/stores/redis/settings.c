@@ -55,15 +55,6 @@ static int read_tls(const struct hf__url *url, struct hf__tls_settings *ret_tls,
     return 0;
 }
 
-static int read_client_name(const char *name, struct hf__redis_settings *set, hf_error *err)
-{
-    for (const char *c = name; *c != '\0'; c++) {
-        if (*c <= ' ' || *c > '~')
-            return hf__fail(err, HF_INVALID, "client_name may not have blanks or special bytes");
-    }
-    return hf__copy_text(name, &set->client_name, err);
-}
-
 int hf__redis_key_format(const char *format, struct hf__redis_settings *set, hf_error *err)
 {
     const char *place = strstr(format, "%s");
@@ -84,7 +75,7 @@ int hf__redis_key_format(const char *format, struct hf__redis_settings *set, hf_
 int hf__redis_read_link(const struct hf__url *url, const struct hf__servers_form *form,
                         struct hf__redis_settings *set, hf_error *err)
 {
-    const char *force = hf__url_text(url, "force");
+    const char *force = hf__url_text(url, "force"), *client_name = hf__url_text(url, "client_name");
     struct hf__tls_settings tls;
     int r = hf__account_read(url, HF__ACCOUNT_USER_NEEDS_PASSWORD, &set->account, err);
 
@@ -96,8 +87,13 @@ int hf__redis_read_link(const struct hf__url *url, const struct hf__servers_form
         set->tls_insecure = tls.mode == HF__TLS_MODE_INSECURE;
         r = hf__tls_new(&tls, NULL, &set->tls, err);
     }
+    for (const char *at = client_name; r == 0 && *at != '\0';
+         at++) { /* as CLIENT SETNAME wants it */
+        if (*at <= ' ' || *at > '~')
+            r = hf__fail(err, HF_INVALID, "client_name may not have blanks or special bytes");
+    }
     if (r == 0)
-        r = read_client_name(hf__url_text(url, "client_name"), set, err);
+        r = hf__copy_text(client_name, &set->client_name, err);
     if (r == 0)
         r = hf__redis_key_format(hf__url_text(url, "key_format"), set, err);
     if (r == 0 && force != NULL && strcmp(force, "evicting") != 0)

@@ -12,7 +12,7 @@
 
 struct trial {
     struct hf__redis *s;
-    struct hf__redis_conn *c, *ear;
+    struct hf__redis_conn *c, *subscriber;
     const struct hf__report *to;
     int64_t deadline_ns;
     char word[HF_TICKET_SIZE]; /* random: nobody else has this name */
@@ -57,8 +57,8 @@ static bool hear(const struct trial *t, const char *channel)
 
     while (!heard) {
         redisReply *reply = NULL;
-        if (hf__redis_receive(t->ear, until_ns < t->deadline_ns ? until_ns : t->deadline_ns, &reply,
-                              NULL) != 0)
+        if (hf__redis_receive(t->subscriber, until_ns < t->deadline_ns ? until_ns : t->deadline_ns,
+                              &reply, NULL) != 0)
             return false;
         heard = hf__redis_fits(reply, "[ssa]") && strcmp(reply->element[1]->str, channel) == 0 &&
                 strcmp(reply->element[0]->str, "message") == 0;
@@ -103,11 +103,11 @@ static void try_watch(const struct trial *t)
     char key[64], id[24];
 
     snprintf(key, sizeof key, HF__REDIS_OWN_WORD "n:%s", t->word);
-    snprintf(id, sizeof id, "%" PRId64, t->ear->id);
+    snprintf(id, sizeof id, "%" PRId64, t->subscriber->id);
     hf__redis_command(t->c, "CLIENT", "TRACKING", "ON", "REDIRECT", id, "OPTIN", (char *)NULL);
     hf__redis_command(t->c, "CLIENT", "CACHING", "YES", (char *)NULL);
     hf__redis_command(t->c, "PTTL", key, (char *)NULL);
-    bool asked = t->ear->id != 0 && ask_all(t, 3) == 0;
+    bool asked = t->subscriber->id != 0 && ask_all(t, 3) == 0;
     t->c->out.len = 0;
     int64_t from_ns = hf__now_ns(t->s->base.host->env);
     hf__redis_command(t->c, "SET", key, "x", "PX", "1000", (char *)NULL);
@@ -134,9 +134,9 @@ void hf__redis_try(struct hf__redis *s, struct hf__redis_conn *c, const struct h
     try_lock(&t);
     if (s->set.poll)
         return;
-    int r = hf__redis_dial(s, deadline_ns, &t.ear, NULL);
+    int r = hf__redis_dial(s, deadline_ns, &t.subscriber, NULL);
     if (r == 0)
-        r = hf__redis_subscribe(t.ear, t.word, deadline_ns);
+        r = hf__redis_subscribe(t.subscriber, t.word, deadline_ns);
     if (r == 0) {
         try_call(&t);
         try_watch(&t);
@@ -144,5 +144,5 @@ void hf__redis_try(struct hf__redis *s, struct hf__redis_conn *c, const struct h
         hf__say(to, HF__LEVEL_WARNING, "C12",
                 "nobody can subscribe here: waiters ask every %" PRId64 " ms", s->set.poll_ms);
     }
-    hf__redis_hang_up(t.ear);
+    hf__redis_hang_up(t.subscriber);
 }

@@ -1,5 +1,6 @@
 /* Going through all locks, and forgetting those that nobody uses. Nothing has to be set up, but the
  * server must be there. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,7 +8,6 @@
 
 #include "base/banned.h"
 
-#define BOOKS    HF__REDIS_OWN_WORD "b[:.]*"
 #define PER_PAGE "500"
 
 /* A page of keys takes as long as one of all the keys of the server takes, of which there may be
@@ -19,18 +19,21 @@ static int64_t page_deadline_ns(const struct hf__redis *s)
     return hf__now_ns(host->env) + host->op_timeout_ms * HF__NS_PER_MS;
 }
 
-int hf__redis_scan(struct hf__redis *s, hf__redis_page *page, void *ctx, hf_error *err)
+int hf__redis_scan(struct hf__redis *s, const char *kinds, hf__redis_page *page, void *ctx,
+                   hf_error *err)
 {
+    char pattern[sizeof HF__REDIS_OWN_WORD + 20];
     struct hf__redis_conn *c = NULL;
     char cursor[HF__REDIS_CURSOR_SIZE] = "0";
     int r = hf__redis_take(s, page_deadline_ns(s), &c, err);
 
     if (r != 0)
         return r;
+    snprintf(pattern, sizeof pattern, HF__REDIS_OWN_WORD "[%s][:.]*", kinds);
     do {
         int64_t deadline_ns = page_deadline_ns(s);
         redisReply *reply = NULL;
-        hf__redis_command(c, "SCAN", cursor, "MATCH", BOOKS, "COUNT", PER_PAGE, (char *)NULL);
+        hf__redis_command(c, "SCAN", cursor, "MATCH", pattern, "COUNT", PER_PAGE, (char *)NULL);
         r = hf__redis_ask(c, deadline_ns, &reply, err);
         if (r == 0 && !hf__redis_read_page(reply, cursor, err))
             r = HF_CORRUPT;
@@ -63,6 +66,7 @@ static int purge_page(void *ctx, struct hf__redis_conn *c, redisReply **books, s
     for (size_t i = 0; i < count; i++)
         kept += hf__redis_unname(purge->s, books[i]->str, (size_t)books[i]->len, &names[kept],
                                  &name, &len);
+    /* What is not ours is left alone, even where it looks like a book. */
     if (kept == 0) { /* they were made with another key_format */
         free(names);
         return 0;
@@ -82,30 +86,26 @@ static int purge_page(void *ctx, struct hf__redis_conn *c, redisReply **books, s
     return r;
 }
 
-static int reach(struct hf__redis *s, int64_t deadline_ns, hf_error *err)
+int hf__redis_upkeep(struct hf__store *store, enum hf__upkeep what, int64_t retain_ms,
+                     int64_t deadline_ns, uint64_t *ret_count, hf_error *err)
 {
+    struct purge purge = {.s = (struct hf__redis *)store, .retain_ms = retain_ms};
     struct hf__redis_conn *c = NULL;
     redisReply *pong = NULL;
-    int r = hf__redis_take(s, deadline_ns, &c, err);
+    int r = 0;
 
+    if (what == HF__UPKEEP_PURGE) {
+        r = hf__redis_scan(purge.s, "bv", purge_page, &purge, err);
+        if (r == 0)
+            *ret_count = purge.count;
+        return r;
+    }
+    r = hf__redis_take(purge.s, deadline_ns, &c, err);
     if (r != 0)
         return r;
     hf__redis_command(c, "PING", (char *)NULL);
     r = hf__redis_ask(c, deadline_ns, &pong, err);
     freeReplyObject(pong);
-    hf__redis_give(s, c);
-    return r;
-}
-
-int hf__redis_upkeep(struct hf__store *store, enum hf__upkeep what, int64_t retain_ms,
-                     int64_t deadline_ns, uint64_t *ret_count, hf_error *err)
-{
-    struct purge purge = {.s = (struct hf__redis *)store, .retain_ms = retain_ms};
-
-    if (what != HF__UPKEEP_PURGE)
-        return reach(purge.s, deadline_ns, err);
-    int r = hf__redis_scan(purge.s, purge_page, &purge, err);
-    if (r == 0)
-        *ret_count = purge.count;
+    hf__redis_give(purge.s, c);
     return r;
 }

@@ -91,23 +91,6 @@ static int64_t add_watch(struct hf__redis *s, const struct hf__redis_names *name
     return id;
 }
 
-static int ask_to_be_told(struct hf__redis_conn *c, const struct hf__redis_names *names, int64_t id)
-{
-    char number[24];
-    int commands = 2;
-
-    if (c->redirect != id) {
-        snprintf(number, sizeof number, "%" PRId64, id);
-        hf__redis_command(c, "CLIENT", "TRACKING", "ON", "REDIRECT", number, "OPTIN", (char *)NULL);
-        commands++;
-    }
-    hf__redis_command(c, "CLIENT", "CACHING", "YES", (char *)NULL);
-    hf__redis_begin(c, 2);
-    hf__redis_add(c, "PTTL", 4);
-    hf__redis_add(c, names->key, names->key_len);
-    return commands;
-}
-
 bool hf__redis_watch_key(struct hf__redis *s, struct hf__redis_conn *c,
                          const struct hf__redis_operation *op, enum hf__redis_strangers strangers,
                          int64_t deadline_ns)
@@ -118,7 +101,18 @@ bool hf__redis_watch_key(struct hf__redis *s, struct hf__redis_conn *c,
 
     if (id == 0)
         return false;
-    int left = ask_to_be_told(c, &op->names, id);
+    int left = 2;
+    if (c->redirect !=
+        id) { /* our subscriber is another one than when this connection asked last */
+        char number[24];
+        snprintf(number, sizeof number, "%" PRId64, id);
+        hf__redis_command(c, "CLIENT", "TRACKING", "ON", "REDIRECT", number, "OPTIN", (char *)NULL);
+        left++;
+    }
+    hf__redis_command(c, "CLIENT", "CACHING", "YES", (char *)NULL);
+    hf__redis_begin(c, 2);
+    hf__redis_add(c, "PTTL", 4);
+    hf__redis_add(c, op->names.key, op->names.key_len);
     int r = hf__redis_send(c, deadline_ns, NULL);
     for (; r == 0 && left > 0; left--) {
         r = hf__redis_receive(c, deadline_ns, &reply, NULL);
@@ -130,5 +124,6 @@ bool hf__redis_watch_key(struct hf__redis *s, struct hf__redis_conn *c,
         freeReplyObject(reply);
     }
     c->redirect = told ? id : 0;
+    /* A stranger's key that is gone, or one that is there where it was left to them. */
     return there != (strangers == HF__REDIS_ONE_HOLDS);
 }

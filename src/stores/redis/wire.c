@@ -308,7 +308,7 @@ int hf__redis_error(const redisReply *reply, hf_error *err)
     return refuse(text, HF_CORRUPT, "", err);
 }
 
-int hf__redis_judge(struct hf__redis_conn *c, const redisReply *reply, hf_error *err)
+int hf__redis_take_error(struct hf__redis_conn *c, const redisReply *reply, hf_error *err)
 {
     int r = hf__redis_error(reply, err);
 
@@ -326,7 +326,7 @@ int hf__redis_ask(struct hf__redis_conn *c, int64_t deadline_ns, redisReply **re
     if (r == 0)
         r = hf__redis_receive(c, deadline_ns, &reply, err);
     if (r == 0)
-        r = hf__redis_judge(c, reply, err);
+        r = hf__redis_take_error(c, reply, err);
     if (r != 0) {
         freeReplyObject(reply);
         return r;

@@ -2,7 +2,7 @@
  * it. Each node is asked by one script (attempt.lua, ...):
  *
  *      EVALSHA <sha1> 2 <key> <note> <ticket> <ttl> ...      SET key ticket NX PX ttl
- *      EVALSHA <sha1> 2 <key> <note> <ticket> <retire>       compare and DEL
+ *      EVALSHA <sha1> 2 <key> <note> <ticket> <retire>       compare and DEL, or keep it closed
  *
  * and the lock is held by whom a majority has let in, for ttl less what has passed since before the
  * first request was sent and less drift; the core counts that deadline (C3). There is no server
@@ -36,7 +36,7 @@ struct bidding {
     uint64_t round; /* rises with each time that this ticket asks, in microseconds; 0: none */
     char note[96 + HF__REDLOCK_SELF_MAX + HF_NOTE_MAX];
     size_t note_len;
-    int64_t retire_ms;
+    int64_t retire_ms, at_least_ms;
     bool over;                   /* the ticket is not bid with again */
     uint32_t yes, no, withdrawn; /* votes, a bit for each node */
     uint32_t wanted;             /* clean-up: those that are waited for */
@@ -100,6 +100,8 @@ static void write_release(struct hf__redlock_ask *ask, size_t node, struct hf__r
     write_keys(b, c);
     hf__redis_add_number(c, retire_ms);
     hf__redis_add_number(c, b->round);
+    if (b->at_least_ms > 0)
+        hf__redis_add_number(c, (uint64_t)b->at_least_ms);
 }
 
 static int count_vote(struct hf__redlock_ask *ask, size_t node, redisReply **at, hf_error *err)
@@ -137,7 +139,7 @@ static int begin(struct bidding *b, struct hf__redlock *s, const struct hf__bid 
 {
     b->s = s;
     b->bid = bid;
-    b->retire_ms = 0;
+    b->retire_ms = b->at_least_ms = 0;
     b->round = 0;
     b->over = false;
     b->yes = b->no = b->withdrawn = b->wanted = 0;
@@ -250,7 +252,7 @@ static int end(struct bidding *b, struct hf__redlock *s, int64_t retire_ms, int6
         return r;
     b->ask.script = HF__REDLOCK_RELEASE;
     b->ask.write = write_release;
-    b->ask.argc = 6;
+    b->ask.argc = b->at_least_ms > 0 ? 7 : 6;
     b->retire_ms = retire_ms;
     b->over = true;
     hf__redlock_round(s, set, &b->ask, hf__redlock_soon(s, s->node_timeout_ms, deadline_ns));
@@ -265,15 +267,17 @@ static enum hf__verdict judge(const struct hf__redlock *s, const struct bidding 
     return hf__redlock_votes(b->no) > s->count - s->quorum ? HF__VERDICT_STALE : HF__VERDICT_DONE;
 }
 
-static int release(struct hf__store *store, const struct hf__bid *bid, int64_t retire_ms,
-                   int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
+/* RELEASE, or a WITHDRAW that must reach a majority. */
+static int release(struct hf__store *store, const struct hf__operation *op, int64_t deadline_ns,
+                   struct hf__answer *ret_answer, hf_error *err)
 {
     struct hf__redlock *s = redlock_of(store);
     struct bidding b;
-    int r = begin(&b, s, bid, err);
+    int r = begin(&b, s, op->bid, err);
 
+    b.at_least_ms = op->kind == HF__OPERATION_RELEASE ? op->at_least_ms : 0;
     if (r == 0)
-        r = end(&b, s, retire_ms, deadline_ns, err);
+        r = end(&b, s, op->retire_ms, deadline_ns, err);
     if (r != 0)
         return r;
     size_t answered = hf__redlock_votes(b.yes | b.no);
@@ -287,15 +291,15 @@ static int release(struct hf__store *store, const struct hf__bid *bid, int64_t r
 
 /* An attempt that was answered has cleaned up behind itself, so this need not reach anybody; one
  * that was not must be refused by a majority, should it still come. */
-static int withdraw(struct hf__store *store, const struct hf__bid *bid, int64_t retire_ms,
-                    int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
+static int withdraw(struct hf__store *store, const struct hf__operation *op, int64_t deadline_ns,
+                    struct hf__answer *ret_answer, hf_error *err)
 {
-    if (retire_ms > 0)
-        return release(store, bid, retire_ms, deadline_ns, ret_answer, err);
+    if (op->retire_ms > 0)
+        return release(store, op, deadline_ns, ret_answer, err);
 
     struct hf__redlock *s = redlock_of(store);
     struct bidding b;
-    int r = begin(&b, s, bid, err);
+    int r = begin(&b, s, op->bid, err);
     if (r == 0)
         r = end(&b, s, 0, deadline_ns, err);
     ret_answer->verdict = r == 0 ? judge(s, &b) : HF__VERDICT_STALE;
@@ -309,9 +313,9 @@ static int operate(struct hf__store *store, const struct hf__operation *op, int6
     case HF__OPERATION_ATTEMPT:
         return attempt(store, op->bid, deadline_ns, ret_answer, err);
     case HF__OPERATION_RELEASE:
-        return release(store, op->bid, op->retire_ms, deadline_ns, ret_answer, err);
+        return release(store, op, deadline_ns, ret_answer, err);
     case HF__OPERATION_WITHDRAW:
-        return withdraw(store, op->bid, op->retire_ms, deadline_ns, ret_answer, err);
+        return withdraw(store, op, deadline_ns, ret_answer, err);
     default:
         return hf__fail(err, HF_UNSUPPORTED, NULL);
     }
@@ -324,7 +328,7 @@ const struct hf__store_type hf_store_type_v1 = {
     .name = "redlock",
     .schemes = schemes,
     .summary = "several independent Redis servers that vote (no fencing token)",
-    .capabilities = HF_CAN_LEASE | HF_CAN_DETACH | HF_CAN_PROCESS,
+    .capabilities = HF_CAN_LEASE | HF_CAN_DETACH | HF_CAN_PROCESS | HF_CAN_AT_LEAST,
     .options = hf__redlock_options,
     .open = hf__redlock_open,
     .close = hf__redlock_close,

@@ -56,12 +56,19 @@ void hf__sqlite_boot_read(struct hf__sqlite *s)
         s->offset_ms = sec * 1000 + nsec / HF__NS_PER_MS;
 }
 
-/* ?1 now, ?2 the wall clock in us. In this order: what lingers already keeps its span, then those
- * who held with a delay begin to linger. */
+/* ?1 now, ?2 the wall clock in us. In this order: what a vanished holder had opened is in doubt; what
+ * lingers already keeps its span, but for a time that counts from the grant (C14), which goes on by the
+ * wall clock, or a machine that starts each morning would lose a slot each day; then those who held
+ * with a delay begin to linger. */
 static const char *const voiding[] = {
+    ("INSERT INTO holdfast_value (name, generation, nth, doubt, bytes)"
+     " SELECT name, 0, 0, 1, x'' FROM holdfast_entry JOIN holdfast_lock ON lock = id"
+     " WHERE place = 2 AND until IS NOT NULL AND flags & 4"
+     " ON CONFLICT (name) DO UPDATE SET doubt = 1"),
     "DELETE FROM holdfast_entry WHERE place = 1",
     "DELETE FROM holdfast_retired",
-    "UPDATE holdfast_entry SET until = ?1 + lease WHERE place = 3",
+    ("UPDATE holdfast_entry SET until = ?1 + CASE WHEN until = since + lease"
+     " THEN min(lease, max(0, lease - (?2 - generation) / 1000)) ELSE lease END WHERE place = 3"),
     ("UPDATE holdfast_entry SET place = 3, until = ?1 + delay, lease = delay"
      " WHERE place = 2 AND until IS NOT NULL AND claimed AND delay > 0"),
     "DELETE FROM holdfast_entry WHERE place = 2 AND until IS NOT NULL",

@@ -185,6 +185,7 @@ bool hf__sqlite_pause(struct hf__sqlite *s, int tries)
 static int take_write_lock(struct hf__sqlite *s, sqlite3_stmt *begin, hf_error *err)
 {
     bool may_try = s->rank == HF__SQLITE_KEEPS || !hf__writers_busy(&s->writers);
+    uint32_t commits = hf__writers_commits(&s->writers);
     int code, busy_tries = s->busy_tries;
 
     for (;; may_try = true) {
@@ -196,6 +197,8 @@ static int take_write_lock(struct hf__sqlite *s, sqlite3_stmt *begin, hf_error *
             return code;
         if (!hf__sqlite_wait(s)) {
             hf__writers_give_up(&s->writers);
+            if (hf__writers_commits(&s->writers) != commits)
+                atomic_fetch_add(&s->base.turns, 1);
             return may_try ? code : hf__sqlite_fail(s, SQLITE_BUSY, "begin", err);
         }
     }
@@ -291,7 +294,8 @@ int hf__sqlite_commit(struct hf__sqlite *s, hf_error *err)
         code = fail_commit(s, sqlite3_extended_errcode(s->db), err);
         goto undo;
     }
-    hf__writers_next(&s->writers);
+    atomic_fetch_add(&s->base.turns, 1);
+    hf__writers_committed(&s->writers);
     hf__sqlite_tell(s);
     if (s->commits < STAYS &&
         ++s->commits == STAYS) /* a checkpoint is two fsyncs: make them rarer */

@@ -9,7 +9,7 @@
     "SELECT " HF__SQLITE_COLUMNS ", host, user, program, pid, note," \
     " (SELECT name FROM holdfast_lock WHERE id = lock) AS lock_name FROM holdfast_entry "
 
-enum { HOST = 14, USER, PROGRAM, PID, NOTE, NAME };
+enum { HOST = 15, USER, PROGRAM, PID, NOTE, NAME };
 
 static int prepare(struct hf__sqlite *s, const struct hf__search *search, sqlite3_stmt **ret_q,
                    hf_error *err)

@@ -17,7 +17,9 @@
 
 #include "base/banned.h"
 
-#define PAGE_SIZE 1024
+#define DATABASE_PAGE 1024
+
+#define LIBRARY_LEAST 3040000 /* as meson.build asks of the header: nothing older was tested */
 
 #define TEXT_OF(x)  #x
 #define VALUE_OF(x) TEXT_OF(x)
@@ -32,6 +34,18 @@ const struct hf__option hf__sqlite_options[] = {
      "for one user"},
     {NULL, HF__OPTION_TEXT, NULL, 0, 0, NULL},
 };
+
+/* A package depends on some SQLite, and hardly ever on the one that the build has seen. */
+static int check_library(hf_error *err)
+{
+    int number = sqlite3_libversion_number();
+
+    if (number >= LIBRARY_LEAST)
+        return 0;
+    return hf__fail(err, HF_NO_STORE,
+                    "the library SQLite is of version %d.%d.%d: install 3.40 or newer",
+                    number / 1000000, number / 1000 % 1000, number % 1000);
+}
 
 static int on_busy(void *ctx, int tries)
 {
@@ -117,7 +131,7 @@ static int fill_empty(struct hf__sqlite *s, hf_error *err)
 
 static int create(struct hf__sqlite *s, hf_error *err)
 {
-    int code = hf__sqlite_exec(s, "PRAGMA page_size = " VALUE_OF(PAGE_SIZE), "configure", err);
+    int code = hf__sqlite_exec(s, "PRAGMA page_size = " VALUE_OF(DATABASE_PAGE), "configure", err);
 
     if (code == 0)
         code = hf__sqlite_begin(s, err);
@@ -175,6 +189,31 @@ static int check_kind(struct hf__sqlite *s, bool *ret_empty, hf_error *err)
         (long long)kind.version, HF__SQLITE_VERSION);
 }
 
+/* The statement is needed by every operation, and cannot be prepared without the newest column. */
+static bool is_of_before(struct hf__sqlite *s)
+{
+    sqlite3_stmt *line;
+
+    return hf__sqlite_statement(s, HF__SQL_LINE, &line, NULL) != 0 &&
+           (sqlite3_errcode(s->db) & 0xff) == SQLITE_ERROR;
+}
+
+/* Adds what came later (schema.sql), with the locks in it held. The schema keeps its number, so that
+ * programs of before can go on. Another process may have been faster. */
+static int upgrade(struct hf__sqlite *s, hf_error *err)
+{
+    const char *later = strstr(hf__sqlite_schema, "ALTER TABLE");
+    int code = hf__sqlite_begin(s, err);
+
+    if (code != 0)
+        return code;
+    code = is_of_before(s) ? hf__sqlite_exec(s, later, "upgrade the tables", err) : 0;
+    if (code == 0)
+        return hf__sqlite_commit(s, err);
+    hf__sqlite_rollback(s, NULL);
+    return code;
+}
+
 /* The files are remembered by device and inode, the database before it is opened: if it is
  * exchanged between the two, the first operation finds another file there than the one remembered,
  * and refuses. The kind is checked once more after the tables were made, because another process,
@@ -201,6 +240,8 @@ static int connect_database(struct hf__sqlite *s, hf_error *err)
         code = check_kind(s, &empty, err);
     if (code == 0)
         code = hf__sqlite_exec(s, "PRAGMA journal_mode = WAL", "switch to WAL", err);
+    if (code == 0 && is_of_before(s))
+        code = upgrade(s, err);
     if (code == 0)
         code = hf__sqlite_boot_adopt(s, err);
     if (code == 0 && lstat(s->wal_path, &st) == 0) { /* the first read has made it */
@@ -265,6 +306,11 @@ int hf__sqlite_open(const struct hf__url *url, const struct hf__host *host,
 
     if (s == NULL)
         return hf__fail(err, HF_NO_MEMORY, NULL);
+    code = check_library(err);
+    if (code != 0) {
+        free(s);
+        return code;
+    }
     s->base.type = &hf__sqlite_store_type;
     s->base.host = host;
     s->base.capabilities = s->base.type->capabilities;

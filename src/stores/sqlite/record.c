@@ -85,6 +85,10 @@ int hf__sqlite_read_entry(sqlite3_stmt *q, struct hf__sqlite_row *ret_row, hf_er
     if (room < 0 || room > UINT32_MAX || !hf__entry_is_sound(&row.was))
         return corrupt("a number of an entry is out of range", err);
     row.can_wake = read_bits(q, 13, row.wake, sizeof row.wake);
+    int flags = sqlite3_column_int(q, 14);
+    row.was.tell = (flags & HF__SQLITE_TELL) != 0;
+    row.was.told = (flags & HF__SQLITE_TOLD) != 0;
+    row.was.opened = (flags & HF__SQLITE_OPENED) != 0;
     *ret_row = row;
     return 0;
 }
@@ -249,6 +253,15 @@ int hf__sqlite_load(struct hf__sqlite *s, const struct hf__sqlite_window *w, hf_
 
     s->record.count = s->record.unseen = s->record.gap = 0;
     s->record.generation = s->lock.generation;
+    s->record.value_generation = s->record.value_order = 0;
+    s->record.doubt = false;
+    if (code == 0 && w->value != NULL) {
+        code = hf__sqlite_load_value(s, w->name, w->name_len, w->value, err);
+        s->record.value_generation = w->value->generation;
+        s->record.value_order = w->value->order;
+        s->record.doubt = w->value->doubt;
+    }
+    s->in_doubt = s->record.doubt;
     if (code == 0)
         code = make_room(s, err);
     if (code != 0 || s->lock.id == 0)

@@ -56,6 +56,12 @@ static int set_lock(struct hf__sqlite *s, hf_error *err)
     return hf__sqlite_run(s, q, "write", err);
 }
 
+static int flags_of(const struct hf__entry *e)
+{
+    return (e->tell ? HF__SQLITE_TELL : 0) | (e->told ? HF__SQLITE_TOLD : 0) |
+           (e->opened ? HF__SQLITE_OPENED : 0);
+}
+
 static int add_entry(struct hf__sqlite *s, const struct hf__entry *e, const struct hf__bid *bid,
                      hf_error *err)
 {
@@ -86,6 +92,7 @@ static int add_entry(struct hf__sqlite *s, const struct hf__entry *e, const stru
     sqlite3_bind_text(q, 18, who->program, -1, SQLITE_STATIC);
     sqlite3_bind_int64(q, 19, who->pid);
     sqlite3_bind_text(q, 20, who->note, -1, SQLITE_STATIC);
+    sqlite3_bind_int(q, 21, flags_of(e));
     return hf__sqlite_run(s, q, "write", err);
 }
 
@@ -104,6 +111,7 @@ static int set_entry(struct hf__sqlite *s, const struct hf__entry *e, int64_t se
     bind_instant(q, 6, e->until_ms);
     bind_instant(q, 7, e->lease_ms);
     sqlite3_bind_int(q, 8, e->claimed);
+    sqlite3_bind_int(q, 9, flags_of(e));
     return hf__sqlite_run(s, q, "write", err);
 }
 
@@ -183,7 +191,8 @@ static int drop_retired(struct hf__sqlite *s, const struct hf__entry *e, hf_erro
 static bool differs(const struct hf__entry *a, const struct hf__entry *b)
 {
     return a->place != b->place || a->generation != b->generation || a->since_ms != b->since_ms ||
-           a->until_ms != b->until_ms || a->lease_ms != b->lease_ms || a->claimed != b->claimed;
+           a->until_ms != b->until_ms || a->lease_ms != b->lease_ms || a->claimed != b->claimed ||
+           flags_of(a) != flags_of(b);
 }
 
 /* A name gets its row with the first entry: bids that are refused at once leave none behind. */
@@ -216,6 +225,8 @@ static int save_old(struct hf__sqlite *s, const struct hf__entry *e, hf_error *e
                                           : save_retired(s, e, false, err);
     /* A grant that never expires survives a power cut, and so must its end: see db.c. */
     if (row->was.until_ms == HF__NEVER || e->until_ms == HF__NEVER)
+        s->durable = true;
+    if (e->opened && !row->was.opened) /* or a power cut would end it without a doubt */
         s->durable = true;
     s->lock.waiting += (e->place == HF__PLACE_WAITING) - (row->was.place == HF__PLACE_WAITING);
     if (e->place != HF__PLACE_GONE && e->place != HF__PLACE_RETIRED)
@@ -268,6 +279,8 @@ int hf__sqlite_save(struct hf__sqlite *s, const struct hf__bid *bid, struct hf__
         /* An attempt learns of it from its answer, a renewal does not. */
         if ((e->marks & HF__MARK_LET_IN) && (!own || bid->who == NULL))
             hf__sqlite_call(s, e, e->generation);
+        if (e->marks & HF__MARK_WANTED)
+            hf__sqlite_call(s, e, 0);
         /* Somebody else's time ran out. It is to ask, if it lives; else its socket goes. */
         if (!own && !(e->marks & HF__MARK_NEW) && ended)
             hf__sqlite_call(s, e, 0);
@@ -275,6 +288,8 @@ int hf__sqlite_save(struct hf__sqlite *s, const struct hf__bid *bid, struct hf__
             !row->can_wake && s->wake.in >= 0)
             code = set_wake(s, e->who, err);
     }
+    if (code == 0 && s->record.doubt && !s->in_doubt)
+        code = hf__sqlite_doubt_value(s, bid, err);
     if (code != 0 || s->lock.id == 0)
         return code;
     s->lock.generation = s->record.generation;

@@ -62,3 +62,18 @@ CREATE TABLE holdfast_retired (
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX holdfast_retired_until ON holdfast_retired (lock, until);
+
+-- What came later, in the words that also add it to a database of before, while locks in it are held.
+-- Programs of before go on with such a database.
+
+-- 1 the holder wants to know when somebody waits, 2 it was told, 4 it has read or written the value.
+ALTER TABLE holdfast_entry ADD COLUMN flags INTEGER NOT NULL DEFAULT 0;
+
+-- The values beside locks. They stay when the lock's row is removed.
+CREATE TABLE holdfast_value (
+    name       BLOB NOT NULL PRIMARY KEY,
+    generation INTEGER NOT NULL,           -- of the grant that wrote it; 0: nobody has
+    nth        INTEGER NOT NULL,           -- counts the writes of one grant, from 1
+    doubt      INTEGER NOT NULL,           -- a holder that had opened it vanished
+    bytes      BLOB NOT NULL
+) STRICT, WITHOUT ROWID;

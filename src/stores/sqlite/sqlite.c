@@ -79,8 +79,14 @@ static int apply(struct hf__sqlite *s, const struct hf__operation *op, struct hf
                                        .remembered =
                                            op->kind == HF__OPERATION_ATTEMPT || op->retire_ms > 0,
                                        .now_ms = at.now_ms};
+    struct hf__value value;
     struct hf__answer answer;
     int code;
+
+    if (op->kind == HF__OPERATION_READ)
+        window.value = op->value;
+    else if (op->kind == HF__OPERATION_WRITE)
+        window.value = &value;
 
     for (;; window.waiters *= 8) {
         code = hf__sqlite_load(s, &window, err);
@@ -91,6 +97,10 @@ static int apply(struct hf__sqlite *s, const struct hf__operation *op, struct hf
             break;
     }
     code = hf__sqlite_save(s, op->bid, at, err);
+    if (code == 0 && op->kind == HF__OPERATION_READ)
+        op->value->doubt = s->record.doubt; /* who opened it may have vanished just now */
+    if (code == 0 && op->kind == HF__OPERATION_WRITE && answer.verdict == HF__VERDICT_DONE)
+        code = hf__sqlite_save_value(s, op->bid, op->value, err);
     if (code == 0)
         code = count_ahead(s, op, &answer, err);
     if (code != 0)
@@ -218,7 +228,8 @@ const struct hf__store_type hf__sqlite_store_type = {
     .summary = "a file on this machine, for any number of its processes (the default)",
     .capabilities = HF_CAN_SHARE | HF_CAN_LIMIT | HF_CAN_LEASE | HF_CAN_NEVER | HF_CAN_DELAY |
                     HF_CAN_QUEUE | HF_CAN_PUSH | HF_CAN_TOKEN | HF_CAN_CHECK | HF_CAN_BREAK |
-                    HF_CAN_DETACH | HF_CAN_PROCESS | HF_CAN_PERSIST,
+                    HF_CAN_DETACH | HF_CAN_PROCESS | HF_CAN_PERSIST | HF_CAN_AT_LEAST |
+                    HF_CAN_VALUE | HF_CAN_WANTED,
     .options = hf__sqlite_options,
     .ddl = hf__sqlite_schema,
     .open = hf__sqlite_open,

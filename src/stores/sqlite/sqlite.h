@@ -15,7 +15,10 @@
 
 #define HF__SQLITE_APPLICATION 0x686f6c64
 #define HF__SQLITE_VERSION     1
-#define HF__SQLITE_WAKE_SIZE   16   /* bytes of a socket's name */
+#define HF__SQLITE_WAKE_SIZE   16 /* bytes of a socket's name */
+#define HF__SQLITE_TELL        1  /* holdfast_entry.flags */
+#define HF__SQLITE_TOLD        2
+#define HF__SQLITE_OPENED      4
 #define HF__SQLITE_WAL_SHORT   300  /* pages in the WAL before a checkpoint, */
 #define HF__SQLITE_WAL_LONG    2000 /* and for a client that stays */
 
@@ -49,10 +52,10 @@ extern const struct hf__option hf__sqlite_options[];
     X(ADD_ENTRY,                                                                                  \
       "INSERT INTO holdfast_entry (lock, seq, ticket, place, mode, room, generation, ttl,"        \
       " delay, retire, since, until, lease, claimed, wake, host, user, program, pid,"             \
-      " note) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15,"          \
-      " ?16, ?17, ?18, ?19, ?20)")                                                                \
+      " note, flags) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15,"   \
+      " ?16, ?17, ?18, ?19, ?20, ?21)")                                                           \
     X(SET_ENTRY, "UPDATE holdfast_entry SET place = ?3, generation = ?4, since = ?5, until = ?6," \
-                 " lease = ?7, claimed = ?8 WHERE lock = ?1 AND seq = ?2")                        \
+                 " lease = ?7, claimed = ?8, flags = ?9 WHERE lock = ?1 AND seq = ?2")            \
     X(SET_WAKE, "UPDATE holdfast_entry SET wake = ?3 WHERE lock = ?1 AND seq = ?2")               \
     X(DROP_ENTRY, "DELETE FROM holdfast_entry WHERE lock = ?1 AND seq = ?2")                      \
     X(FIND_RETIRED, "SELECT ticket, until, lease FROM holdfast_retired"                           \
@@ -61,13 +64,19 @@ extern const struct hf__option hf__sqlite_options[];
     X(ADD_RETIRED, "INSERT OR REPLACE INTO holdfast_retired (lock, ticket, until, lease)"         \
                    " VALUES (?1, ?2, ?3, ?4)")                                                    \
     X(DROP_RETIRED, "DELETE FROM holdfast_retired WHERE lock = ?1 AND ticket = ?2")               \
+    X(FIND_VALUE, "SELECT generation, nth, doubt, bytes FROM holdfast_value WHERE name = ?1")     \
+    X(SET_VALUE, "INSERT OR REPLACE INTO holdfast_value (name, generation, nth, doubt, bytes)"    \
+                 " VALUES (?1, ?2, ?3, 0, ?4)")                                                   \
+    X(DOUBT_VALUE, "INSERT INTO holdfast_value (name, generation, nth, doubt, bytes)"             \
+                   " VALUES (?1, 0, 0, 1, x'') ON CONFLICT (name) DO UPDATE SET doubt = 1")       \
+    X(DROP_VALUE, "DELETE FROM holdfast_value WHERE name = ?1 AND length(bytes) = 0")             \
     X(FORGET_RETIRED, "DELETE FROM holdfast_retired INDEXED BY holdfast_retired_until"            \
                       " WHERE lock = ?1 AND until <= ?2")
 
 #define HF__SQLITE_COLUMNS                                                                  \
     "seq, ticket, place, mode, room, generation, ttl, delay, retire, since, until, lease, " \
     "claimed,"                                                                              \
-    " wake"
+    " wake, flags"
 
 enum hf__sqlite_statement {
 #define X(id, sql) HF__SQL_##id,
@@ -143,7 +152,8 @@ struct hf__sqlite {
     struct hf__record record;
     struct hf__sqlite_row *rows;
     struct hf__sqlite_lock lock;
-    bool durable; /* the transaction touches a grant that never expires */
+    bool in_doubt; /* the value, as it was loaded */
+    bool durable;  /* the transaction touches a grant that never expires, or a value */
     struct hf__sqlite_call *calls;
     size_t call_count, call_capacity;
 
@@ -254,6 +264,7 @@ struct hf__sqlite_window {
     const struct hf__ticket *ticket; /* whose operation it is; NULL: nobody's */
     size_t waiters;                  /* how many of the queue's head; SIZE_MAX: all */
     bool remembered;                 /* whether the tickets that were retired matter */
+    struct hf__value *value;         /* to be filled in; NULL: it does not matter */
     int64_t now_ms;
 };
 
@@ -263,6 +274,14 @@ int hf__sqlite_load(struct hf__sqlite *s, const struct hf__sqlite_window *window
 /* Writes what the doorman has marked; `bid` is for an entry that is new. Adds to s->calls. */
 int hf__sqlite_save(struct hf__sqlite *s, const struct hf__bid *bid, struct hf__moment at,
                     hf_error *err);
+
+/* value.c. What is not there is empty. */
+int hf__sqlite_load_value(struct hf__sqlite *s, const char *name, size_t name_len,
+                          struct hf__value *ret_value, hf_error *err);
+int hf__sqlite_save_value(struct hf__sqlite *s, const struct hf__bid *bid,
+                          const struct hf__value *value, hf_error *err);
+int hf__sqlite_doubt_value(struct hf__sqlite *s, const struct hf__bid *bid, hf_error *err);
+int hf__sqlite_drop_value(struct hf__sqlite *s, const struct hf__bid *bid, hf_error *err);
 
 /* Reads the columns HF__SQLITE_COLUMNS into an entry. */
 int hf__sqlite_read_entry(sqlite3_stmt *statement, struct hf__sqlite_row *ret_row, hf_error *err);

@@ -1,4 +1,5 @@
-/* Setup, which opening has done already, and the removal of what has been idle for long.
+/* Setup, which opening has done already, and the removal of what has been idle for long. A value is
+ * not: it stays, without a row of its lock, until a holder has made it empty.
  *
  * A lock's row is kept for its generation. Without it the next one is taken from the wall clock
  * alone, which is above it as long as the clock was not put back by more than `retain`.
@@ -48,7 +49,8 @@ static int purge_lock(struct hf__sqlite *s, struct purge *p, const char *name, s
     if (code != 0 || !empty)
         return code;
     sqlite3_bind_int64(q, 1, s->lock.id);
-    return hf__sqlite_run(s, q, "purge", err);
+    code = hf__sqlite_run(s, q, "purge", err);
+    return code == 0 ? hf__sqlite_drop_value(s, &nobody, err) : code;
 }
 
 static int purge_some(struct hf__sqlite *s, struct purge *p, hf_error *err)

@@ -1,6 +1,6 @@
 /* See writers.h.
  *
- *      file:  | head: arrivals, busy, high, turns, lag | slot 0 | slot 1 | ... | slot 4095 |
+ *      file:  | head: arrivals, busy, high, turns, lag, commits | slot 0 | slot 1 | ... | slot 4095 |
  *      slot:  ticket (which class, when it came; 0: does not wait), word (a futex), seen
  *
  * A process has one slot from the first time that it has to wait until it closes. Only its owner
@@ -313,6 +313,18 @@ void hf__writers_next(struct hf__writers *w)
     atomic_thread_fence(memory_order_seq_cst); /* the database was let go of before this look */
     if (atomic_load(&w->map->busy) != 0)
         wake_first(w);
+}
+
+void hf__writers_committed(struct hf__writers *w)
+{
+    if (hf__writers_busy(w))
+        atomic_fetch_add(&w->map->commits, 1);
+    hf__writers_next(w);
+}
+
+uint32_t hf__writers_commits(const struct hf__writers *w)
+{
+    return w->map != NULL ? atomic_load(&w->map->commits) : 0;
 }
 
 int hf__writers_count(const struct hf__writers *w)

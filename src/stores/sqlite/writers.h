@@ -51,7 +51,13 @@ int64_t hf__writers_wait(struct hf__writers *w, bool first, int64_t most_ns);
 /* The transaction is over: leaves the line and wakes the first of it. */
 void hf__writers_next(struct hf__writers *w);
 
-/* The time is over: the same, but whoever tries again soon has the same place. */
+/* The same, of one that was committed. */
+void hf__writers_committed(struct hf__writers *w);
+
+/* Changes when somebody in line has had a turn, not when all of them gave up. 0: there is no line. */
+uint32_t hf__writers_commits(const struct hf__writers *w);
+
+/* The time is over: as hf__writers_next(), but whoever tries again soon has the same place. */
 void hf__writers_give_up(struct hf__writers *w);
 
 /* How many are in line, for `doctor`. -1: there is no line. */

@@ -25,11 +25,12 @@ struct hf__writers_slot {
 struct hf__writers_map {
     _Atomic uint32_t magic;
     _Atomic uint32_t arrivals;
-    _Atomic uint32_t busy;   /* somebody may be in line */
-    _Atomic uint32_t high;   /* slots above are not in line */
-    _Atomic uint32_t turns;  /* how often the first was woken */
-    _Atomic uint32_t lag_us; /* how long it takes them to react, about */
-    uint32_t reserved[10];
+    _Atomic uint32_t busy;    /* somebody may be in line */
+    _Atomic uint32_t high;    /* slots above are not in line */
+    _Atomic uint32_t turns;   /* how often the first was woken */
+    _Atomic uint32_t lag_us;  /* how long it takes them to react, about */
+    _Atomic uint32_t commits; /* while somebody was in line */
+    uint32_t reserved[9];
     struct hf__writers_slot slots[HF__WRITERS_SLOTS];
 };
 

@@ -105,6 +105,8 @@ static void put_answer(struct line *line, const struct hf__answer *a)
         put(line, " %llu %lldms", (unsigned long long)a->generation, (long long)a->lease_ms);
     if (a->verdict == HF__VERDICT_GRANTED)
         put(line, a->claimed ? " claimed" : " provisional");
+    if (a->wanted)
+        put(line, " wanted");
     if (a->verdict == HF__VERDICT_QUEUED)
         put(line, " %zu", a->position);
 }
@@ -131,10 +133,10 @@ static int end(struct line *line, int r)
 static int trace_operate(struct hf__store *store, const struct hf__operation *op,
                          int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
 {
-    static const char *const words[] = {[HF__OPERATION_ATTEMPT] = "attempt",
-                                        [HF__OPERATION_RELEASE] = "release",
-                                        [HF__OPERATION_WITHDRAW] = "withdraw",
-                                        [HF__OPERATION_BREAK] = "break"};
+    static const char *const words[] = {
+        [HF__OPERATION_ATTEMPT] = "attempt",   [HF__OPERATION_RELEASE] = "release",
+        [HF__OPERATION_WITHDRAW] = "withdraw", [HF__OPERATION_BREAK] = "break",
+        [HF__OPERATION_READ] = "read",         [HF__OPERATION_WRITE] = "write"};
     struct line line;
 
     begin(store, &line, words[op->kind], err);
@@ -145,6 +147,10 @@ static int trace_operate(struct hf__store *store, const struct hf__operation *op
             op->bid->queue ? "queue" : "nowait");
     else if (op->kind == HF__OPERATION_WITHDRAW)
         put(&line, " retire %lldms", (long long)op->retire_ms);
+    else if (op->kind == HF__OPERATION_RELEASE && op->at_least_ms > 0)
+        put(&line, " at least %lldms", (long long)op->at_least_ms);
+    else if (op->kind == HF__OPERATION_WRITE) /* what it says may be a secret */
+        put(&line, " %llu bytes", (unsigned long long)op->value->len);
     else if (op->kind == HF__OPERATION_BREAK)
         put(&line, op->now ? " now" : " later");
     int r = hf__wrapper_operate(store, op, deadline_ns, ret_answer, line.err);

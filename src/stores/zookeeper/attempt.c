@@ -14,19 +14,15 @@
 
 #define LOOKS 16 /* each time the one before it was gone when it was to be watched */
 
-static void answer(struct hf__answer *ret, enum hf__verdict verdict)
-{
-    *ret = (struct hf__answer){.verdict = verdict, .sent_ns = ret->sent_ns};
-}
-
 /* Its node is not there, or is the timer thread's now: the ticket is over. */
-int hf__zk_spent(struct bidding *b, struct hf__answer *ret_answer)
+int hf__zk_answer_withdrawn(struct bidding *b, struct hf__answer *ret_answer)
 {
     pthread_mutex_lock(&b->zk->mutex);
     if (b->state == HF__ZK_JOINING || b->state == HF__ZK_JOINED)
-        hf__zk_spend(b, b->retire_ms);
+        hf__zk_retire(b, b->retire_ms);
     pthread_mutex_unlock(&b->zk->mutex);
-    answer(ret_answer, HF__VERDICT_WITHDRAWN);
+    *ret_answer =
+        (struct hf__answer){.verdict = HF__VERDICT_WITHDRAWN, .sent_ns = ret_answer->sent_ns};
     return 0;
 }
 
@@ -39,9 +35,9 @@ static int turn_away(struct bidding *b, enum hf__verdict verdict, int64_t deadli
     if (rc != ZOK && rc != ZNONODE)
         return hf__zk_fail(err, rc, "delete");
     pthread_mutex_lock(&b->zk->mutex);
-    hf__zk_spend(b, 0);
+    hf__zk_retire(b, 0);
     pthread_mutex_unlock(&b->zk->mutex);
-    answer(ret_answer, verdict);
+    *ret_answer = (struct hf__answer){.verdict = verdict, .sent_ns = ret_answer->sent_ns};
     return 0;
 }
 
@@ -52,7 +48,7 @@ static int become_waiter(struct bidding *b, int64_t deadline_ns, hf_error *err)
     struct session *s;
 
     if (b->session->asked_ms == wait_ms)
-        return 0;
+        return 0; /* a ttl of up to 10 s without a lock-delay needs one session only */
     int r = hf__zk_session(b->zk, wait_ms, deadline_ns, &s, err);
     if (r != 0)
         return r;
@@ -92,7 +88,7 @@ static void queued(struct bidding *b, const struct standing *at, struct hf__answ
 static int watch(struct bidding *b, const struct standing *at, int64_t deadline_ns)
 {
     char near[HF__ZK_PATH_MAX], far[HF__ZK_PATH_MAX];
-    const char *const paths[HF__ZK_SIGHTS] = {
+    const char *const paths[HF__ZK_WATCHED] = {
         [HF__ZK_OWN] = b->path, [HF__ZK_FAR] = at->far != NULL ? far : NULL, [HF__ZK_NEAR] = near};
 
     if (!hf__zk_child_path(b, at->near, near) ||
@@ -130,27 +126,23 @@ static int prove(struct bidding *b, int64_t deadline_ns)
     return rc;
 }
 
-static bool is_inside(struct bidding *b)
+/* By the list of those who are there: in, into the queue, or away. Whoever was let in is inside for
+ * as long as its node is there, whatever the list says. 1: look again. */
+static int decide(struct bidding *b, const struct hf__bid *bid, const struct call *list,
+                  int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
 {
-    pthread_mutex_lock(&b->zk->mutex);
-    bool inside = b->inside;
-    pthread_mutex_unlock(&b->zk->mutex);
-    return inside;
-}
-
-/* Whoever was let in is inside for as long as its node is there. 1: look again. */
-static int look(struct bidding *b, const struct hf__bid *bid, const struct call *list,
-                int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
-{
-    struct standing at = hf__zk_judge(b, list->names, list->name_count);
+    struct standing at = hf__zk_find_standing(b, list->names, list->name_count);
     int rc;
 
     if (!at.present)
-        return hf__zk_spent(b, ret_answer);
-    if (at.near == NULL || is_inside(b)) {
+        return hf__zk_answer_withdrawn(b, ret_answer);
+    pthread_mutex_lock(&b->zk->mutex);
+    bool inside = b->inside;
+    pthread_mutex_unlock(&b->zk->mutex);
+    if (at.near == NULL || inside) {
         rc = prove(b, deadline_ns);
         if (rc == ZNONODE)
-            return hf__zk_spent(b, ret_answer);
+            return hf__zk_answer_withdrawn(b, ret_answer);
         if (rc != ZOK)
             return hf__zk_fail(err, rc, "check");
         hf__zk_granted(b, ret_answer);
@@ -161,7 +153,7 @@ static int look(struct bidding *b, const struct hf__bid *bid, const struct call 
                          ret_answer, err);
     int r = become_waiter(b, deadline_ns, err);
     if (r != 0)
-        return r == 1 ? hf__zk_spent(b, ret_answer) : r;
+        return r == 1 ? hf__zk_answer_withdrawn(b, ret_answer) : r;
     rc = watch(b, &at, deadline_ns);
     if (rc == ZNONODE)
         return 1;
@@ -171,55 +163,35 @@ static int look(struct bidding *b, const struct hf__bid *bid, const struct call 
     return 0;
 }
 
-static int read_children(struct bidding *b, int64_t deadline_ns, struct call **ret_list,
-                         hf_error *err)
-{
-    struct call *list = hf__zk_call_new();
-
-    if (list == NULL)
-        return hf__fail(err, HF_NO_MEMORY, NULL);
-    int rc = hf__zk_children(b->session, b->directory, false, deadline_ns, list);
-    if (rc != ZOK && rc != ZNONODE) { /* no directory: an empty list */
-        hf__zk_call_free(list);
-        return hf__zk_fail(err, rc, "children");
-    }
-    *ret_list = list;
-    return 0;
-}
-
-static int ask(struct bidding *b, const struct hf__bid *bid, int64_t deadline_ns,
-               struct hf__answer *ret_answer, hf_error *err)
+static int join_and_decide(struct bidding *b, const struct hf__bid *bid, int64_t deadline_ns,
+                           struct hf__answer *ret_answer, hf_error *err)
 {
     struct call *list = NULL;
     int r = hf__zk_is_over(b) ? 1 : hf__zk_join(b, bid->queue, deadline_ns, &list, err);
 
     if (r == 1)
-        return hf__zk_spent(b, ret_answer);
+        return hf__zk_answer_withdrawn(b, ret_answer);
     if (r != 0)
         return r;
     r = 1;
     for (int i = 0; r == 1 && i < LOOKS; i++) {
-        if (list == NULL)
-            r = read_children(b, deadline_ns, &list, err);
+        int rc = ZOK;
+        if (list == NULL) { /* it was in the store before, or has to look again */
+            list = hf__zk_call_new();
+            if (list == NULL)
+                return hf__fail(err, HF_NO_MEMORY, NULL);
+            rc = hf__zk_children(b->session, b->directory, false, deadline_ns, list);
+        }
+        if (rc == ZOK || rc == ZNONODE) /* no directory: an empty list */
+            r = decide(b, bid, list, deadline_ns, ret_answer, err);
         else
-            r = 0;
-        if (r == 0)
-            r = look(b, bid, list, deadline_ns, ret_answer, err);
+            r = hf__zk_fail(err, rc, "children");
         hf__zk_call_free(list);
         list = NULL;
     }
     if (r == 1)
         return hf__fail(err, HF_UNKNOWN, "those before it change too fast");
-    return r != 0 && hf__zk_is_over(b) ? hf__zk_spent(b, ret_answer) : r;
-}
-
-/* A bid that has left nothing behind is not remembered. */
-static void forget_if_nothing(struct bidding *b, int r)
-{
-    pthread_mutex_lock(&b->zk->mutex);
-    if (r != 0 && r != HF_UNKNOWN && b->state == HF__ZK_JOINING && !b->unsure && b->path == NULL)
-        hf__zk_spend(b, 0);
-    pthread_mutex_unlock(&b->zk->mutex);
+    return r != 0 && hf__zk_is_over(b) ? hf__zk_answer_withdrawn(b, ret_answer) : r;
 }
 
 int hf__zk_attempt(struct hf__store *store, const struct hf__bid *bid, int64_t deadline_ns,
@@ -237,9 +209,15 @@ int hf__zk_attempt(struct hf__store *store, const struct hf__bid *bid, int64_t d
     if (b == NULL)
         return hf__fail(err, HF_NO_MEMORY, NULL);
     if (hf__zk_begin(b, deadline_ns)) {
-        r = zk->fair ? ask(b, bid, deadline_ns, ret_answer, err)
+        r = zk->fair ? join_and_decide(b, bid, deadline_ns, ret_answer, err)
                      : hf__zk_simple_ask(b, bid, deadline_ns, ret_answer, err);
-        forget_if_nothing(b, r);
+        pthread_mutex_lock(&zk->mutex); /* a bid that has left nothing behind is not remembered */
+        if (r != 0 && r != HF_UNKNOWN && b->state == HF__ZK_JOINING && !b->unsure &&
+            b->path == NULL)
+            hf__zk_retire(b, 0);
+        pthread_mutex_unlock(&zk->mutex);
+        if (r == 0 && b->tells && ret_answer->verdict == HF__VERDICT_GRANTED)
+            ret_answer->wanted = hf__zk_is_wanted(b, deadline_ns);
         if (r == 0 && (ret_answer->verdict == HF__VERDICT_GRANTED ||
                        ret_answer->verdict == HF__VERDICT_QUEUED))
             hf__zk_watch_break_requests(zk, b->session, deadline_ns);

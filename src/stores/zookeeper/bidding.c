@@ -2,7 +2,7 @@
  *
  *      JOINING ---create---> JOINED ---lease over, claimed, lock-delay---> LINGERING
  *                              |                                              |
- *                              `--- lease over, broken, session expired --> LEAVING --> SPENT
+ *                              `--- lease over, broken, session expired --> LEAVING --> RETIRED
  *
  * A ticket that is over is remembered for as long as an attempt of it may still arrive: it is never
  * let in again. The memory is this client's, which is enough: an attempt travels in a session of
@@ -15,11 +15,6 @@
 #include "stores/zookeeper/zk.h"
 
 #include "base/banned.h"
-
-static int64_t now_ns(const struct zk *zk)
-{
-    return hf__now_ns(zk->base.host->env);
-}
 
 struct bidding *hf__zk_lookup(struct zk *zk, const struct hf__ticket *ticket)
 {
@@ -48,8 +43,8 @@ static void unref_locked(struct bidding *b)
 {
     if (--b->refs > 0)
         return;
-    for (int i = 0; i < HF__ZK_SIGHTS; i++)
-        hf__zk_look_away(&b->sights[i]);
+    for (int i = 0; i < HF__ZK_WATCHED; i++)
+        hf__zk_unsubscribe(&b->subscriptions[i]);
     hf__zk_leave_session(b);
     free(b->directory);
     free(b->path);
@@ -80,6 +75,7 @@ static struct bidding *new_bidding(struct zk *zk, const struct hf__bid *bid)
     b->ttl_ms = bid->ttl_ms;
     b->lock_delay_ms = bid->lock_delay_ms;
     b->retire_ms = bid->retire_ms;
+    b->tells = bid->tell;
     if (hf__zk_directory(zk, bid->name, bid->name_len, directory, sizeof directory))
         b->directory = strdup(directory);
     if (bid->who != NULL)
@@ -115,12 +111,12 @@ bool hf__zk_begin(struct bidding *b, int64_t deadline_ns)
     int r = 0;
 
     pthread_mutex_lock(&zk->mutex);
-    zk->patient++;
+    zk->waiting_for_busy++;
     while (b->busy && r == 0) {
         struct timespec at = hf__zk_moment(zk, deadline_ns);
         r = pthread_cond_clockwait(&zk->changed, &zk->mutex, CLOCK_MONOTONIC, &at);
     }
-    zk->patient--;
+    zk->waiting_for_busy--;
     bool mine = !b->busy;
     b->busy = true;
     pthread_mutex_unlock(&zk->mutex);
@@ -131,7 +127,7 @@ void hf__zk_end(struct bidding *b)
 {
     pthread_mutex_lock(&b->zk->mutex);
     b->busy = false;
-    if (b->zk->patient > 0)
+    if (b->zk->waiting_for_busy > 0)
         pthread_cond_broadcast(&b->zk->changed);
     pthread_mutex_unlock(&b->zk->mutex);
 }
@@ -159,27 +155,24 @@ void hf__zk_leave_session(struct bidding *b)
     b->session = NULL;
 }
 
-static void forget(struct bidding *b)
+void hf__zk_retire(struct bidding *b, int64_t retire_ms)
 {
-    hf__heap_remove(&b->zk->timers, &b->timer);
+    struct zk *zk = b->zk;
+
+    for (int i = 0; i < HF__ZK_WATCHED; i++)
+        hf__zk_unsubscribe(&b->subscriptions[i]);
+    hf__zk_leave_session(b);
+    b->state = HF__ZK_RETIRED;
+    b->inside = false;
+    if (retire_ms > 0) {
+        b->until_ns = hf__now_ns(zk->base.host->env) + retire_ms * HF__NS_PER_MS;
+        hf__zk_set_timer(b, b->until_ns);
+        return;
+    }
+    hf__heap_remove(&zk->timers, &b->timer);
     if (!b->listed)
         return;
     b->listed = false;
-    hf__table_remove(&b->zk->biddings, &b->link);
-    unref_locked(b);
-}
-
-void hf__zk_spend(struct bidding *b, int64_t retire_ms)
-{
-    for (int i = 0; i < HF__ZK_SIGHTS; i++)
-        hf__zk_look_away(&b->sights[i]);
-    hf__zk_leave_session(b);
-    b->state = HF__ZK_SPENT;
-    b->inside = false;
-    if (retire_ms <= 0) {
-        forget(b);
-        return;
-    }
-    b->until_ns = now_ns(b->zk) + retire_ms * HF__NS_PER_MS;
-    hf__zk_set_timer(b, b->until_ns);
+    hf__table_remove(&zk->biddings, &b->link);
+    unref_locked(b); /* the table's share; whoever works on it has one of its own */
 }

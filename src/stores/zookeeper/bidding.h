@@ -8,8 +8,8 @@
 #include "stores/zookeeper/watch.h"
 
 /* JOINING: nothing is known to be in the store, or nothing is needed there (a waiter for the simple
- * lock). LEAVING: its node is to be deleted. SPENT: over; only the ticket is remembered. */
-enum bid_state { HF__ZK_JOINING, HF__ZK_JOINED, HF__ZK_LINGERING, HF__ZK_LEAVING, HF__ZK_SPENT };
+ * lock). LEAVING: its node is to be deleted. RETIRED: over; only the ticket is remembered. */
+enum bid_state { HF__ZK_JOINING, HF__ZK_JOINED, HF__ZK_LINGERING, HF__ZK_LEAVING, HF__ZK_RETIRED };
 
 /* One ticket of this client. */
 struct bidding {
@@ -27,18 +27,27 @@ struct bidding {
     struct session *session; /* of its node; NULL: none */
     uint64_t generation;
     int64_t until_ns; /* of the lease, the lock-delay or the memory of the ticket */
-    struct sight sights[HF__ZK_SIGHTS];
+    struct subscription subscriptions[HF__ZK_WATCHED];
     size_t blockers;     /* at most so many keep it out, the watched ones among them */
     unsigned connection; /* in which `blockers` was counted */
     int32_t far_number;  /* of the one that is watched as HF__ZK_FAR */
     bool waited;         /* for its turn */
     bool may_tell;       /* the directory's data is nobody else's (predecessors.c) */
-    bool asking;         /* whether others but the nearest are left (predecessors.c) */
+    bool left_asked;     /* whether others but the nearest are left (predecessors.c) */
     bool near_gone;      /* while it asks */
     struct bidding *next_to_ask;
-    char *directory; /* the lock's path */
-    char *path;      /* its node; NULL: not known */
-    char *data;      /* what its node says */
+    bool tells,
+        wanted; /* its holder wants to know when somebody waits; and somebody does (wanted.c) */
+    struct {
+        bool asked, done; /* its node beside the value was made: perhaps, surely */
+        bool known;       /* what follows is what stands there, and no holder is in doubt */
+        bool closes;      /* it is being released: that node goes with its own */
+        int32_t version;
+        uint64_t order; /* of the last write, if it is ours */
+    } value;            /* value.c */
+    char *directory;    /* the lock's path */
+    char *path;         /* its node; NULL: not known */
+    char *data;         /* what its node says */
 };
 
 /* The bidding of this ticket with a reference, NULL if there is none; _make: a new one if so. */
@@ -53,10 +62,10 @@ struct bidding *hf__zk_lookup(struct zk *zk, const struct hf__ticket *ticket);
 void hf__zk_set_timer(struct bidding *b, int64_t when_ns);
 void hf__zk_leave_session(struct bidding *b);
 /* The ticket is over and is remembered for so long; 0: forgotten at once. */
-void hf__zk_spend(struct bidding *b, int64_t retire_ms);
+void hf__zk_retire(struct bidding *b, int64_t retire_ms);
 
 /* place.c: where a bid stands, and moving its node --------------------------------------------*/
-struct standing hf__zk_judge(const struct bidding *b, char *const *names, int count);
+struct standing hf__zk_find_standing(const struct bidding *b, char *const *names, int count);
 /* "<directory>/<name>". False if it does not fit. */
 bool hf__zk_child_path(const struct bidding *b, const char *name, char buf[HF__ZK_PATH_MAX]);
 /* Into this session, or into a permanent node (`to` NULL); keeps path and generation. */
@@ -77,6 +86,13 @@ void hf__zk_granted(struct bidding *b, struct hf__answer *ret_answer);
 int hf__zk_join(struct bidding *b, bool queue, int64_t deadline_ns, struct call **ret_list,
                 hf_error *err);
 bool hf__zk_is_over(struct bidding *b);
+
+/* wanted.c: whether somebody waits for what it holds. If nobody does, its client is called when somebody
+ * comes. Without an answer it is what it was. */
+bool hf__zk_is_wanted(struct bidding *b, int64_t deadline_ns);
+
+/* value.c: "<prefix>/%value/<name>/<uuid>", which says that this bid has opened the value. */
+void hf__zk_opened_path(const struct bidding *b, char *buf, size_t size);
 
 /* permanent.c: whether its node may outlive its session. Under the mutex. */
 bool hf__zk_may_be_permanent(const struct bidding *b);

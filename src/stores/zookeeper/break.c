@@ -16,7 +16,7 @@ struct breaking {
     struct session *s;
     char directory[HF__ZK_PATH_MAX], path[2 * HF__ZK_PATH_MAX];
     bool waits, break_requested, simple;
-    bool deaf; /* a stranger's, to be asked */
+    bool cannot_be_asked; /* a stranger's, to be asked */
     struct details details;
     bool permanent;
     int64_t deadline_ns;
@@ -95,7 +95,7 @@ static int read_details(struct breaking *q, const struct zk *zk, const struct hf
 /* With a request that comes and goes in the same step: whoever watches the requests hears of it. */
 static int delete_aloud(struct breaking *q, struct zk *zk, const struct hf__ticket *ticket)
 {
-    char request[HF__ZK_PATH_MAX], deed[HF__ZK_PATH_MAX];
+    char request[HF__ZK_PATH_MAX], owner[HF__ZK_PATH_MAX];
     zoo_op_t ops[4];
     int rc = ZNONODE;
     bool directory_missing = true;
@@ -104,8 +104,8 @@ static int delete_aloud(struct breaking *q, struct zk *zk, const struct hf__tick
     zoo_create_op_init(&ops[0], request, NULL, -1, zk->acl, ZOO_PERSISTENT, NULL, 0);
     zoo_delete_op_init(&ops[1], request, -1);
     zoo_delete_op_init(&ops[2], q->path, -1);
-    hf__zk_deed_path(zk, ticket, deed, sizeof deed);
-    zoo_delete_op_init(&ops[3], deed, -1);
+    hf__zk_owner_path(zk, ticket, owner, sizeof owner);
+    zoo_delete_op_init(&ops[3], owner, -1);
     for (int i = 0; i < 2 && rc == ZNONODE && directory_missing; i++) {
         struct call *call = hf__zk_call_new();
         if (call == NULL)
@@ -137,6 +137,8 @@ static void tell_own(struct zk *zk, const struct hf__ticket *ticket, bool delete
     pthread_mutex_unlock(&zk->mutex);
 }
 
+/* A holder that is asked to leave keeps the lock closed until its lease ends; --now with a lock-delay
+ * asks, too, because the delay is kept by its client. Only what neither waits nor delays is deleted. */
 static int break_node(struct breaking *q, struct zk *zk, const struct hf__ticket *ticket, bool now)
 {
     int rc = read_details(q, zk, ticket);
@@ -146,8 +148,8 @@ static int break_node(struct breaking *q, struct zk *zk, const struct hf__ticket
     bool foreign = q->details.ttl_ms < 0;
     bool delays = q->details.lock_delay_ms > 0 && !q->details.waits;
     bool gentle = !now && !foreign && !q->permanent && q->details.ttl_ms > 0;
-    q->deaf = foreign && !now && !q->permanent && !q->waits;
-    if (q->deaf)
+    q->cannot_be_asked = foreign && !now && !q->permanent && !q->waits;
+    if (q->cannot_be_asked)
         return ZOK;
     if (!q->waits && (gentle || (now && delays && !q->break_requested))) {
         struct break_request request = {.now = now, .mode = ZOO_PERSISTENT, .why = "broken"};
@@ -188,7 +190,7 @@ int hf__zk_break(struct hf__store *store, const struct hf__bid *bid, bool now, i
     hf__zk_unuse(q.s);
     if (rc != ZOK && rc != ZNONODE)
         return hf__zk_fail(err, rc, "break");
-    if (q.deaf)
+    if (q.cannot_be_asked)
         return hf__fail(err, HF_UNSUPPORTED,
                         "another client holds it and cannot be asked to leave; break it now, or "
                         "wait until its session ends");

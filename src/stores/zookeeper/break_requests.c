@@ -67,7 +67,8 @@ void hf__zk_apply_break(struct bidding *b, bool now)
     hf__zk_call_ticket(b->zk, &b->ticket, 0);
 }
 
-/* What is told of somebody who holds makes the core renew it at once. */
+/* On ZooKeeper's thread nothing can be asked, so it is not known who was meant: every holder is
+ * called, and the renewal that the core then sends reads the requests. */
 static void see_after(struct hf__link *link, void *ctx)
 {
     struct bidding *b = (struct bidding *)link;
@@ -101,22 +102,8 @@ static int read_requests(struct zk *zk, struct session *s, int64_t deadline_ns, 
                        deadline_ns);
 }
 
-static void apply(struct zk *zk, const struct call *list)
-{
-    for (int i = 0; i < list->name_count; i++) {
-        struct hf__ticket of;
-        struct bidding *b = hf__zk_ticket_of(list->names[i], &of) ? hf__zk_lookup(zk, &of) : NULL;
-        if (b != NULL)
-            hf__zk_apply_break(b, strlen(list->names[i]) > 36);
-    }
-}
-
-/* Under the mutex. Whether a change will be told. */
-static bool is_watched(const struct zk *zk)
-{
-    return zk->break_session != NULL && zk->break_session->state == HF__ZK_CONNECTED;
-}
-
+/* One session of the client watches for all of them. The requests that are there are applied as well:
+ * one may have come before anybody watched. */
 void hf__zk_watch_break_requests(struct zk *zk, struct session *s, int64_t deadline_ns)
 {
     int64_t until_ns = hf__now_ns(zk->base.host->env) + PATIENCE_NS;
@@ -124,11 +111,12 @@ void hf__zk_watch_break_requests(struct zk *zk, struct session *s, int64_t deadl
     if (deadline_ns > until_ns)
         deadline_ns = until_ns;
     pthread_mutex_lock(&zk->mutex);
-    bool known = s == NULL || s->state != HF__ZK_CONNECTED || is_watched(zk);
-    if (!known)
+    bool watched = zk->break_session != NULL && zk->break_session->state == HF__ZK_CONNECTED;
+    bool begins = s != NULL && s->state == HF__ZK_CONNECTED && !watched;
+    if (begins)
         zk->break_session = s;
     pthread_mutex_unlock(&zk->mutex);
-    struct call *list = known ? NULL : hf__zk_call_new();
+    struct call *list = begins ? hf__zk_call_new() : NULL;
     if (list == NULL)
         return;
     int rc = read_requests(zk, s, deadline_ns, list);
@@ -139,9 +127,14 @@ void hf__zk_watch_break_requests(struct zk *zk, struct session *s, int64_t deadl
             rc = read_requests(zk, s, deadline_ns, list);
     }
     pthread_mutex_lock(&zk->mutex);
-    if (rc == ZOK)
-        apply(zk, list);
-    else if (zk->break_session == s)
+    for (int i = 0; rc == ZOK && i < list->name_count; i++) {
+        const char *name = list->names[i];
+        struct hf__ticket of;
+        struct bidding *b = hf__zk_ticket_of(name, &of) ? hf__zk_lookup(zk, &of) : NULL;
+        if (b != NULL)
+            hf__zk_apply_break(b, strlen(name) > 36); /* "-now" behind the uuid */
+    }
+    if (rc != ZOK && zk->break_session == s)
         zk->break_session = NULL; /* the next renewal tries again */
     pthread_mutex_unlock(&zk->mutex);
     hf__zk_call_free(list);

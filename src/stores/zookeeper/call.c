@@ -177,12 +177,16 @@ int hf__zk_wait(struct zk *zk, struct call *call, int sent, int64_t deadline_ns)
     return rc;
 }
 
+/* ZSYSTEMERROR is ours too (no memory for the answer), ZRUNTIMEINCONSISTENCY the library's word for an
+ * answer that it could not match. */
 bool hf__zk_may_be_applied(int rc)
 {
     return rc == ZCONNECTIONLOSS || rc == ZOPERATIONTIMEOUT || rc == ZSYSTEMERROR ||
            rc == ZRUNTIMEINCONSISTENCY;
 }
 
+/* Those that mean "surely not applied" are what the library says before it has sent anything, and what
+ * a server refuses without looking at it. An expired session is among them: whatever it made is gone. */
 int hf__zk_fail(hf_error *err, int rc, const char *what)
 {
     int code = HF_UNKNOWN;

@@ -1,4 +1,4 @@
-/* The end of a client: what becomes of its sessions.
+/* The end of sessions: of one that nobody uses, and of all, with their client.
  *
  * A session is closed politely, which deletes what it has left, unless a lock-delay runs in it: of a
  * holder that was lost, or that is being lost by this very end, since nobody released it. Such a
@@ -18,6 +18,77 @@
 /* No connection can be made to it, nor is any packet sent. */
 static const char *const nowhere[] = {"255.255.255.255:1", "[ff00::]:1"};
 
+/* One session. --------------------------------------------------------------------------------- */
+/* Under the mutex, which is let go meanwhile: the library joins its threads, and they may be waiting
+ * for it. Out of the list first, so that nobody uses it any more. */
+void hf__zk_close_session(struct session *s)
+{
+    struct zk *zk = s->zk;
+    struct session **at = &zk->sessions;
+
+    while (*at != s)
+        at = &(*at)->next;
+    *at = s->next;
+    zk->session_count--;
+    if (zk->break_session == s)
+        zk->break_session = NULL;
+    pthread_mutex_unlock(&zk->mutex);
+    if (s->zh != NULL)
+        zookeeper_close(s->zh);
+    pthread_mutex_lock(&zk->mutex);
+    hf__zk_free_watches(s);
+    free(s);
+}
+
+/* The next in line for a lock will want the session of a holder at once. */
+static void find_next_in_line(struct hf__link *link, void *ctx)
+{
+    const struct bidding *b = (struct bidding *)link;
+    struct session **s = ctx;
+
+    if (*s != NULL && b->state == HF__ZK_JOINED && !b->inside && b->blockers <= 1 &&
+        hf__zk_hold_ms(b->ttl_ms, b->lock_delay_ms) == (*s)->asked_ms)
+        *s = NULL;
+}
+
+/* A server lets a machine have so many connections (60 by default), and those who wait need one. So a
+ * session that is not used goes at once if there is another, and stays for a minute if it is the last:
+ * to begin one takes three round trips. */
+static bool is_over(struct session *s, int64_t now)
+{
+    struct zk *zk = s->zk;
+    bool spare = false;
+
+    if (s->users > 0)
+        return false;
+    if (s->state == HF__ZK_DEAD)
+        return true;
+    for (const struct session *other = zk->sessions; other != NULL; other = other->next)
+        spare |= other->users > 0;
+    if (spare && now - s->idle_ns > HF__ZK_SPARE_MS * HF__NS_PER_MS) {
+        struct session *unneeded = s;
+        hf__table_each(&zk->biddings, find_next_in_line, &unneeded);
+        if (unneeded != NULL)
+            return true;
+    }
+    return now - s->idle_ns > HF__ZK_IDLE_MS * HF__NS_PER_MS;
+}
+
+void hf__zk_close_idle(struct zk *zk, int64_t now)
+{
+    struct session *s = zk->sessions;
+
+    while (s != NULL) {
+        if (is_over(s, now)) {
+            hf__zk_close_session(s);
+            s = zk->sessions; /* the list may have changed */
+        } else {
+            s = s->next;
+        }
+    }
+}
+
+/* All of them. ---------------------------------------------------------------------------------- */
 struct closing {
     struct session *s;
     int64_t deadline_ns;
@@ -42,7 +113,8 @@ static void sort_one(struct hf__link *link, void *ctx)
         f->leaving = b;
 }
 
-/* The library says nothing when it closes a handle that is not connected. */
+/* The library sends nothing when it closes a handle that is not connected, and it has no call that
+ * only disconnects: so the handle is sent to where nobody can be. */
 static void cut(struct session *s)
 {
     int rc = ZSYSTEMERROR;
@@ -51,11 +123,28 @@ static void cut(struct session *s)
         rc = zoo_set_servers(s->zh, nowhere[i]);
 }
 
-static void let_expire(struct closing *f)
+/* Takes out those whose requests would stay behind, and then, beside a lock-delay, all others: the
+ * session will last as long as the delay, and they would stay as long. */
+static void leave_session(struct closing *f)
 {
+    struct zk *zk = f->s->zk;
+
+    for (;;) {
+        f->delays = f->broken = f->leaving = NULL;
+        hf__table_each(&zk->biddings, sort_one, f);
+        struct bidding *b = f->broken != NULL ? f->broken : f->delays != NULL ? f->leaving : NULL;
+        if (b == NULL)
+            break;
+        hf__zk_remove(b, f->deadline_ns);
+        pthread_mutex_lock(&zk->mutex);
+        hf__zk_retire(b, 0);
+        pthread_mutex_unlock(&zk->mutex);
+    }
+    if (f->delays == NULL)
+        return;
+    /* The last sign of life: from here the server counts the whole session. */
     zoo_op_t op;
     struct call *call = hf__zk_call_new();
-
     zoo_check_op_init(&op, f->delays->path, -1);
     if (call != NULL && hf__zk_await(f->s, 0))
         hf__zk_multi(f->s, &op, 1, f->deadline_ns, call);
@@ -63,33 +152,9 @@ static void let_expire(struct closing *f)
     cut(f->s);
 }
 
-/* Those whose requests would stay behind; and beside a delay all others, for they would stay as long. */
-static struct bidding *next_to_remove(struct closing *f)
-{
-    f->delays = f->broken = f->leaving = NULL;
-    hf__table_each(&f->s->zk->biddings, sort_one, f);
-    if (f->broken != NULL)
-        return f->broken;
-    return f->delays != NULL ? f->leaving : NULL;
-}
-
-static void leave_session(struct closing *f)
-{
-    struct zk *zk = f->s->zk;
-    struct bidding *b;
-
-    while ((b = next_to_remove(f)) != NULL) {
-        hf__zk_remove(b, f->deadline_ns);
-        pthread_mutex_lock(&zk->mutex);
-        hf__zk_spend(b, 0);
-        pthread_mutex_unlock(&zk->mutex);
-    }
-    if (f->delays != NULL)
-        let_expire(f);
-}
-
-/* Which sessions answer: all are asked at once. The library waits for a second and a half for the
- * answer to its farewell, for each session in turn, so what does not answer now is not told. */
+/* Which sessions answer: all are asked at once. When the library closes a session it waits for a
+ * second and a half for the server's answer, one session after the other; so one that does not
+ * answer now is cut instead of closed. */
 static void leave_silent_ones(struct zk *zk, int64_t deadline_ns)
 {
     struct call *calls[HF__ZK_SESSIONS_MAX] = {NULL};

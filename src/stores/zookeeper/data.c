@@ -40,8 +40,9 @@ char *hf__zk_describe(const struct hf__bid *bid, const struct hf__who *self)
     put_escaped(note, sizeof note, bid->who->note);
     int r = asprintf(&line,
                      "holdfast1 gen=0 waits=0 ttl=%" PRId64 " delay=%" PRId64
-                     " ticket=%s pid=%" PRId64 " host=%s user=%s program=%s note=%s",
-                     bid->ttl_ms, bid->lock_delay_ms, ticket, self->pid, host, user, program, note);
+                     " ticket=%s pid=%" PRId64 " host=%s user=%s program=%s note=%s%s",
+                     bid->ttl_ms, bid->lock_delay_ms, ticket, self->pid, host, user, program, note,
+                     bid->tell ? " tell=1" : "");
     return r < 0 ? NULL : line;
 }
 
@@ -89,6 +90,41 @@ static void take(struct details *d, const char *key, const char *value)
         take_text(value, d->program, sizeof d->program);
     else if (strcmp(key, "note") == 0)
         take_text(value, d->note, sizeof d->note);
+    else if (strcmp(key, "tell") == 0)
+        d->tells = value[0] == '1';
+}
+
+size_t hf__zk_format_value(const struct hf__value *value, uint64_t generation,
+                           char buf[HF__ZK_VALUE_MAX])
+{
+    size_t used =
+        (size_t)snprintf(buf, HF__ZK_VALUE_MAX, "holdfast1 gen=%" PRIu64 " order=%" PRIu64 "\n",
+                         generation, value->order);
+
+    memcpy(buf + used, value->bytes, value->len);
+    return used + value->len;
+}
+
+bool hf__zk_parse_value(const char *data, int len, struct hf__value *ret)
+{
+    const char *line_end = len > 0 ? memchr(data, '\n', (size_t)len) : NULL;
+    char line[80];
+
+    *ret = (struct hf__value){0};
+    if (len <= 0)
+        return true; /* made, and not written yet */
+    if (line_end == NULL || line_end - data >= (ptrdiff_t)sizeof line)
+        return false;
+    size_t line_len = (size_t)(line_end - data), left = (size_t)len - line_len - 1;
+    memcpy(line, data, line_len);
+    line[line_len] = '\0';
+    if (sscanf(line, "holdfast1 gen=%" SCNu64 " order=%" SCNu64, &ret->generation, &ret->order) !=
+            2 ||
+        left > sizeof ret->bytes)
+        return false;
+    ret->len = left;
+    memcpy(ret->bytes, line_end + 1, left);
+    return true;
 }
 
 void hf__zk_format_left(int32_t number, char buf[HF__ZK_LEFT_MAX])
@@ -113,6 +149,8 @@ bool hf__zk_parse_left(const char *data, int len, int32_t *ret_number)
     return true;
 }
 
+/* Whoever may write to the directory may write this: so what no client of ours would write is taken
+ * for a stranger's, and unknown keys are passed over, since a newer version may have more. */
 void hf__zk_parse(const char *data, int len, struct details *ret)
 {
     char line[HF__ZK_DATA_MAX], *save = NULL;

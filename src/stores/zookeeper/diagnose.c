@@ -10,7 +10,7 @@
 
 #include "base/banned.h"
 
-#define LOCKS_MAX 1000 /* that are looked into */
+#define LOCKS_MAX 1000 /* that are looked into: each costs a request */
 
 void hf__zk_tell(const struct doctor *d, enum hf__level level, const char *clause,
                  const char *format, ...)
@@ -24,6 +24,8 @@ void hf__zk_tell(const struct doctor *d, enum hf__level level, const char *claus
     d->found((int)level, clause, text, d->arg);
 }
 
+/* What a server makes of a session's length it says only to one that asks for it: so both ends are
+ * asked for, on connections of their own. */
 static void tell_sessions(const struct doctor *d)
 {
     int64_t shortest_ms = hf__zk_negotiate(d->zk, HF_TTL_MIN_MS, d->deadline_ns);
@@ -46,13 +48,14 @@ static void tell_sessions(const struct doctor *d)
                     (long long)shortest_ms);
 }
 
-/* Whether this user may write at all. */
+/* Whether this user may write at all. A check goes through the leader like any write, and changes
+ * nothing. */
 static bool tell_latency(const struct doctor *d, struct session *s)
 {
     const struct hf_env *env = d->zk->base.host->env;
     char path[HF__ZK_PATH_MAX];
     int64_t sum_us = 0;
-    int rounds = 5;
+    const int rounds = 5;
     int rc = hf__zk_make_break_directory(d->zk, s, d->deadline_ns);
 
     snprintf(path, sizeof path, "%s/%s", d->zk->prefix, HF__ZK_BREAK_DIRECTORY);
@@ -79,20 +82,12 @@ static bool tell_latency(const struct doctor *d, struct session *s)
     return rc == ZOK;
 }
 
-/* Whether everybody may make and delete nodes below the prefix, whatever ours say. */
-static bool is_open(const struct doctor *d, struct session *s)
-{
-    struct call *call = hf__zk_call_new();
-    bool open = false;
-
-    if (call != NULL && hf__zk_get_acl(s, d->zk->prefix, d->deadline_ns, call) == ZOK)
-        open = (call->world & (ZOO_PERM_CREATE | ZOO_PERM_DELETE)) != 0;
-    hf__zk_call_free(call);
-    return open;
-}
-
+/* Our own nodes are protected by their ACL. Where the directory above them is not, somebody else can
+ * make the directory of a name before we do, and keep us out of it. */
 static void tell_rights(const struct doctor *d, struct session *s)
 {
+    bool open = false;
+
     if (d->zk->acl != &ZOO_CREATOR_ALL_ACL) {
         hf__zk_tell(d, HF__LEVEL_WARNING, "C2",
                     "acl=world: whoever reaches the servers may delete any node and so break any "
@@ -101,7 +96,11 @@ static void tell_rights(const struct doctor *d, struct session *s)
     }
     hf__zk_tell(d, HF__LEVEL_FINE, "C2",
                 "nodes belong to their creator: only this user may read or delete them");
-    if (is_open(d, s))
+    struct call *call = hf__zk_call_new();
+    if (call != NULL && hf__zk_get_acl(s, d->zk->prefix, d->deadline_ns, call) == ZOK)
+        open = (call->world & (ZOO_PERM_CREATE | ZOO_PERM_DELETE)) != 0;
+    hf__zk_call_free(call);
+    if (open)
         hf__zk_tell(d, HF__LEVEL_WARNING, "C2",
                     "%s was made by somebody else and is open to the world: others may take names "
                     "there before this user does",
@@ -191,6 +190,8 @@ static bool is_blind(const struct doctor *d, struct session *s, const char *dire
 static void tell_blind(const struct doctor *d, struct session *s)
 {
     char directory[HF__ZK_PATH_MAX + 256];
+    char name[HF_NAME_MAX];
+    size_t len;
     struct call *locks = hf__zk_call_new();
     unsigned told = 0;
 
@@ -199,6 +200,8 @@ static void tell_blind(const struct doctor *d, struct session *s)
         return;
     }
     for (int i = 0; i < locks->name_count && i < LOCKS_MAX && told < 5; i++) {
+        if (locks->names[i][0] == '%' && !hf__zk_unescape(locks->names[i], name, &len))
+            continue; /* ours: what is below it is no bid */
         struct call *list = hf__zk_call_new();
         snprintf(directory, sizeof directory, "%s/%s", d->zk->prefix, locks->names[i]);
         int rc = list != NULL ? hf__zk_children(s, directory, false, d->deadline_ns, list)

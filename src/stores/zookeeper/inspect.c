@@ -53,26 +53,49 @@ static int by_place(const void *a, const void *b)
     return hf__zk_before(x->child.sequence, y->child.sequence) ? -1 : 1;
 }
 
-static bool has_break_request(const struct view *v, const struct hf__ticket *ticket)
+/* As the node tells it. The generation of one that has moved is in its data: its czxid is that of
+ * the move. */
+static void describe(const struct view *v, const struct seen *seen, const struct details *d,
+                     struct hf__entry *e)
 {
+    const struct hf_env *env = v->zk->base.host->env;
+    const struct Stat *stat = &seen->node->stat;
+    int64_t wall_ms = (int64_t)(env->wall_us(env->ctx) / 1000);
+    bool never = d->ttl_ms == 0 || (d->ttl_ms < 0 && stat->ephemeralOwner == 0);
     char uuid[37];
 
-    hf__zk_uuid(ticket, uuid);
-    for (int i = 0; i < v->requests->name_count; i++) {
+    *e = (struct hf__entry){.ticket = d->ticket,
+                            .place = seen->waits ? HF__PLACE_WAITING : HF__PLACE_INSIDE,
+                            .mode = seen->child.mode,
+                            .ttl_ms = d->ttl_ms > 0 ? d->ttl_ms : 0,
+                            .lock_delay_ms = d->lock_delay_ms,
+                            .since_ms = wall_ms > stat->ctime ? wall_ms - stat->ctime : 0,
+                            .until_ms =
+                                never && !seen->waits ? HF__NEVER : hf__own_lease_ms(d->ttl_ms)};
+    if (!d->has_ticket)
+        hf__zk_ticket_of(seen->child.name, &e->ticket);
+    if (seen->waits)
+        return;
+    e->generation = d->generation != 0 ? d->generation : (uint64_t)stat->czxid;
+    e->claimed = !d->waits && (d->ttl_ms != 0 || stat->ephemeralOwner == 0);
+    if (d->ttl_ms > 0)
+        e->until_ms = d->ttl_ms;
+    hf__zk_uuid(&e->ticket, uuid);
+    for (int i = 0; i < v->requests->name_count;
+         i++) { /* it is broken, or its client says it is lost */
         if (strncmp(v->requests->names[i], uuid, 36) == 0)
-            return true;
+            e->place = HF__PLACE_LINGERING;
     }
-    return false;
 }
 
-/* What this client knows better. */
-static void add_own(const struct view *v, struct hf__entry *e)
+/* What this client knows better of its own bids than their nodes do. */
+static void correct_own(const struct view *v, struct hf__entry *e)
 {
     int64_t now_ns = hf__now_ns(v->zk->base.host->env);
 
     pthread_mutex_lock(&v->zk->mutex);
     struct bidding *b = hf__zk_lookup(v->zk, &e->ticket);
-    if (b != NULL && b->state != HF__ZK_SPENT) {
+    if (b != NULL && b->state != HF__ZK_RETIRED) {
         if (b->until_ns == INT64_MAX)
             e->until_ms = HF__NEVER;
         else
@@ -85,42 +108,14 @@ static void add_own(const struct view *v, struct hf__entry *e)
     pthread_mutex_unlock(&v->zk->mutex);
 }
 
-static void fill(const struct view *v, const struct seen *seen, const struct details *d,
-                 struct hf__entry *e)
-{
-    const struct hf_env *env = v->zk->base.host->env;
-    const struct Stat *stat = &seen->node->stat;
-    int64_t wall_ms = (int64_t)(env->wall_us(env->ctx) / 1000);
-    bool never = d->ttl_ms == 0 || (d->ttl_ms < 0 && stat->ephemeralOwner == 0);
-
-    *e = (struct hf__entry){.ticket = d->ticket,
-                            .place = seen->waits ? HF__PLACE_WAITING : HF__PLACE_INSIDE,
-                            .mode = seen->child.mode,
-                            .ttl_ms = d->ttl_ms > 0 ? d->ttl_ms : 0,
-                            .lock_delay_ms = d->lock_delay_ms,
-                            .since_ms = wall_ms > stat->ctime ? wall_ms - stat->ctime : 0,
-                            .until_ms =
-                                never && !seen->waits ? HF__NEVER : hf__own_lease_ms(d->ttl_ms)};
-    if (!d->has_ticket)
-        hf__zk_ticket_of(seen->child.name, &e->ticket);
-    if (!seen->waits) {
-        e->generation = d->generation != 0 ? d->generation : (uint64_t)stat->czxid;
-        e->claimed = !d->waits && (d->ttl_ms != 0 || stat->ephemeralOwner == 0);
-        if (d->ttl_ms > 0)
-            e->until_ms = d->ttl_ms;
-        if (has_break_request(v, &e->ticket))
-            e->place = HF__PLACE_LINGERING;
-    }
-    add_own(v, e);
-}
-
 static int show(const struct view *v, const struct name *name, const struct seen *seen)
 {
     struct details d;
     struct hf__entry e;
 
     hf__zk_parse(seen->node->text, seen->node->text_len, &d);
-    fill(v, seen, &d, &e);
+    describe(v, seen, &d, &e);
+    correct_own(v, &e);
     if (!hf__search_is_old_enough(v->search, &e))
         return 0;
     struct hf__who who = {
@@ -153,18 +148,8 @@ static void read_nodes(const struct view *v, const char *directory, struct seen 
     free(sent);
 }
 
-static bool is_kept_out(const struct call *list, const struct child *mine)
-{
-    for (int i = 0; i < list->name_count; i++) {
-        struct child c = hf__zk_child(list->names[i]);
-        if (strcmp(c.name, mine->name) != 0 && hf__zk_blocks(&c, mine))
-            return true;
-    }
-    return false;
-}
-
-/* The last writer before each is found once, not for each pair. */
-static void judge_all(const struct call *list, struct seen *seen, size_t count)
+/* Who waits: the last writer before each is found once, not for each pair. */
+static void sort_out(const struct call *list, struct seen *seen, size_t count)
 {
     bool simple = false, writer_seen = false;
 
@@ -173,10 +158,11 @@ static void judge_all(const struct call *list, struct seen *seen, size_t count)
     qsort(seen, count, sizeof *seen, by_place);
     for (size_t i = 0; i < count; i++) {
         const struct child *c = &seen[i].child;
-        if (c->simple)
-            seen[i].waits = is_kept_out(list, c);
-        else
-            seen[i].waits = simple || writer_seen || (i > 0 && c->mode == HF_EXCLUSIVE);
+        seen[i].waits = !c->simple && (simple || writer_seen || (i > 0 && c->mode == HF_EXCLUSIVE));
+        for (int k = 0; c->simple && k < list->name_count; k++) {
+            struct child other = hf__zk_child(list->names[k]);
+            seen[i].waits |= strcmp(other.name, c->name) != 0 && hf__zk_blocks(&other, c);
+        }
         writer_seen |= c->sequential && c->mode == HF_EXCLUSIVE;
     }
     qsort(seen, count, sizeof *seen, by_place);
@@ -196,7 +182,7 @@ static int show_list(const struct view *v, const struct name *name, const char *
         if (c.simple || c.sequential)
             seen[count++] = (struct seen){.child = c, .node = hf__zk_call_new()};
     }
-    judge_all(list, seen, count);
+    sort_out(list, seen, count);
     read_nodes(v, directory, seen, count);
     for (size_t i = 0; r == 0 && i < count; i++) {
         if (seen[i].node == NULL)
@@ -210,6 +196,7 @@ static int show_list(const struct view *v, const struct name *name, const char *
     return r;
 }
 
+/* A lock whose directory has gone meanwhile is free: it is passed over. */
 static int show_lock(const struct view *v, const struct name *name, bool sync, hf_error *err)
 {
     char directory[HF__ZK_PATH_MAX];

@@ -8,6 +8,8 @@
 
 #include "base/banned.h"
 
+#define TRIES 3
+
 bool hf__zk_is_over(struct bidding *b)
 {
     pthread_mutex_lock(&b->zk->mutex);
@@ -17,44 +19,35 @@ bool hf__zk_is_over(struct bidding *b)
     return over;
 }
 
-/* `ret_listed` gives the code of the list of children that was read behind it. */
-static int make_node(struct bidding *b, int64_t deadline_ns, struct call *made, struct call *list,
-                     int *ret_listed)
+/* Makes the node, and in `ret_list` gives the children as they were then, if they came. */
+static int make_node(struct bidding *b, int64_t deadline_ns, struct call **ret_list, hf_error *err)
 {
+    struct zk *zk = b->zk;
+    struct call *made = hf__zk_call_new(), *list = hf__zk_call_new();
     char node[64], path[HF__ZK_PATH_MAX];
+    int rc = ZBADARGUMENTS, listed = ZSYSTEMERROR;
 
-    hf__zk_node_name(b->zk->layout, &b->ticket, b->mode, node);
-    if (!hf__zk_child_path(b, node, path))
-        return ZBADARGUMENTS;
-    int rc = hf__zk_make_and_list(b, path, deadline_ns, made, list, ret_listed);
-    for (int i = 0; rc == ZNONODE && *ret_listed != ZOPERATIONTIMEOUT && i < 3; i++) {
+    if (made == NULL || list == NULL) {
+        hf__zk_call_free(made);
+        hf__zk_call_free(list);
+        return hf__fail(err, HF_NO_MEMORY, NULL);
+    }
+    hf__zk_node_name(zk->layout, &b->ticket, b->mode, node);
+    if (hf__zk_child_path(b, node, path))
+        rc = hf__zk_make_and_list(b, path, deadline_ns, made, list, &listed);
+    /* A directory without children is removed by the servers, maybe between our two requests. */
+    for (int i = 0; rc == ZNONODE && listed != ZOPERATIONTIMEOUT && i < TRIES; i++) {
         hf__zk_call_again(made);
         hf__zk_call_again(list); /* others may have made the directory meanwhile, and stand in it */
         rc = hf__zk_make_directory(b->session, b->directory, deadline_ns);
         if (rc == ZOK)
-            rc = hf__zk_make_and_list(b, path, deadline_ns, made, list, ret_listed);
+            rc = hf__zk_make_and_list(b, path, deadline_ns, made, list, &listed);
     }
-    return rc;
-}
-
-/* In `ret_list` the children as they were then, if they came. */
-static int make(struct bidding *b, int64_t deadline_ns, struct call **ret_list, hf_error *err)
-{
-    struct call *call = hf__zk_call_new(), *list = hf__zk_call_new();
-    int listed = ZSYSTEMERROR;
-    int rc = call != NULL && list != NULL ? make_node(b, deadline_ns, call, list, &listed)
-                                          : ZSYSTEMERROR;
-
-    if (call == NULL || list == NULL) {
-        hf__zk_call_free(call);
-        hf__zk_call_free(list);
-        return hf__fail(err, HF_NO_MEMORY, NULL);
-    }
-    pthread_mutex_lock(&b->zk->mutex);
+    pthread_mutex_lock(&zk->mutex);
     if (rc == ZOK) {
-        b->path = call->text;
-        call->text = NULL;
-        b->generation = (uint64_t)call->stat.czxid;
+        b->path = made->text;
+        made->text = NULL;
+        b->generation = (uint64_t)made->stat.czxid;
         /* A first grant is known with its answer. */
         b->claimed =
             b->ttl_ms > 0 && b->session->asked_ms == hf__zk_hold_ms(b->ttl_ms, b->lock_delay_ms);
@@ -62,8 +55,8 @@ static int make(struct bidding *b, int64_t deadline_ns, struct call **ret_list, 
             b->state = HF__ZK_JOINED;
     }
     b->unsure = hf__zk_may_be_applied(rc);
-    pthread_mutex_unlock(&b->zk->mutex);
-    hf__zk_call_free(call);
+    pthread_mutex_unlock(&zk->mutex);
+    hf__zk_call_free(made);
     if (rc == ZOK && listed == ZOK)
         *ret_list = list;
     else
@@ -71,30 +64,22 @@ static int make(struct bidding *b, int64_t deadline_ns, struct call **ret_list, 
     return rc == ZOK ? 0 : hf__zk_fail(err, rc, "create");
 }
 
-/* How many are there already, as far as this server knows. */
-static int count_others(struct bidding *b, struct session *s, int64_t deadline_ns)
-{
-    struct call *seen = hf__zk_call_new();
-    int count = 0;
-
-    if (seen != NULL && hf__zk_exists(s, b->directory, deadline_ns, seen) == ZOK)
-        count = seen->stat.numChildren;
-    hf__zk_call_free(seen);
-    return count;
-}
-
 /* Where there are two lengths, a bid that will have to wait does not begin in the session of a
  * holder: if it died before it had moved, it would be missed late. Nor does it keep that session
- * meanwhile if it is not the next in line: connections are counted. */
+ * meanwhile if it is not the next in line: connections are counted. How many are there before it is
+ * what this server knows, and need not be exact: a wrong guess costs a move. */
 static int choose_session(struct bidding *b, bool queue, int64_t deadline_ns,
                           struct session **ret_session, hf_error *err)
 {
     int64_t wait_ms = hf__zk_wait_ms(b->ttl_ms, b->lock_delay_ms);
-    int r = hf__zk_hold_session(b, deadline_ns, ret_session, err);
+    int r = hf__zk_hold_session(b, deadline_ns, ret_session, err), others = 0;
 
     if (r != 0 || !queue || (*ret_session)->asked_ms == wait_ms)
         return r;
-    int others = count_others(b, *ret_session, deadline_ns);
+    struct call *seen = hf__zk_call_new();
+    if (seen != NULL && hf__zk_exists(*ret_session, b->directory, deadline_ns, seen) == ZOK)
+        others = seen->stat.numChildren;
+    hf__zk_call_free(seen);
     if (others == 0)
         return 0;
     if (others > 1)
@@ -148,6 +133,6 @@ int hf__zk_join(struct bidding *b, bool queue, int64_t deadline_ns, struct call 
         pthread_mutex_unlock(&b->zk->mutex);
     }
     if (b->path == NULL)
-        return make(b, deadline_ns, ret_list, err);
+        return make_node(b, deadline_ns, ret_list, err);
     return 0;
 }

@@ -139,18 +139,6 @@ static bool number_in(const char *at, int32_t *ret)
     return true;
 }
 
-/* The number behind the last occurrence of `mark`, to the end of the name. */
-static bool number_after(const char *name, const char *mark, int32_t *ret)
-{
-    const char *at = NULL, *next = name;
-
-    while ((next = strstr(next, mark)) != NULL)
-        at = next++;
-    if (at == NULL)
-        return false;
-    return number_in(at + strlen(mark), ret);
-}
-
 /* Of a client we do not know: ten characters at the end, or eleven with a sign of their own. */
 static bool number_at_end(const char *name, int32_t *ret)
 {
@@ -205,13 +193,18 @@ static bool is_ours(const char *name, struct child *ret)
 
 struct child hf__zk_child(const char *name)
 {
-    static const char *const marks[] = {"__rlock__", "__lock__", "__READ__", "__WRIT__", "lock-"};
+    static const char *const dialects[] = {"__rlock__", "__lock__", "__READ__", "__WRIT__",
+                                           "lock-"};
     struct child c = {.name = name, .simple = strcmp(name, HF__ZK_SIMPLE) == 0};
 
     if (is_ours(name, &c))
         return c;
-    for (size_t i = 0; !c.sequential && i < sizeof marks / sizeof marks[0]; i++)
-        c.sequential = number_after(name, marks[i], &c.sequence);
+    for (size_t i = 0; !c.sequential && i < sizeof dialects / sizeof dialects[0]; i++) {
+        const char *last = NULL; /* a client may have put the same word into its own part */
+        for (const char *at = name; (at = strstr(at, dialects[i])) != NULL; at++)
+            last = at;
+        c.sequential = last != NULL && number_in(last + strlen(dialects[i]), &c.sequence);
+    }
     if (!c.sequential)
         c.sequential = number_at_end(name, &c.sequence);
     if (strstr(name, "-read-lock-") != NULL || strstr(name, "__READ__") != NULL ||
@@ -222,10 +215,10 @@ struct child hf__zk_child(const char *name)
 
 bool hf__zk_before(int32_t a, int32_t b)
 {
-    uint32_t ahead = (uint32_t)b - (uint32_t)a;
+    uint32_t distance = (uint32_t)b - (uint32_t)a;
 
     /* Half way around either could be first; it must not be both, or neither. */
-    return ahead == UINT32_C(1) << 31 ? a < b : ahead > 0 && ahead < UINT32_C(1) << 31;
+    return distance == UINT32_C(1) << 31 ? a < b : distance > 0 && distance < UINT32_C(1) << 31;
 }
 
 bool hf__zk_blocks(const struct child *other, const struct child *mine)

@@ -10,6 +10,7 @@ struct zk;
 #define HF__ZK_PATH_MAX        2048     /* the prefix, a name of 512 bytes escaped, a node's name */
 #define HF__ZK_DATA_MAX        4096     /* what a node says about its bidder */
 #define HF__ZK_BREAK_DIRECTORY "%break" /* no escaped name looks like this */
+#define HF__ZK_VALUE_DIRECTORY "%value" /* likewise */
 #define HF__ZK_SIMPLE          "simple" /* the one node of the lock that is not fair */
 
 /* "<prefix>/<name escaped>". False if it does not fit. */
@@ -46,9 +47,9 @@ bool hf__zk_blocks(const struct child *other, const struct child *mine);
 
 struct details {
     int64_t ttl_ms, lock_delay_ms, pid;
-    uint64_t generation; /* 0: the node's own czxid */
-    bool waits;          /* in a waiter's session */
-    bool has_ticket;
+    uint64_t generation;    /* 0: the node's own czxid */
+    bool waits;             /* in a waiter's session */
+    bool has_ticket, tells; /* tells: its holder wants to know when somebody waits */
     struct hf__ticket ticket;
     char host[256], user[256], program[256], note[HF_NOTE_MAX + 1];
 };
@@ -57,6 +58,12 @@ char *hf__zk_describe(const struct hf__bid *bid, const struct hf__who *self);
 /* The same line, with a generation and `waits` in front. */
 char *hf__zk_redescribe(const char *data, uint64_t generation, bool waits);
 void hf__zk_parse(const char *data, int len, struct details *ret);
+/* What a value's node says: a line, and then the bytes of the value. Gives their number; false: it is
+ * none that we have written. */
+#define HF__ZK_VALUE_MAX (HF_VALUE_MAX + 80)
+size_t hf__zk_format_value(const struct hf__value *value, uint64_t generation,
+                           char buf[HF__ZK_VALUE_MAX]);
+bool hf__zk_parse_value(const char *data, int len, struct hf__value *ret_value);
 /* The line of a lock's directory: the writer with this number was inside and has left. */
 #define HF__ZK_LEFT_MAX 40
 void hf__zk_format_left(int32_t number, char buf[HF__ZK_LEFT_MAX]);

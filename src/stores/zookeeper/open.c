@@ -40,59 +40,44 @@ static const struct hf__option options[] = {
 };
 
 /* "h1:2181,[::1]:2181", as the library wants them. */
-static int join_hosts(const struct hf__servers *servers, char **ret_hosts, hf_error *err)
-{
-    size_t size = 1, used = 0;
-
-    for (size_t i = 0; i < servers->count; i++)
-        size += (size_t)hf__server_text(&servers->list[i], NULL, 0) + 1;
-    char *hosts = calloc(1, size);
-    if (hosts == NULL)
-        return hf__fail(err, HF_NO_MEMORY, NULL);
-    for (size_t i = 0; i < servers->count; i++) {
-        if (i > 0)
-            hosts[used++] = ',';
-        used += (size_t)hf__server_text(&servers->list[i], hosts + used, size - used);
-    }
-    *ret_hosts = hosts;
-    return 0;
-}
-
 static int read_hosts(const struct hf__url *url, char **ret_hosts, hf_error *err)
 {
     static const struct hf__servers_form form = {
         .port = "2181", .max = HF__SERVERS_MAX, .example = "zookeeper://h1,h2,h3/path"};
     static const struct hf__tls_settings plain = {.mode = HF__TLS_MODE_OFF};
     struct hf__servers servers = {0};
+    size_t size = 1, used = 0;
     int r = hf__servers_read(url, &form, &plain, &servers, err);
 
-    if (r == 0)
-        r = join_hosts(&servers, ret_hosts, err);
+    for (size_t i = 0; r == 0 && i < servers.count; i++)
+        size += (size_t)hf__server_text(&servers.list[i], NULL, 0) + 1;
+    char *hosts = r == 0 ? calloc(1, size) : NULL;
+    if (r == 0 && hosts == NULL)
+        r = hf__fail(err, HF_NO_MEMORY, NULL);
+    for (size_t i = 0; r == 0 && i < servers.count; i++) {
+        if (i > 0)
+            hosts[used++] = ',';
+        used += (size_t)hf__server_text(&servers.list[i], hosts + used, size - used);
+    }
     hf__servers_clear(&servers);
+    if (r == 0)
+        *ret_hosts = hosts;
     return r;
 }
 
-/* The end may be a '/'. */
-static bool has_bad_part(const char *path)
-{
-    while (*path == '/' && path[1] != '\0') {
-        const char *part = path + 1;
-        size_t len = strcspn(part, "/");
-        if (len == 0 || (len == 1 && part[0] == '.') || (len == 2 && memcmp(part, "..", 2) == 0))
-            return true;
-        path = part + len;
-    }
-    return false;
-}
-
+/* What the servers would refuse, or take for another path. The end may be a '/'. */
 static int check_path(const char *path, hf_error *err)
 {
-    size_t len = strlen(path);
+    size_t len = strlen(path), part_len;
 
     if (len > 400)
         return hf__fail(err, HF_INVALID, "the path is too long: at most 400 bytes");
-    if (has_bad_part(path))
-        return hf__fail(err, HF_INVALID, "the path has an empty part, or one that is . or ..");
+    for (const char *part = path; *part == '/' && part[1] != '\0'; part += part_len + 1) {
+        part_len = strcspn(part + 1, "/");
+        if (part_len == 0 || (part_len == 1 && part[1] == '.') ||
+            (part_len == 2 && memcmp(part + 1, "..", 2) == 0))
+            return hf__fail(err, HF_INVALID, "the path has an empty part, or one that is . or ..");
+    }
     if (!hf__is_text(path, len)) /* the servers would make one path of several */
         return hf__fail(err, HF_INVALID, "the path is not UTF-8");
     if (strncmp(path, "/zookeeper", 10) == 0 && (path[10] == '\0' || path[10] == '/'))
@@ -122,6 +107,7 @@ static int check_security(const struct hf__url *url, hf_error *err)
     return 0;
 }
 
+/* With fair=no nothing is shared with other clients, so a layout there would promise what is not so. */
 static int check_layout(const struct hf__url *url, hf_error *err)
 {
     const char *text = hf__url_text(url, "layout");
@@ -176,7 +162,7 @@ static void free_store(struct zk *zk)
         struct bidding *b = (struct bidding *)link;
         b->session = NULL; /* closed */
         pthread_mutex_lock(&zk->mutex);
-        hf__zk_spend(b, 0);
+        hf__zk_retire(b, 0);
         pthread_mutex_unlock(&zk->mutex);
     }
     hf__table_clear(&zk->biddings);
@@ -195,16 +181,6 @@ static void free_store(struct zk *zk)
     free(zk->hosts);
     free(zk->prefix);
     free(zk);
-}
-
-static char *prefix_of(const char *path)
-{
-    char *prefix = strdup(path[0] == '\0' || strcmp(path, "/") == 0 ? DEFAULT_PREFIX : path);
-    size_t len = prefix != NULL ? strlen(prefix) : 0;
-
-    if (len > 1 && prefix[len - 1] == '/')
-        prefix[len - 1] = '\0';
-    return prefix;
 }
 
 __attribute__((visibility("default"))) extern const struct hf__store_type hf_store_type_v1;
@@ -227,8 +203,14 @@ static int read_settings(const struct hf__url *url, struct zk *zk, hf_error *err
         return r;
     zk->fair = hf__url_switch(url, "fair");
     hf__zk_layout(hf__url_text(url, "layout"), &zk->layout);
-    zk->prefix = prefix_of(url->path);
-    return zk->prefix != NULL ? 0 : hf__fail(err, HF_NO_MEMORY, NULL);
+    bool none = url->path[0] == '\0' || strcmp(url->path, "/") == 0;
+    zk->prefix = strdup(none ? DEFAULT_PREFIX : url->path);
+    if (zk->prefix == NULL)
+        return hf__fail(err, HF_NO_MEMORY, NULL);
+    size_t len = strlen(zk->prefix);
+    if (len > 1 && zk->prefix[len - 1] == '/')
+        zk->prefix[len - 1] = '\0';
+    return 0;
 }
 
 static int open_zk(const struct hf__url *url, const struct hf__host *host,
@@ -253,7 +235,8 @@ static int open_zk(const struct hf__url *url, const struct hf__host *host,
         return r;
     }
     if (!zk->fair)
-        zk->base.capabilities &= ~(uint32_t)(HF_CAN_QUEUE | HF_CAN_SHARE);
+        zk->base.capabilities &=
+            ~(uint32_t)(HF_CAN_QUEUE | HF_CAN_SHARE | HF_CAN_VALUE | HF_CAN_WANTED);
     *ret_store = &zk->base;
     return 0;
 }
@@ -275,6 +258,9 @@ static int operate(struct hf__store *store, const struct hf__operation *op, int6
         return hf__zk_attempt(store, op->bid, deadline_ns, ret_answer, err);
     case HF__OPERATION_BREAK:
         return hf__zk_break(store, op->bid, op->now, deadline_ns, ret_answer, err);
+    case HF__OPERATION_READ:
+    case HF__OPERATION_WRITE:
+        return hf__zk_value(store, op, deadline_ns, ret_answer, err);
     default:
         return hf__zk_leave(store, op, deadline_ns, ret_answer, err);
     }
@@ -289,7 +275,7 @@ const struct hf__store_type hf_store_type_v1 = {
     .summary = "a ZooKeeper ensemble, by the recipe that its other clients know",
     .capabilities = HF_CAN_SHARE | HF_CAN_LEASE | HF_CAN_NEVER | HF_CAN_DELAY | HF_CAN_QUEUE |
                     HF_CAN_PUSH | HF_CAN_TOKEN | HF_CAN_CHECK | HF_CAN_BREAK | HF_CAN_PROCESS |
-                    HF_CAN_PERSIST,
+                    HF_CAN_PERSIST | HF_CAN_VALUE | HF_CAN_WANTED,
     .options = options,
     .open = open_zk,
     .close = close_zk,

@@ -22,15 +22,15 @@ void hf__zk_renew_session(struct bidding *b, int64_t deadline_ns)
     struct session *s;
 
     pthread_mutex_lock(&zk->mutex);
-    bool needed = hf__zk_may_be_permanent(b) && b->state != HF__ZK_SPENT && b->session != NULL &&
+    bool needed = hf__zk_may_be_permanent(b) && b->state != HF__ZK_RETIRED && b->session != NULL &&
                   b->session->state == HF__ZK_DEAD;
     pthread_mutex_unlock(&zk->mutex);
     if (!needed || hf__zk_session(zk, hf__zk_hold_ms(0, 0), deadline_ns, &s, NULL) != 0)
         return;
     pthread_mutex_lock(&zk->mutex);
     if (b->session != NULL && b->session != s && b->session->state == HF__ZK_DEAD) {
-        for (int i = 0; i < HF__ZK_SIGHTS; i++)
-            hf__zk_look_away(&b->sights[i]); /* they were of the old one */
+        for (int i = 0; i < HF__ZK_WATCHED; i++)
+            hf__zk_unsubscribe(&b->subscriptions[i]); /* they were of the old one */
         hf__zk_leave_session(b);
         hf__zk_use_locked(s);
         b->session = s;
@@ -39,34 +39,26 @@ void hf__zk_renew_session(struct bidding *b, int64_t deadline_ns)
     hf__zk_unuse(s);
 }
 
-/* The node of this ticket, of whatever layout. */
-static int find_path(const struct bidding *b, int64_t deadline_ns, char path[HF__ZK_PATH_MAX])
-{
-    struct call *list = hf__zk_call_new();
-    struct hf__ticket of;
-
-    if (list == NULL)
-        return ZSYSTEMERROR;
-    path[0] = '\0';
-    int rc = hf__zk_children(b->session, b->directory, true, deadline_ns, list);
-    for (int i = 0; rc == ZOK && i < list->name_count; i++) {
-        bool simple = strcmp(list->names[i], HF__ZK_SIMPLE) == 0;
-        if (simple || (hf__zk_ticket_of(list->names[i], &of) && hf__ticket_equal(&of, &b->ticket)))
-            hf__zk_child_path(b, list->names[i], path);
-    }
-    hf__zk_call_free(list);
-    return rc == ZOK && path[0] == '\0' ? ZNONODE : rc;
-}
-
+/* The node of this ticket, of whatever layout, if it is permanent; its path and what it says go into
+ * the bidding. The simple lock's node has its ticket in the data only. */
 static int find_node(struct bidding *b, int64_t deadline_ns)
 {
-    struct call *node = hf__zk_call_new();
+    struct call *list = hf__zk_call_new(), *node = hf__zk_call_new();
     struct details d;
-    char path[HF__ZK_PATH_MAX];
-    int rc = node != NULL ? find_path(b, deadline_ns, path) : ZSYSTEMERROR;
+    char path[HF__ZK_PATH_MAX] = "";
+    int rc = list != NULL && node != NULL
+                 ? hf__zk_children(b->session, b->directory, true, deadline_ns, list)
+                 : ZSYSTEMERROR;
 
+    for (int i = 0; rc == ZOK && i < list->name_count; i++) {
+        struct hf__ticket of;
+        const char *name = list->names[i];
+        if (strcmp(name, HF__ZK_SIMPLE) == 0 ||
+            (hf__zk_ticket_of(name, &of) && hf__ticket_equal(&of, &b->ticket)))
+            hf__zk_child_path(b, name, path);
+    }
     if (rc == ZOK)
-        rc = hf__zk_get(b->session, path, deadline_ns, node);
+        rc = path[0] != '\0' ? hf__zk_get(b->session, path, deadline_ns, node) : ZNONODE;
     if (rc == ZOK) {
         hf__zk_parse(node->text, node->text_len, &d);
         if (node->stat.ephemeralOwner != 0 || d.ttl_ms != 0 || !d.has_ticket ||
@@ -76,11 +68,14 @@ static int find_node(struct bidding *b, int64_t deadline_ns)
     if (rc == ZOK && (b->path = strdup(path)) == NULL)
         rc = ZSYSTEMERROR;
     if (rc == ZOK) {
+        b->tells = d.tells;
+        b->value.asked = true; /* by whoever took it, perhaps */
         b->data = node->text;
         node->text = NULL;
         b->mode = hf__zk_child(path + strlen(b->directory) + 1).mode;
         b->generation = d.generation != 0 ? d.generation : (uint64_t)node->stat.czxid;
     }
+    hf__zk_call_free(list);
     hf__zk_call_free(node);
     return rc;
 }
@@ -116,7 +111,7 @@ int hf__zk_take_over(struct zk *zk, const struct hf__renewal *renewal, int64_t d
             b->state = HF__ZK_JOINED;
             b->until_ns = INT64_MAX;
         } else {
-            hf__zk_spend(b, 0);
+            hf__zk_retire(b, 0);
         }
         pthread_mutex_unlock(&zk->mutex);
     }

@@ -29,7 +29,7 @@ static bool is_later(const struct child *c, const struct child *than)
     return hf__zk_before(than->sequence, c->sequence);
 }
 
-struct standing hf__zk_judge(const struct bidding *b, char *const *names, int count)
+struct standing hf__zk_find_standing(const struct bidding *b, char *const *names, int count)
 {
     const char *mine_name = b->path + strlen(b->directory) + 1;
     struct child mine = hf__zk_child(mine_name), near = {0}, far = {0};
@@ -62,28 +62,6 @@ bool hf__zk_child_path(const struct bidding *b, const char *name, char buf[HF__Z
     return snprintf(buf, HF__ZK_PATH_MAX, "%s/%s", b->directory, name) < HF__ZK_PATH_MAX;
 }
 
-/* Whoever watches the node is told of the first change only: that it was written to, not that it
- * was deleted. So a node that is told as deleted has not moved: it is gone for good. */
-static int move_node(struct bidding *b, struct session *by, const char *data, int mode,
-                     int64_t deadline_ns)
-{
-    char deed[HF__ZK_PATH_MAX];
-    zoo_op_t ops[5];
-    struct call *call = hf__zk_call_new();
-
-    if (call == NULL)
-        return ZSYSTEMERROR;
-    zoo_set_op_init(&ops[0], b->path, data, (int)strlen(data), -1, NULL);
-    zoo_delete_op_init(&ops[1], b->path, -1);
-    zoo_create_op_init(&ops[2], b->path, data, (int)strlen(data), b->zk->acl, mode, NULL, 0);
-    hf__zk_deed_path(b->zk, &b->ticket, deed, sizeof deed);
-    zoo_delete_op_init(&ops[3], deed, -1);
-    zoo_create_op_init(&ops[4], deed, NULL, -1, b->zk->acl, mode, NULL, 0);
-    int rc = hf__zk_multi(by, ops, b->zk->fair ? 3 : 5, deadline_ns, call);
-    hf__zk_call_free(call);
-    return rc;
-}
-
 /* Under the mutex. */
 static void settle(struct bidding *b, struct session *in, bool permanent, char *data)
 {
@@ -98,20 +76,36 @@ static void settle(struct bidding *b, struct session *in, bool permanent, char *
     b->data = data;
 }
 
+/* One multi: written to, deleted, made again at the same path. Whoever watches the node is told of
+ * the first change only: that it was written to, not that it was deleted. So a node that is told as
+ * deleted has not moved: it is gone for good. */
 int hf__zk_move(struct bidding *b, struct session *to, int64_t deadline_ns)
 {
     bool permanent = to == NULL;
     struct session *by = permanent ? b->session : to;
     bool waits = !permanent && to->asked_ms < hf__zk_hold_ms(b->ttl_ms, b->lock_delay_ms);
+    int rc = ZSYSTEMERROR, mode = permanent ? ZOO_PERSISTENT : ZOO_EPHEMERAL;
     char *data = hf__zk_redescribe(b->data, b->generation, waits || (!permanent && b->ttl_ms == 0));
+    char owner[HF__ZK_PATH_MAX];
+    zoo_op_t ops[5];
+    struct call *call = hf__zk_call_new();
 
     pthread_mutex_lock(&b->zk->mutex);
-    for (int i = 0; i < HF__ZK_SIGHTS; i++)
-        hf__zk_look_away(&b->sights[i]); /* they were of the old session, and of the old node */
+    for (int i = 0; i < HF__ZK_WATCHED; i++)
+        hf__zk_unsubscribe(
+            &b->subscriptions[i]); /* they were of the old session, and of the old node */
     pthread_mutex_unlock(&b->zk->mutex);
-    int rc = data != NULL
-                 ? move_node(b, by, data, permanent ? ZOO_PERSISTENT : ZOO_EPHEMERAL, deadline_ns)
-                 : ZSYSTEMERROR;
+    if (data != NULL && call != NULL) {
+        int len = (int)strlen(data);
+        zoo_set_op_init(&ops[0], b->path, data, len, -1, NULL);
+        zoo_delete_op_init(&ops[1], b->path, -1);
+        zoo_create_op_init(&ops[2], b->path, data, len, b->zk->acl, mode, NULL, 0);
+        hf__zk_owner_path(b->zk, &b->ticket, owner, sizeof owner);
+        zoo_delete_op_init(&ops[3], owner, -1);
+        zoo_create_op_init(&ops[4], owner, NULL, -1, b->zk->acl, mode, NULL, 0);
+        rc = hf__zk_multi(by, ops, b->zk->fair ? 3 : 5, deadline_ns, call);
+    }
+    hf__zk_call_free(call);
 
     pthread_mutex_lock(&b->zk->mutex);
     if (rc == ZOK && b->session != NULL && by->state != HF__ZK_DEAD) {
@@ -160,16 +154,6 @@ static int adopt(struct bidding *b, const char *path, const struct call *node)
     return rc;
 }
 
-static bool is_mine(const struct bidding *b, const char *name)
-{
-    char prefix[64];
-
-    if (!b->zk->fair)
-        return strcmp(name, HF__ZK_SIMPLE) == 0;
-    hf__zk_node_name(b->zk->layout, &b->ticket, b->mode, prefix);
-    return strncmp(name, prefix, strlen(prefix)) == 0;
-}
-
 int hf__zk_adopt(struct bidding *b, const char *path, int64_t deadline_ns)
 {
     struct call *node = hf__zk_call_new();
@@ -185,15 +169,20 @@ int hf__zk_adopt(struct bidding *b, const char *path, int64_t deadline_ns)
 
 int hf__zk_find_node(struct bidding *b, int64_t deadline_ns)
 {
-    char path[HF__ZK_PATH_MAX] = "";
+    char path[HF__ZK_PATH_MAX] = "", prefix[64] = HF__ZK_SIMPLE;
     struct call *list = hf__zk_call_new();
 
     if (list == NULL)
         return ZSYSTEMERROR;
+    if (b->zk->fair)
+        hf__zk_node_name(b->zk->layout, &b->ticket, b->mode, prefix);
     int rc = hf__zk_children(b->session, b->directory, true, deadline_ns, list);
     for (int i = 0; rc == ZOK && i < list->name_count; i++) {
-        if (is_mine(b, list->names[i]))
-            snprintf(path, sizeof path, "%s/%s", b->directory, list->names[i]);
+        const char *name = list->names[i];
+        bool mine =
+            b->zk->fair ? strncmp(name, prefix, strlen(prefix)) == 0 : strcmp(name, prefix) == 0;
+        if (mine)
+            snprintf(path, sizeof path, "%s/%s", b->directory, name);
     }
     if (rc == ZOK)
         rc = path[0] != '\0' ? hf__zk_adopt(b, path, deadline_ns) : ZNONODE;

@@ -43,7 +43,7 @@ static bool is_current(const struct bidding *b)
 
 static bool sees_itself(const struct bidding *b)
 {
-    const struct watch *own = b->sights[HF__ZK_OWN].watch;
+    const struct watch *own = b->subscriptions[HF__ZK_OWN].watch;
 
     return own != NULL && own->armed;
 }
@@ -78,23 +78,27 @@ void hf__zk_set_predecessors(struct bidding *b, const struct standing *at)
     b->connection = b->session != NULL ? b->session->connection : 0;
 }
 
-bool hf__zk_watch_told(struct sight *sight, int type)
+bool hf__zk_watch_told(struct subscription *subscription, int type)
 {
-    struct bidding *b = sight->b;
-    enum sight_kind kind = (enum sight_kind)(sight - b->sights);
+    struct bidding *b = subscription->b;
+    enum watched_kind kind = (enum watched_kind)(subscription - b->subscriptions);
     bool gone = type == ZOO_DELETED_EVENT && is_current(b) && !b->inside;
 
+    if (kind == HF__ZK_ARRIVALS) { /* somebody has come or gone: the renewal looks */
+        hf__zk_call_ticket(b->zk, &b->ticket, 0);
+        return false;
+    }
     if (kind == HF__ZK_FAR) {
         b->blockers -= gone && b->blockers > 1;
         bool asks = gone && b->blockers > 1;
-        b->asking |= asks;
+        b->left_asked |= asks;
         return asks;
     }
     if (kind == HF__ZK_NEAR && gone && b->blockers == 1 && sees_itself(b)) {
         let_in(b);
         return !b->may_tell;
     }
-    if (kind == HF__ZK_NEAR && gone && b->asking)
+    if (kind == HF__ZK_NEAR && gone && b->left_asked)
         b->near_gone = true; /* what it asks for is on its way */
     else
         hf__zk_call_ticket(b->zk, &b->ticket, 0);
@@ -128,21 +132,10 @@ static bool ask(struct bidding *b, int (*send)(struct session *s, struct bidding
 /* Under the mutex. Whoever waits for an answer that does not help reads the children itself. */
 static void give_up(struct bidding *b)
 {
-    b->asking = false;
+    b->left_asked = false;
     if (b->near_gone)
         hf__zk_call_ticket(b->zk, &b->ticket, 0);
     b->near_gone = false;
-}
-
-/* Under the mutex: nobody but `near` is before it. */
-static void nobody_else(struct bidding *b)
-{
-    b->asking = false;
-    b->blockers = 1;
-    if (b->near_gone && sees_itself(b))
-        let_in(b);
-    else if (b->near_gone)
-        give_up(b);
 }
 
 /* ZooKeeper's thread. */
@@ -152,9 +145,9 @@ static void on_counted(int rc, const struct String_vector *names, const void *da
     struct zk *zk = b->zk;
 
     pthread_mutex_lock(&zk->mutex);
-    const struct watch *near = b->sights[HF__ZK_NEAR].watch;
+    const struct watch *near = b->subscriptions[HF__ZK_NEAR].watch;
     if (rc == ZOK && is_current(b) && !b->inside && near != NULL) {
-        struct standing at = hf__zk_judge(b, names->data, names->count);
+        struct standing at = hf__zk_find_standing(b, names->data, names->count);
         if (at.near != NULL && strcmp(at.near, near->path + strlen(b->directory) + 1) == 0)
             b->blockers = at.blockers;
     }
@@ -168,7 +161,8 @@ static int send_list(struct session *s, struct bidding *b)
     return zoo_aget_children(s->zh, b->directory, 0, on_counted, b);
 }
 
-/* ZooKeeper's thread. */
+/* ZooKeeper's thread. Either the number says that nobody but `near` is before it, or the children
+ * have to be counted, unless `near` has gone meanwhile: then the bid does that itself. */
 static void on_left(int rc, const char *value, int len, const struct Stat *stat, const void *data)
 {
     struct bidding *b = (struct bidding *)data;
@@ -179,14 +173,20 @@ static void on_left(int rc, const char *value, int len, const struct Stat *stat,
     (void)stat;
     pthread_mutex_lock(&zk->mutex);
     note_directory(b, rc, value, len);
-    if (rc != ZOK || !is_current(b) || b->inside)
+    if (rc != ZOK || !is_current(b) || b->inside) {
         give_up(b);
-    else if (hf__zk_parse_left(value, len, &left) && !hf__zk_before(left, b->far_number))
-        nobody_else(b);
-    else if (b->near_gone)
+    } else if (hf__zk_parse_left(value, len, &left) && !hf__zk_before(left, b->far_number)) {
+        b->left_asked = false;
+        b->blockers = 1;
+        if (b->near_gone && sees_itself(b))
+            let_in(b);
+        else
+            give_up(b);
+    } else if (b->near_gone) {
         give_up(b);
-    else
+    } else {
         list = true;
+    }
     pthread_mutex_unlock(&zk->mutex);
     if (list && !ask(b, send_list)) {
         pthread_mutex_lock(&zk->mutex);
@@ -238,18 +238,28 @@ void hf__zk_ask_after_event(struct bidding *b)
     }
 }
 
-int hf__zk_delete_and_tell(struct bidding *b, int64_t deadline_ns)
+int hf__zk_delete_with(struct bidding *b, bool tells, bool opened, int64_t deadline_ns)
 {
-    char text[HF__ZK_LEFT_MAX];
-    zoo_op_t ops[2];
+    char text[HF__ZK_LEFT_MAX], path[HF__ZK_PATH_MAX];
+    zoo_op_t ops[3];
+    int count = 0;
     struct call *call = hf__zk_call_new();
 
     if (call == NULL)
         return ZSYSTEMERROR;
+    zoo_delete_op_init(&ops[count++], b->path, -1);
+    hf__zk_opened_path(b, path, sizeof path);
+    if (opened)
+        zoo_delete_op_init(&ops[count++], path, -1);
     hf__zk_format_left(hf__zk_child(b->path + strlen(b->directory) + 1).sequence, text);
-    zoo_delete_op_init(&ops[0], b->path, -1);
-    zoo_set_op_init(&ops[1], b->directory, text, (int)strlen(text), -1, NULL);
-    int rc = hf__zk_multi(b->session, ops, 2, deadline_ns, call);
+    if (tells)
+        zoo_set_op_init(&ops[count++], b->directory, text, (int)strlen(text), -1, NULL);
+    int rc = hf__zk_multi(b->session, ops, count, deadline_ns, call);
+    /* It was never made, or a write of the next holder has deleted it: after a lost answer. */
+    bool was_not_opened = rc == ZNONODE && opened && call->results[1].err == ZNONODE;
     hf__zk_call_free(call);
-    return rc;
+    if (!was_not_opened)
+        return rc;
+    return tells ? hf__zk_delete_with(b, true, false, deadline_ns)
+                 : hf__zk_delete(b->session, b->path, deadline_ns);
 }

@@ -31,6 +31,7 @@ enum hf__zk_probed hf__zk_probe(const struct zk *zk, const char *host, int64_t d
 
     buf[0] = '\0';
     if (dial(zk, host, deadline_ns, &stream, &err) != 0) {
+        /* A server with too many connections takes another one and ends it. */
         bool closed = err.store_code == EPIPE || err.store_code == ECONNRESET; /* already */
         return closed ? HF__ZK_CLOSES : HF__ZK_UNREACHABLE;
     }
@@ -46,6 +47,7 @@ enum hf__zk_probed hf__zk_probe(const struct zk *zk, const char *host, int64_t d
     return hf__now_ns(zk->base.host->env) < deadline_ns ? HF__ZK_CLOSES : HF__ZK_UNREACHABLE;
 }
 
+/* One that takes the connection may still be of no use, but it is there: the library is left to try. */
 bool hf__zk_all_refuse(const struct zk *zk, int64_t deadline_ns)
 {
     char *hosts = strdup(zk->hosts), *save = NULL;

@@ -13,7 +13,8 @@
 
 #include "base/banned.h"
 
-#define PATIENCE_NS (200 * HF__NS_PER_MS) /* with one session of several that is not connected */
+/* With one session of several that is not connected: the locks in the others must not wait for it. */
+#define PATIENCE_NS (200 * HF__NS_PER_MS)
 
 struct item {
     struct hf__renewal *renewal;
@@ -38,24 +39,8 @@ static void answer(struct item *item, enum hf__verdict verdict)
     *a = (struct hf__answer){.verdict = verdict, .sent_ns = a->sent_ns};
 }
 
-/* Under the mutex. What is over, or has nothing in the store, is answered at once. */
-static void sort_item(struct item *item, int64_t now_ns)
-{
-    struct bidding *b = item->b;
-
-    if (b->state == HF__ZK_JOINED && b->session != NULL) {
-        item->s = b->session;
-        hf__zk_use_locked(item->s);
-    } else if (b->state == HF__ZK_JOINING && item->renewal->generation == 0) {
-        answer(item, HF__VERDICT_QUEUED);
-        item->renewal->answer.lease_ms = hf__provisional_lease_ms(b->ttl_ms);
-        b->until_ns = now_ns + hf__own_lease_ms(b->ttl_ms) * HF__NS_PER_MS;
-        hf__zk_set_timer(b, b->until_ns);
-    } else {
-        answer(item, HF__VERDICT_GONE);
-    }
-}
-
+/* Who is asked for, and in which session. What is over, or has nothing in the store, is answered at
+ * once. */
 static void collect(struct batch *q, struct hf__renewal *renewals)
 {
     int64_t now_ns = hf__now_ns(q->zk->base.host->env);
@@ -69,13 +54,24 @@ static void collect(struct batch *q, struct hf__renewal *renewals)
             if (rc != ZOK && rc != ZNONODE)
                 q->unanswered = rc;
         }
-        if (item->b == NULL) {
+        struct bidding *b = item->b;
+        if (b == NULL) {
             answer(item, HF__VERDICT_GONE);
             continue;
         }
-        hf__zk_renew_session(item->b, q->deadline_ns);
+        hf__zk_renew_session(b, q->deadline_ns);
         pthread_mutex_lock(&q->zk->mutex);
-        sort_item(item, now_ns);
+        if (b->state == HF__ZK_JOINED && b->session != NULL) {
+            item->s = b->session;
+            hf__zk_use_locked(item->s);
+        } else if (b->state == HF__ZK_JOINING && item->renewal->generation == 0) {
+            answer(item, HF__VERDICT_QUEUED); /* it waits for the simple lock, without a node */
+            item->renewal->answer.lease_ms = hf__provisional_lease_ms(b->ttl_ms);
+            b->until_ns = now_ns + hf__own_lease_ms(b->ttl_ms) * HF__NS_PER_MS;
+            hf__zk_set_timer(b, b->until_ns);
+        } else {
+            answer(item, HF__VERDICT_GONE);
+        }
         pthread_mutex_unlock(&q->zk->mutex);
     }
 }
@@ -108,79 +104,63 @@ static int check_nodes(struct batch *q, struct session *s, zoo_op_t *ops, struct
     }
 }
 
-/* Under the mutex. */
-static void grant_locked(struct item *item, int64_t now_ns)
-{
-    struct bidding *b = item->b;
-    struct hf__answer *a = &item->renewal->answer;
-    int64_t wanted_ms = b->claimed ? b->ttl_ms : hf__provisional_lease_ms(b->ttl_ms);
-    int64_t lease_ms = b->permanent ? HF__NEVER : hf__zk_lease_ms(b->session, wanted_ms);
-
-    *a = (struct hf__answer){.verdict = HF__VERDICT_GRANTED,
-                             .generation = b->generation,
-                             .lease_ms = lease_ms,
-                             .claimed = b->claimed,
-                             .sent_ns = a->sent_ns};
-    b->until_ns = b->permanent ? INT64_MAX : now_ns + lease_ms * HF__NS_PER_MS;
-    hf__zk_set_timer(b, b->until_ns);
-}
-
 /* What is answered of a node that is there. A timer thread that came first has the last word. */
 static void confirm(struct item *item, int64_t now_ns)
 {
     struct bidding *b = item->b;
+    struct hf__answer *a = &item->renewal->answer;
     uint64_t named = item->renewal->generation;
 
     pthread_mutex_lock(&b->zk->mutex);
     if (b->state != HF__ZK_JOINED || b->session == NULL || (named != 0 && named != b->generation)) {
         answer(item, HF__VERDICT_GONE);
     } else if (b->inside) {
-        grant_locked(item, now_ns);
+        int64_t wanted_ms = b->claimed ? b->ttl_ms : hf__provisional_lease_ms(b->ttl_ms);
+        answer(item, HF__VERDICT_GRANTED);
+        a->generation = b->generation;
+        a->claimed = b->claimed;
+        a->wanted = b->wanted;
+        a->lease_ms = b->permanent ? HF__NEVER : hf__zk_lease_ms(b->session, wanted_ms);
+        b->until_ns = b->permanent ? INT64_MAX : now_ns + a->lease_ms * HF__NS_PER_MS;
+        hf__zk_set_timer(b, b->until_ns);
     } else {
         answer(item, HF__VERDICT_QUEUED);
-        item->renewal->answer.lease_ms =
-            hf__zk_lease_ms(b->session, hf__provisional_lease_ms(b->ttl_ms));
+        a->lease_ms = hf__zk_lease_ms(b->session, hf__provisional_lease_ms(b->ttl_ms));
         b->until_ns = now_ns + hf__own_lease_ms(b->ttl_ms) * HF__NS_PER_MS;
         hf__zk_set_timer(b, b->until_ns);
     }
     pthread_mutex_unlock(&b->zk->mutex);
 }
 
-/* Into the session of a holder. 0, or the server's code. */
-static int move_to_hold(struct bidding *b, int64_t deadline_ns)
+/* The node becomes permanent, or moves into the session of a holder if that is another one. 0, or
+ * the server's code. */
+static int claim(struct item *item, int64_t deadline_ns)
 {
+    struct bidding *b = item->b;
     int64_t hold_ms = hf__zk_hold_ms(b->ttl_ms, b->lock_delay_ms);
     struct session *s;
     int rc = ZOK;
 
-    if (b->ttl_ms == 0) {
-        rc = b->permanent ? ZOK : hf__zk_move(b, NULL, deadline_ns);
-    } else if (b->session->asked_ms != hold_ms) {
-        if (hf__zk_hold_session(b, deadline_ns, &s, NULL) != 0)
-            return ZCONNECTIONLOSS;
-        rc = hf__zk_move(b, s, deadline_ns);
-        hf__zk_unuse(s);
-    }
-    pthread_mutex_lock(&b->zk->mutex);
-    b->claimed |= rc == ZOK;
-    pthread_mutex_unlock(&b->zk->mutex);
-    return rc;
-}
-
-static int claim(struct item *item, int64_t deadline_ns)
-{
-    struct bidding *b = item->b;
-    int rc = ZOK;
-
     if (!hf__zk_begin(b, deadline_ns))
         return ZOPERATIONTIMEOUT;
-    if (b->unsure)
+    if (b->unsure) /* an earlier move was not answered: it may have happened */
         rc = hf__zk_find_node(b, deadline_ns);
     pthread_mutex_lock(&b->zk->mutex);
     bool moves = rc == ZOK && !b->claimed && b->state == HF__ZK_JOINED && b->session != NULL;
     pthread_mutex_unlock(&b->zk->mutex);
-    if (moves)
-        rc = move_to_hold(b, deadline_ns);
+    if (moves && b->ttl_ms == 0) {
+        rc = b->permanent ? ZOK : hf__zk_move(b, NULL, deadline_ns);
+    } else if (moves && b->session->asked_ms != hold_ms) {
+        if (hf__zk_hold_session(b, deadline_ns, &s, NULL) == 0) {
+            rc = hf__zk_move(b, s, deadline_ns);
+            hf__zk_unuse(s);
+        } else {
+            rc = ZCONNECTIONLOSS;
+        }
+    }
+    pthread_mutex_lock(&b->zk->mutex);
+    b->claimed |= moves && rc == ZOK;
+    pthread_mutex_unlock(&b->zk->mutex);
     hf__zk_end(b);
     return rc;
 }
@@ -202,6 +182,8 @@ static void finish_item(struct batch *q, struct item *item, struct session *s)
         }
         confirm(item, hf__now_ns(q->zk->base.host->env)); /* not claimed: as it was */
     }
+    if (b->tells && item->renewal->answer.verdict == HF__VERDICT_GRANTED)
+        item->renewal->answer.wanted = hf__zk_is_wanted(b, q->deadline_ns);
     item->s = NULL;
     hf__zk_unuse(s);
 }

@@ -27,36 +27,21 @@ static int64_t now_ns(const struct zk *zk)
 }
 
 /* Everything that lived in it is over; who waited asks again and learns it. Under the mutex. */
-static void bury(struct hf__link *link, void *ctx)
+static void end_bid(struct hf__link *link, void *ctx)
 {
     struct bidding *b = (struct bidding *)link;
 
     if (b->session != ctx)
         return;
     hf__zk_call_ticket(b->zk, &b->ticket, 0);
-    if (!hf__zk_may_be_permanent(b) && b->state != HF__ZK_SPENT) {
+    if (!hf__zk_may_be_permanent(b) && b->state != HF__ZK_RETIRED) {
         b->state = HF__ZK_LEAVING; /* the timer thread forgets it in its turn */
         hf__zk_set_timer(b, 0);
     }
 }
 
-static void note_state(struct session *s, zhandle_t *zh, int state)
-{
-    if (s->state == HF__ZK_DEAD)
-        return;
-    s->connection++;
-    if (state == ZOO_CONNECTED_STATE) {
-        s->id = zoo_client_id(zh)->client_id;
-        s->timeout_ms = zoo_recv_timeout(zh);
-        s->state = HF__ZK_CONNECTED;
-    } else if (state == ZOO_EXPIRED_SESSION_STATE || state == ZOO_AUTH_FAILED_STATE) {
-        s->state = HF__ZK_DEAD;
-        hf__table_each(&s->zk->biddings, bury, s);
-    } else {
-        s->state = HF__ZK_CONNECTING;
-    }
-}
-
+/* ZooKeeper's thread. Each change is a new connection: what was missed in between is told in any
+ * order, so nobody may conclude from events of two of them. */
 static void on_session(zhandle_t *zh, int type, int state, const char *path, void *ctx)
 {
     struct session *s = ctx;
@@ -65,117 +50,31 @@ static void on_session(zhandle_t *zh, int type, int state, const char *path, voi
     if (type != ZOO_SESSION_EVENT)
         return;
     pthread_mutex_lock(&s->zk->mutex);
-    note_state(s, zh, state);
+    if (s->state != HF__ZK_DEAD) {
+        s->connection++;
+        s->state = HF__ZK_CONNECTING;
+        if (state == ZOO_CONNECTED_STATE) {
+            s->id = zoo_client_id(zh)->client_id;
+            s->timeout_ms = zoo_recv_timeout(zh);
+            s->state = HF__ZK_CONNECTED;
+        } else if (state == ZOO_EXPIRED_SESSION_STATE || state == ZOO_AUTH_FAILED_STATE) {
+            s->state = HF__ZK_DEAD;
+            hf__table_each(&s->zk->biddings, end_bid, s);
+        }
+    }
     pthread_cond_broadcast(&s->zk->changed);
     pthread_mutex_unlock(&s->zk->mutex);
-}
-
-static void unlink_session(struct session *s)
-{
-    struct session **at = &s->zk->sessions;
-
-    while (*at != s)
-        at = &(*at)->next;
-    *at = s->next;
-    s->zk->session_count--;
-}
-
-/* Under the mutex, which is let go meanwhile: the library joins its threads. */
-void hf__zk_close_session(struct session *s)
-{
-    struct zk *zk = s->zk;
-
-    unlink_session(s);
-    if (zk->break_session == s)
-        zk->break_session = NULL;
-    pthread_mutex_unlock(&zk->mutex);
-    if (s->zh != NULL)
-        zookeeper_close(s->zh);
-    pthread_mutex_lock(&zk->mutex);
-    hf__zk_free_watches(s);
-    free(s);
-}
-
-/* The next in line for a lock will want the session of a holder at once. */
-static void find_next_in_line(struct hf__link *link, void *ctx)
-{
-    const struct bidding *b = (struct bidding *)link;
-    struct session **s = ctx;
-
-    if (*s != NULL && b->state == HF__ZK_JOINED && !b->inside && b->blockers <= 1 &&
-        hf__zk_hold_ms(b->ttl_ms, b->lock_delay_ms) == (*s)->asked_ms)
-        *s = NULL;
-}
-
-/* A server lets a machine have so many connections (60 by default), and those who wait need one. */
-static bool is_over(struct session *s, int64_t now)
-{
-    struct zk *zk = s->zk;
-    bool spare = false;
-
-    if (s->users > 0)
-        return false;
-    if (s->state == HF__ZK_DEAD)
-        return true;
-    for (const struct session *other = zk->sessions; other != NULL; other = other->next)
-        spare |= other->users > 0;
-    if (spare && now - s->idle_ns > HF__ZK_SPARE_MS * HF__NS_PER_MS) {
-        struct session *unneeded = s;
-        hf__table_each(&zk->biddings, find_next_in_line, &unneeded);
-        if (unneeded != NULL)
-            return true;
-    }
-    return now - s->idle_ns > HF__ZK_IDLE_MS * HF__NS_PER_MS;
-}
-
-void hf__zk_close_idle(struct zk *zk, int64_t now)
-{
-    struct session *s = zk->sessions;
-
-    while (s != NULL) {
-        if (is_over(s, now)) {
-            hf__zk_close_session(s);
-            s = zk->sessions; /* the list may have changed */
-        } else {
-            s = s->next;
-        }
-    }
-}
-
-static struct session *find(struct zk *zk, int64_t timeout_ms)
-{
-    for (struct session *s = zk->sessions; s != NULL; s = s->next) {
-        if (s->asked_ms == timeout_ms && s->state != HF__ZK_DEAD)
-            return s;
-    }
-    return NULL;
-}
-
-static void make_room(struct zk *zk)
-{
-    for (struct session *s = zk->sessions; s != NULL; s = s->next) {
-        if (s->users == 0) {
-            hf__zk_close_session(s);
-            return;
-        }
-    }
-}
-
-/* What the library says of names that nobody knows is that there is no such file. */
-static int cannot_connect(const struct zk *zk, int why, hf_error *err)
-{
-    if (why == ENOENT || why == EINVAL)
-        return hf__fail(err, HF_UNAVAILABLE, "none of %s can be looked up: no such server is known",
-                        zk->hosts);
-    errno = why;
-    return hf__fail_errno(err, HF_UNAVAILABLE, "no session with %s can be begun", zk->hosts);
 }
 
 /* Under the mutex, which it lets go while the servers' names are looked up. */
 static int add(struct zk *zk, int64_t timeout_ms, struct session **ret_session, hf_error *err)
 {
-    if (zk->session_count >= HF__ZK_SESSIONS_MAX)
-        make_room(zk);
+    struct session *idle = zk->sessions;
+
+    while (idle != NULL && idle->users > 0)
+        idle = idle->next;
+    if (zk->session_count >= HF__ZK_SESSIONS_MAX && idle != NULL)
+        hf__zk_close_session(idle);
     if (zk->session_count >= HF__ZK_SESSIONS_MAX)
         return hf__fail(err, HF_FULL,
                         "this client uses %d sessions already, one for each ttl + lock-delay: use "
@@ -201,7 +100,12 @@ static int add(struct zk *zk, int64_t timeout_ms, struct session **ret_session, 
     if (zh == NULL) {
         s->state = HF__ZK_DEAD;
         hf__zk_unuse_locked(s);
-        return cannot_connect(zk, why, err);
+        /* What the library says of names that nobody knows is that there is no such file. */
+        if (why == ENOENT || why == EINVAL)
+            return hf__fail(err, HF_UNAVAILABLE,
+                            "none of %s can be looked up: no such server is known", zk->hosts);
+        errno = why;
+        return hf__fail_errno(err, HF_UNAVAILABLE, "no session with %s can be begun", zk->hosts);
     }
     *ret_session = s;
     return 0;
@@ -284,7 +188,9 @@ int hf__zk_session(struct zk *zk, int64_t timeout_ms, int64_t deadline_ns,
     int r = 0;
 
     pthread_mutex_lock(&zk->mutex);
-    struct session *s = find(zk, timeout_ms);
+    struct session *s = zk->sessions;
+    while (s != NULL && (s->asked_ms != timeout_ms || s->state == HF__ZK_DEAD))
+        s = s->next;
     if (s != NULL)
         hf__zk_use_locked(s);
     else

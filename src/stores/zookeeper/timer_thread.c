@@ -35,12 +35,13 @@ static void take_out(struct bidding *b)
     b->busy = false;
     pthread_cond_broadcast(&zk->changed);
     if (rc == ZOK || rc == ZNONODE)
-        hf__zk_spend(b, b->retire_ms > 0 ? b->retire_ms : 1);
+        hf__zk_retire(b, b->retire_ms > 0 ? b->retire_ms : 1);
     else
         hf__zk_set_timer(b, now_ns(zk) + AGAIN_NS);
 }
 
-/* Everybody shall see that the holder is over and only its lock-delay lasts. */
+/* Everybody shall see that the holder is over and only its lock-delay lasts. What says so is a node of
+ * the same session, and goes with it: nobody has to clean up. It may fail: the delay is kept anyway. */
 static void linger(struct bidding *b)
 {
     struct zk *zk = b->zk;
@@ -61,6 +62,8 @@ static void linger(struct bidding *b)
     pthread_cond_broadcast(&zk->changed);
 }
 
+/* The timer of this bid has run out. One that somebody works on is looked at again soon: what that
+ * one finds may have made its time longer. */
 static void attend(struct bidding *b)
 {
     struct zk *zk = b->zk;
@@ -69,8 +72,8 @@ static void attend(struct bidding *b)
     hf__heap_remove(&zk->timers, &b->timer);
     if (b->busy)
         hf__zk_set_timer(b, now_ns(zk) + 5 * HF__NS_PER_MS);
-    else if (b->state == HF__ZK_SPENT)
-        hf__zk_spend(b, 0);
+    else if (b->state == HF__ZK_RETIRED)
+        hf__zk_retire(b, 0);
     else if (b->state == HF__ZK_JOINED && b->inside && b->claimed && b->lock_delay_ms > 0)
         linger(b);
     else
@@ -78,17 +81,6 @@ static void attend(struct bidding *b)
     pthread_mutex_unlock(&zk->mutex);
     hf__zk_bidding_unref(b);
     pthread_mutex_lock(&zk->mutex);
-}
-
-static void sleep_until(struct zk *zk, int64_t when_ns)
-{
-    struct timespec at = hf__zk_moment(zk, when_ns);
-
-    if (when_ns <= now_ns(zk))
-        return;
-    zk->armed_ns = when_ns;
-    pthread_cond_clockwait(&zk->due, &zk->mutex, CLOCK_MONOTONIC, &at);
-    zk->armed_ns = 0; /* awake: nobody needs to call */
 }
 
 static void *run(void *arg)
@@ -103,13 +95,20 @@ static void *run(void *arg)
             attend((struct bidding *)((char *)timer - offsetof(struct bidding, timer)));
             continue;
         }
-        hf__zk_close_idle(zk, now);
+        hf__zk_close_idle(zk, now); /* lets go of the mutex: anything may have happened */
         if (zk->stop)
             break;
         timer = hf__heap_first(&zk->timers);
         int64_t look_ms = zk->session_count > 1 ? HF__ZK_SPARE_MS : HF__ZK_IDLE_MS / 4;
         int64_t next_ns = now + look_ms * HF__NS_PER_MS;
-        sleep_until(zk, timer != NULL && timer->when_ns < next_ns ? timer->when_ns : next_ns);
+        if (timer != NULL && timer->when_ns < next_ns)
+            next_ns = timer->when_ns;
+        struct timespec at = hf__zk_moment(zk, next_ns);
+        if (next_ns <= now_ns(zk))
+            continue;
+        zk->armed_ns = next_ns;
+        pthread_cond_clockwait(&zk->due, &zk->mutex, CLOCK_MONOTONIC, &at);
+        zk->armed_ns = 0; /* awake: nobody needs to call */
     }
     pthread_mutex_unlock(&zk->mutex);
     return NULL;

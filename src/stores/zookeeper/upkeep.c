@@ -17,28 +17,11 @@ struct purge {
     uint64_t count;
 };
 
-/* Empty, and made long ago. One that is in use again by now is not empty, and stays. */
-static int purge_one(struct purge *q, const char *child, bool requests)
-{
-    char path[HF__ZK_PATH_MAX + 256];
-    struct call *node = hf__zk_call_new();
-
-    if (node == NULL)
-        return ZSYSTEMERROR;
-    snprintf(path, sizeof path, "%s%s%s/%s", q->zk->prefix, requests ? "/" : "",
-             requests ? HF__ZK_BREAK_DIRECTORY : "", child);
-    int rc = hf__zk_get(q->s, path, q->deadline_ns, node);
-    if (rc == ZOK && node->stat.numChildren == 0 && node->stat.ctime <= q->older_than_ms) {
-        rc = hf__zk_delete(q->s, path, q->deadline_ns);
-        q->count += rc == ZOK && !requests;
-    }
-    hf__zk_call_free(node);
-    return rc == ZNONODE || rc == ZNOTEMPTY ? ZOK : rc;
-}
-
+/* Removes what is empty and was made long ago. A directory that is in use again by now is not empty,
+ * so the servers refuse to delete it. */
 static int purge_children(struct purge *q, bool requests)
 {
-    char path[HF__ZK_PATH_MAX], name[HF_NAME_MAX];
+    char path[HF__ZK_PATH_MAX], child[HF__ZK_PATH_MAX + 256], name[HF_NAME_MAX];
     struct call *list = hf__zk_call_new();
     size_t len;
 
@@ -48,8 +31,22 @@ static int purge_children(struct purge *q, bool requests)
              requests ? HF__ZK_BREAK_DIRECTORY : "");
     int rc = hf__zk_children(q->s, path, true, q->deadline_ns, list);
     for (int i = 0; rc == ZOK && i < list->name_count; i++) {
-        if (requests || hf__zk_unescape(list->names[i], name, &len))
-            rc = purge_one(q, list->names[i], requests);
+        if (!requests && !hf__zk_unescape(list->names[i], name, &len))
+            continue; /* not ours */
+        struct call *node = hf__zk_call_new();
+        if (node == NULL) {
+            rc = ZSYSTEMERROR;
+            break;
+        }
+        snprintf(child, sizeof child, "%s/%s", path, list->names[i]);
+        rc = hf__zk_get(q->s, child, q->deadline_ns, node);
+        if (rc == ZOK && node->stat.numChildren == 0 && node->stat.ctime <= q->older_than_ms) {
+            rc = hf__zk_delete(q->s, child, q->deadline_ns);
+            q->count += rc == ZOK && !requests;
+        }
+        hf__zk_call_free(node);
+        if (rc == ZNONODE || rc == ZNOTEMPTY)
+            rc = ZOK;
     }
     hf__zk_call_free(list);
     return rc == ZNONODE ? ZOK : rc;

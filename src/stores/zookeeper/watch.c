@@ -13,18 +13,6 @@
 
 #include "base/banned.h"
 
-static struct watch *find(const struct session *s, const char *path)
-{
-    uint64_t hash = hf__hash(s->zk->seed, path, strlen(path));
-    struct hf__link *link = hf__table_find(&s->watches, hash);
-
-    for (; link != NULL; link = hf__table_next(link)) {
-        if (strcmp(((struct watch *)link)->path, path) == 0)
-            return (struct watch *)link;
-    }
-    return NULL;
-}
-
 void hf__zk_call_ticket(struct zk *zk, const struct hf__ticket *ticket, uint64_t generation)
 {
     struct wakeup *wake = malloc(sizeof *wake);
@@ -38,17 +26,17 @@ void hf__zk_call_ticket(struct zk *zk, const struct hf__ticket *ticket, uint64_t
         eventfd_write(zk->wake_fd, 1);
 }
 
-void hf__zk_look_away(struct sight *sight)
+void hf__zk_unsubscribe(struct subscription *subscription)
 {
-    struct watch *w = sight->watch;
+    struct watch *w = subscription->watch;
 
     if (w == NULL)
         return;
-    struct sight **at = &w->sights;
-    while (*at != sight)
+    struct subscription **at = &w->subscriptions;
+    while (*at != subscription)
         at = &(*at)->next;
-    *at = sight->next;
-    sight->watch = NULL;
+    *at = subscription->next;
+    subscription->watch = NULL;
 }
 
 /* Under the mutex. The watch has told, or will never tell: whoever counted on it is told. Gives
@@ -56,17 +44,17 @@ void hf__zk_look_away(struct sight *sight)
 static struct bidding *drop(struct watch *w, int type)
 {
     struct bidding *to_ask = NULL;
-    struct sight *sight;
+    struct subscription *subscription;
 
     hf__table_remove(&w->session->watches, &w->link);
-    while ((sight = w->sights) != NULL) {
-        hf__zk_look_away(sight);
-        sight->b->may_tell &= !w->foreign;
-        if (!hf__zk_watch_told(sight, type))
+    while ((subscription = w->subscriptions) != NULL) {
+        hf__zk_unsubscribe(subscription);
+        subscription->b->may_tell &= !w->foreign;
+        if (!hf__zk_watch_told(subscription, type))
             continue;
-        sight->b->refs++;
-        sight->b->next_to_ask = to_ask;
-        to_ask = sight->b;
+        subscription->b->refs++;
+        subscription->b->next_to_ask = to_ask;
+        to_ask = subscription->b;
     }
     free(w);
     return to_ask;
@@ -85,19 +73,6 @@ static void drop_and_ask(struct watch *w, int type)
         hf__zk_bidding_unref(b);
         b = next;
     }
-}
-
-static struct watch *add(struct session *s, const char *path)
-{
-    size_t len = strlen(path);
-    struct watch *w = calloc(1, sizeof *w + len + 1);
-
-    if (w == NULL)
-        return NULL;
-    memcpy(w->path, path, len + 1);
-    w->session = s;
-    hf__table_add(&s->watches, &w->link, hf__hash(s->zk->seed, path, len));
-    return w;
 }
 
 /* The library keeps the watch only if the node was there. That it was not is told behind all that
@@ -121,21 +96,49 @@ static void on_watched(int rc, const char *value, int len, const struct Stat *st
     hf__zk_on_data(rc, value, len, stat, data);
 }
 
-/* Under the mutex. The watch to ask for, or NULL if there is nothing to ask. */
-static struct watch *aim(struct bidding *b, enum sight_kind kind, const char *path)
+/* Under the mutex. Which watch is to be asked for; NULL if there is nothing to ask, because another
+ * bid of this session watches the same node. */
+static struct watch *subscribe(struct bidding *b, enum watched_kind kind, const char *path)
 {
-    struct sight *sight = &b->sights[kind];
+    struct subscription *subscription = &b->subscriptions[kind];
+    struct session *s = b->session;
+    size_t len = strlen(path);
+    uint64_t hash = hf__hash(b->zk->seed, path, len);
 
-    hf__zk_look_away(sight);
-    if (b->session == NULL)
+    hf__zk_unsubscribe(subscription);
+    if (s == NULL)
         return NULL;
-    struct watch *there = find(b->session, path);
-    struct watch *w = there != NULL ? there : add(b->session, path);
-    if (w == NULL)
-        return NULL;
-    *sight = (struct sight){.watch = w, .next = w->sights, .b = b};
-    w->sights = sight;
-    return there == NULL ? w : NULL;
+    struct hf__link *link = hf__table_find(&s->watches, hash);
+    while (link != NULL && strcmp(((struct watch *)link)->path, path) != 0)
+        link = hf__table_next(link);
+    struct watch *w = (struct watch *)link;
+    if (w == NULL) {
+        w = calloc(1, sizeof *w + len + 1);
+        if (w == NULL)
+            return NULL; /* it asks when it is time */
+        memcpy(w->path, path, len + 1);
+        w->session = s;
+        hf__table_add(&s->watches, &w->link, hash);
+    }
+    *subscription = (struct subscription){.watch = w, .next = w->subscriptions, .b = b};
+    w->subscriptions = subscription;
+    return link == NULL ? w : NULL;
+}
+
+/* The same for a list of children. */
+static void on_listed(int rc, const struct String_vector *names, const void *data)
+{
+    struct call *call = (struct call *)data;
+    struct watch *w = call->watch;
+
+    if (rc == ZOK) {
+        pthread_mutex_lock(&w->session->zk->mutex);
+        w->armed = true;
+        pthread_mutex_unlock(&w->session->zk->mutex);
+    } else {
+        drop_and_ask(w, 0);
+    }
+    hf__zk_on_children(rc, names, data);
 }
 
 static void on_change(zhandle_t *zh, int type, int state, const char *path, void *ctx);
@@ -155,47 +158,76 @@ static struct call *ask(struct watch *w, int *ret_sent)
     return call;
 }
 
-/* The node was written to, as one that moves is: it is there, under the same path. */
-static void watch_again(struct watch *w)
+/* ZooKeeper's thread. Events of the session leave the watch where it is. A node that was written to,
+ * as one that moves is, is there under the same path: it is watched again. */
+static void on_change(zhandle_t *zh, int type, int state, const char *path, void *ctx)
 {
+    struct watch *w = ctx;
     struct zk *zk = w->session->zk;
     int sent;
 
+    (void)zh, (void)state, (void)path;
+    if (type == ZOO_SESSION_EVENT)
+        return;
     pthread_mutex_lock(&zk->mutex);
-    w->armed = false;
-    bool wanted = w->sights != NULL;
+    bool again = type == ZOO_CHANGED_EVENT && w->subscriptions != NULL;
+    if (again)
+        w->armed = false;
     pthread_mutex_unlock(&zk->mutex);
-    if (wanted)
+    if (again)
         hf__zk_call_free(ask(w, &sent));
     else
-        drop_and_ask(w, 0);
+        drop_and_ask(w, type == ZOO_CHANGED_EVENT ? 0 : type);
 }
 
-/* ZooKeeper's thread. Events of the session leave the watch where it is. */
-static void on_change(zhandle_t *zh, int type, int state, const char *path, void *ctx)
+/* If it, or another bid of its session, is told of the next change already, a list is enough: what comes
+ * after it will be told. */
+int hf__zk_list_and_watch(struct bidding *b, int64_t deadline_ns, struct call *list)
 {
-    (void)zh, (void)state, (void)path;
-    if (type == ZOO_CHANGED_EVENT)
-        watch_again(ctx);
-    else if (type != ZOO_SESSION_EVENT)
-        drop_and_ask(ctx, type);
+    struct zk *zk = b->zk;
+
+    pthread_mutex_lock(&zk->mutex);
+    struct session *s = b->session;
+    struct watch *w = NULL;
+    if (b->subscriptions[HF__ZK_ARRIVALS].watch == NULL)
+        w = subscribe(b, HF__ZK_ARRIVALS, b->directory);
+    if (w != NULL)
+        w->children = true;
+    if (s != NULL)
+        hf__zk_use_locked(s);
+    pthread_mutex_unlock(&zk->mutex);
+    if (s == NULL)
+        return ZINVALIDSTATE;
+    int rc;
+    if (w == NULL) {
+        rc = hf__zk_children(s, b->directory, false, deadline_ns, list);
+    } else {
+        list->watch = w;
+        hf__zk_call_ref(list);
+        int sent = zoo_awget_children(s->zh, b->directory, on_change, w, on_listed, list);
+        if (sent != ZOK)
+            drop_and_ask(w, 0);
+        rc = hf__zk_wait(zk, list, sent, deadline_ns);
+    }
+    hf__zk_unuse(s);
+    return rc;
 }
 
-int hf__zk_watch(struct bidding *b, const char *const paths[HF__ZK_SIGHTS], int64_t deadline_ns)
+int hf__zk_watch(struct bidding *b, const char *const paths[HF__ZK_WATCHED], int64_t deadline_ns)
 {
-    struct call *calls[HF__ZK_SIGHTS] = {NULL};
-    int sent[HF__ZK_SIGHTS] = {0}, rc = ZOK;
+    struct call *calls[HF__ZK_WATCHED] = {NULL};
+    int sent[HF__ZK_WATCHED] = {0}, rc = ZOK;
 
-    for (int i = 0; i < HF__ZK_SIGHTS; i++) {
+    for (int i = 0; i < HF__ZK_WATCHED; i++) {
         if (paths[i] == NULL)
             continue;
         pthread_mutex_lock(&b->zk->mutex);
-        struct watch *w = aim(b, (enum sight_kind)i, paths[i]);
+        struct watch *w = subscribe(b, (enum watched_kind)i, paths[i]);
         pthread_mutex_unlock(&b->zk->mutex);
         if (w != NULL)
             calls[i] = ask(w, &sent[i]);
     }
-    for (int i = 0; i < HF__ZK_SIGHTS; i++) {
+    for (int i = 0; i < HF__ZK_WATCHED; i++) {
         int one = ZOK;
         if (calls[i] != NULL)
             one = hf__zk_wait(b->zk, calls[i], sent[i], deadline_ns);
@@ -213,8 +245,8 @@ void hf__zk_free_watches(struct session *s)
 
     while ((link = hf__table_any(&s->watches)) != NULL) {
         struct watch *w = (struct watch *)link;
-        while (w->sights != NULL)
-            hf__zk_look_away(w->sights);
+        while (w->subscriptions != NULL)
+            hf__zk_unsubscribe(w->subscriptions);
         hf__table_remove(&s->watches, link);
         free(w);
     }

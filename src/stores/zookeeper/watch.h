@@ -9,25 +9,35 @@
 struct watch {
     struct hf__link link; /* by path, in its session */
     struct session *session;
-    struct sight *sights; /* who wants to know */
-    bool armed;           /* the server has answered */
-    bool foreign;         /* its node is another client's */
+    struct subscription *subscriptions; /* who wants to know */
+    bool armed;                         /* the server has answered */
+    bool foreign;                       /* its node is another client's */
+    bool children; /* it tells of who comes and goes below its node, not of the node */
     char path[];
 };
 
 /* What a bid that waits looks at: its own node, the last one before it that keeps it out, and the
  * last one before that (predecessors.c). */
-enum sight_kind { HF__ZK_OWN, HF__ZK_FAR, HF__ZK_NEAR, HF__ZK_SIGHTS };
-struct sight {
-    struct watch *watch; /* NULL: none, or it has told */
-    struct sight *next;  /* of the same watch */
+enum watched_kind {
+    HF__ZK_OWN,
+    HF__ZK_FAR,
+    HF__ZK_NEAR,
+    HF__ZK_ARRIVALS, /* of a holder: the children of the lock's directory (wanted.c) */
+    HF__ZK_WATCHED
+};
+struct subscription {
+    struct watch *watch;       /* NULL: none, or it has told */
+    struct subscription *next; /* of the same watch */
     struct bidding *b;
 };
 
-/* Lets the bid look at these paths (NULL: leave that sight alone), in one round trip. ZNONODE: one
+/* Lets the bid look at these paths (NULL: leave that subscription alone), in one round trip. ZNONODE: one
  * of them is not there. */
-int hf__zk_watch(struct bidding *b, const char *const paths[HF__ZK_SIGHTS], int64_t deadline_ns);
-void hf__zk_look_away(struct sight *sight); /* under the mutex */
+int hf__zk_watch(struct bidding *b, const char *const paths[HF__ZK_WATCHED], int64_t deadline_ns);
+/* Lists the children of the lock's directory, and lets the bid know of the next change there. Gives the
+ * server's code. */
+int hf__zk_list_and_watch(struct bidding *b, int64_t deadline_ns, struct call *list);
+void hf__zk_unsubscribe(struct subscription *subscription); /* under the mutex */
 /* Under the mutex. `generation` 0: ask. */
 void hf__zk_call_ticket(struct zk *zk, const struct hf__ticket *ticket, uint64_t generation);
 void hf__zk_free_watches(struct session *s);
@@ -44,15 +54,15 @@ struct standing {
 };
 /* Under the mutex: it will watch the last two of these. */
 void hf__zk_set_predecessors(struct bidding *b, const struct standing *at);
-/* A watch has told `sight` that its node has gone, or will not tell. Under the mutex. True: its bid
+/* A watch has told `subscription` that its node has gone, or will not tell. Under the mutex. True: its bid
  * has a question, for hf__zk_ask_after_event() without the mutex: who is left, or, if it was let in,
  * what stands in the directory. */
-bool hf__zk_watch_told(struct sight *sight, int type);
+bool hf__zk_watch_told(struct subscription *subscription, int type);
 void hf__zk_ask_after_event(struct bidding *b);
 /* Finds out in the background whether b->may_tell. */
 void hf__zk_read_directory(struct bidding *b);
-/* Deletes the node of a writer that is inside, and says so to those behind it in the same step.
- * Only if b->may_tell. */
-int hf__zk_delete_and_tell(struct bidding *b, int64_t deadline_ns);
+/* Deletes the node of one that is inside, and in the same step says so to those behind it (`tells`, only
+ * if b->may_tell), and deletes what says that it has opened the value (`opened`). */
+int hf__zk_delete_with(struct bidding *b, bool tells, bool opened, int64_t deadline_ns);
 
 #endif

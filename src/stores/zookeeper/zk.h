@@ -28,7 +28,7 @@
  *
  * What ZooKeeper does not do is done by the timer thread of this store: it deletes the nodes of
  * bids that were not renewed although the session lives, keeps them for their lock-delay first, and
- * forgets spent tickets.
+ * forgets retired tickets.
  *
  * Locks: zk->mutex guards everything below but what is marked; it is never held over the network.
  * It is taken on ZooKeeper's completion threads, so nobody holds it while calling
@@ -61,7 +61,7 @@ struct zk {
     pthread_cond_t changed; /* a session's state, a bidding's busy */
     pthread_cond_t due;     /* something for the timer thread, before armed_ns */
     int64_t armed_ns;
-    size_t patient; /* who waits until a bidding is not busy */
+    size_t waiting_for_busy; /* how many wait until a bidding is not busy */
     struct session *sessions;
     size_t session_count;
     struct session *break_session; /* in which they are watched; NULL: none */
@@ -77,16 +77,20 @@ struct zk {
 /* The operations of store.h, each in the file of its name. -------------------------------------*/
 int hf__zk_attempt(struct hf__store *store, const struct hf__bid *bid, int64_t deadline_ns,
                    struct hf__answer *ret_answer, hf_error *err);
-int hf__zk_spent(struct bidding *b, struct hf__answer *ret_answer); /* the answer WITHDRAWN */
+int hf__zk_answer_withdrawn(struct bidding *b,
+                            struct hf__answer *ret_answer); /* the answer WITHDRAWN */
 int hf__zk_simple_ask(struct bidding *b, const struct hf__bid *bid, int64_t deadline_ns,
                       struct hf__answer *ret_answer, hf_error *err);
 /* Deletes the one node of the lock if it is this ticket's, or ZNONODE. */
 int hf__zk_simple_delete(struct session *s, const struct hf__ticket *ticket, const char *path,
                          int64_t deadline_ns);
 int hf__zk_simple_remove(struct bidding *b, int64_t deadline_ns); /* likewise */
-void hf__zk_deed_path(const struct zk *zk, const struct hf__ticket *ticket, char *buf, size_t size);
+void hf__zk_owner_path(const struct zk *zk, const struct hf__ticket *ticket, char *buf,
+                       size_t size);
 int hf__zk_leave(struct hf__store *store, const struct hf__operation *op, int64_t deadline_ns,
                  struct hf__answer *ret_answer, hf_error *err); /* RELEASE, WITHDRAW */
+int hf__zk_value(struct hf__store *store, const struct hf__operation *op, int64_t deadline_ns,
+                 struct hf__answer *ret_answer, hf_error *err); /* READ, WRITE */
 int hf__zk_renew(struct hf__store *store, struct hf__renewal *items, size_t count,
                  int64_t deadline_ns, hf_error *err);
 int hf__zk_break(struct hf__store *store, const struct hf__bid *bid, bool now, int64_t deadline_ns,

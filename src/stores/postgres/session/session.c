@@ -15,6 +15,7 @@
 #include <poll.h>
 #include <stdlib.h>
 
+#include "base/table.h"
 #include "stores/postgres/session/session.h"
 
 #include "base/banned.h"
@@ -191,36 +192,22 @@ static int make_ready(struct hf__pg *s, struct hf__pg_conn *c, int64_t deadline_
     return r;
 }
 
-static uint64_t hash(const struct hf__bid *bid)
+/* So that `ls` can tell what a key stands for. That a name is registered is noted, and all notes are thrown away
+ * now and then: somebody may have purged it. */
+static int register_name(struct hf__pg *s, struct session_lock *lock, const struct hf__bid *bid,
+                         int64_t deadline_ns, hf_error *err)
 {
-    uint64_t h = UINT64_C(14695981039346656037);
-
-    for (size_t i = 0; i < bid->name_len; i++)
-        h = (h ^ (unsigned char)bid->name[i]) * UINT64_C(1099511628211);
-    return h | 1;
-}
-
-/* Where it is noted that the name is registered. All notes are thrown away now and then. */
-static _Atomic uint64_t *find_note(struct hf__pg *s, uint64_t name)
-{
+    struct hf__pg_query q = {.sql = hf__pg_register_sql, .bare = true};
     int64_t now_ns = hf__now_ns(s->base.host->env), since_ns = atomic_load(&s->registered_ns);
+    uint64_t name = hf__hash(0, bid->name, bid->name_len) | 1; /* 0: no note */
+    PGresult *result = NULL;
 
     if (now_ns - since_ns > KNOWN_MS * HF__NS_PER_MS &&
         atomic_compare_exchange_strong(&s->registered_ns, &since_ns, now_ns)) {
         for (size_t i = 0; i < HF__PG_REGISTERED; i++)
             atomic_store(&s->registered[i], 0);
     }
-    return &s->registered[name / 2 % HF__PG_REGISTERED];
-}
-
-static int register_name(struct hf__pg *s, struct session_lock *lock, const struct hf__bid *bid,
-                         int64_t deadline_ns, hf_error *err)
-{
-    struct hf__pg_query q = {.sql = hf__pg_register_sql, .bare = true};
-    uint64_t name = hash(bid);
-    PGresult *result = NULL;
-
-    lock->registered = find_note(s, name);
+    lock->registered = &s->registered[name / 2 % HF__PG_REGISTERED];
     if (atomic_load(lock->registered) == name)
         return 0;
     hf__pg_bytes(&q, bid->name, bid->name_len);

@@ -9,7 +9,7 @@
  * its own time. One sentinel is enough: if it is gone the next one is asked, and a switch that none
  * has told is noticed as before, when the old master hangs up or refuses a write.
  *
- * `scout` is put in by a thread that dials, while it is NULL, and then belongs to wake(). */
+ * `subscriber` is put in by a thread that dials, while it is NULL, and then belongs to wake(). */
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -26,42 +26,33 @@
 #define RETRY_MIN_MS 1000
 #define RETRY_MAX_MS 60000
 
-static int subscribe(struct hf__redis *s, struct hf__redis_conn *c, int64_t deadline_ns,
+/* At the sentinel that answered last, or else the next that can be reached. The address is asked first:
+ * what was switched while nobody listened is in the answer, what is switched from now on in a message. */
+static int subscribe(struct hf__redis *s, int64_t deadline_ns, struct hf__redis_conn **ret_conn,
                      struct hf__redis_place *ret_place)
 {
-    redisReply *reply = NULL;
-    struct epoll_event event = {.events = EPOLLIN};
+    size_t count = s->set.servers.count, first = s->sentinels.last;
 
-    hf__redis_ask_place(s, c);
-    hf__redis_command(c, "SUBSCRIBE", SWITCH, (char *)NULL);
-    int r = hf__redis_send(c, deadline_ns, NULL);
-    if (r == 0)
-        r = hf__redis_take_place(s, c, deadline_ns, ret_place, NULL);
-    if (r == 0)
-        r = hf__redis_receive(c, deadline_ns, &reply, NULL);
-    if (r == 0)
-        r = hf__redis_error(reply, NULL);
-    freeReplyObject(reply);
-    if (r == 0 && epoll_ctl(s->listener.epoll_fd, EPOLL_CTL_ADD, c->stream.fd, &event) < 0)
-        r = HF_SYSTEM;
-    return r;
-}
-
-static int dial(struct hf__redis *s, int64_t deadline_ns, struct hf__redis_conn **ret_conn,
-                struct hf__redis_place *ret_place)
-{
-    struct hf__redis_sentinels *w = &s->sentinels;
-    size_t first = w->last;
-
-    for (size_t k = 0; k < s->set.servers.count; k++) {
+    for (size_t k = 0; k < count; k++) {
         struct hf__redis_conn *c = NULL;
+        redisReply *reply = NULL;
+        struct epoll_event event = {.events = EPOLLIN};
         int64_t now_ns = hf__now_ns(s->base.host->env);
-        int64_t until_ns =
-            now_ns + (deadline_ns - now_ns) / (int64_t)(s->set.servers.count - k + 1);
-        int r = hf__redis_dial_sentinel(s, (first + k) % s->set.servers.count, until_ns, &c, NULL);
-        if (r == 0)
-            r = subscribe(s, c, until_ns, ret_place);
+        int64_t until_ns = now_ns + (deadline_ns - now_ns) / (int64_t)(count - k + 1);
+        int r = hf__redis_dial_sentinel(s, (first + k) % count, until_ns, &c, NULL);
         if (r == 0) {
+            hf__redis_ask_place(s, c);
+            hf__redis_command(c, "SUBSCRIBE", SWITCH, (char *)NULL);
+            r = hf__redis_send(c, until_ns, NULL);
+        }
+        if (r == 0)
+            r = hf__redis_take_place(s, c, until_ns, ret_place, NULL);
+        if (r == 0)
+            r = hf__redis_receive(c, until_ns, &reply, NULL);
+        if (r == 0)
+            r = hf__redis_error(reply, NULL); /* it may be forbidden to this user */
+        freeReplyObject(reply);
+        if (r == 0 && epoll_ctl(s->listener.epoll_fd, EPOLL_CTL_ADD, c->stream.fd, &event) == 0) {
             *ret_conn = c;
             return 0;
         }
@@ -84,7 +75,7 @@ static void follow(struct hf__redis *s, const struct hf__redis_place *place)
     pthread_mutex_unlock(&l->mutex);
 }
 
-void hf__redis_scout(struct hf__redis *s, int64_t deadline_ns)
+void hf__redis_subscribe_failover(struct hf__redis *s, int64_t deadline_ns)
 {
     struct hf__redis_sentinels *w = &s->sentinels;
     struct hf__listener *l = &s->listener;
@@ -95,27 +86,28 @@ void hf__redis_scout(struct hf__redis *s, int64_t deadline_ns)
     if (w->master_name == NULL)
         return;
     pthread_mutex_lock(&l->mutex);
-    bool due = l->epoll_fd >= 0 && w->scout == NULL && !w->scouting &&
-               hf__now_ns(env) >= w->scout_retry_ns;
-    w->scouting |= due;
+    bool due = l->epoll_fd >= 0 && w->subscriber == NULL && !w->subscribing &&
+               hf__now_ns(env) >= w->retry_ns;
+    w->subscribing |= due;
     pthread_mutex_unlock(&l->mutex);
     if (!due)
         return;
     int64_t now_ns = hf__now_ns(env), half_ns = (deadline_ns - now_ns) / 2;
     int64_t within_ns = WITHIN_MS * HF__NS_PER_MS;
-    int r = dial(s, now_ns + (half_ns < within_ns ? half_ns : within_ns), &c, &place);
+    int r = subscribe(s, now_ns + (half_ns < within_ns ? half_ns : within_ns), &c, &place);
     pthread_mutex_lock(&l->mutex);
-    w->scouting = false;
-    w->scout = c;
-    w->scout_pause_ms = r == 0 || w->scout_pause_ms == 0       ? RETRY_MIN_MS
-                        : w->scout_pause_ms * 2 > RETRY_MAX_MS ? RETRY_MAX_MS
-                                                               : w->scout_pause_ms * 2;
-    w->scout_retry_ns = hf__now_ns(env) + w->scout_pause_ms * HF__NS_PER_MS;
+    w->subscribing = false;
+    w->subscriber = c;
+    w->pause_ms = r == 0 || w->pause_ms == 0       ? RETRY_MIN_MS
+                  : w->pause_ms * 2 > RETRY_MAX_MS ? RETRY_MAX_MS
+                                                   : w->pause_ms * 2;
+    w->retry_ns = hf__now_ns(env) + w->pause_ms * HF__NS_PER_MS;
     pthread_mutex_unlock(&l->mutex);
     if (r == 0)
         follow(s, &place);
 }
 
+/* "<name> <old host> <old port> <new host> <new port>", of whatever master it was. */
 static void hear(void *ctx, const redisReply *reply)
 {
     struct hf__redis *s = ctx;
@@ -130,7 +122,7 @@ static void hear(void *ctx, const redisReply *reply)
         follow(s, &place);
 }
 
-bool hf__redis_hear_switch(struct hf__redis *s)
+bool hf__redis_hear_failover(struct hf__redis *s)
 {
     struct hf__redis_sentinels *w = &s->sentinels;
     struct hf__listener *l = &s->listener;
@@ -138,11 +130,11 @@ bool hf__redis_hear_switch(struct hf__redis *s)
     if (w->master_name == NULL)
         return false;
     pthread_mutex_lock(&l->mutex);
-    struct hf__redis_conn *c = w->scout;
+    struct hf__redis_conn *c = w->subscriber;
     pthread_mutex_unlock(&l->mutex);
     if (c != NULL && !hf__redis_read_messages(s, c, hear, s)) {
         pthread_mutex_lock(&l->mutex);
-        w->scout = NULL;
+        w->subscriber = NULL;
         pthread_mutex_unlock(&l->mutex);
         /* Closing does not take it out if a forked child has it too. */
         epoll_ctl(l->epoll_fd, EPOLL_CTL_DEL, c->stream.fd, NULL);

@@ -1,11 +1,11 @@
-/* Signs of life of those who wait.
+/* Heartbeats: signs of life of those who wait, in a table of their own.
  *
  *   INSERT INTO signs (name, ticket, seen) VALUES (?, ?, currentTimestamp()) USING TTL ?
  *
  * A plain write, at QUORUM, every third of the waiter's own lease: the lock's row, which is
  * expensive to change, is left alone while people only wait. `seen` is the node's time, so that a
  * waiter is dead when seen + own lease has passed, to the millisecond; the TTL, which is of whole
- * seconds and longer, only clears away. A sign that comes too late or is lost costs its waiter its
+ * seconds and longer, only clears away. A heartbeat that comes too late or is lost costs its waiter its
  * place, never anybody's lock. */
 #include <stdlib.h>
 
@@ -15,18 +15,18 @@
 
 #define SOME 32 /* tickets asked for at once */
 
-static struct hf__cs_sign *slot(struct hf__cs *s, const struct hf__ticket *ticket)
+static struct hf__cs_heartbeat *slot(struct hf__cs *s, const struct hf__ticket *ticket)
 {
-    return &s->signs[(ticket->bits[0] << 8 | ticket->bits[1]) % HF__CS_SIGNS];
+    return &s->heartbeats[(ticket->bits[0] << 8 | ticket->bits[1]) % HF__CS_HEARTBEATS];
 }
 
-void hf__cs_signed(struct hf__cs *s, const struct hf__ticket *ticket, int64_t own_lease_ms)
+void hf__cs_note_heartbeat(struct hf__cs *s, const struct hf__ticket *ticket, int64_t own_lease_ms)
 {
     int64_t now_ns = hf__now_ns(s->base.host->env);
 
     pthread_mutex_lock(&s->mutex);
-    *slot(s, ticket) = (struct hf__cs_sign){.ticket = *ticket,
-                                            .due_ns = now_ns + own_lease_ms * HF__NS_PER_MS / 3};
+    *slot(s, ticket) = (struct hf__cs_heartbeat){
+        .ticket = *ticket, .due_ns = now_ns + own_lease_ms * HF__NS_PER_MS / 3};
     pthread_mutex_unlock(&s->mutex);
 }
 
@@ -35,14 +35,14 @@ static bool is_due(struct hf__cs *s, const struct hf__ticket *ticket)
     int64_t now_ns = hf__now_ns(s->base.host->env);
 
     pthread_mutex_lock(&s->mutex);
-    const struct hf__cs_sign *sign = slot(s, ticket);
+    const struct hf__cs_heartbeat *sign = slot(s, ticket);
     bool due = !hf__ticket_equal(&sign->ticket, ticket) || now_ns >= sign->due_ns;
     pthread_mutex_unlock(&s->mutex);
     return due;
 }
 
-int hf__cs_sign(const struct hf__cs_lock *lock, const struct hf__ticket *ticket,
-                int64_t own_lease_ms)
+int hf__cs_send_heartbeat(const struct hf__cs_lock *lock, const struct hf__ticket *ticket,
+                          int64_t own_lease_ms)
 {
     char text[HF_TICKET_SIZE];
     struct hf__cql_result result;
@@ -52,18 +52,20 @@ int hf__cs_sign(const struct hf__cs_lock *lock, const struct hf__ticket *ticket,
     hf__ticket_format(ticket, text);
     struct hf__cql_value values[] = {hf__cql_blob(lock->name, lock->name_len), hf__cql_text(text),
                                      hf__cql_integer((int32_t)(own_lease_ms / 1000 + 2))};
-    struct hf__cs_call call = {
-        .query = HF__CS_SIGN, .values = values, .value_count = 3, .deadline_ns = lock->deadline_ns};
+    struct hf__cs_call call = {.query = HF__CS_HEARTBEAT,
+                               .values = values,
+                               .value_count = 3,
+                               .deadline_ns = lock->deadline_ns};
     int code = hf__cs_ask(lock->s, &call, &result, lock->err);
     if (code != 0)
         return code == HF_UNAVAILABLE || code == HF_UNKNOWN ? 0 : code; /* it stays due */
     hf__cql_result_clear(&result);
-    hf__cs_signed(lock->s, ticket, own_lease_ms);
+    hf__cs_note_heartbeat(lock->s, ticket, own_lease_ms);
     return 0;
 }
 
 /* The answer to a question for signs: whoever has one is alive, unless it is too old. */
-static void take_signs(struct hf__cs_row *row, struct hf__cql_result *result)
+static void take_heartbeats(struct hf__cs_row *row, struct hf__cql_result *result)
 {
     while (hf__cql_next_row(result)) {
         struct hf__cql_bytes text = hf__cql_column(result, 0);
@@ -92,7 +94,7 @@ static int ask_for_some(const struct hf__cs_lock *lock, struct hf__cs_row *row,
     struct hf__cql_result result;
     struct hf__cql_value values[] = {hf__cql_blob(lock->name, lock->name_len),
                                      hf__cql_packed(tickets)};
-    struct hf__cs_call call = {.query = HF__CS_SIGNS_OF,
+    struct hf__cs_call call = {.query = HF__CS_READ_HEARTBEATS,
                                .values = values,
                                .value_count = 2,
                                .deadline_ns = lock->deadline_ns};
@@ -102,7 +104,7 @@ static int ask_for_some(const struct hf__cs_lock *lock, struct hf__cs_row *row,
     int code = hf__cs_ask(lock->s, &call, &result, lock->err);
     if (code != 0)
         return code;
-    take_signs(row, &result);
+    take_heartbeats(row, &result);
     hf__cql_result_clear(&result);
     return 0;
 }
@@ -128,8 +130,8 @@ static int32_t pack_some(struct hf__cs_row *row, const bool *wanted, size_t *at,
     return count;
 }
 
-int hf__cs_look_for_signs(const struct hf__cs_lock *lock, struct hf__cs_row *row,
-                          const bool *wanted)
+int hf__cs_read_heartbeats(const struct hf__cs_lock *lock, struct hf__cs_row *row,
+                           const bool *wanted)
 {
     int code = 0;
 

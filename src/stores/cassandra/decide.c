@@ -33,37 +33,29 @@ static bool is_assumed(const struct hf__cs_case *c, const struct hf__entry *was)
            x->proof == HF__CS_ASSUMED && !is_own(c, was);
 }
 
-static void revive(const struct hf__cs_case *c, struct hf__entry *e)
+/* What the doorman says of the row, with whom we take to be alive. It works on a copy: it is asked again
+ * when somebody turns out to be dead. */
+static struct hf__answer ask_doorman(struct hf__cs_case *c)
 {
-    const struct hf__cs_extra *x = e->who;
-
-    if (x->proof == HF__CS_ALIVE && x->alive_until_ms > e->until_ms)
-        e->until_ms = x->alive_until_ms;
-    /* It asks, so it lives: nobody has missed it so far. */
-    if (e->until_ms <= c->now_ms && (is_own(c, e) || x->proof == HF__CS_ASSUMED))
-        e->until_ms = c->now_ms + e->lease_ms;
-}
-
-static void fill_record(struct hf__cs_case *c)
-{
+    struct hf__moment at = {.now_ms = c->now_ms, .stamp_us = (uint64_t)c->now_ms * 1000};
     struct hf__record *record = &c->row.record;
 
     record->generation = c->row.generation;
     record->count = c->row.count;
     record->unseen = record->gap = 0;
     for (size_t i = 0; i < c->row.count; i++) {
-        record->entries[i] = c->row.was[i];
-        if (c->row.was[i].place == HF__PLACE_WAITING)
-            revive(c, &record->entries[i]);
+        struct hf__entry *e = &record->entries[i];
+        *e = c->row.was[i];
+        const struct hf__cs_extra *x = e->who;
+        if (e->place != HF__PLACE_WAITING)
+            continue;
+        if (x->proof == HF__CS_ALIVE && x->alive_until_ms > e->until_ms)
+            e->until_ms = x->alive_until_ms;
+        /* It asks, so it lives: nobody has missed it so far. */
+        if (e->until_ms <= c->now_ms && (is_own(c, e) || x->proof == HF__CS_ASSUMED))
+            e->until_ms = c->now_ms + e->lease_ms;
     }
-}
-
-static struct hf__answer decide(struct hf__cs_case *c)
-{
-    struct hf__moment at = {.now_ms = c->now_ms, .stamp_us = (uint64_t)c->now_ms * 1000};
-
-    fill_record(c);
-    return hf__doorman_apply(&c->row.record, c->op, at);
+    return hf__doorman_apply(record, c->op, at);
 }
 
 static size_t count_waiting(const struct hf__entry *entries, size_t count)
@@ -80,10 +72,18 @@ static bool is_inside(const struct hf__entry *e)
     return e->place == HF__PLACE_INSIDE || e->place == HF__PLACE_LINGERING;
 }
 
-static bool only_readers_inside(const struct hf__record *record)
+/* Whether this is a reader that only somebody who waits before it keeps out. */
+static bool is_blocked_reader(const struct hf__cs_case *c, const struct hf__entry *me)
 {
+    const struct hf__record *record = &c->row.record;
+    hf_mode mode = c->op->kind == HF__OPERATION_ATTEMPT ? c->op->bid->mode
+                   : me != NULL                         ? me->mode
+                                                        : HF_EXCLUSIVE;
     size_t inside = 0;
 
+    if ((c->answer.verdict != HF__VERDICT_QUEUED && c->answer.verdict != HF__VERDICT_BUSY) ||
+        mode != HF_SHARED)
+        return false;
     for (size_t i = 0; i < record->count; i++) {
         const struct hf__entry *e = &record->entries[i];
         if (is_inside(e) && e->mode == HF_EXCLUSIVE)
@@ -91,17 +91,6 @@ static bool only_readers_inside(const struct hf__record *record)
         inside += is_inside(e);
     }
     return inside > 0;
-}
-
-/* Whether this is a reader that only somebody who waits before it keeps out. */
-static bool is_blocked_reader(const struct hf__cs_case *c, const struct hf__entry *me)
-{
-    hf_mode mode = c->op->kind == HF__OPERATION_ATTEMPT ? c->op->bid->mode
-                   : me != NULL                         ? me->mode
-                                                        : HF_EXCLUSIVE;
-
-    return (c->answer.verdict == HF__VERDICT_QUEUED || c->answer.verdict == HF__VERDICT_BUSY) &&
-           mode == HF_SHARED && only_readers_inside(&c->row.record);
 }
 
 /* A reader behind a writer that may be dead. Those who wait look in turns, so that all of them
@@ -143,26 +132,22 @@ static size_t find_wanted(const struct hf__cs_case *c, bool *wanted)
     return 1;
 }
 
-/* The queue is one cell. Before somebody is turned away for its length, the dead leave. */
-static int make_way(struct hf__cs_case *c)
-{
-    if (c->op->kind != HF__OPERATION_ATTEMPT ||
-        hf__cs_row_was(&c->row, &c->op->bid->ticket) != NULL ||
-        count_waiting(c->row.was, c->row.count) < HF__CS_WAITERS)
-        return 0;
-    return hf__cs_look_for_signs(&c->lock, &c->row, NULL);
-}
-
-int hf__cs_judge(struct hf__cs_case *c)
+int hf__cs_decide(struct hf__cs_case *c)
 {
     bool *wanted = calloc(c->row.count + 1, sizeof *wanted);
-    int code = wanted != NULL ? make_way(c) : hf__fail(c->lock.err, HF_NO_MEMORY, NULL);
+    int code = wanted != NULL ? 0 : hf__fail(c->lock.err, HF_NO_MEMORY, NULL);
+    bool is_new = c->op->kind == HF__OPERATION_ATTEMPT &&
+                  hf__cs_row_was(&c->row, &c->op->bid->ticket) == NULL;
+
+    /* The queue is one cell. Before somebody is turned away for its length, the dead leave. */
+    if (code == 0 && is_new && count_waiting(c->row.was, c->row.count) >= HF__CS_WAITERS)
+        code = hf__cs_read_heartbeats(&c->lock, &c->row, NULL);
 
     while (code == 0) {
-        c->answer = decide(c);
+        c->answer = ask_doorman(c);
         if (find_wanted(c, wanted) == 0)
             break;
-        code = hf__cs_look_for_signs(&c->lock, &c->row, wanted);
+        code = hf__cs_read_heartbeats(&c->lock, &c->row, wanted);
     }
     free(wanted);
     if (code == 0 && c->op->kind == HF__OPERATION_ATTEMPT &&
@@ -204,43 +189,32 @@ bool hf__cs_must_write(const struct hf__cs_case *c)
     }
 }
 
-/* What the pause depends on. */
-struct queue_view {
-    int64_t position, quiet_ms, inside_until_ms;
-};
-
-static struct queue_view look_at_queue(const struct hf__cs_case *c, const struct hf__entry *me)
-{
-    struct queue_view q = {1, c->now_ms - me->since_ms, HF__NEVER};
-
-    for (size_t i = 0; i < c->row.record.count; i++) {
-        const struct hf__entry *e = &c->row.record.entries[i];
-        q.position += e->place == HF__PLACE_WAITING && e < me;
-        if (is_inside(e) && c->now_ms - e->since_ms < q.quiet_ms)
-            q.quiet_ms = c->now_ms - e->since_ms;
-        if (is_inside(e) && e->until_ms < q.inside_until_ms)
-            q.inside_until_ms = e->until_ms;
-    }
-    return q;
-}
-
 /* When to ask again. The pause grows with the time since something last happened here, with the
  * time the last question took (a cluster that is slow is not asked more) and with the position:
  * whoever comes next asks often, the others seldom, and all of them before a grant that is handed
  * to them could run out. */
 static int64_t pause_ms(const struct hf__cs_case *c, const struct hf__entry *me)
 {
-    struct queue_view q = look_at_queue(c, me);
+    int64_t position = 1, quiet_ms = c->now_ms - me->since_ms, inside_until_ms = HF__NEVER;
+
+    for (size_t i = 0; i < c->row.record.count; i++) {
+        const struct hf__entry *e = &c->row.record.entries[i];
+        position += e->place == HF__PLACE_WAITING && e < me;
+        if (is_inside(e) && c->now_ms - e->since_ms < quiet_ms)
+            quiet_ms = c->now_ms - e->since_ms;
+        if (is_inside(e) && e->until_ms < inside_until_ms)
+            inside_until_ms = e->until_ms;
+    }
     int64_t least_ms = 2 * (c->row.received_ns - c->row.sent_ns) / HF__NS_PER_MS;
-    int64_t pause = q.quiet_ms / 4 < PAUSE_MAX_MS ? q.quiet_ms / 4 : PAUSE_MAX_MS;
+    int64_t pause = quiet_ms / 4 < PAUSE_MAX_MS ? quiet_ms / 4 : PAUSE_MAX_MS;
 
     pause = pause < PAUSE_MIN_MS ? PAUSE_MIN_MS : pause;
-    pause = (pause < least_ms ? least_ms : pause) * q.position;
+    pause = (pause < least_ms ? least_ms : pause) * position;
     pause = pause > PAUSE_END_MS ? PAUSE_END_MS : pause;
     pause = pause > c->answer.lease_ms / 3 ? c->answer.lease_ms / 3 : pause;
     pause += (int64_t)hf__cs_jitter(c->lock.s, (uint64_t)pause / 2 + 1) - pause / 4;
-    if (q.position == 1 && q.inside_until_ms - c->now_ms < pause)
-        pause = q.inside_until_ms - c->now_ms;
+    if (position == 1 && inside_until_ms - c->now_ms < pause)
+        pause = inside_until_ms - c->now_ms;
     return pause < 1 ? 1 : pause;
 }
 
