@@ -24,7 +24,7 @@ OUT = os.path.join(TOP, "build-check")
 BINDINGS = os.path.join(TOP, "bindings")
 CPUS = os.cpu_count() or 2
 GCC = {"CC": "gcc", "CXX": "g++"}
-SECOND_TRIES = 5  # more failures than this are no accident
+SECOND_TRIES = 10  # more failures than this are no accident
 TELLING = re.compile(r"FAIL|not ok|error:|ERROR|Sanitizer|Assert|Traceback")
 
 
@@ -85,7 +85,7 @@ class Leg:
         self.must("build", ["ninja", "-k0", "-C", self.dir, f"-j{max(1, CPUS // 2)}"])
         self.say(f"built ({time.monotonic() - self.started:.0f} s)")
 
-    def test(self, *suites, without=(), slower=1, at_once=CPUS, **environment):
+    def test(self, *suites, without=(), slower=3, at_once=CPUS, **environment):
         chosen = [word for suite in suites for word in ("--suite", suite)]
         chosen += [word for suite in without for word in ("--no-suite", suite)]
         status, output, tests = self.meson_test(chosen, slower, at_once, environment)
@@ -166,7 +166,7 @@ def build_asan(leg):
 def leg_asan(leg):
     """Memory errors, leaks and undefined behaviour."""
     build_asan(leg)
-    leg.test("unit", "doorman", "sim", "conformance", "fault", "cli", "examples", slower=3, **ASAN)
+    leg.test("unit", "doorman", "sim", "conformance", "fault", "cli", "examples", slower=6, **ASAN)
 
 
 # A thread costs ten times as much here, so crowds are smaller: 300 would test the machine.
@@ -180,25 +180,25 @@ def build_tsan(leg):
 def leg_tsan(leg):
     """Data races and lock order."""
     build_tsan(leg)
-    leg.test("unit", "doorman", "conformance", "examples", slower=5, **TSAN)
+    leg.test("unit", "doorman", "conformance", "examples", slower=10, **TSAN)
 
 
 def leg_deep(leg):
     """The servers' tests once more, for memory errors and races: too long for every day, so only if it is named."""
     leg.use("asan")
     build_asan(leg)
-    leg.test(without=(*LOCAL, *other_versions(leg)), slower=3, at_once=CPUS + 1, **ASAN)
+    leg.test(without=(*LOCAL, *other_versions(leg)), slower=6, at_once=CPUS + 1, **ASAN)
     leg.use("tsan")
     build_tsan(leg)
     suppressed = {"TSAN_OPTIONS": TSAN["TSAN_OPTIONS"] + " suppressions=" + os.path.join(TOP, "tests", "tsan.supp")}
-    leg.test("etcd", "mysql", "postgres", "redis", "zookeeper", slower=5, at_once=CPUS + 1, **suppressed)
+    leg.test("etcd", "mysql", "postgres", "redis", "zookeeper", slower=10, at_once=CPUS + 1, **suppressed)
 
 
 def leg_servers(leg):
     """Servers of other versions than the installed ones, fetched once: too long for every day, so only if it is named."""
     leg.use("gcc")
     leg.build(**GCC)
-    leg.test(*other_versions(leg), slower=2)
+    leg.test(*other_versions(leg), slower=3)
 
 
 def leg_install(leg):
