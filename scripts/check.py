@@ -2,7 +2,9 @@
 """Builds holdfast in several ways, runs the tests of each and sums up. Called by ./check.
 
 A leg is one build with its tests, or one group of checks. Legs run two at a time: their tests wait for
-leases to end much more than they compute; the leg with the servers runs alone, after the others. Everything a leg says goes to build-check/LEG.log."""
+leases to end much more than they compute; the leg with the servers runs alone, after the others. A test that
+failed is tried again once these two are through, when it has the machine for itself. Everything a leg says goes
+to build-check/LEG.log, what its tests said at last to build-check/LEG.tests.json."""
 
 import argparse
 import json
@@ -15,6 +17,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections import namedtuple
 from concurrent.futures import ThreadPoolExecutor
 
 import results
@@ -24,7 +27,9 @@ OUT = os.path.join(TOP, "build-check")
 BINDINGS = os.path.join(TOP, "bindings")
 CPUS = os.cpu_count() or 2
 GCC = {"CC": "gcc", "CXX": "g++"}
-SECOND_TRIES = 10  # more failures than this are no accident
+TRIES_AGAIN = 2
+ACCIDENTS = 20  # more failures than this in one run are none
+NO_MORE_TRIES = 65 * 60  # seconds after the start: who waits for us has a limit, too
 TELLING = re.compile(r"FAIL|not ok|error:|ERROR|Sanitizer|Assert|Traceback")
 
 
@@ -32,21 +37,26 @@ class StepFailed(Exception):
     pass
 
 
+Way = namedtuple("Way", "build slower environment")  # to run `meson test`
+
+
 class Leg:
     children = set()  # process groups to end when we are interrupted
     screen = threading.Lock()
+    first = time.monotonic()
 
     def __init__(self, name):
         self.name = name
         self.log_path = os.path.join(OUT, name + ".log")
+        self.tests_path = os.path.join(OUT, name + ".tests.json")
         self.use(name)
         self.tally = results.Tally()
+        self.runs = []  # (way, tests) whose failures may yet be tried again
         self.started = time.monotonic()
 
     def use(self, build):
         """Goes on in the build of that leg."""
         self.dir = os.path.join(OUT, build)
-        self.test_log = os.path.join(self.dir, "meson-logs", "testlog.json")
 
     def say(self, text):
         with Leg.screen:
@@ -88,38 +98,46 @@ class Leg:
     def test(self, *suites, without=(), slower=3, at_once=CPUS, **environment):
         chosen = [word for suite in suites for word in ("--suite", suite)]
         chosen += [word for suite in without for word in ("--no-suite", suite)]
-        status, output, tests = self.meson_test(chosen, slower, at_once, environment)
-        failed = [test.name for test in tests if test.status == "failed"]
-        if 0 < len(failed) <= SECOND_TRIES:
-            tests = self.once_more(tests, failed, slower, environment)
-        for test in tests:
-            results.add_program(self.tally, test.name, test.output, test.status)
-        if not tests or (status != 0 and not failed):
+        way = Way(self.dir, slower, environment)
+        status, output, tests = self.meson_test(way, chosen, at_once)
+        self.runs.append((way, tests))
+        if not tests or (status != 0 and all(test.status != "failed" for test in tests)):
             self.tally.fail("meson test", output)
 
-    def meson_test(self, chosen, slower, at_once, environment):
+    def meson_test(self, way, chosen, at_once):
         """One run: its exit status, its output and its tests."""
-        if os.path.exists(self.test_log):
-            os.unlink(self.test_log)
+        log = os.path.join(way.build, "meson-logs", "testlog.json")
+        if os.path.exists(log):
+            os.unlink(log)
         status, output = self.run(
-            ["meson", "test", "-C", self.dir, "--no-rebuild", "--num-processes", str(at_once),
-             "--timeout-multiplier", str(slower), "--print-errorlogs", *chosen], **environment)
-        return status, output, results.read_meson_log(self.test_log) if os.path.exists(self.test_log) else []
+            ["meson", "test", "-C", way.build, "--no-rebuild", "--num-processes", str(at_once),
+             "--timeout-multiplier", str(way.slower), "--print-errorlogs", *chosen], **way.environment)
+        return status, output, results.read_meson_log(log) if os.path.exists(log) else []
 
-    def once_more(self, tests, failed, slower, environment):
-        """Those that failed, one by one on a machine that does nothing else for this leg. What passes now is
-        named as unsteady: a fault of the test or of the code that wants to be found, but not one of this change."""
-        again = {test.name: test for test in self.meson_test(failed, slower, 1, environment)[2]}
-        settled = []
-        for test in tests:
-            second = again.get(test.name) if test.status == "failed" else None
-            if second is not None and second.status != "failed":
-                self.tally.unsteady.append((test.name, test.output))
-                test = second
-            settled.append(test)
-        with open(self.test_log, "w", encoding="utf-8") as log:  # others read it: leg_stores
-            log.writelines(test.line for test in settled)
-        return settled
+    def settle(self):
+        """What failed is tried again, and all of it is counted."""
+        for way, tests in self.runs:
+            tests = self.tried_again(way, tests)
+            for test in tests:
+                results.add_program(self.tally, test.name, test.output, test.status)
+            with open(self.tests_path, "a", encoding="utf-8") as log:
+                log.writelines(test.line for test in tests)
+        self.runs = []
+
+    def tried_again(self, way, tests):
+        """The tests; each that failed once more, or twice, one by one. What passes now is named as unsteady:
+        a fault of the test or of the code that wants to be found, but not one of this change."""
+        for _ in range(TRIES_AGAIN):
+            failed = [test.name for test in tests if test.status == "failed"]
+            if not 0 < len(failed) <= ACCIDENTS or time.monotonic() - Leg.first > NO_MORE_TRIES:
+                break
+            self.say(f"tries again: {', '.join(failed)}")
+            again = self.meson_test(way, failed, at_once=1)[2]
+            passed = {test.name: test for test in again if test.status != "failed"}
+            self.tally.unsteady += [(test.name, test.output) for test in tests
+                                    if test.status == "failed" and test.name in passed]
+            tests = [passed.get(test.name, test) if test.status == "failed" else test for test in tests]
+        return tests
 
 
 LOCAL = ("unit", "doorman", "sim", "conformance", "fault", "cli", "examples", "fuzz")
@@ -137,7 +155,6 @@ def leg_gcc(leg):
     leg.build(**GCC)
     leg.checks("vendor-c", ["scripts/vendor-c", "--check", leg.dir])
     leg.test(*LOCAL)
-    os.replace(leg.test_log, leg.test_log + ".local")
 
 
 def leg_stores(leg):
@@ -145,8 +162,9 @@ def leg_stores(leg):
     leg.use("gcc")
     leg.build(**GCC)
     leg.test(without=(*LOCAL, *other_versions(leg)), at_once=CPUS + 1)  # servers start, and leases end, while others compute
-    logs = [log for log in (leg.test_log, leg.test_log + ".local") if os.path.exists(log)]
-    leg.checks("capabilities", [sys.executable, "scripts/capabilities.py", *logs])
+    leg.settle()
+    logs = [os.path.join(OUT, name + ".tests.json") for name in ("gcc", "stores")]
+    leg.checks("capabilities", [sys.executable, "scripts/capabilities.py", *filter(os.path.exists, logs)])
 
 
 def leg_clang(leg):
@@ -256,13 +274,20 @@ def excerpt(output, limit=30):
 
 def run_leg(name):
     leg = Leg(name)
-    if os.path.exists(leg.log_path):
-        os.unlink(leg.log_path)
+    for path in (leg.log_path, leg.tests_path):
+        if os.path.exists(path):
+            os.unlink(path)
     leg.say(LEGS[name].__doc__)
     try:
         LEGS[name](leg)
     except StepFailed:
         pass
+    return leg
+
+
+def finish(leg):
+    """Its failures are tried again; call it when nothing else runs."""
+    leg.settle()
     for case, output in leg.tally.failures:
         leg.say(f"FAILED: {case}\n{excerpt(output)}")
     leg.say(f"{leg.tally.text()} ({time.monotonic() - leg.started:.0f} s)")
@@ -309,8 +334,9 @@ def main():
     signal.signal(signal.SIGTERM, interrupted)
     alone = ("stores", "bindings", "packages", "deep", "servers")
     with ThreadPoolExecutor(max_workers=2) as pool:
-        legs = list(pool.map(run_leg, [name for name in names if name not in alone]))
-    return sum_up(legs + [run_leg(name) for name in names if name in alone])
+        side_by_side = list(pool.map(run_leg, [name for name in names if name not in alone]))
+    legs = [finish(leg) for leg in side_by_side]
+    return sum_up(legs + [finish(run_leg(name)) for name in names if name in alone])
 
 
 if __name__ == "__main__":
