@@ -71,6 +71,46 @@ test_ls_fail_is_for_alerts() {
     refused 69 'made to fail'
 }
 
+# Two programs that take two locks in different orders; a third only waits.
+test_ls_cycles_tells_a_deadlock() {
+    mkfifo first second
+    "$HOLDER" "$HOLDFAST_URL" <first >first.out &
+    "$HOLDER" "$HOLDFAST_URL" <second >second.out &
+    exec 8>first 9>second
+    echo 'take a' >&8
+    echo 'take b' >&9
+    eventually grep -q ok first.out
+    eventually grep -q ok second.out
+    echo 'take b' >&8
+    eventually queue_of b 1
+    hf ls --cycles --fail
+    status_is 0
+    out_is_empty
+    echo 'take a' >&9
+    eventually queue_of a 1
+    hf ls --cycles
+    status_is 0
+    out_has "^deadlock: .*, pid [0-9]+, holder holds '[ab]' and waits for '[ab]' since "
+    [ "$(wc -l <out)" -eq 2 ]
+    hf ls --cycles --fail --json
+    status_is 1
+    json '(.[0].cycle | length == 2 and (map(.holds) | sort) == ["a", "b"]
+          and all(.holder.pid == .waiter.pid and .waiter.place == "waiting" and .holds != .waits_for))'
+    hf ls --cycles --prefix a
+    out_is_empty
+    hf break a --now --ticket "$("$HOLDFAST" show --json a | jq -r '.holders[0].ticket')"
+    eventually queue_of a 0
+    hf ls --cycles --fail
+    status_is 0
+    exec 8>&- 9>&-
+    wait
+}
+
+test_ls_cycles_needs_the_waiters() {
+    hf ls --cycles --older-than 1h
+    refused 64 '--cycles needs the waiters'
+}
+
 test_show_quotes_the_name() {
     hf show 'a name'
     status_is 1
