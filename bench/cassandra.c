@@ -20,23 +20,24 @@
 #define WARM_UP 3 /* rounds */
 
 static const struct hf__cql_statement create[] = {
-    {HF__CQL_SCHEMA, "CREATE KEYSPACE IF NOT EXISTS bench WITH replication = "
-                     "{'class': 'SimpleStrategy', 'replication_factor': 1}"},
-    {HF__CQL_SCHEMA, "CREATE TABLE IF NOT EXISTS bench.locks (name blob PRIMARY KEY, "
-                     "version bigint, holder text)"},
-    {HF__CQL_SCHEMA, "CREATE TABLE IF NOT EXISTS bench.leases (name text PRIMARY KEY, "
-                     "owner text, value text) WITH default_time_to_live = 180"},
+    {HF__CQL_KIND_SCHEMA, "CREATE KEYSPACE IF NOT EXISTS bench WITH replication = "
+                          "{'class': 'SimpleStrategy', 'replication_factor': 1}"},
+    {HF__CQL_KIND_SCHEMA, "CREATE TABLE IF NOT EXISTS bench.locks (name blob PRIMARY KEY, "
+                          "version bigint, holder text)"},
+    {HF__CQL_KIND_SCHEMA, "CREATE TABLE IF NOT EXISTS bench.leases (name text PRIMARY KEY, "
+                          "owner text, value text) WITH default_time_to_live = 180"},
 };
 static const struct hf__cql_statement begin = {
-    HF__CQL_SWAP, "INSERT INTO bench.locks (name, version) VALUES (?, ?) IF NOT EXISTS"};
+    HF__CQL_KIND_SWAP, "INSERT INTO bench.locks (name, version) VALUES (?, ?) IF NOT EXISTS"};
 static const struct hf__cql_statement look = {
-    HF__CQL_READ, "SELECT version, holder FROM bench.locks WHERE name = ?"};
+    HF__CQL_KIND_READ, "SELECT version, holder FROM bench.locks WHERE name = ?"};
 static const struct hf__cql_statement swap = {
-    HF__CQL_SWAP, "UPDATE bench.locks SET version = ?, holder = ? WHERE name = ? IF version = ?"};
+    HF__CQL_KIND_SWAP,
+    "UPDATE bench.locks SET version = ?, holder = ? WHERE name = ? IF version = ?"};
 static const struct hf__cql_statement claim = {
-    HF__CQL_SWAP, "INSERT INTO bench.leases (name, owner) VALUES (?, ?) IF NOT EXISTS"};
+    HF__CQL_KIND_SWAP, "INSERT INTO bench.leases (name, owner) VALUES (?, ?) IF NOT EXISTS"};
 static const struct hf__cql_statement drop = {
-    HF__CQL_SWAP, "DELETE FROM bench.leases WHERE name = ? IF owner = ?"};
+    HF__CQL_KIND_SWAP, "DELETE FROM bench.leases WHERE name = ? IF owner = ?"};
 
 static const char holder[] =
     "the details of a holder, about as long as ours are: host and user and program, its pid, a "
@@ -66,8 +67,9 @@ static struct hf__cql_result run(struct hf__cql *cql, const struct hf__cql_state
         .statement = statement,
         .values = values,
         .value_count = count,
-        .consistency = statement->kind == HF__CQL_READ ? HF__CQL_SERIAL : HF__CQL_QUORUM,
-        .serial = HF__CQL_SERIAL,
+        .consistency = statement->kind == HF__CQL_KIND_READ ? HF__CQL_CONSISTENCY_SERIAL
+                                                            : HF__CQL_CONSISTENCY_QUORUM,
+        .serial = HF__CQL_CONSISTENCY_SERIAL,
         .deadline_ns = hf__moment_after(hf__now_ns(&hf__system_env), 30000)};
     struct hf__cql_result result;
     hf_error err;

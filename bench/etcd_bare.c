@@ -56,8 +56,8 @@ static struct hf__buffer call(struct hf__grpc_conn *conn, const char *path, stru
     struct hf__grpc_call *call = hf__grpc_begin(conn, &request, &err);
 
     BENCH_MUST(call != NULL, "%s: %s", path, err.text);
-    BENCH_MUST(hf__grpc_finish(conn, call, deadline(), &err) == HF__GRPC_ANSWERED &&
-                   call->status == HF__GRPC_OK,
+    BENCH_MUST(hf__grpc_finish(conn, call, deadline(), &err) == HF__GRPC_END_ANSWERED &&
+                   call->status == HF__GRPC_STATUS_OK,
                "%s: %s %s", path, err.text, call->message);
     struct hf__buffer answer = call->in;
     call->in = (struct hf__buffer){0};
@@ -232,10 +232,11 @@ static void *watch(void *arg)
     struct epoll_event event = {.events = EPOLLIN, .data.fd = bell_fd};
 
     epoll_ctl(epoll_fd, EPOLL_CTL_ADD, bell_fd, &event);
-    hf__etcd_write_watch(&body, &(struct hf__etcd_watch_request){.key = hf__etcd_slice(&KEY),
-                                                                 .end = hf__etcd_slice(&END),
-                                                                 .id = 1,
-                                                                 .unwanted = HF__ETCD_NO_PUTS});
+    hf__etcd_write_watch(&body,
+                         &(struct hf__etcd_watch_request){.key = hf__etcd_slice(&KEY),
+                                                          .end = hf__etcd_slice(&END),
+                                                          .id = 1,
+                                                          .unwanted = HF__ETCD_UNWANTED_PUTS});
     struct hf__grpc_conn *conn = etcd_dial();
     struct hf__grpc_call *call = hf__grpc_begin(conn, &request, NULL);
     BENCH_MUST(call != NULL, "no watch");

@@ -28,49 +28,49 @@
 #include "cql/value.h"
 
 enum hf__cql_consistency {
-    HF__CQL_ANY = 0,
-    HF__CQL_ONE = 1,
-    HF__CQL_TWO = 2,
-    HF__CQL_THREE = 3,
-    HF__CQL_QUORUM = 4,
-    HF__CQL_ALL = 5,
-    HF__CQL_LOCAL_QUORUM = 6,
-    HF__CQL_EACH_QUORUM = 7,
-    HF__CQL_SERIAL = 8, /* as the consistency of a READ: a linearizable read */
-    HF__CQL_LOCAL_SERIAL = 9,
-    HF__CQL_LOCAL_ONE = 10,
+    HF__CQL_CONSISTENCY_ANY = 0,
+    HF__CQL_CONSISTENCY_ONE = 1,
+    HF__CQL_CONSISTENCY_TWO = 2,
+    HF__CQL_CONSISTENCY_THREE = 3,
+    HF__CQL_CONSISTENCY_QUORUM = 4,
+    HF__CQL_CONSISTENCY_ALL = 5,
+    HF__CQL_CONSISTENCY_LOCAL_QUORUM = 6,
+    HF__CQL_CONSISTENCY_EACH_QUORUM = 7,
+    HF__CQL_CONSISTENCY_SERIAL = 8, /* as the consistency of a READ: a linearizable read */
+    HF__CQL_CONSISTENCY_LOCAL_SERIAL = 9,
+    HF__CQL_CONSISTENCY_LOCAL_ONE = 10,
 };
 
 /* What the server says went wrong; the store_code of an error. */
 enum hf__cql_code {
-    HF__CQL_SERVER_ERROR = 0x0000,
-    HF__CQL_PROTOCOL_ERROR = 0x000a,
-    HF__CQL_AUTH_ERROR = 0x0100,
-    HF__CQL_UNAVAILABLE = 0x1000,
-    HF__CQL_OVERLOADED = 0x1001,
-    HF__CQL_BOOTSTRAPPING = 0x1002,
-    HF__CQL_TRUNCATE_ERROR = 0x1003,
-    HF__CQL_WRITE_TIMEOUT = 0x1100,
-    HF__CQL_READ_TIMEOUT = 0x1200,
-    HF__CQL_READ_FAILURE = 0x1300,
-    HF__CQL_FUNCTION_FAILURE = 0x1400,
-    HF__CQL_WRITE_FAILURE = 0x1500,
-    HF__CQL_CDC_WRITE_FAILURE = 0x1600,
-    HF__CQL_CAS_WRITE_UNKNOWN = 0x1700,
-    HF__CQL_SYNTAX_ERROR = 0x2000,
-    HF__CQL_UNAUTHORIZED = 0x2100,
-    HF__CQL_INVALID = 0x2200,
-    HF__CQL_CONFIG_ERROR = 0x2300,
-    HF__CQL_ALREADY_EXISTS = 0x2400,
-    HF__CQL_UNPREPARED = 0x2500,
+    HF__CQL_CODE_SERVER_ERROR = 0x0000,
+    HF__CQL_CODE_PROTOCOL_ERROR = 0x000a,
+    HF__CQL_CODE_AUTH_ERROR = 0x0100,
+    HF__CQL_CODE_UNAVAILABLE = 0x1000,
+    HF__CQL_CODE_OVERLOADED = 0x1001,
+    HF__CQL_CODE_BOOTSTRAPPING = 0x1002,
+    HF__CQL_CODE_TRUNCATE_ERROR = 0x1003,
+    HF__CQL_CODE_WRITE_TIMEOUT = 0x1100,
+    HF__CQL_CODE_READ_TIMEOUT = 0x1200,
+    HF__CQL_CODE_READ_FAILURE = 0x1300,
+    HF__CQL_CODE_FUNCTION_FAILURE = 0x1400,
+    HF__CQL_CODE_WRITE_FAILURE = 0x1500,
+    HF__CQL_CODE_CDC_WRITE_FAILURE = 0x1600,
+    HF__CQL_CODE_CAS_WRITE_UNKNOWN = 0x1700,
+    HF__CQL_CODE_SYNTAX_ERROR = 0x2000,
+    HF__CQL_CODE_UNAUTHORIZED = 0x2100,
+    HF__CQL_CODE_INVALID = 0x2200,
+    HF__CQL_CODE_CONFIG_ERROR = 0x2300,
+    HF__CQL_CODE_ALREADY_EXISTS = 0x2400,
+    HF__CQL_CODE_UNPREPARED = 0x2500,
 };
 
 /* What a statement does decides what its failure means and whether it may be sent again. */
 enum hf__cql_kind {
-    HF__CQL_READ,   /* SELECT: prepared; asked again on another node when one fails */
-    HF__CQL_WRITE,  /* a plain write: prepared */
-    HF__CQL_SWAP,   /* INSERT, UPDATE or DELETE with IF: prepared; first column "[applied]" */
-    HF__CQL_SCHEMA, /* CREATE, ALTER, DROP: no values, sent as text */
+    HF__CQL_KIND_READ,   /* SELECT: prepared; asked again on another node when one fails */
+    HF__CQL_KIND_WRITE,  /* a plain write: prepared */
+    HF__CQL_KIND_SWAP,   /* INSERT, UPDATE or DELETE with IF: prepared; first column "[applied]" */
+    HF__CQL_KIND_SCHEMA, /* CREATE, ALTER, DROP: no values, sent as text */
 };
 
 /* Must stay where it is, unchanged, while the client lives (but for SCHEMA): it is the key to what

@@ -49,7 +49,7 @@ static int unanswered(struct attempt *a, const struct hf__cql_call *call, int co
     if (hf__now_ns(a->cql->env) - since_ns >= patience_ns / 2)
         hf__cql_conn_break(a->conn, "the node does not answer");
     hf__cql_failed(a->cql, a->node, a->conn, heard_ns < a->asked_ns);
-    bool unknown = call->may_have_arrived && a->doing != HF__CQL_READ;
+    bool unknown = call->may_have_arrived && a->doing != HF__CQL_KIND_READ;
     a->elsewhere = !unknown && code != HF_NO_MEMORY;
     return unknown ? doubt(err) : code;
 }
@@ -85,7 +85,7 @@ static int prepare(struct attempt *a, struct hf__cql_prepared *ret_prepared, hf_
     struct hf__cql_failure failure;
     struct hf__cql_writer w;
 
-    a->doing = HF__CQL_READ;
+    a->doing = HF__CQL_KIND_READ;
     hf__cql_writer_init(&w, HF__CQL_REQUEST_MAX);
     hf__cql_write_prepare(&w, hf__cql_conn_version(a->conn), statement->text);
     int code = ask(a, &w, &answer, &failure, err);
@@ -107,10 +107,10 @@ static void write_request(const struct attempt *a, const struct hf__cql_prepared
         .values = q->values,
         .value_count = q->value_count,
         .consistency = q->consistency,
-        .serial = kind_of(a) == HF__CQL_SWAP ? q->serial : 0,
-        .page_size = kind_of(a) == HF__CQL_READ ? q->page_size : 0,
+        .serial = kind_of(a) == HF__CQL_KIND_SWAP ? q->serial : 0,
+        .page_size = kind_of(a) == HF__CQL_KIND_READ ? q->page_size : 0,
         .paging_state = a->paging_state,
-        .skip_metadata = kind_of(a) == HF__CQL_READ,
+        .skip_metadata = kind_of(a) == HF__CQL_KIND_READ,
     };
 
     if (prepared != NULL)
@@ -132,12 +132,12 @@ static int run(struct attempt *a, const struct hf__cql_prepared *prepared,
     write_request(a, prepared, &w);
     int code = ask(a, &w, &answer, &failure, err);
     hf__cql_writer_clear(&w);
-    *ret_unprepared = failure.code == HF__CQL_UNPREPARED;
+    *ret_unprepared = failure.code == HF__CQL_CODE_UNPREPARED;
     if (code == 0)
         code = hf__cql_read_result(&answer, ret_result, err);
     free(answer.body);
-    bool muddled = code == HF_CORRUPT && failure.code != HF__CQL_PROTOCOL_ERROR;
-    return muddled && kind_of(a) != HF__CQL_READ ? doubt(err) : code;
+    bool muddled = code == HF_CORRUPT && failure.code != HF__CQL_CODE_PROTOCOL_ERROR;
+    return muddled && kind_of(a) != HF__CQL_KIND_READ ? doubt(err) : code;
 }
 
 static int run_prepared(struct attempt *a, struct hf__cql_result *ret_result, hf_error *err)
@@ -146,7 +146,7 @@ static int run_prepared(struct attempt *a, struct hf__cql_result *ret_result, hf
     bool unprepared = false;
     int code = 0;
 
-    if (kind_of(a) == HF__CQL_SCHEMA)
+    if (kind_of(a) == HF__CQL_KIND_SCHEMA)
         return run(a, NULL, ret_result, &unprepared, err);
     if (!hf__cql_recall(a->cql, a->node, a->request->statement, &prepared))
         code = prepare(a, &prepared, err);
@@ -161,7 +161,7 @@ static int run_prepared(struct attempt *a, struct hf__cql_result *ret_result, hf
 static int64_t deadline_of(const struct attempt *a)
 {
     int64_t share_ns = hf__moment_after(a->begun_ns, a->cql->settings.node_timeout_ms);
-    bool all = a->cql->settings.contacts.count == 1 || kind_of(a) == HF__CQL_SCHEMA;
+    bool all = a->cql->settings.contacts.count == 1 || kind_of(a) == HF__CQL_KIND_SCHEMA;
 
     return all || share_ns > a->request->deadline_ns ? a->request->deadline_ns : share_ns;
 }

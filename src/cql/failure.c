@@ -42,40 +42,40 @@ static bool is_swap(const struct hf__cql_failure *f)
 static void take_details(struct hf__cql_reader *r, int version, struct hf__cql_failure *f)
 {
     switch (f->code) {
-    case HF__CQL_UNAVAILABLE:
+    case HF__CQL_CODE_UNAVAILABLE:
         f->consistency = hf__cql_take_short(r);
         f->required = hf__cql_take_int(r);
         f->received = hf__cql_take_int(r);
         break;
-    case HF__CQL_WRITE_TIMEOUT:
+    case HF__CQL_CODE_WRITE_TIMEOUT:
         take_tally(r, f);
         f->write_type = hf__cql_take_string(r);
         if (version >= 5 && is_swap(f) && r->left >= 2)
             f->contentions = hf__cql_take_short(r);
         break;
-    case HF__CQL_READ_TIMEOUT:
+    case HF__CQL_CODE_READ_TIMEOUT:
         take_tally(r, f);
         f->data_present = hf__cql_take_byte(r) != 0;
         break;
-    case HF__CQL_READ_FAILURE:
+    case HF__CQL_CODE_READ_FAILURE:
         take_tally(r, f);
         f->failures = take_failures(r, version);
         f->data_present = hf__cql_take_byte(r) != 0;
         break;
-    case HF__CQL_WRITE_FAILURE:
+    case HF__CQL_CODE_WRITE_FAILURE:
         take_tally(r, f);
         f->failures = take_failures(r, version);
         f->write_type = hf__cql_take_string(r);
         break;
-    case HF__CQL_CAS_WRITE_UNKNOWN:
+    case HF__CQL_CODE_CAS_WRITE_UNKNOWN:
         take_tally(r, f);
         break;
-    case HF__CQL_FUNCTION_FAILURE:
-    case HF__CQL_ALREADY_EXISTS:
+    case HF__CQL_CODE_FUNCTION_FAILURE:
+    case HF__CQL_CODE_ALREADY_EXISTS:
         f->keyspace = hf__cql_take_string(r);
         f->thing = hf__cql_take_string(r);
         break;
-    case HF__CQL_UNPREPARED:
+    case HF__CQL_CODE_UNPREPARED:
         f->id = hf__cql_take_short_bytes(r);
         break;
     default:
@@ -102,7 +102,7 @@ static bool says(const struct hf__cql_failure *f, const char *part)
 /* There is no code for it, and the words differ between versions. */
 static bool is_missing(const struct hf__cql_failure *f)
 {
-    return f->code == HF__CQL_INVALID &&
+    return f->code == HF__CQL_CODE_INVALID &&
            (says(f, "does not exist") || says(f, "unconfigured table"));
 }
 
@@ -112,19 +112,19 @@ static int early_meaning(const struct hf__cql_failure *f)
     if (is_missing(f))
         return HF_DENIED;
     switch (f->code) {
-    case HF__CQL_PROTOCOL_ERROR:
+    case HF__CQL_CODE_PROTOCOL_ERROR:
         return HF_CORRUPT;
-    case HF__CQL_AUTH_ERROR:
-    case HF__CQL_UNAUTHORIZED:
+    case HF__CQL_CODE_AUTH_ERROR:
+    case HF__CQL_CODE_UNAUTHORIZED:
         return HF_DENIED;
-    case HF__CQL_SYNTAX_ERROR:
-    case HF__CQL_INVALID:
-    case HF__CQL_CONFIG_ERROR:
-    case HF__CQL_ALREADY_EXISTS:
-    case HF__CQL_FUNCTION_FAILURE:
+    case HF__CQL_CODE_SYNTAX_ERROR:
+    case HF__CQL_CODE_INVALID:
+    case HF__CQL_CODE_CONFIG_ERROR:
+    case HF__CQL_CODE_ALREADY_EXISTS:
+    case HF__CQL_CODE_FUNCTION_FAILURE:
         return HF_INVALID;
-    case HF__CQL_BOOTSTRAPPING:
-    case HF__CQL_UNPREPARED:
+    case HF__CQL_CODE_BOOTSTRAPPING:
+    case HF__CQL_CODE_UNPREPARED:
         return HF_UNAVAILABLE;
     default:
         return 0;
@@ -133,7 +133,8 @@ static int early_meaning(const struct hf__cql_failure *f)
 
 static bool is_serial(uint16_t consistency)
 {
-    return consistency == HF__CQL_SERIAL || consistency == HF__CQL_LOCAL_SERIAL;
+    return consistency == HF__CQL_CONSISTENCY_SERIAL ||
+           consistency == HF__CQL_CONSISTENCY_LOCAL_SERIAL;
 }
 
 int hf__cql_meaning(const struct hf__cql_failure *f, enum hf__cql_kind kind)
@@ -142,9 +143,10 @@ int hf__cql_meaning(const struct hf__cql_failure *f, enum hf__cql_kind kind)
 
     if (early != 0)
         return early;
-    if (kind == HF__CQL_READ)
+    if (kind == HF__CQL_KIND_READ)
         return HF_UNAVAILABLE;
-    if (f->code == HF__CQL_UNAVAILABLE && (kind != HF__CQL_SWAP || is_serial(f->consistency)))
+    if (f->code == HF__CQL_CODE_UNAVAILABLE &&
+        (kind != HF__CQL_KIND_SWAP || is_serial(f->consistency)))
         return HF_UNAVAILABLE;
     return HF_UNKNOWN;
 }
@@ -171,31 +173,31 @@ static void describe(const struct hf__cql_failure *f, char *buf, size_t size)
 
     hf__sentence((const char *)f->message.data, f->message.len, message, sizeof message);
     switch (f->code) {
-    case HF__CQL_UNAVAILABLE:
+    case HF__CQL_CODE_UNAVAILABLE:
         snprintf(buf, size, "%s needs %d replicas and %d are alive", level, f->required,
                  f->received);
         break;
-    case HF__CQL_WRITE_TIMEOUT:
-    case HF__CQL_READ_TIMEOUT:
+    case HF__CQL_CODE_WRITE_TIMEOUT:
+    case HF__CQL_CODE_READ_TIMEOUT:
         snprintf(buf, size, "%s needs %d replicas and %d answered in time", level, f->required,
                  f->received);
         break;
-    case HF__CQL_READ_FAILURE:
-    case HF__CQL_WRITE_FAILURE:
+    case HF__CQL_CODE_READ_FAILURE:
+    case HF__CQL_CODE_WRITE_FAILURE:
         snprintf(buf, size, "%s needs %d replicas, %d answered and %d failed", level, f->required,
                  f->received, f->failures);
         break;
-    case HF__CQL_CAS_WRITE_UNKNOWN:
+    case HF__CQL_CODE_CAS_WRITE_UNKNOWN:
         snprintf(buf, size, "another transaction outbid this one (%d of %d replicas had accepted)",
                  f->received, f->required);
         break;
-    case HF__CQL_OVERLOADED:
+    case HF__CQL_CODE_OVERLOADED:
         snprintf(buf, size, "the node is overloaded (%s)", message);
         break;
-    case HF__CQL_BOOTSTRAPPING:
+    case HF__CQL_CODE_BOOTSTRAPPING:
         snprintf(buf, size, "the node is still joining the cluster");
         break;
-    case HF__CQL_AUTH_ERROR:
+    case HF__CQL_CODE_AUTH_ERROR:
         snprintf(buf, size, "user or password is not accepted (%s)", message);
         break;
     default:

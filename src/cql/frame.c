@@ -59,7 +59,7 @@ static int refuse_header(const struct hf__cql_header *h, hf_error *err)
 {
     if (h->version < 3 || h->version > 5 || h->opcode > HF__CQL_OP_AUTH_SUCCESS)
         return not_cql(err);
-    if (h->flags & HF__CQL_COMPRESSED)
+    if (h->flags & HF__CQL_FLAG_COMPRESSED)
         return hf__fail(err, HF_CORRUPT, "the server compressed an answer without being asked");
     if (h->length > HF__CQL_ANSWER_MAX)
         return hf__fail(err, HF_CORRUPT, "the server's answer is longer than %d MiB",

@@ -35,10 +35,10 @@ enum hf__cql_opcode {
 };
 
 enum hf__cql_flag {
-    HF__CQL_COMPRESSED = 0x01,
-    HF__CQL_TRACED = 0x02,  /* the body begins with a [uuid] */
-    HF__CQL_PAYLOAD = 0x04, /* then a [bytes map] */
-    HF__CQL_WARNED = 0x08,  /* before that a [string list] */
+    HF__CQL_FLAG_COMPRESSED = 0x01,
+    HF__CQL_FLAG_TRACED = 0x02,  /* the body begins with a [uuid] */
+    HF__CQL_FLAG_PAYLOAD = 0x04, /* then a [bytes map] */
+    HF__CQL_FLAG_WARNED = 0x08,  /* before that a [string list] */
 };
 
 struct hf__cql_header {

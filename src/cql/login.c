@@ -18,8 +18,8 @@ static int refuse(const struct hf__cql_conn *c, const struct hf__cql_frame *answ
 
     if (code != 0)
         return code;
-    code = hf__cql_report(&failure, HF__CQL_READ, err);
-    if (failure.code != HF__CQL_PROTOCOL_ERROR)
+    code = hf__cql_report(&failure, HF__CQL_KIND_READ, err);
+    if (failure.code != HF__CQL_CODE_PROTOCOL_ERROR)
         return code;
     return hf__wrap(err, HF_UNSUPPORTED, "version %d of the protocol is refused",
                     hf__cql_conn_version(c));

@@ -42,11 +42,11 @@ void hf__cql_write_execute(struct hf__cql_writer *w, int version,
 struct hf__cql_reader hf__cql_message_of(const struct hf__cql_frame *frame);
 
 enum hf__cql_result_kind {
-    HF__CQL_VOID = 1,
-    HF__CQL_ROWS = 2,
-    HF__CQL_SET_KEYSPACE = 3,
-    HF__CQL_PREPARED = 4,
-    HF__CQL_SCHEMA_CHANGE = 5,
+    HF__CQL_RESULT_VOID = 1,
+    HF__CQL_RESULT_ROWS = 2,
+    HF__CQL_RESULT_SET_KEYSPACE = 3,
+    HF__CQL_RESULT_PREPARED = 4,
+    HF__CQL_RESULT_SCHEMA_CHANGE = 5,
 };
 
 /* A RESULT frame. Its body becomes the result's, also on failure. PREPARED has its own. Every cell

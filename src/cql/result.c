@@ -25,13 +25,13 @@ struct hf__cql_reader hf__cql_message_of(const struct hf__cql_frame *frame)
 {
     struct hf__cql_reader r = {.at = frame->body, .left = frame->header.length};
 
-    if (frame->header.flags & HF__CQL_TRACED)
+    if (frame->header.flags & HF__CQL_FLAG_TRACED)
         hf__cql_take(&r, 16);
-    if (frame->header.flags & HF__CQL_WARNED) {
+    if (frame->header.flags & HF__CQL_FLAG_WARNED) {
         for (unsigned count = hf__cql_take_short(&r); count > 0 && !r.failed; count--)
             hf__cql_take_string(&r);
     }
-    if (frame->header.flags & HF__CQL_PAYLOAD) {
+    if (frame->header.flags & HF__CQL_FLAG_PAYLOAD) {
         for (unsigned count = hf__cql_take_short(&r); count > 0 && !r.failed; count--) {
             hf__cql_take_string(&r);
             hf__cql_take_bytes(&r);
@@ -143,10 +143,10 @@ int hf__cql_read_result(struct hf__cql_frame *frame, struct hf__cql_result *ret_
 
     ret_result->body = frame->body;
     frame->body = NULL;
-    if (kind == HF__CQL_ROWS)
+    if (kind == HF__CQL_RESULT_ROWS)
         read_rows(&r, ret_result);
-    if (r.failed || kind < HF__CQL_VOID || kind > HF__CQL_SCHEMA_CHANGE ||
-        kind == HF__CQL_PREPARED) {
+    if (r.failed || kind < HF__CQL_RESULT_VOID || kind > HF__CQL_RESULT_SCHEMA_CHANGE ||
+        kind == HF__CQL_RESULT_PREPARED) {
         hf__cql_result_clear(ret_result);
         return hf__fail(err, HF_CORRUPT, "the server's answer is malformed");
     }
@@ -168,7 +168,7 @@ int hf__cql_read_prepared(const struct hf__cql_frame *frame, struct hf__cql_prep
                           hf_error *err)
 {
     struct hf__cql_reader r = hf__cql_message_of(frame);
-    bool right = hf__cql_take_int(&r) == HF__CQL_PREPARED &&
+    bool right = hf__cql_take_int(&r) == HF__CQL_RESULT_PREPARED &&
                  keep_id(&r, ret_prepared->id, &ret_prepared->id_len);
 
     ret_prepared->metadata_id_len = 0;

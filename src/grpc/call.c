@@ -103,8 +103,8 @@ static enum hf__grpc_end how_it_ended(struct hf__grpc_conn *c, const struct hf__
     bool arrived = call->end != 0 && call->end <= c->sent && !call->refused;
 
     if (call->ended && call->http_status > 0 &&
-        (call->status != HF__GRPC_NONE || call->http_status != 200))
-        return HF__GRPC_ANSWERED;
+        (call->status != HF__GRPC_STATUS_NONE || call->http_status != 200))
+        return HF__GRPC_END_ANSWERED;
     if (c->broken)
         hf__fail(err, HF_UNAVAILABLE, "%s", c->why.text);
     else
@@ -112,7 +112,9 @@ static enum hf__grpc_end how_it_ended(struct hf__grpc_conn *c, const struct hf__
                  !call->ended      ? "no answer in time"
                  : call->in.failed ? "the answer is too long"
                                    : "the server reset the call");
-    return !arrived ? HF__GRPC_NOT_RECEIVED : call->ended ? HF__GRPC_CUT_OFF : HF__GRPC_TOO_LATE;
+    return !arrived      ? HF__GRPC_END_NOT_RECEIVED
+           : call->ended ? HF__GRPC_END_CUT_OFF
+                         : HF__GRPC_END_TOO_LATE;
 }
 
 enum hf__grpc_end hf__grpc_finish(struct hf__grpc_conn *c, struct hf__grpc_call *call,

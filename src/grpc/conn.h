@@ -48,10 +48,10 @@ struct hf__grpc_call *hf__grpc_begin(struct hf__grpc_conn *c,
 
 /* How a call ended that was waited for. */
 enum hf__grpc_end {
-    HF__GRPC_ANSWERED,     /* the server has said how: `status` */
-    HF__GRPC_NOT_RECEIVED, /* it has surely not been looked at */
-    HF__GRPC_CUT_OFF,      /* it may have been: the call or its connection was ended */
-    HF__GRPC_TOO_LATE,     /* the same: no answer in time */
+    HF__GRPC_END_ANSWERED,     /* the server has said how: `status` */
+    HF__GRPC_END_NOT_RECEIVED, /* it has surely not been looked at */
+    HF__GRPC_END_CUT_OFF,      /* it may have been: the call or its connection was ended */
+    HF__GRPC_END_TOO_LATE,     /* the same: no answer in time */
 };
 /* Waits for its end. Then release it, in any case. */
 enum hf__grpc_end hf__grpc_finish(struct hf__grpc_conn *c, struct hf__grpc_call *call,

@@ -125,7 +125,7 @@ struct hf__grpc_call *hf__grpc_session_call(struct hf__grpc_session *s,
         (call = calloc(1, sizeof *call)) != NULL) {
         hf__cond_init(&call->wake);
         call->session = s;
-        call->status = HF__GRPC_NONE;
+        call->status = HF__GRPC_STATUS_NONE;
         call->open = request->open;
         call->in.cap = HF__GRPC_ANSWER_MAX;
         call->out = *request->body;

@@ -16,21 +16,21 @@
 
 /* Those of gRPC's status codes that mean something to us. */
 enum hf__grpc_status {
-    HF__GRPC_NONE = -1, /* it did not come */
-    HF__GRPC_OK = 0,
-    HF__GRPC_CANCELLED = 1,
-    HF__GRPC_UNKNOWN = 2,
-    HF__GRPC_INVALID = 3,
-    HF__GRPC_DEADLINE = 4,
-    HF__GRPC_NOT_FOUND = 5,
-    HF__GRPC_DENIED = 7,
-    HF__GRPC_EXHAUSTED = 8,
-    HF__GRPC_PRECONDITION = 9,
-    HF__GRPC_ABORTED = 10,
-    HF__GRPC_UNIMPLEMENTED = 12,
-    HF__GRPC_UNAVAILABLE = 14,
-    HF__GRPC_DATA_LOSS = 15,
-    HF__GRPC_UNAUTHENTICATED = 16,
+    HF__GRPC_STATUS_NONE = -1, /* it did not come */
+    HF__GRPC_STATUS_OK = 0,
+    HF__GRPC_STATUS_CANCELLED = 1,
+    HF__GRPC_STATUS_UNKNOWN = 2,
+    HF__GRPC_STATUS_INVALID = 3,
+    HF__GRPC_STATUS_DEADLINE = 4,
+    HF__GRPC_STATUS_NOT_FOUND = 5,
+    HF__GRPC_STATUS_DENIED = 7,
+    HF__GRPC_STATUS_EXHAUSTED = 8,
+    HF__GRPC_STATUS_PRECONDITION = 9,
+    HF__GRPC_STATUS_ABORTED = 10,
+    HF__GRPC_STATUS_UNIMPLEMENTED = 12,
+    HF__GRPC_STATUS_UNAVAILABLE = 14,
+    HF__GRPC_STATUS_DATA_LOSS = 15,
+    HF__GRPC_STATUS_UNAUTHENTICATED = 16,
 };
 
 struct hf__grpc_call {

@@ -29,7 +29,7 @@ bool hf__sql_read_answer(const char *const cells[HF__SQL_ANSWER_CELLS],
         [HF__VERDICT_FULL] = "full",       [HF__VERDICT_DONE] = "done",
         [HF__VERDICT_STALE] = "stale",     [HF__VERDICT_GONE] = "lost",
     };
-    const char *word = cells[HF__SQL_VERDICT] != NULL ? cells[HF__SQL_VERDICT] : "";
+    const char *word = cells[HF__SQL_ANSWER_VERDICT] != NULL ? cells[HF__SQL_ANSWER_VERDICT] : "";
     struct hf__answer a = {.sent_ns = ret_answer->sent_ns};
     size_t verdict = 0;
 
@@ -39,16 +39,16 @@ bool hf__sql_read_answer(const char *const cells[HF__SQL_ANSWER_CELLS],
         return false;
     a.verdict = (enum hf__verdict)verdict;
     if (a.verdict == HF__VERDICT_GRANTED || a.verdict == HF__VERDICT_QUEUED) {
-        a.generation = (uint64_t)hf__sql_integer(cells[HF__SQL_GENERATION], 0);
-        a.lease_ms = hf__sql_integer(cells[HF__SQL_LEASE], HF__NEVER);
+        a.generation = (uint64_t)hf__sql_integer(cells[HF__SQL_ANSWER_GENERATION], 0);
+        a.lease_ms = hf__sql_integer(cells[HF__SQL_ANSWER_LEASE], HF__NEVER);
     }
     if (a.verdict == HF__VERDICT_GRANTED) {
-        a.claimed = hf__sql_flag(cells[HF__SQL_CLAIMED]);
-        a.wanted = hf__sql_flag(cells[HF__SQL_WANTED]);
+        a.claimed = hf__sql_flag(cells[HF__SQL_ANSWER_CLAIMED]);
+        a.wanted = hf__sql_flag(cells[HF__SQL_ANSWER_WANTED]);
     }
     if (a.verdict == HF__VERDICT_QUEUED) {
-        a.position = (size_t)hf__sql_integer(cells[HF__SQL_PLACE], 0);
-        a.ask_again_ms = hf__sql_integer(cells[HF__SQL_ASK_AGAIN], HF__NEVER);
+        a.position = (size_t)hf__sql_integer(cells[HF__SQL_ANSWER_PLACE], 0);
+        a.ask_again_ms = hf__sql_integer(cells[HF__SQL_ANSWER_ASK_AGAIN], HF__NEVER);
     }
     if (!hf__answer_is_sound(&a))
         return false;
@@ -107,22 +107,23 @@ int hf__sql_show(const char *store, struct hf__sql_entry *entry, const struct hf
                  hf_error *err)
 {
     const char *const *cells = entry->cells;
-    int64_t room = hf__sql_integer(cells[HF__SQL_ROOM], 0);
+    int64_t room = hf__sql_integer(cells[HF__SQL_ENTRY_ROOM], 0);
     struct hf__entry e = {
-        .place = (enum hf__place)hf__sql_integer(cells[HF__SQL_KIND], 0),
-        .mode = hf__sql_flag(cells[HF__SQL_SHARED]) ? HF_SHARED : HF_EXCLUSIVE,
+        .place = (enum hf__place)hf__sql_integer(cells[HF__SQL_ENTRY_KIND], 0),
+        .mode = hf__sql_flag(cells[HF__SQL_ENTRY_SHARED]) ? HF_SHARED : HF_EXCLUSIVE,
         .limit = (uint32_t)room,
         .generation = (uint64_t)hf__sql_integer(cells[HF__SQL_ENTRY_GENERATION], 0),
-        .ttl_ms = hf__sql_integer(cells[HF__SQL_TTL], 0),
-        .lock_delay_ms = hf__sql_integer(cells[HF__SQL_DELAY], 0),
-        .since_ms = hf__sql_integer(cells[HF__SQL_SINCE], 0),
-        .until_ms = hf__sql_integer(cells[HF__SQL_UNTIL], HF__NEVER),
+        .ttl_ms = hf__sql_integer(cells[HF__SQL_ENTRY_TTL], 0),
+        .lock_delay_ms = hf__sql_integer(cells[HF__SQL_ENTRY_DELAY], 0),
+        .since_ms = hf__sql_integer(cells[HF__SQL_ENTRY_SINCE], 0),
+        .until_ms = hf__sql_integer(cells[HF__SQL_ENTRY_UNTIL], HF__NEVER),
         .lease_ms = hf__sql_integer(cells[HF__SQL_ENTRY_LEASE], HF__NEVER),
         .claimed = hf__sql_flag(cells[HF__SQL_ENTRY_CLAIMED]),
     };
 
-    if (cells[HF__SQL_TICKET] == NULL || !hf__ticket_parse(cells[HF__SQL_TICKET], &e.ticket) ||
-        room < 0 || room > UINT32_MAX || !hf__entry_is_sound(&e))
+    if (cells[HF__SQL_ENTRY_TICKET] == NULL ||
+        !hf__ticket_parse(cells[HF__SQL_ENTRY_TICKET], &e.ticket) || room < 0 ||
+        room > UINT32_MAX || !hf__entry_is_sound(&e))
         return hf__fail(err, HF_CORRUPT, "%s: a row makes no sense", store);
     if (!hf__search_settle(&e, entry->now_ms))
         return 0;

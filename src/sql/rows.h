@@ -11,13 +11,13 @@ bool hf__sql_flag(const char *cell); /* 1 or t */
 
 /* The cells of an answer. */
 enum {
-    HF__SQL_VERDICT,
-    HF__SQL_GENERATION,
-    HF__SQL_LEASE,
-    HF__SQL_CLAIMED,
-    HF__SQL_ASK_AGAIN,
-    HF__SQL_WANTED,
-    HF__SQL_PLACE,
+    HF__SQL_ANSWER_VERDICT,
+    HF__SQL_ANSWER_GENERATION,
+    HF__SQL_ANSWER_LEASE,
+    HF__SQL_ANSWER_CLAIMED,
+    HF__SQL_ANSWER_ASK_AGAIN,
+    HF__SQL_ANSWER_WANTED,
+    HF__SQL_ANSWER_PLACE,
     HF__SQL_ANSWER_CELLS
 };
 
@@ -27,7 +27,7 @@ bool hf__sql_read_answer(const char *const cells[HF__SQL_ANSWER_CELLS],
 
 /* The cells of a value that was read: the verdict is that of an answer. */
 enum {
-    HF__SQL_VALUE_GENERATION = HF__SQL_VERDICT + 1,
+    HF__SQL_VALUE_GENERATION = HF__SQL_ANSWER_VERDICT + 1,
     HF__SQL_VALUE_ORDER,
     HF__SQL_VALUE_DOUBT,
     HF__SQL_VALUE_BYTES, /* in hex */
@@ -39,16 +39,16 @@ bool hf__sql_read_value(const char *const cells[HF__SQL_VALUE_CELLS], struct hf_
 
 /* The cells of an entry; instants are milliseconds since 1970. */
 enum {
-    HF__SQL_SEQ,    /* to sort by */
-    HF__SQL_TICKET, /* hex */
-    HF__SQL_KIND,   /* enum hf__place */
-    HF__SQL_SHARED,
-    HF__SQL_ROOM,
+    HF__SQL_ENTRY_SEQ,    /* to sort by */
+    HF__SQL_ENTRY_TICKET, /* hex */
+    HF__SQL_ENTRY_KIND,   /* enum hf__place */
+    HF__SQL_ENTRY_SHARED,
+    HF__SQL_ENTRY_ROOM,
     HF__SQL_ENTRY_GENERATION,
-    HF__SQL_TTL,
-    HF__SQL_DELAY,
-    HF__SQL_SINCE,
-    HF__SQL_UNTIL, /* null: never */
+    HF__SQL_ENTRY_TTL,
+    HF__SQL_ENTRY_DELAY,
+    HF__SQL_ENTRY_SINCE,
+    HF__SQL_ENTRY_UNTIL, /* null: never */
     HF__SQL_ENTRY_LEASE,
     HF__SQL_ENTRY_CLAIMED,
     HF__SQL_ENTRY_CELLS

@@ -48,8 +48,8 @@ static inline struct hf__cql_request client_request(const struct hf__cql_stateme
     return (struct hf__cql_request){.statement = statement,
                                     .values = values,
                                     .value_count = count,
-                                    .consistency = HF__CQL_ONE,
-                                    .serial = HF__CQL_SERIAL,
+                                    .consistency = HF__CQL_CONSISTENCY_ONE,
+                                    .serial = HF__CQL_CONSISTENCY_SERIAL,
                                     .deadline_ns = in_ms(ms)};
 }
 

@@ -54,7 +54,7 @@ static inline struct hf__cql_result live_run(struct hf__cql *cql, struct hf__cql
 
 static inline void live_do(struct hf__cql *cql, const char *schema_text)
 {
-    const struct hf__cql_statement statement = {HF__CQL_SCHEMA, schema_text};
+    const struct hf__cql_statement statement = {HF__CQL_KIND_SCHEMA, schema_text};
     struct hf__cql_result result = live_run(cql, live_request(&statement, NULL, 0));
 
     hf__cql_result_clear(&result);

@@ -7,8 +7,8 @@
 #include "client.h"
 #include "server.h"
 
-static const struct hf__cql_statement look = {HF__CQL_READ, "SELECT a FROM k.t"};
-static const struct hf__cql_statement swap = {HF__CQL_SWAP, "UPDATE k.t SET a = 1 IF a = 0"};
+static const struct hf__cql_statement look = {HF__CQL_KIND_READ, "SELECT a FROM k.t"};
+static const struct hf__cql_statement swap = {HF__CQL_KIND_SWAP, "UPDATE k.t SET a = 1 IF a = 0"};
 
 /* A client of one server or two; `more` are options. */
 static inline struct hf__cql *client_of(struct server *a, struct server *b, const char *account,

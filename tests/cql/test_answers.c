@@ -99,7 +99,7 @@ static void a_trace_warnings_and_a_payload_come_before_the_message(void **state)
     struct hf__cql_result r = {0};
 
     (void)state;
-    frame.header.flags = HF__CQL_TRACED | HF__CQL_WARNED | HF__CQL_PAYLOAD;
+    frame.header.flags = HF__CQL_FLAG_TRACED | HF__CQL_FLAG_WARNED | HF__CQL_FLAG_PAYLOAD;
     assert_int_equal(hf__cql_read_result(&frame, &r, NULL), 0);
     hf__cql_result_clear(&r);
 }
@@ -233,15 +233,15 @@ static void every_error_is_decoded_and_means_something(void **state)
         hf_error err = {0};
 
         check_number(c->body, hf__cql_read_failure(&frame, &f, &err), 0);
-        check_number(c->body, hf__cql_meaning(&f, HF__CQL_READ), c->read);
-        check_number(c->body, hf__cql_meaning(&f, HF__CQL_WRITE), c->write);
-        check_number(c->body, hf__cql_report(&f, HF__CQL_SWAP, &err), c->swap);
+        check_number(c->body, hf__cql_meaning(&f, HF__CQL_KIND_READ), c->read);
+        check_number(c->body, hf__cql_meaning(&f, HF__CQL_KIND_WRITE), c->write);
+        check_number(c->body, hf__cql_report(&f, HF__CQL_KIND_SWAP, &err), c->swap);
         check_number(c->body, err.code, c->swap);
         check_number(c->body, err.store_code, f.code);
         check_contains(c->body, err.text, c->says);
         if (c->swap == HF_UNKNOWN)
             check_contains(c->body, err.text, "may have been applied");
-        assert_true(!hf__cql_is_local(&f, HF__CQL_SWAP) || c->swap == HF_UNAVAILABLE);
+        assert_true(!hf__cql_is_local(&f, HF__CQL_KIND_SWAP) || c->swap == HF_UNAVAILABLE);
         free(frame.body);
     }
 }
@@ -254,7 +254,7 @@ static void the_details_of_errors_are_kept(void **state)
     struct hf__cql_frame frame =
         golden_frame("00001100 0000 0009 00000001 00000003 0003'CAS' 0007", 5, HF__CQL_OP_ERROR);
     assert_int_equal(hf__cql_read_failure(&frame, &f, NULL), 0);
-    assert_int_equal(f.consistency, HF__CQL_LOCAL_SERIAL);
+    assert_int_equal(f.consistency, HF__CQL_CONSISTENCY_LOCAL_SERIAL);
     assert_true(f.received == 1 && f.required == 3 && f.contentions == 7);
     assert_memory_equal(f.write_type.data, "CAS", 3);
     free(frame.body);
@@ -281,8 +281,8 @@ static void errors_cut_anywhere_are_refused(void **state)
             struct hf__cql_failure f;
             int code = hf__cql_read_failure(&cut, &f, NULL);
             bool optional = /* what is not looked at, or came with a later v5 */
-                (f.code == HF__CQL_FUNCTION_FAILURE && len >= whole.header.length - 7) ||
-                (f.code == HF__CQL_WRITE_TIMEOUT && whole.header.version == 5 &&
+                (f.code == HF__CQL_CODE_FUNCTION_FAILURE && len >= whole.header.length - 7) ||
+                (f.code == HF__CQL_CODE_WRITE_TIMEOUT && whole.header.version == 5 &&
                  len >= whole.header.length - 2 && i != SIMPLE_TIMEOUT);
             check_number(failures[i].body, code, optional ? 0 : HF_CORRUPT);
             free(cut.body);
@@ -301,7 +301,7 @@ static void a_servers_message_is_made_printable(void **state)
 
     (void)state;
     assert_int_equal(hf__cql_read_failure(&frame, &f, NULL), 0);
-    hf__cql_report(&f, HF__CQL_READ, &err);
+    hf__cql_report(&f, HF__CQL_KIND_READ, &err);
     assert_string_equal(err.text, "%1B[A%0A%00%FF");
     free(frame.body);
 }

@@ -14,10 +14,10 @@ static struct hf__cql *setup(const char *options)
 }
 
 static const struct hf__cql_statement put_all = {
-    HF__CQL_WRITE, "INSERT INTO cql_test.kinds (k, b, i, l, t, u, bo, ts, li, tu) VALUES "
-                   "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"};
+    HF__CQL_KIND_WRITE, "INSERT INTO cql_test.kinds (k, b, i, l, t, u, bo, ts, li, tu) VALUES "
+                        "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"};
 static const struct hf__cql_statement get_all = {
-    HF__CQL_READ, "SELECT b, i, l, t, u, bo, ts, li, tu FROM cql_test.kinds WHERE k = ?"};
+    HF__CQL_KIND_READ, "SELECT b, i, l, t, u, bo, ts, li, tu FROM cql_test.kinds WHERE k = ?"};
 
 /* A list of two blobs, and a tuple of an int and a null text. */
 static void pack(struct hf__cql_writer *list, struct hf__cql_writer *tuple)
@@ -90,18 +90,18 @@ static void values_of_every_kind_come_back(void **state)
 }
 
 static const struct hf__cql_statement claim = {
-    HF__CQL_SWAP, "INSERT INTO cql_test.leases (name, owner) VALUES (?, ?) IF NOT EXISTS"};
+    HF__CQL_KIND_SWAP, "INSERT INTO cql_test.leases (name, owner) VALUES (?, ?) IF NOT EXISTS"};
 static const struct hf__cql_statement drop = {
-    HF__CQL_SWAP, "DELETE FROM cql_test.leases WHERE name = ? IF owner = ?"};
+    HF__CQL_KIND_SWAP, "DELETE FROM cql_test.leases WHERE name = ? IF owner = ?"};
 static const struct hf__cql_statement look = {
-    HF__CQL_READ, "SELECT owner, toUnixTimestamp(now()) FROM cql_test.leases WHERE name = ?"};
+    HF__CQL_KIND_READ, "SELECT owner, toUnixTimestamp(now()) FROM cql_test.leases WHERE name = ?"};
 
 static bool swap(struct hf__cql *cql, const struct hf__cql_statement *statement, const char *owner,
                  char *ret_owner)
 {
     const struct hf__cql_value values[] = {hf__cql_text("the lock"), hf__cql_text(owner)};
     struct hf__cql_request request = live_request(statement, values, 2);
-    request.consistency = HF__CQL_QUORUM;
+    request.consistency = HF__CQL_CONSISTENCY_QUORUM;
     struct hf__cql_result r = live_run(cql, request);
     bool applied = false;
 
@@ -131,7 +131,7 @@ static void swaps_say_whether_they_were_applied_and_who_is_in_the_way(void **sta
     assert_string_equal(owner, "me");
 
     struct hf__cql_request request = live_request(&look, &name, 1);
-    request.consistency = HF__CQL_SERIAL;
+    request.consistency = HF__CQL_CONSISTENCY_SERIAL;
     struct hf__cql_result r = live_run(cql, request);
     assert_true(hf__cql_next_row(&r));
     assert_memory_equal(hf__cql_column(&r, 0).data, "me", 2);
@@ -148,9 +148,10 @@ static void swaps_say_whether_they_were_applied_and_who_is_in_the_way(void **sta
     hf__cql_close(cql);
 }
 
-static const struct hf__cql_statement put_number = {HF__CQL_WRITE,
+static const struct hf__cql_statement put_number = {HF__CQL_KIND_WRITE,
                                                     "INSERT INTO cql_test.numbers (n) VALUES (?)"};
-static const struct hf__cql_statement numbers = {HF__CQL_READ, "SELECT n FROM cql_test.numbers"};
+static const struct hf__cql_statement numbers = {HF__CQL_KIND_READ,
+                                                 "SELECT n FROM cql_test.numbers"};
 
 static void pages_bring_every_row_once(void **state)
 {
@@ -203,9 +204,10 @@ static void what_the_server_forgot_is_prepared_again(void **state)
     hf__cql_close(other);
 }
 
-static const struct hf__cql_statement nowhere = {HF__CQL_READ, "SELECT n FROM cql_test.nowhere"};
-static const struct hf__cql_statement nonsense = {HF__CQL_WRITE, "INSERT BY MAGIC"};
-static const struct hf__cql_statement wrong_size = {HF__CQL_WRITE,
+static const struct hf__cql_statement nowhere = {HF__CQL_KIND_READ,
+                                                 "SELECT n FROM cql_test.nowhere"};
+static const struct hf__cql_statement nonsense = {HF__CQL_KIND_WRITE, "INSERT BY MAGIC"};
+static const struct hf__cql_statement wrong_size = {HF__CQL_KIND_WRITE,
                                                     "INSERT INTO cql_test.numbers (n) VALUES (?)"};
 
 static void refusals_say_what_is_wrong(void **state)
@@ -219,13 +221,13 @@ static void refusals_say_what_is_wrong(void **state)
     live_do(cql, "CREATE TABLE IF NOT EXISTS cql_test.numbers (n int PRIMARY KEY)");
     assert_int_equal(hf__cql_execute(cql, &request, &r, &err), HF_DENIED);
     check_contains("a missing table", err.text, "holdfast setup");
-    assert_int_equal(err.store_code, HF__CQL_INVALID);
+    assert_int_equal(err.store_code, HF__CQL_CODE_INVALID);
     request = live_request(&nonsense, NULL, 0);
     assert_int_equal(hf__cql_execute(cql, &request, &r, &err), HF_INVALID);
-    assert_int_equal(err.store_code, HF__CQL_SYNTAX_ERROR);
+    assert_int_equal(err.store_code, HF__CQL_CODE_SYNTAX_ERROR);
     request = live_request(&wrong_size, &value, 1);
     assert_int_equal(hf__cql_execute(cql, &request, &r, &err), HF_INVALID);
-    assert_int_equal(err.store_code, HF__CQL_INVALID);
+    assert_int_equal(err.store_code, HF__CQL_CODE_INVALID);
     hf__cql_close(cql);
 }
 

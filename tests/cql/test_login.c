@@ -7,7 +7,7 @@
 #define TRUSTED "tls_ca=%s/ca.pem"
 
 static const struct hf__cql_statement look = {
-    HF__CQL_READ, "SELECT cluster_name FROM system.local WHERE key = ?"};
+    HF__CQL_KIND_READ, "SELECT cluster_name FROM system.local WHERE key = ?"};
 
 static int ask(struct hf__cql *cql, hf_error *err)
 {

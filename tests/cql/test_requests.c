@@ -40,7 +40,7 @@ static void the_handshake_is_as_specified(void **state)
 
 static void statements_are_as_specified(void **state)
 {
-    const struct hf__cql_parameters plain = {.consistency = HF__CQL_ONE};
+    const struct hf__cql_parameters plain = {.consistency = HF__CQL_CONSISTENCY_ONE};
     struct hf__cql_writer w = writer();
 
     (void)state;
@@ -61,8 +61,8 @@ static void bound_values_are_as_specified(void **state)
     const struct hf__cql_value values[] = {hf__cql_integer(5), hf__cql_null()};
     const struct hf__cql_parameters swap = {.values = values,
                                             .value_count = 2,
-                                            .consistency = HF__CQL_QUORUM,
-                                            .serial = HF__CQL_SERIAL};
+                                            .consistency = HF__CQL_CONSISTENCY_QUORUM,
+                                            .serial = HF__CQL_CONSISTENCY_SERIAL};
     struct hf__cql_writer w = writer();
 
     (void)state;
@@ -74,7 +74,7 @@ static void bound_values_are_as_specified(void **state)
                 "05 00 0000 0a 0000001d  0002 0102 0001 ee  0004 00000011 0002 00000004 00000005"
                 " ffffffff 0008");
 
-    const struct hf__cql_parameters page = {.consistency = HF__CQL_LOCAL_SERIAL,
+    const struct hf__cql_parameters page = {.consistency = HF__CQL_CONSISTENCY_LOCAL_SERIAL,
                                             .page_size = 100,
                                             .paging_state = {(const unsigned char *)"\253\315", 2},
                                             .skip_metadata = true};

@@ -209,7 +209,7 @@ static void a_forgotten_statement_is_prepared_again_once(void **state)
 
     atomic_store(&times, 100);
     assert_int_equal(ask(cql, &swap, AMPLE_MS, &err), HF_UNAVAILABLE);
-    assert_int_equal(err.store_code, HF__CQL_UNPREPARED);
+    assert_int_equal(err.store_code, HF__CQL_CODE_UNPREPARED);
     assert_int_equal(server_count(s, HF__CQL_OP_PREPARE), 3);
     hf__cql_close(cql);
     server_stop(s);

@@ -9,7 +9,7 @@
 
 enum { THREADS = 8, ROUNDS = 300, FLUSH = -1 };
 
-static const struct hf__cql_statement echo = {HF__CQL_READ, "SELECT ? FROM k.t"};
+static const struct hf__cql_statement echo = {HF__CQL_KIND_READ, "SELECT ? FROM k.t"};
 
 static struct hf__cql *client_of(struct server *s, const char *options)
 {

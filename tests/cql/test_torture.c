@@ -9,8 +9,8 @@
 #include "lib/torture.h"
 #include "server.h"
 
-static const struct hf__cql_statement look = {HF__CQL_READ, "SELECT a FROM k.t"};
-static const struct hf__cql_statement swap = {HF__CQL_SWAP, "UPDATE k.t SET a = ? IF a = ?"};
+static const struct hf__cql_statement look = {HF__CQL_KIND_READ, "SELECT a FROM k.t"};
+static const struct hf__cql_statement swap = {HF__CQL_KIND_SWAP, "UPDATE k.t SET a = ? IF a = ?"};
 static const char rows[] = "00000002 00000004 00000001 00000002 00000001 61 ffffffff";
 
 static void answer_rows(const struct question *q, void *arg)

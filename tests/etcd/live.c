@@ -84,7 +84,7 @@ static int call_server(const char *path, struct hf__buffer body, struct hf__buff
     assert_int_equal(hf__grpc_dial(&route, deadline_ns, &conn, &err), 0);
     struct hf__grpc_call *call = hf__grpc_begin(conn, &request, &err);
     assert_non_null(call);
-    assert_int_equal(hf__grpc_finish(conn, call, deadline_ns, &err), HF__GRPC_ANSWERED);
+    assert_int_equal(hf__grpc_finish(conn, call, deadline_ns, &err), HF__GRPC_END_ANSWERED);
     int status = call->status;
     *ret_answer = call->in;
     call->in = (struct hf__buffer){0};
@@ -97,7 +97,7 @@ static struct hf__buffer ask(const char *path, struct hf__buffer body)
 {
     struct hf__buffer answer;
 
-    assert_int_equal(call_server(path, body, &answer), HF__GRPC_OK);
+    assert_int_equal(call_server(path, body, &answer), HF__GRPC_STATUS_OK);
     return answer;
 }
 
@@ -244,18 +244,18 @@ void fill_up(void)
 {
     struct hf__etcd_key key = {.len = 4, .bytes = "fill"};
     char value[60001];
-    int status = HF__GRPC_OK;
+    int status = HF__GRPC_STATUS_OK;
 
     memset(value, 'x', sizeof value - 1);
     value[sizeof value - 1] = '\0';
-    while (status == HF__GRPC_OK) {
+    while (status == HF__GRPC_STATUS_OK) {
         struct hf__etcd_txn t = {0};
         struct hf__buffer answer;
         hf__etcd_put(&t, &key, value, 0);
         status = call_server("/etcdserverpb.KV/Txn", hf__etcd_written(&t), &answer);
         hf__buffer_clear(&answer);
     }
-    assert_int_equal(status, HF__GRPC_EXHAUSTED);
+    assert_int_equal(status, HF__GRPC_STATUS_EXHAUSTED);
 }
 
 /* The alarm of one member: the first that is raised. */

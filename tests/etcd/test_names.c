@@ -62,12 +62,12 @@ static void c1_no_name_lies_below_another(void **state)
     (void)state;
 
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        hf__etcd_root(&store, HF__ETCD_PLACE, name_of(names[i], strlen(names[i])), true, &root);
+        hf__etcd_root(&store, HF__ETCD_KEY_PLACE, name_of(names[i], strlen(names[i])), true, &root);
         for (size_t k = 0; k < sizeof names / sizeof names[0]; k++) {
             struct hf__etcd_name other = name_of(names[k], strlen(names[k]));
             hf__etcd_place_key(&store, other, HF_EXCLUSIVE, 7, &key);
             assert_int_equal(is_below(&key, &root), i == k);
-            hf__etcd_mark_key(&store, HF__ETCD_INSIDE, other, 7, &key);
+            hf__etcd_mark_key(&store, HF__ETCD_KEY_INSIDE, other, 7, &key);
             assert_false(is_below(&key, &root));
         }
     }

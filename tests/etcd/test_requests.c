@@ -120,10 +120,12 @@ static void c3_leases_and_watches_are_as_the_server_reads_them(void **state)
     hf__etcd_lease_request(&words, 5);
     assert_framed(&words, BYTES("\x08\x05"));
     words.len = 0;
-    hf__etcd_write_watch(
-        &words,
-        &(struct hf__etcd_watch_request){
-            .key = {"a", 1}, .end = {"b", 1}, .from = 9, .id = 4, .unwanted = HF__ETCD_NO_DELETES});
+    hf__etcd_write_watch(&words,
+                         &(struct hf__etcd_watch_request){.key = {"a", 1},
+                                                          .end = {"b", 1},
+                                                          .from = 9,
+                                                          .id = 4,
+                                                          .unwanted = HF__ETCD_UNWANTED_DELETES});
     assert_framed(&words, BYTES("\x0a\x0d\x0a\x01"
                                 "a\x12\x01"
                                 "b\x18\x09\x2a\x01\x01\x38\x04"));

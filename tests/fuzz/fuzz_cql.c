@@ -24,9 +24,9 @@ static void read_error(const struct hf__cql_frame *frame)
     hf_error err;
 
     if (hf__cql_read_failure(frame, &failure, &err) == 0) {
-        for (int kind = HF__CQL_READ; kind <= HF__CQL_SCHEMA; kind++) {
+        for (int kind = HF__CQL_KIND_READ; kind <= HF__CQL_KIND_SCHEMA; kind++) {
             int code = hf__cql_report(&failure, (enum hf__cql_kind)kind, &err);
-            REQUIRE(code < 0 && (kind != HF__CQL_READ || code != HF_UNKNOWN));
+            REQUIRE(code < 0 && (kind != HF__CQL_KIND_READ || code != HF_UNKNOWN));
         }
     }
     REQUIRE(is_printable(err.text));
@@ -97,7 +97,8 @@ static void read_body(int as, const uint8_t *data, size_t size)
 {
     struct hf__cql_frame frame = {.header = {.version = as % 2 ? 5 : 4, .length = (uint32_t)size}};
 
-    frame.header.flags = as == FLAGGED ? HF__CQL_TRACED | HF__CQL_WARNED | HF__CQL_PAYLOAD : 0;
+    frame.header.flags =
+        as == FLAGGED ? HF__CQL_FLAG_TRACED | HF__CQL_FLAG_WARNED | HF__CQL_FLAG_PAYLOAD : 0;
     frame.body = malloc(size > 0 ? size : 1);
     REQUIRE(frame.body != NULL);
     if (size > 0)
@@ -143,7 +144,7 @@ static void build_rows(struct shape *s, struct hf__cql_writer *w)
     int32_t flags = (int32_t)shape_choose(s, 16);
     char cell[256];
 
-    hf__cql_put_int(w, HF__CQL_ROWS);
+    hf__cql_put_int(w, HF__CQL_RESULT_ROWS);
     hf__cql_put_int(w, flags);
     hf__cql_put_int(w, columns + (shape_choose(s, 16) == 15));
     if (flags & 2)

@@ -114,10 +114,10 @@ static void try_answers(const redisReply *reply)
     struct hf__bid bids[2] = {{.ttl_ms = 30000, .who = &nobody},
                               {.ttl_ms = 30000, .who = &nobody, .queue = true}};
 
-    for (int script = 0; script <= HF__REDIS_BREAK; script++) {
+    for (int script = 0; script <= HF__REDIS_SCRIPT_BREAK; script++) {
         for (size_t i = 0; i < 2; i++) {
             struct hf__answer a = {0};
-            enum hf__redis_strangers strangers = HF__REDIS_NONE;
+            enum hf__redis_strangers strangers = HF__REDIS_STRANGERS_NONE;
             hf_error err;
             if (hf__redis_answer(script, &bids[i], reply, &a, &strangers, &err) != 0)
                 continue;
@@ -125,8 +125,8 @@ static void try_answers(const redisReply *reply)
             REQUIRE(a.verdict != HF__VERDICT_QUEUED || a.lease_ms > 0);
             if (a.verdict == HF__VERDICT_GRANTED || a.verdict == HF__VERDICT_QUEUED)
                 (void)hf__lease_deadline_ns(INT64_C(1) << 60, a.lease_ms);
-            REQUIRE(a.verdict != HF__VERDICT_QUEUED || script == HF__REDIS_RENEW || i == 1);
-            REQUIRE(strangers <= HF__REDIS_LEFT_TO_THEM);
+            REQUIRE(a.verdict != HF__VERDICT_QUEUED || script == HF__REDIS_SCRIPT_RENEW || i == 1);
+            REQUIRE(strangers <= HF__REDIS_STRANGERS_LEFT_TO_THEM);
         }
     }
 }

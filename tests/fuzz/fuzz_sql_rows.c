@@ -83,7 +83,7 @@ static void show_row(struct shape *s)
                                   .now_ms = INT64_C(1700000000000)};
 
     for (size_t i = 0; i < CELLS; i++)
-        cells[i] = i == HF__SQL_TICKET ? make_ticket(s, text[i]) : make_cell(s, text[i]);
+        cells[i] = i == HF__SQL_ENTRY_TICKET ? make_ticket(s, text[i]) : make_cell(s, text[i]);
     hf__sql_show("sql", &entry, &search, NULL);
 }
 

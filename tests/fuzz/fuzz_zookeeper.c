@@ -51,19 +51,20 @@ static char *build(struct shape *s, const char *const *known, unsigned count)
 
 static void check_order(const char *name)
 {
-    struct child c = hf__zk_child(name), simple = hf__zk_child(HF__ZK_SIMPLE);
-    struct child first = hf__zk_child("_c_00112233-4455-6677-8899-aabbccddeeff-lock-0000000000");
+    struct hf__zk_child c = hf__zk_child(name), simple = hf__zk_child(HF__ZK_SIMPLE);
+    struct hf__zk_child first =
+        hf__zk_child("_c_00112233-4455-6677-8899-aabbccddeeff-lock-0000000000");
     struct hf__ticket ticket;
 
     REQUIRE(first.sequential && first.mode == HF_EXCLUSIVE);
     REQUIRE(!hf__zk_blocks(&c, &c) && !hf__zk_blocks(&simple, &simple));
     REQUIRE(c.simple || !(hf__zk_blocks(&c, &first) && hf__zk_blocks(&first, &c)));
-    for (int layout = HF__ZK_CURATOR; layout <= HF__ZK_KAZOO; layout++)
-        (void)hf__zk_blind((enum layout)layout, name);
+    for (int layout = HF__ZK_LAYOUT_CURATOR; layout <= HF__ZK_LAYOUT_KAZOO; layout++)
+        (void)hf__zk_blind((enum hf__zk_layout)layout, name);
     if (hf__zk_ticket_of(name, &ticket)) {
         char again[64];
-        hf__zk_node_name(HF__ZK_CURATOR, &ticket, HF_SHARED, again);
-        struct child ours = hf__zk_child(again);
+        hf__zk_node_name(HF__ZK_LAYOUT_CURATOR, &ticket, HF_SHARED, again);
+        struct hf__zk_child ours = hf__zk_child(again);
         REQUIRE(ours.name == again);
     }
 }
@@ -72,7 +73,7 @@ static void check_name(const char *name)
 {
     char bytes[HF_NAME_MAX], path[HF__ZK_PATH_MAX];
     char prefix[] = "/p";
-    struct zk zk = {.prefix = prefix};
+    struct hf__zk zk = {.prefix = prefix};
     size_t len;
 
     check_order(name);
@@ -85,7 +86,7 @@ static void check_name(const char *name)
 
 static void check_data(const char *data, size_t len)
 {
-    struct details d, again;
+    struct hf__zk_details d, again;
     int32_t left;
 
     if (hf__zk_parse_left(data, (int)len, &left)) {

@@ -85,8 +85,8 @@ static void assert_works(void)
     struct hf__grpc_call *call;
     struct hf__slice message;
 
-    assert_int_equal(ask("/t/ok", 5000, &call), HF__GRPC_ANSWERED);
-    assert_int_equal(call->status, HF__GRPC_OK);
+    assert_int_equal(ask("/t/ok", 5000, &call), HF__GRPC_END_ANSWERED);
+    assert_int_equal(call->status, HF__GRPC_STATUS_OK);
     struct hf__slice rest = {call->in.data, call->in.len};
 
     assert_int_equal(hf__grpc_take(&rest, &message), 1);
@@ -102,11 +102,11 @@ static void c6_answers_and_refusals_are_read(void **state)
     (void)state;
 
     assert_works();
-    assert_int_equal(ask("/t/status", 5000, &call), HF__GRPC_ANSWERED);
-    assert_int_equal(call->status, HF__GRPC_UNAVAILABLE);
+    assert_int_equal(ask("/t/status", 5000, &call), HF__GRPC_END_ANSWERED);
+    assert_int_equal(call->status, HF__GRPC_STATUS_UNAVAILABLE);
     assert_string_equal(call->message, "a b");
     hf__grpc_release(conn, call);
-    assert_int_equal(ask("/t/web", 5000, &call), HF__GRPC_ANSWERED);
+    assert_int_equal(ask("/t/web", 5000, &call), HF__GRPC_END_ANSWERED);
     assert_int_equal(call->http_status, 503);
     assert_false(call->is_grpc);
     hf__grpc_release(conn, call);
@@ -118,8 +118,8 @@ static void c6_reset_call_may_have_been_applied_unless_it_was_refused(void **sta
     (void)state;
 
     for (int i = 0; i < 100; i++) {
-        assert_int_equal(end_of("/t/reset", 5000), HF__GRPC_CUT_OFF);
-        assert_int_equal(end_of("/t/refuse", 5000), HF__GRPC_NOT_RECEIVED);
+        assert_int_equal(end_of("/t/reset", 5000), HF__GRPC_END_CUT_OFF);
+        assert_int_equal(end_of("/t/refuse", 5000), HF__GRPC_END_NOT_RECEIVED);
     }
     assert_works();
 }
@@ -133,11 +133,11 @@ static void c6_server_that_goes_away_is_asked_no_more(void **state)
     (void)state;
 
     before = begin("/t/silent");
-    assert_int_equal(end_of("/t/goaway", 5000), HF__GRPC_NOT_RECEIVED);
+    assert_int_equal(end_of("/t/goaway", 5000), HF__GRPC_END_NOT_RECEIVED);
     assert_false(hf__grpc_is_usable(conn));
     after = begin("/t/ok");
     assert_null(after);
-    assert_int_equal(hf__grpc_finish(conn, before, after_ms(100), &err), HF__GRPC_TOO_LATE);
+    assert_int_equal(hf__grpc_finish(conn, before, after_ms(100), &err), HF__GRPC_END_TOO_LATE);
     hf__grpc_release(conn, before);
 }
 
@@ -149,9 +149,10 @@ static void c6_end_of_the_connection_ends_every_call(void **state)
 
     for (int i = 0; i < 20; i++)
         others[i] = begin("/t/silent");
-    assert_int_equal(end_of("/t/end", 5000), HF__GRPC_CUT_OFF);
+    assert_int_equal(end_of("/t/end", 5000), HF__GRPC_END_CUT_OFF);
     for (int i = 0; i < 20; i++) {
-        assert_int_equal(hf__grpc_finish(conn, others[i], after_ms(5000), &err), HF__GRPC_CUT_OFF);
+        assert_int_equal(hf__grpc_finish(conn, others[i], after_ms(5000), &err),
+                         HF__GRPC_END_CUT_OFF);
         hf__grpc_release(conn, others[i]);
     }
     assert_false(hf__grpc_is_usable(conn));
@@ -163,7 +164,7 @@ static void c6_late_answer_ends_no_connection(void **state)
 {
     (void)state;
 
-    assert_int_equal(end_of("/t/silent", 1500), HF__GRPC_TOO_LATE);
+    assert_int_equal(end_of("/t/silent", 1500), HF__GRPC_END_TOO_LATE);
     assert_works();
 }
 
@@ -172,7 +173,7 @@ static void c12_frozen_server_is_given_up_before_the_deadline(void **state)
     (void)state;
 
     start(&(struct server_options){.frozen = true});
-    assert_int_equal(end_of("/t/ok", 60000), HF__GRPC_CUT_OFF);
+    assert_int_equal(end_of("/t/ok", 60000), HF__GRPC_END_CUT_OFF);
     assert_false(hf__grpc_is_usable(conn));
 }
 
@@ -182,14 +183,14 @@ static void c6_request_that_finds_no_window_is_not_received(void **state)
     (void)state;
 
     start(&(struct server_options){.no_window = true});
-    assert_int_equal(end_of("/t/ok", 300), HF__GRPC_NOT_RECEIVED);
+    assert_int_equal(end_of("/t/ok", 300), HF__GRPC_END_NOT_RECEIVED);
 }
 
 static void c6_answer_beyond_all_bounds_is_cut_off(void **state)
 {
     (void)state;
 
-    assert_int_equal(end_of("/t/long", 60000), HF__GRPC_CUT_OFF);
+    assert_int_equal(end_of("/t/long", 60000), HF__GRPC_END_CUT_OFF);
     assert_works();
 }
 
@@ -204,7 +205,7 @@ static void *call_often(void *arg)
     static const char *const paths[] = {"/t/ok", "/t/reset", "/t/status", "/t/refuse"};
 
     for (int i = 0; i < 200; i++)
-        c->answered += end_of(paths[i % 4], 20000) == HF__GRPC_ANSWERED;
+        c->answered += end_of(paths[i % 4], 20000) == HF__GRPC_END_ANSWERED;
     return NULL;
 }
 
@@ -258,7 +259,7 @@ static void c12_open_call_is_heard_whoever_reads(void **state)
     }
     pthread_join(other.thread, NULL);
     assert_memory_equal(in.data, "firstmoremore", 13);
-    assert_int_equal(end_of("/t/end", 5000), HF__GRPC_CUT_OFF);
+    assert_int_equal(end_of("/t/end", 5000), HF__GRPC_END_CUT_OFF);
     struct pollfd p = {.fd = epoll_fd, .events = POLLIN};
     assert_int_equal(poll(&p, 1, 20000), 1);
     assert_false(hf__grpc_hear(conn, open, &in));

@@ -86,10 +86,10 @@ static void write_call(const struct walk *w, const struct walk_request *q, char 
 static struct hf__answer ask(struct walk *walk, const struct walk_request *q)
 {
     static const char *const columns[HF__SQL_ANSWER_CELLS] = {
-        [HF__SQL_VERDICT] = "verdict", [HF__SQL_GENERATION] = "generation",
-        [HF__SQL_LEASE] = "lease",     [HF__SQL_CLAIMED] = "claimed",
-        [HF__SQL_PLACE] = "place",     [HF__SQL_ASK_AGAIN] = "ask_again",
-        [HF__SQL_WANTED] = "wanted"};
+        [HF__SQL_ANSWER_VERDICT] = "verdict", [HF__SQL_ANSWER_GENERATION] = "generation",
+        [HF__SQL_ANSWER_LEASE] = "lease",     [HF__SQL_ANSWER_CLAIMED] = "claimed",
+        [HF__SQL_ANSWER_PLACE] = "place",     [HF__SQL_ANSWER_ASK_AGAIN] = "ask_again",
+        [HF__SQL_ANSWER_WANTED] = "wanted"};
     struct world *w = (struct world *)walk;
     const char *cells[HF__SQL_ANSWER_CELLS] = {0};
     struct hf__answer answer = {0};

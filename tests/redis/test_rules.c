@@ -157,8 +157,9 @@ static redisReply *run(struct world *w, const struct walk_request *q)
 static struct hf__answer ask_scripts(struct walk *walk, const struct walk_request *q)
 {
     static const enum hf__redis_script asked[] = {
-        HF__REDIS_ATTEMPT, HF__REDIS_RELEASE, HF__REDIS_WITHDRAW, HF__REDIS_RENEW,
-        HF__REDIS_BREAK,   HF__REDIS_VALUE,   HF__REDIS_VALUE};
+        HF__REDIS_SCRIPT_ATTEMPT, HF__REDIS_SCRIPT_RELEASE, HF__REDIS_SCRIPT_WITHDRAW,
+        HF__REDIS_SCRIPT_RENEW,   HF__REDIS_SCRIPT_BREAK,   HF__REDIS_SCRIPT_VALUE,
+        HF__REDIS_SCRIPT_VALUE};
     struct world *w = (struct world *)walk;
     struct hf__answer a = {0};
     hf_error err;

@@ -65,10 +65,10 @@ static void threads_have_their_turns_in_order(void **state)
     pthread_t ids[COUNT(wanted)];
     atomic_int count = 0, order[COUNT(wanted)];
 
-    assert_int_equal(hf__sqlite_enter(s, HF__SQLITE_ASKS, in_time(), NULL), 0);
+    assert_int_equal(hf__sqlite_enter(s, HF__SQLITE_RANK_ASKS, in_time(), NULL), 0);
     for (int i = 0; i < (int)COUNT(wanted); i++) {
         threads[i] = (struct thread){.s = s,
-                                     .rank = i < 4 ? HF__SQLITE_ASKS : HF__SQLITE_KEEPS,
+                                     .rank = i < 4 ? HF__SQLITE_RANK_ASKS : HF__SQLITE_RANK_KEEPS,
                                      .number = i,
                                      .count = &count,
                                      .order = order};
@@ -87,13 +87,14 @@ static void a_thread_whose_time_is_over_leaves_the_line(void **state)
     struct fixture *f = *state;
     struct hf__sqlite *s = open_on_real_clock(f);
 
-    assert_int_equal(hf__sqlite_enter(s, HF__SQLITE_ASKS, in_time(), NULL), 0);
+    assert_int_equal(hf__sqlite_enter(s, HF__SQLITE_RANK_ASKS, in_time(), NULL), 0);
     int64_t soon_ns = hf__now_ns(&hf__system_env) + 20 * HF__NS_PER_MS;
-    check_number("second", hf__sqlite_enter(s, HF__SQLITE_ASKS, soon_ns, &f->err), HF_UNAVAILABLE);
+    check_number("second", hf__sqlite_enter(s, HF__SQLITE_RANK_ASKS, soon_ns, &f->err),
+                 HF_UNAVAILABLE);
     check_contains("text", f->err.text, "other threads kept the database busy");
-    assert_null(s->turn.next[HF__SQLITE_ASKS]);
+    assert_null(s->turn.next[HF__SQLITE_RANK_ASKS]);
     hf__sqlite_leave(s);
-    assert_int_equal(hf__sqlite_enter(s, HF__SQLITE_ASKS, in_time(), NULL), 0);
+    assert_int_equal(hf__sqlite_enter(s, HF__SQLITE_RANK_ASKS, in_time(), NULL), 0);
     hf__sqlite_leave(s);
 }
 

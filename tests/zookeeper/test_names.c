@@ -3,7 +3,7 @@
 #include "lib/check.h"
 #include "stores/zookeeper/zk.h"
 
-static struct zk store = {.prefix = (char[]){"/locks"}};
+static struct hf__zk store = {.prefix = (char[]){"/locks"}};
 
 static void c1_names_are_escaped_and_come_back(void **state)
 {
@@ -59,7 +59,7 @@ static void c5_sequence_is_read_in_every_dialect(void **state)
 
     (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
-        struct child c = hf__zk_child(cases[i].name);
+        struct hf__zk_child c = hf__zk_child(cases[i].name);
         check_number(cases[i].name, c.sequential, true);
         check_number(cases[i].name, c.sequence, cases[i].sequence);
         check_number(cases[i].name, c.mode, cases[i].mode);
@@ -82,7 +82,7 @@ static void c1_nodes_of_every_layout_are_read_back(void **state)
          "00112233445566778899aabbccddeeff_r__lock__"},
     };
     struct hf__ticket ticket, of;
-    enum layout layout;
+    enum hf__zk_layout layout;
     char node[64], name[80];
 
     (void)state;
@@ -93,7 +93,7 @@ static void c1_nodes_of_every_layout_are_read_back(void **state)
             hf__zk_node_name(layout, &ticket, (hf_mode)mode, node);
             assert_string_equal(node, mode == HF_SHARED ? cases[i].reader : cases[i].writer);
             snprintf(name, sizeof name, "%s0000000009", node);
-            struct child c = hf__zk_child(name);
+            struct hf__zk_child c = hf__zk_child(name);
             assert_true(c.sequential && c.sequence == 9 && c.mode == (hf_mode)mode);
             assert_true(hf__zk_ticket_of(name, &of) && hf__ticket_equal(&of, &ticket));
             assert_null(hf__zk_blind(layout, name));
@@ -106,18 +106,18 @@ static void c1_nodes_of_every_layout_are_read_back(void **state)
 static void c1_clients_that_do_not_see_ours_are_named(void **state)
 {
     static const char *const names[] = {
-        [HF__ZK_CURATOR] = "_c_00112233-4455-6677-8899-aabbccddeeff-lock-0000000001",
-        [HF__ZK_CURATOR_RW] = "_c_00112233-4455-6677-8899-aabbccddeeff-__READ__0000000001",
-        [HF__ZK_KAZOO] = "00112233445566778899aabbccddeeff__rlock__0000000001"};
+        [HF__ZK_LAYOUT_CURATOR] = "_c_00112233-4455-6677-8899-aabbccddeeff-lock-0000000001",
+        [HF__ZK_LAYOUT_CURATOR_RW] = "_c_00112233-4455-6677-8899-aabbccddeeff-__READ__0000000001",
+        [HF__ZK_LAYOUT_KAZOO] = "00112233445566778899aabbccddeeff__rlock__0000000001"};
 
     (void)state;
     for (size_t ours = 0; ours < COUNT(names); ours++) {
         for (size_t theirs = 0; theirs < COUNT(names); theirs++)
-            assert_int_equal(hf__zk_blind((enum layout)ours, names[theirs]) == NULL,
+            assert_int_equal(hf__zk_blind((enum hf__zk_layout)ours, names[theirs]) == NULL,
                              ours == theirs);
-        assert_non_null(hf__zk_blind((enum layout)ours, "lock-0000000001"));
+        assert_non_null(hf__zk_blind((enum hf__zk_layout)ours, "lock-0000000001"));
     }
-    assert_null(hf__zk_blind(HF__ZK_CURATOR, "x-72057594037927937-0000000006"));
+    assert_null(hf__zk_blind(HF__ZK_LAYOUT_CURATOR, "x-72057594037927937-0000000006"));
 }
 
 static void c5_order_survives_the_wrap_of_the_counter(void **state)
@@ -137,11 +137,11 @@ static void c5_order_survives_the_wrap_of_the_counter(void **state)
 
 static void c9_readers_are_kept_out_by_earlier_writers_only(void **state)
 {
-    struct child reader = hf__zk_child("_c_x-read-lock-0000000005");
-    struct child early_writer = hf__zk_child("_c_x-lock-0000000004");
-    struct child late_writer = hf__zk_child("_c_x-lock-0000000006");
-    struct child early_reader = hf__zk_child("_c_x-read-lock-0000000003");
-    struct child stranger = hf__zk_child("whatever-0000000001");
+    struct hf__zk_child reader = hf__zk_child("_c_x-read-lock-0000000005");
+    struct hf__zk_child early_writer = hf__zk_child("_c_x-lock-0000000004");
+    struct hf__zk_child late_writer = hf__zk_child("_c_x-lock-0000000006");
+    struct hf__zk_child early_reader = hf__zk_child("_c_x-read-lock-0000000003");
+    struct hf__zk_child stranger = hf__zk_child("whatever-0000000001");
 
     (void)state;
     assert_true(hf__zk_blocks(&early_writer, &reader));
@@ -155,13 +155,13 @@ static void c2_ticket_is_in_the_name_and_in_the_data(void **state)
 {
     struct hf__who who = {.host = "h h", .user = "u=", .program = "p%", .note = "n\n", .pid = 7};
     struct hf__bid bid = {.ttl_ms = 5, .lock_delay_ms = 6, .who = &who};
-    struct details d;
+    struct hf__zk_details d;
     char node[64];
 
     (void)state;
     for (size_t i = 0; i < sizeof bid.ticket.bits; i++)
         bid.ticket.bits[i] = (unsigned char)(17 * i);
-    hf__zk_node_name(HF__ZK_CURATOR, &bid.ticket, HF_SHARED, node);
+    hf__zk_node_name(HF__ZK_LAYOUT_CURATOR, &bid.ticket, HF_SHARED, node);
     assert_string_equal(node, "_c_00112233-4455-6677-8899-aabbccddeeff-read-lock-");
     struct hf__ticket of;
     assert_true(hf__zk_ticket_of(node, &of) && hf__ticket_equal(&of, &bid.ticket));
@@ -182,7 +182,7 @@ static void c2_ticket_is_in_the_name_and_in_the_data(void **state)
 
 static void c10_data_of_strangers_is_not_believed(void **state)
 {
-    struct details d;
+    struct hf__zk_details d;
 
     (void)state;
     hf__zk_parse("10.0.0.1", 8, &d);

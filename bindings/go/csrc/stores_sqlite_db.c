@@ -184,7 +184,7 @@ bool hf__sqlite_pause(struct hf__sqlite *s, int tries)
  * line. */
 static int take_write_lock(struct hf__sqlite *s, sqlite3_stmt *begin, hf_error *err)
 {
-    bool may_try = s->rank == HF__SQLITE_KEEPS || !hf__writers_busy(&s->writers);
+    bool may_try = s->rank == HF__SQLITE_RANK_KEEPS || !hf__writers_busy(&s->writers);
     uint32_t commits = hf__writers_commits(&s->writers);
     int code, busy_tries = s->busy_tries;
 
@@ -210,7 +210,7 @@ int hf__sqlite_begin(struct hf__sqlite *s, hf_error *err)
     int code = hf__sqlite_rollback(s, err); /* if that failed after the last operation */
 
     if (code == 0)
-        code = hf__sqlite_statement(s, HF__SQL_BEGIN, &begin, err);
+        code = hf__sqlite_statement(s, HF__SQLITE_STATEMENT_BEGIN, &begin, err);
     if (code == 0)
         code = take_write_lock(s, begin, err);
     if (code != 0)
@@ -226,8 +226,9 @@ int hf__sqlite_begin_at_once(struct hf__sqlite *s)
 {
     sqlite3_stmt *begin = NULL;
     int busy_tries = s->busy_tries;
-    int code = hf__writers_busy(&s->writers) ? HF_UNAVAILABLE
-                                             : hf__sqlite_statement(s, HF__SQL_BEGIN, &begin, NULL);
+    int code = hf__writers_busy(&s->writers)
+                   ? HF_UNAVAILABLE
+                   : hf__sqlite_statement(s, HF__SQLITE_STATEMENT_BEGIN, &begin, NULL);
 
     s->busy_tries = 0;
     if (code == 0)
@@ -247,7 +248,7 @@ int hf__sqlite_rollback(struct hf__sqlite *s, hf_error *err)
     if (sqlite3_get_autocommit(s->db))
         return 0;
     for (int tries = 0; tries < 2 && !sqlite3_get_autocommit(s->db); tries++) {
-        code = hf__sqlite_statement(s, HF__SQL_ROLLBACK, &rollback, err);
+        code = hf__sqlite_statement(s, HF__SQLITE_STATEMENT_ROLLBACK, &rollback, err);
         if (code == 0)
             code = hf__sqlite_run(s, rollback, "roll back", err);
     }
@@ -284,7 +285,7 @@ static int fail_commit(struct hf__sqlite *s, int result, hf_error *err)
 int hf__sqlite_commit(struct hf__sqlite *s, hf_error *err)
 {
     sqlite3_stmt *commit = NULL;
-    int code = hf__sqlite_statement(s, HF__SQL_COMMIT, &commit, err), result;
+    int code = hf__sqlite_statement(s, HF__SQLITE_STATEMENT_COMMIT, &commit, err), result;
 
     if (code != 0)
         goto undo;

@@ -94,7 +94,7 @@ int hf__sqlite_inspect(struct hf__store *store, const struct hf__search *search,
 
     if (search->prefix_len > HF_NAME_MAX)
         return 0; /* no name is that long */
-    code = hf__sqlite_enter(s, HF__SQLITE_ASKS, deadline_ns, err);
+    code = hf__sqlite_enter(s, HF__SQLITE_RANK_ASKS, deadline_ns, err);
     if (code != 0)
         return code;
     code = hf__sqlite_still_ours(s, err);

@@ -154,7 +154,7 @@ static bool is_sound(const struct hf__sqlite_lock *l)
 static int find_lock(struct hf__sqlite *s, const struct hf__sqlite_window *w, hf_error *err)
 {
     sqlite3_stmt *q;
-    int code = hf__sqlite_statement(s, HF__SQL_FIND_LOCK, &q, err);
+    int code = hf__sqlite_statement(s, HF__SQLITE_STATEMENT_FIND_LOCK, &q, err);
     int result;
 
     s->lock = (struct hf__sqlite_lock){0};
@@ -186,7 +186,8 @@ static int load_retired(struct hf__sqlite *s, const struct hf__sqlite_window *w,
 
     if (s->lock.retired == 0 || !w->remembered)
         return 0;
-    code = hf__sqlite_statement(s, all ? HF__SQL_ALL_RETIRED : HF__SQL_FIND_RETIRED, &q, err);
+    code = hf__sqlite_statement(
+        s, all ? HF__SQLITE_STATEMENT_ALL_RETIRED : HF__SQLITE_STATEMENT_FIND_RETIRED, &q, err);
     if (code != 0)
         return code;
     sqlite3_bind_int64(q, 1, s->lock.id);
@@ -205,7 +206,7 @@ static int load_behind(struct hf__sqlite *s, const struct hf__sqlite_window *w, 
                        hf_error *err)
 {
     sqlite3_stmt *q;
-    int code = hf__sqlite_statement(s, HF__SQL_OVERDUE, &q, err);
+    int code = hf__sqlite_statement(s, HF__SQLITE_STATEMENT_OVERDUE, &q, err);
 
     if (code != 0)
         return code;
@@ -215,7 +216,7 @@ static int load_behind(struct hf__sqlite *s, const struct hf__sqlite_window *w, 
     code = take_all(s, q, SIZE_MAX, waiting, err);
     if (code != 0 || w->ticket == NULL || hf__record_find(&s->record, w->ticket) != NULL)
         return code;
-    code = hf__sqlite_statement(s, HF__SQL_BY_TICKET, &q, err);
+    code = hf__sqlite_statement(s, HF__SQLITE_STATEMENT_BY_TICKET, &q, err);
     if (code != 0)
         return code;
     sqlite3_bind_int64(q, 1, s->lock.id);
@@ -228,7 +229,7 @@ static int load_behind(struct hf__sqlite *s, const struct hf__sqlite_window *w, 
 static int load_line(struct hf__sqlite *s, const struct hf__sqlite_window *w, hf_error *err)
 {
     sqlite3_stmt *q;
-    int code = hf__sqlite_statement(s, HF__SQL_LINE, &q, err);
+    int code = hf__sqlite_statement(s, HF__SQLITE_STATEMENT_LINE, &q, err);
     size_t waiting = 0;
 
     if (code != 0)
@@ -279,7 +280,7 @@ int hf__sqlite_ahead(struct hf__sqlite *s, const struct hf__entry *entry, size_t
 {
     const struct hf__sqlite_row *row = entry->who;
     sqlite3_stmt *q;
-    int code = hf__sqlite_statement(s, HF__SQL_AHEAD, &q, err);
+    int code = hf__sqlite_statement(s, HF__SQLITE_STATEMENT_AHEAD, &q, err);
     int result;
 
     if (code != 0)

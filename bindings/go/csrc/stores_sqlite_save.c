@@ -28,7 +28,7 @@ static void bind_ticket(sqlite3_stmt *q, int at, const struct hf__ticket *ticket
 static int add_lock(struct hf__sqlite *s, const struct hf__bid *bid, hf_error *err)
 {
     sqlite3_stmt *q;
-    int code = hf__sqlite_statement(s, HF__SQL_ADD_LOCK, &q, err);
+    int code = hf__sqlite_statement(s, HF__SQLITE_STATEMENT_ADD_LOCK, &q, err);
 
     if (code != 0)
         return code;
@@ -43,7 +43,7 @@ static int add_lock(struct hf__sqlite *s, const struct hf__bid *bid, hf_error *e
 static int set_lock(struct hf__sqlite *s, hf_error *err)
 {
     sqlite3_stmt *q;
-    int code = hf__sqlite_statement(s, HF__SQL_SET_LOCK, &q, err);
+    int code = hf__sqlite_statement(s, HF__SQLITE_STATEMENT_SET_LOCK, &q, err);
 
     if (code != 0)
         return code;
@@ -67,7 +67,7 @@ static int add_entry(struct hf__sqlite *s, const struct hf__entry *e, const stru
 {
     const struct hf__who *who = bid->who != NULL ? bid->who : s->base.host->self;
     sqlite3_stmt *q;
-    int code = hf__sqlite_statement(s, HF__SQL_ADD_ENTRY, &q, err);
+    int code = hf__sqlite_statement(s, HF__SQLITE_STATEMENT_ADD_ENTRY, &q, err);
 
     if (code != 0)
         return code;
@@ -99,7 +99,7 @@ static int add_entry(struct hf__sqlite *s, const struct hf__entry *e, const stru
 static int set_entry(struct hf__sqlite *s, const struct hf__entry *e, int64_t seq, hf_error *err)
 {
     sqlite3_stmt *q;
-    int code = hf__sqlite_statement(s, HF__SQL_SET_ENTRY, &q, err);
+    int code = hf__sqlite_statement(s, HF__SQLITE_STATEMENT_SET_ENTRY, &q, err);
 
     if (code != 0)
         return code;
@@ -119,7 +119,7 @@ static int set_entry(struct hf__sqlite *s, const struct hf__entry *e, int64_t se
 static int set_wake(struct hf__sqlite *s, struct hf__sqlite_row *row, hf_error *err)
 {
     sqlite3_stmt *q;
-    int code = hf__sqlite_statement(s, HF__SQL_SET_WAKE, &q, err);
+    int code = hf__sqlite_statement(s, HF__SQLITE_STATEMENT_SET_WAKE, &q, err);
 
     if (code != 0)
         return code;
@@ -133,7 +133,7 @@ static int set_wake(struct hf__sqlite *s, struct hf__sqlite_row *row, hf_error *
 static int drop_entry(struct hf__sqlite *s, int64_t seq, hf_error *err)
 {
     sqlite3_stmt *q;
-    int code = hf__sqlite_statement(s, HF__SQL_DROP_ENTRY, &q, err);
+    int code = hf__sqlite_statement(s, HF__SQLITE_STATEMENT_DROP_ENTRY, &q, err);
 
     if (code != 0)
         return code;
@@ -146,7 +146,7 @@ static int drop_entry(struct hf__sqlite *s, int64_t seq, hf_error *err)
 static int forget_retired(struct hf__sqlite *s, int64_t now_ms, hf_error *err)
 {
     sqlite3_stmt *q;
-    int code = hf__sqlite_statement(s, HF__SQL_FORGET_RETIRED, &q, err);
+    int code = hf__sqlite_statement(s, HF__SQLITE_STATEMENT_FORGET_RETIRED, &q, err);
 
     if (code != 0)
         return code;
@@ -161,7 +161,7 @@ static int forget_retired(struct hf__sqlite *s, int64_t now_ms, hf_error *err)
 static int save_retired(struct hf__sqlite *s, const struct hf__entry *e, bool is_new, hf_error *err)
 {
     sqlite3_stmt *q;
-    int code = hf__sqlite_statement(s, HF__SQL_ADD_RETIRED, &q, err);
+    int code = hf__sqlite_statement(s, HF__SQLITE_STATEMENT_ADD_RETIRED, &q, err);
 
     s->lock.retired += is_new;
     if (code != 0)
@@ -176,7 +176,7 @@ static int save_retired(struct hf__sqlite *s, const struct hf__entry *e, bool is
 static int drop_retired(struct hf__sqlite *s, const struct hf__entry *e, hf_error *err)
 {
     sqlite3_stmt *q;
-    int code = hf__sqlite_statement(s, HF__SQL_DROP_RETIRED, &q, err);
+    int code = hf__sqlite_statement(s, HF__SQLITE_STATEMENT_DROP_RETIRED, &q, err);
 
     if (code != 0)
         return code;

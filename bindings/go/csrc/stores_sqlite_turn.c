@@ -112,7 +112,7 @@ bool hf__sqlite_wait(struct hf__sqlite *s)
     if (left_ns <= 0)
         return false;
     hf__sqlite_process_leave();
-    s->patience_ns -= hf__writers_wait(&s->writers, s->rank == HF__SQLITE_KEEPS, left_ns);
+    s->patience_ns -= hf__writers_wait(&s->writers, s->rank == HF__SQLITE_RANK_KEEPS, left_ns);
     hf__sqlite_process_enter();
     return true;
 }

@@ -31,7 +31,7 @@ int hf__sqlite_load_value(struct hf__sqlite *s, const char *name, size_t name_le
                           struct hf__value *ret_value, hf_error *err)
 {
     sqlite3_stmt *q;
-    int code = hf__sqlite_statement(s, HF__SQL_FIND_VALUE, &q, err);
+    int code = hf__sqlite_statement(s, HF__SQLITE_STATEMENT_FIND_VALUE, &q, err);
 
     *ret_value = (struct hf__value){0};
     if (code != 0)
@@ -51,7 +51,7 @@ int hf__sqlite_save_value(struct hf__sqlite *s, const struct hf__bid *bid,
                           const struct hf__value *value, hf_error *err)
 {
     sqlite3_stmt *q;
-    int code = hf__sqlite_statement(s, HF__SQL_SET_VALUE, &q, err);
+    int code = hf__sqlite_statement(s, HF__SQLITE_STATEMENT_SET_VALUE, &q, err);
 
     if (code != 0)
         return code;
@@ -78,10 +78,10 @@ static int run_by_name(struct hf__sqlite *s, enum hf__sqlite_statement which,
 int hf__sqlite_doubt_value(struct hf__sqlite *s, const struct hf__bid *bid, hf_error *err)
 {
     s->durable = true;
-    return run_by_name(s, HF__SQL_DOUBT_VALUE, bid, err);
+    return run_by_name(s, HF__SQLITE_STATEMENT_DOUBT_VALUE, bid, err);
 }
 
 int hf__sqlite_drop_value(struct hf__sqlite *s, const struct hf__bid *bid, hf_error *err)
 {
-    return run_by_name(s, HF__SQL_DROP_VALUE, bid, err);
+    return run_by_name(s, HF__SQLITE_STATEMENT_DROP_VALUE, bid, err);
 }

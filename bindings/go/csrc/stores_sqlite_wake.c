@@ -132,7 +132,7 @@ int hf__sqlite_wake_fd(struct hf__store *store)
     int fd;
 
     int64_t deadline_ns = hf__now_ns(host->env) + host->op_timeout_ms * HF__NS_PER_MS;
-    if (hf__sqlite_enter(s, HF__SQLITE_ASKS, deadline_ns, NULL) != 0)
+    if (hf__sqlite_enter(s, HF__SQLITE_RANK_ASKS, deadline_ns, NULL) != 0)
         return -1;
     errno = 0;
     if (!s->wake.asked && open_directory(s, true)) {

@@ -13,7 +13,8 @@ void hf__session_await(struct hf__session_list *list, struct hf__session_lock *l
                        int64_t until_ns)
 {
     list->type->look(lock);
-    while (lock->state == HF__SESSION_WAITING && list->type->wait(list->owner, lock, until_ns))
+    while (lock->state == HF__SESSION_STATE_WAITING &&
+           list->type->wait(list->owner, lock, until_ns))
         list->type->look(lock);
 }
 
@@ -35,17 +36,17 @@ static bool end_session(struct hf__session_list *list, const struct hf__session_
 {
     struct hf__sql *sql = &list->owner->sql;
     struct hf__pooled *other = NULL;
-    enum hf__session_gone gone = HF__SESSION_STILL_THERE;
+    enum hf__session_gone gone = HF__SESSION_GONE_NOT;
 
     if (hf__pool_take(&sql->pool, deadline_ns, &other, NULL) != 0)
         return false;
-    while (gone == HF__SESSION_STILL_THERE && hf__now_ns(list->env) < deadline_ns) {
+    while (gone == HF__SESSION_GONE_NOT && hf__now_ns(list->env) < deadline_ns) {
         gone = list->type->kill(list->owner, lock, other, deadline_ns);
-        if (gone == HF__SESSION_STILL_THERE)
+        if (gone == HF__SESSION_GONE_NOT)
             hf__pool_sleep(&sql->pool, GONE_YET_MS);
     }
     sql->type->give_back(list->owner, other);
-    return gone == HF__SESSION_GONE;
+    return gone == HF__SESSION_GONE_YES;
 }
 
 /* `over`: it is freed. */
@@ -67,7 +68,7 @@ bool hf__session_end(struct hf__session_list *list, struct hf__session_lock *loc
 {
     int64_t now_ns = hf__now_ns(list->env);
 
-    if (lock->state == HF__SESSION_WAITING && list->type->fd(lock) >= 0)
+    if (lock->state == HF__SESSION_STATE_WAITING && list->type->fd(lock) >= 0)
         cancel_wait(list, lock, now_ns + (deadline_ns - now_ns) / 2);
     bool gone =
         list->type->leave(list->owner, lock, deadline_ns) || end_session(list, lock, deadline_ns);

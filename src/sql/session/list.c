@@ -39,7 +39,7 @@ void hf__session_remove(struct hf__session_list *list, struct hf__session_lock *
 void hf__session_hear(struct hf__session_list *list, struct hf__session_lock *lock)
 {
     struct epoll_event event = {.events = EPOLLIN | EPOLLONESHOT, .data.ptr = lock};
-    int fd = lock->state == HF__SESSION_DEAD ? -1 : list->type->fd(lock);
+    int fd = lock->state == HF__SESSION_STATE_DEAD ? -1 : list->type->fd(lock);
     int how = lock->polled ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
 
     lock->polled = fd >= 0 && epoll_ctl(list->epoll_fd, how, fd, &event) == 0;

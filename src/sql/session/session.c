@@ -90,7 +90,7 @@ static int end_bid(struct hf__session_list *list, const struct hf__bid *bid, int
     struct hf__session_lock *lock = NULL;
     int r = 0;
 
-    *ret_was = HF__SESSION_DEAD;
+    *ret_was = HF__SESSION_STATE_DEAD;
     pthread_mutex_lock(&list->mutex);
     if (retire_ms > 0 && !hf__session_is_retired(list, &bid->ticket))
         r = hf__session_retire(list, &bid->ticket, retire_ms, err);
@@ -100,7 +100,7 @@ static int end_bid(struct hf__session_list *list, const struct hf__bid *bid, int
     if (lock == NULL)
         return r;
     list->type->look(lock);
-    *ret_was = lock->leaving ? HF__SESSION_DEAD : lock->state;
+    *ret_was = lock->leaving ? HF__SESSION_STATE_DEAD : lock->state;
     return hf__session_end(list, lock, deadline_ns) ? r : not_proved(list, err);
 }
 
@@ -112,7 +112,7 @@ static int leave(struct hf__store *store, const struct hf__operation *op, int64_
     int r = end_bid(list_of(store), op->bid, op->retire_ms, deadline_ns, &was, err);
 
     ret_answer->verdict =
-        was == HF__SESSION_INSIDE || (waiting_counts && was == HF__SESSION_WAITING)
+        was == HF__SESSION_STATE_INSIDE || (waiting_counts && was == HF__SESSION_STATE_WAITING)
             ? HF__VERDICT_DONE
             : HF__VERDICT_STALE;
     return r;
@@ -126,7 +126,7 @@ static int fail(struct hf__session_list *list, struct hf__session_lock *lock, in
 {
     hf_error why = lock->refusal;
 
-    if (lock->state != HF__SESSION_REFUSED)
+    if (lock->state != HF__SESSION_STATE_REFUSED)
         hf__fail(&why, HF_UNAVAILABLE, "%s: the server did not answer, or hung up",
                  list->type->store);
     if (!hf__session_end(list, lock, deadline_ns))
@@ -146,12 +146,13 @@ static int settle(struct hf__session_list *list, struct hf__session_lock *lock,
     int64_t sent_ns = ret_answer->sent_ns;
     int r = 0;
 
-    if (lock->state == HF__SESSION_INSIDE && lock->generation == 0)
+    if (lock->state == HF__SESSION_STATE_INSIDE && lock->generation == 0)
         r = list->type->finish(list->owner, lock, bid, deadline_ns, err);
-    if (lock->state != HF__SESSION_INSIDE && !(lock->state == HF__SESSION_WAITING && bid->queue))
+    if (lock->state != HF__SESSION_STATE_INSIDE &&
+        !(lock->state == HF__SESSION_STATE_WAITING && bid->queue))
         return fail(list, lock, deadline_ns, ret_answer, err);
     if (r == 0)
-        *ret_answer = lock->state == HF__SESSION_INSIDE ? granted(lock) : queued(lock);
+        *ret_answer = lock->state == HF__SESSION_STATE_INSIDE ? granted(lock) : queued(lock);
     ret_answer->sent_ns = sent_ns;
     pthread_mutex_lock(&list->mutex);
     hf__session_unclaim(list, lock);
@@ -264,7 +265,7 @@ int hf__session_operate(struct hf__store *store, const struct hf__operation *op,
 
 static struct hf__answer alive(const struct hf__session_lock *lock, uint64_t generation)
 {
-    if (lock->state == HF__SESSION_WAITING || lock->generation == 0)
+    if (lock->state == HF__SESSION_STATE_WAITING || lock->generation == 0)
         return queued(lock);
     if (generation != 0 && generation != lock->generation)
         return (struct hf__answer){.verdict = HF__VERDICT_GONE};
@@ -276,7 +277,8 @@ static void look_and_touch(struct hf__session_list *list, struct hf__session_loc
 {
     hf__session_stop_hearing(list, lock);
     list->type->look(lock);
-    if (lock->state == HF__SESSION_INSIDE && lock->generation != 0 && list->type->touch != NULL)
+    if (lock->state == HF__SESSION_STATE_INSIDE && lock->generation != 0 &&
+        list->type->touch != NULL)
         list->type->touch(lock);
     hf__session_hear(list, lock);
 }
@@ -292,7 +294,8 @@ static struct hf__answer sign_of_life(struct hf__session_list *list, const struc
         return lost;
     if (!lock->busy)
         look_and_touch(list, lock);
-    if (lock->busy || lock->state == HF__SESSION_WAITING || lock->state == HF__SESSION_INSIDE)
+    if (lock->busy || lock->state == HF__SESSION_STATE_WAITING ||
+        lock->state == HF__SESSION_STATE_INSIDE)
         return alive(lock, item->generation);
     if (item->generation == 0)
         return lost; /* the waiter asks, and is told why */

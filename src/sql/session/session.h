@@ -22,14 +22,14 @@
 #include "sql/store.h"
 
 enum hf__session_state {
-    HF__SESSION_WAITING,
-    HF__SESSION_INSIDE,
-    HF__SESSION_REFUSED,
-    HF__SESSION_DEAD
+    HF__SESSION_STATE_WAITING,
+    HF__SESSION_STATE_INSIDE,
+    HF__SESSION_STATE_REFUSED,
+    HF__SESSION_STATE_DEAD
 };
 
 /* Whether the server still has a session. */
-enum hf__session_gone { HF__SESSION_NOT_SAID, HF__SESSION_STILL_THERE, HF__SESSION_GONE };
+enum hf__session_gone { HF__SESSION_GONE_NOT_SAID, HF__SESSION_GONE_NOT, HF__SESSION_GONE_YES };
 
 /* A bid. A store's own structure begins with this. */
 struct hf__session_lock {

@@ -30,22 +30,22 @@ extern const struct hf__option hf__cs_options[];
 extern const struct hf__store_type hf_store_type_v1;
 
 enum hf__cs_query {
-    HF__CS_READ,   /* one lock, and the clock, also if there is no such lock */
-    HF__CS_CREATE, /* a lock that was not there */
-    HF__CS_SWAP,
-    HF__CS_PURGE,
-    HF__CS_SCAN,
-    HF__CS_HEARTBEAT,
-    HF__CS_READ_HEARTBEATS, /* some tickets of one lock */
-    HF__CS_TAKE_LEASE,
-    HF__CS_KEEP_LEASE,
-    HF__CS_DROP_LEASE,
-    HF__CS_READ_LEASE,
-    HF__CS_SCAN_LEASES,
-    HF__CS_LOCAL,
-    HF__CS_PEERS,
-    HF__CS_SETTINGS,
-    HF__CS_KEYSPACE,
+    HF__CS_QUERY_READ,   /* one lock, and the clock, also if there is no such lock */
+    HF__CS_QUERY_CREATE, /* a lock that was not there */
+    HF__CS_QUERY_SWAP,
+    HF__CS_QUERY_PURGE,
+    HF__CS_QUERY_SCAN,
+    HF__CS_QUERY_HEARTBEAT,
+    HF__CS_QUERY_READ_HEARTBEATS, /* some tickets of one lock */
+    HF__CS_QUERY_TAKE_LEASE,
+    HF__CS_QUERY_KEEP_LEASE,
+    HF__CS_QUERY_DROP_LEASE,
+    HF__CS_QUERY_READ_LEASE,
+    HF__CS_QUERY_SCAN_LEASES,
+    HF__CS_QUERY_LOCAL,
+    HF__CS_QUERY_PEERS,
+    HF__CS_QUERY_SETTINGS,
+    HF__CS_QUERY_KEYSPACE,
     HF__CS_QUERIES
 };
 
@@ -73,7 +73,7 @@ struct hf__cs {
     } notes[HF__CS_HEARTBEATS]; /* layout=simple: tickets that were let in or withdrawn here */
 };
 
-enum hf__cs_proof { HF__CS_ASSUMED, HF__CS_ALIVE, HF__CS_DEAD };
+enum hf__cs_proof { HF__CS_PROOF_ASSUMED, HF__CS_PROOF_ALIVE, HF__CS_PROOF_DEAD };
 
 /* What a row says of a bid besides the doorman's part. Texts are borrowed from the answer. */
 struct hf__cs_extra {

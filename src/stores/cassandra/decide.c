@@ -30,7 +30,7 @@ static bool is_assumed(const struct hf__cs_case *c, const struct hf__entry *was)
     const struct hf__cs_extra *x = was->who;
 
     return was->place == HF__PLACE_WAITING && was->until_ms <= c->now_ms &&
-           x->proof == HF__CS_ASSUMED && !is_own(c, was);
+           x->proof == HF__CS_PROOF_ASSUMED && !is_own(c, was);
 }
 
 /* What the doorman says of the row, with whom we take to be alive. It works on a copy: it is asked again
@@ -49,10 +49,10 @@ static struct hf__answer ask_doorman(struct hf__cs_case *c)
         const struct hf__cs_extra *x = e->who;
         if (e->place != HF__PLACE_WAITING)
             continue;
-        if (x->proof == HF__CS_ALIVE && x->alive_until_ms > e->until_ms)
+        if (x->proof == HF__CS_PROOF_ALIVE && x->alive_until_ms > e->until_ms)
             e->until_ms = x->alive_until_ms;
         /* It asks, so it lives: nobody has missed it so far. */
-        if (e->until_ms <= c->now_ms && (is_own(c, e) || x->proof == HF__CS_ASSUMED))
+        if (e->until_ms <= c->now_ms && (is_own(c, e) || x->proof == HF__CS_PROOF_ASSUMED))
             e->until_ms = c->now_ms + e->lease_ms;
     }
     return hf__doorman_apply(record, c->op, at);

@@ -48,7 +48,7 @@ static bool look_at_node(const struct report *r, size_t index, struct clock *ret
     const struct hf_env *env = r->s->base.host->env;
     const char *node = hf__cql_node_name(r->s->cql, index);
     struct hf__cs_call call = {
-        .query = HF__CS_LOCAL, .prefer = (int)index + 1, .deadline_ns = r->deadline_ns};
+        .query = HF__CS_QUERY_LOCAL, .prefer = (int)index + 1, .deadline_ns = r->deadline_ns};
     struct hf__cql_result result;
     char version[40], data_center[60];
     hf_error err = {0};
@@ -116,7 +116,7 @@ static void look_at_nodes(const struct report *r)
 static void read_setting(const struct report *r, const char *name, char *to, size_t size)
 {
     struct hf__cql_value value = hf__cql_text(name);
-    struct hf__cs_call call = {.query = HF__CS_SETTINGS,
+    struct hf__cs_call call = {.query = HF__CS_QUERY_SETTINGS,
                                .values = &value,
                                .value_count = 1,
                                .deadline_ns = r->deadline_ns};
@@ -170,8 +170,10 @@ static int64_t replicas(struct hf__cql_bytes map)
 static void look_at_replication(const struct report *r)
 {
     struct hf__cql_value name = hf__cql_text(r->s->keyspace);
-    struct hf__cs_call call = {
-        .query = HF__CS_KEYSPACE, .values = &name, .value_count = 1, .deadline_ns = r->deadline_ns};
+    struct hf__cs_call call = {.query = HF__CS_QUERY_KEYSPACE,
+                               .values = &name,
+                               .value_count = 1,
+                               .deadline_ns = r->deadline_ns};
     struct hf__cql_result result;
     int64_t count = -1;
 
@@ -222,7 +224,7 @@ int hf__cs_diagnose(struct hf__store *store, hf_finding_callback *found, void *a
     struct report r = {.to = {.found = found, .arg = arg, .env = store->host->env},
                        .s = (struct hf__cs *)store,
                        .deadline_ns = deadline_ns};
-    struct hf__cs_call call = {.query = HF__CS_LOCAL, .deadline_ns = deadline_ns};
+    struct hf__cs_call call = {.query = HF__CS_QUERY_LOCAL, .deadline_ns = deadline_ns};
     struct hf__cql_result result;
     int code = hf__cs_ask(r.s, &call, &result, err);
 

@@ -52,7 +52,7 @@ int hf__cs_send_heartbeat(const struct hf__cs_lock *lock, const struct hf__ticke
     hf__ticket_format(ticket, text);
     struct hf__cql_value values[] = {hf__cql_blob(lock->name, lock->name_len), hf__cql_text(text),
                                      hf__cql_integer((int32_t)(own_lease_ms / 1000 + 2))};
-    struct hf__cs_call call = {.query = HF__CS_HEARTBEAT,
+    struct hf__cs_call call = {.query = HF__CS_QUERY_HEARTBEAT,
                                .values = values,
                                .value_count = 3,
                                .deadline_ns = lock->deadline_ns};
@@ -84,7 +84,7 @@ static void take_heartbeats(struct hf__cs_row *row, struct hf__cql_result *resul
         struct hf__cs_extra *x = e->who;
         x->alive_until_ms = seen_ms + e->lease_ms;
         if (x->alive_until_ms > row->now_ms)
-            x->proof = HF__CS_ALIVE;
+            x->proof = HF__CS_PROOF_ALIVE;
     }
 }
 
@@ -94,7 +94,7 @@ static int ask_for_some(const struct hf__cs_lock *lock, struct hf__cs_row *row,
     struct hf__cql_result result;
     struct hf__cql_value values[] = {hf__cql_blob(lock->name, lock->name_len),
                                      hf__cql_packed(tickets)};
-    struct hf__cs_call call = {.query = HF__CS_READ_HEARTBEATS,
+    struct hf__cs_call call = {.query = HF__CS_QUERY_READ_HEARTBEATS,
                                .values = values,
                                .value_count = 2,
                                .deadline_ns = lock->deadline_ns};
@@ -123,7 +123,7 @@ static int32_t pack_some(struct hf__cs_row *row, const bool *wanted, size_t *at,
         hf__ticket_format(&row->was[*at].ticket, text);
         struct hf__cql_value ticket = hf__cql_text(text);
         hf__cql_put_value(tickets, &ticket);
-        row->extras[*at].proof = HF__CS_DEAD; /* until a sign says otherwise */
+        row->extras[*at].proof = HF__CS_PROOF_DEAD; /* until a sign says otherwise */
         count++;
     }
     hf__cql_fill_int(tickets, place, count);

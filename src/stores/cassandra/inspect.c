@@ -19,7 +19,7 @@ static bool settle(struct hf__entry *e, int64_t now_ms)
 {
     const struct hf__cs_extra *x = e->who;
 
-    return (e->place == HF__PLACE_WAITING && x->proof == HF__CS_ALIVE) ||
+    return (e->place == HF__PLACE_WAITING && x->proof == HF__CS_PROOF_ALIVE) ||
            hf__search_settle(e, now_ms);
 }
 
@@ -44,7 +44,7 @@ static int show(const struct hf__search *search, const struct hf__cs_lock *lock,
     e.since_ms = now_ms - e.since_ms;
     if (!hf__search_is_old_enough(search, &e))
         return 0;
-    if (e.place == HF__PLACE_WAITING && x->proof == HF__CS_ALIVE)
+    if (e.place == HF__PLACE_WAITING && x->proof == HF__CS_PROOF_ALIVE)
         e.until_ms = x->alive_until_ms;
     if (e.until_ms != HF__NEVER) /* as its bidder was told */
         e.until_ms -= now_ms + (e.place == HF__PLACE_INSIDE ? x->skew_ms : 0);
@@ -159,7 +159,8 @@ static int by_name(const void *a, const void *b)
 
 static int scan(struct hf__cs *s, struct selection *all, int64_t deadline_ns, hf_error *err)
 {
-    struct hf__cs_call call = {.query = HF__CS_SCAN, .page_size = PAGE, .deadline_ns = deadline_ns};
+    struct hf__cs_call call = {
+        .query = HF__CS_QUERY_SCAN, .page_size = PAGE, .deadline_ns = deadline_ns};
     struct hf__cql_request request = hf__cs_request(s, &call);
     struct hf__cql_result result = {0};
     int code = hf__cql_execute(s->cql, &request, &result, err);

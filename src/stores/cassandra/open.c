@@ -27,46 +27,53 @@ static const struct {
     enum hf__cql_kind kind;
     const char *before, *after;
 } templates[HF__CS_QUERIES] = {
-    [HF__CS_READ] = {HF__CQL_READ,
-                     "SELECT count(*), currentTimestamp(), version, generation, holders, waiters,"
-                     " retired FROM ",
-                     ".locks WHERE name = ?"},
-    [HF__CS_CREATE] = {HF__CQL_SWAP, "INSERT INTO ",
-                       ".locks (name, label, version, generation, holders, waiters, retired,"
-                       " touched) VALUES (?, ?, ?, ?, ?, ?, ?, ?) IF NOT EXISTS"},
-    [HF__CS_SWAP] = {HF__CQL_SWAP, "UPDATE ",
-                     ".locks SET version = ?, generation = ?, holders = ?, waiters = ?,"
-                     " retired = ?, touched = ? WHERE name = ?" CONDITIONS},
-    [HF__CS_PURGE] = {HF__CQL_SWAP, "DELETE FROM ", ".locks WHERE name = ? IF version = ?"},
-    [HF__CS_SCAN] = {HF__CQL_READ,
-                     "SELECT name, currentTimestamp(), version, touched, holders, waiters, retired"
-                     " FROM ",
-                     ".locks"},
-    [HF__CS_HEARTBEAT] =
-        {HF__CQL_WRITE, "INSERT INTO ",
+    [HF__CS_QUERY_READ] =
+        {HF__CQL_KIND_READ,
+         "SELECT count(*), currentTimestamp(), version, generation, holders, waiters,"
+         " retired FROM ",
+         ".locks WHERE name = ?"},
+    [HF__CS_QUERY_CREATE] = {HF__CQL_KIND_SWAP, "INSERT INTO ",
+                             ".locks (name, label, version, generation, holders, waiters, retired,"
+                             " touched) VALUES (?, ?, ?, ?, ?, ?, ?, ?) IF NOT EXISTS"},
+    [HF__CS_QUERY_SWAP] = {HF__CQL_KIND_SWAP, "UPDATE ",
+                           ".locks SET version = ?, generation = ?, holders = ?, waiters = ?,"
+                           " retired = ?, touched = ? WHERE name = ?" CONDITIONS},
+    [HF__CS_QUERY_PURGE] = {HF__CQL_KIND_SWAP, "DELETE FROM ",
+                            ".locks WHERE name = ? IF version = ?"},
+    [HF__CS_QUERY_SCAN] =
+        {HF__CQL_KIND_READ,
+         "SELECT name, currentTimestamp(), version, touched, holders, waiters, retired"
+         " FROM ",
+         ".locks"},
+    [HF__CS_QUERY_HEARTBEAT] =
+        {HF__CQL_KIND_WRITE, "INSERT INTO ",
          ".signs (name, ticket, seen) VALUES (?, ?, currentTimestamp()) USING TTL ?"},
-    [HF__CS_READ_HEARTBEATS] = {HF__CQL_READ, "SELECT ticket, seen FROM ",
-                                ".signs WHERE name = ? AND ticket IN ?"},
-    [HF__CS_TAKE_LEASE] = {HF__CQL_SWAP, "INSERT INTO ",
-                           ".leases (name, owner, value) VALUES (?, ?, ?) IF NOT EXISTS"
-                           " USING TTL ?"},
-    [HF__CS_KEEP_LEASE] = {HF__CQL_SWAP, "UPDATE ",
-                           ".leases USING TTL ? SET owner = ?, value = ? WHERE name = ?"
-                           " IF owner = ?"},
-    [HF__CS_DROP_LEASE] = {HF__CQL_SWAP, "DELETE FROM ", ".leases WHERE name = ? IF owner = ?"},
-    [HF__CS_READ_LEASE] = {HF__CQL_READ, "SELECT name, owner, value, TTL(owner) FROM ",
-                           ".leases WHERE name = ?"},
-    [HF__CS_SCAN_LEASES] = {HF__CQL_READ, "SELECT name, owner, value, TTL(owner) FROM ", ".leases"},
-    [HF__CS_LOCAL] = {HF__CQL_READ,
-                      "SELECT release_version, data_center, schema_version, currentTimestamp()"
-                      " FROM system.local",
-                      NULL},
-    [HF__CS_PEERS] = {HF__CQL_READ, "SELECT peer, schema_version FROM system.peers", NULL},
-    [HF__CS_SETTINGS] = {HF__CQL_READ, "SELECT value FROM system_views.settings WHERE name = ?",
-                         NULL},
-    [HF__CS_KEYSPACE] = {HF__CQL_READ,
-                         "SELECT replication FROM system_schema.keyspaces WHERE keyspace_name = ?",
-                         NULL},
+    [HF__CS_QUERY_READ_HEARTBEATS] = {HF__CQL_KIND_READ, "SELECT ticket, seen FROM ",
+                                      ".signs WHERE name = ? AND ticket IN ?"},
+    [HF__CS_QUERY_TAKE_LEASE] = {HF__CQL_KIND_SWAP, "INSERT INTO ",
+                                 ".leases (name, owner, value) VALUES (?, ?, ?) IF NOT EXISTS"
+                                 " USING TTL ?"},
+    [HF__CS_QUERY_KEEP_LEASE] = {HF__CQL_KIND_SWAP, "UPDATE ",
+                                 ".leases USING TTL ? SET owner = ?, value = ? WHERE name = ?"
+                                 " IF owner = ?"},
+    [HF__CS_QUERY_DROP_LEASE] = {HF__CQL_KIND_SWAP, "DELETE FROM ",
+                                 ".leases WHERE name = ? IF owner = ?"},
+    [HF__CS_QUERY_READ_LEASE] = {HF__CQL_KIND_READ, "SELECT name, owner, value, TTL(owner) FROM ",
+                                 ".leases WHERE name = ?"},
+    [HF__CS_QUERY_SCAN_LEASES] = {HF__CQL_KIND_READ, "SELECT name, owner, value, TTL(owner) FROM ",
+                                  ".leases"},
+    [HF__CS_QUERY_LOCAL] =
+        {HF__CQL_KIND_READ,
+         "SELECT release_version, data_center, schema_version, currentTimestamp()"
+         " FROM system.local",
+         NULL},
+    [HF__CS_QUERY_PEERS] = {HF__CQL_KIND_READ, "SELECT peer, schema_version FROM system.peers",
+                            NULL},
+    [HF__CS_QUERY_SETTINGS] = {HF__CQL_KIND_READ,
+                               "SELECT value FROM system_views.settings WHERE name = ?", NULL},
+    [HF__CS_QUERY_KEYSPACE] =
+        {HF__CQL_KIND_READ,
+         "SELECT replication FROM system_schema.keyspaces WHERE keyspace_name = ?", NULL},
 };
 
 static bool make_statements(struct hf__cs *s)
@@ -213,16 +220,16 @@ uint64_t hf__cs_jitter(struct hf__cs *s, uint64_t below)
 static enum hf__cql_consistency level(enum hf__cs_query query)
 {
     switch (query) {
-    case HF__CS_READ:
-    case HF__CS_READ_LEASE:
-        return HF__CQL_SERIAL;
-    case HF__CS_LOCAL:
-    case HF__CS_PEERS:
-    case HF__CS_SETTINGS:
-    case HF__CS_KEYSPACE:
-        return HF__CQL_ONE;
+    case HF__CS_QUERY_READ:
+    case HF__CS_QUERY_READ_LEASE:
+        return HF__CQL_CONSISTENCY_SERIAL;
+    case HF__CS_QUERY_LOCAL:
+    case HF__CS_QUERY_PEERS:
+    case HF__CS_QUERY_SETTINGS:
+    case HF__CS_QUERY_KEYSPACE:
+        return HF__CQL_CONSISTENCY_ONE;
     default:
-        return HF__CQL_QUORUM;
+        return HF__CQL_CONSISTENCY_QUORUM;
     }
 }
 
@@ -232,7 +239,7 @@ struct hf__cql_request hf__cs_request(const struct hf__cs *s, const struct hf__c
                                     .values = call->values,
                                     .value_count = call->value_count,
                                     .consistency = level(call->query),
-                                    .serial = HF__CQL_SERIAL,
+                                    .serial = HF__CQL_CONSISTENCY_SERIAL,
                                     .page_size = call->page_size,
                                     .node = call->prefer,
                                     .deadline_ns = call->deadline_ns};
@@ -245,7 +252,7 @@ int hf__cs_ask(struct hf__cs *s, const struct hf__cs_call *call, struct hf__cql_
 
     *ret_result = (struct hf__cql_result){0};
     int code = hf__cql_execute(s->cql, &request, ret_result, err);
-    if (code == HF_DENIED && err != NULL && err->store_code == HF__CQL_INVALID)
+    if (code == HF_DENIED && err != NULL && err->store_code == HF__CQL_CODE_INVALID)
         hf__wrap(err, code, "keyspace '%s'", s->keyspace);
     return code;
 }

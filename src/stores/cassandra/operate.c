@@ -49,7 +49,7 @@ int hf__cs_read(const struct hf__cs_lock *lock, int prefer, struct hf__cs_row *r
 {
     const struct hf_env *env = lock->s->base.host->env;
     struct hf__cql_value value = hf__cql_blob(lock->name, lock->name_len);
-    struct hf__cs_call call = {.query = HF__CS_READ,
+    struct hf__cs_call call = {.query = HF__CS_QUERY_READ,
                                .values = &value,
                                .value_count = 1,
                                .prefer = prefer,
@@ -105,7 +105,7 @@ static int send_swap(const struct hf__cs_case *c, const struct swap *swap,
         name, hf__cql_text(label), version, generation, holders, waiters, retired, touched};
     struct hf__cql_value change[] = {version, generation, holders, waiters,
                                      retired, touched,    name,    hf__cql_bigint(c->row.version)};
-    struct hf__cs_call call = {.query = exists ? HF__CS_SWAP : HF__CS_CREATE,
+    struct hf__cs_call call = {.query = exists ? HF__CS_QUERY_SWAP : HF__CS_QUERY_CREATE,
                                .values = exists ? change : create,
                                .value_count = 8,
                                .prefer = c->row.result.node,

@@ -172,8 +172,8 @@ static int64_t until_of(const struct hf__cs_row *row, const struct hf__entry *e)
     const struct hf__cs_extra *x = e->who;
     const struct hf__entry *was = hf__cs_row_was(row, &e->ticket);
 
-    if (e->place == HF__PLACE_WAITING && x != NULL && x->proof == HF__CS_ASSUMED && was != NULL &&
-        was->place == HF__PLACE_WAITING)
+    if (e->place == HF__PLACE_WAITING && x != NULL && x->proof == HF__CS_PROOF_ASSUMED &&
+        was != NULL && was->place == HF__PLACE_WAITING)
         return was->until_ms;
     return e->until_ms;
 }

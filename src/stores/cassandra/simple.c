@@ -42,12 +42,12 @@ static int swap(struct hf__cs *s, enum hf__cs_query query, const struct ask *a, 
     struct hf__cql_value keep[] = {ttl, ticket, value, name, ticket};
     struct hf__cql_value drop[] = {name, ticket};
     struct hf__cs_call call = {.query = query,
-                               .values = query == HF__CS_TAKE_LEASE   ? take
-                                         : query == HF__CS_KEEP_LEASE ? keep
-                                                                      : drop,
-                               .value_count = query == HF__CS_TAKE_LEASE   ? 4
-                                              : query == HF__CS_KEEP_LEASE ? 5
-                                                                           : 2,
+                               .values = query == HF__CS_QUERY_TAKE_LEASE   ? take
+                                         : query == HF__CS_QUERY_KEEP_LEASE ? keep
+                                                                            : drop,
+                               .value_count = query == HF__CS_QUERY_TAKE_LEASE   ? 4
+                                              : query == HF__CS_QUERY_KEEP_LEASE ? 5
+                                                                                 : 2,
                                .deadline_ns = a->deadline_ns};
     int code = hf__cs_ask(s, &call, ret_result, err);
 
@@ -165,10 +165,11 @@ static int attempt(struct hf__cs *s, const struct hf__operation *op, struct ask 
         *ret_answer = (struct hf__answer){.verdict = HF__VERDICT_WITHDRAWN, .sent_ns = sent_ns};
         return 0;
     }
-    int code = seen ? 0 : swap_surely(s, HF__CS_TAKE_LEASE, a, &applied, &result, &unsure, err);
+    int code =
+        seen ? 0 : swap_surely(s, HF__CS_QUERY_TAKE_LEASE, a, &applied, &result, &unsure, err);
     if (code == 0 && !applied && (seen || is_owner(&result, a->ticket))) {
         sent_ns = hf__now_ns(env);
-        code = swap_surely(s, HF__CS_KEEP_LEASE, a, &applied, &result, &unsure, err);
+        code = swap_surely(s, HF__CS_QUERY_KEEP_LEASE, a, &applied, &result, &unsure, err);
         seen = true;
     }
     hf__cql_result_clear(&result);
@@ -189,7 +190,7 @@ static int end(struct hf__cs *s, const struct hf__operation *op, struct ask *a,
     bool applied = false, unsure;
 
     note(s, &op->bid->ticket, 0, true);
-    int code = swap_surely(s, HF__CS_DROP_LEASE, a, &applied, &result, &unsure, err);
+    int code = swap_surely(s, HF__CS_QUERY_DROP_LEASE, a, &applied, &result, &unsure, err);
 
     hf__cql_result_clear(&result);
     if (code == 0)
@@ -203,7 +204,7 @@ static int renew(struct hf__cs *s, const struct hf__operation *op, struct ask *a
                  struct hf__answer *ret_answer, hf_error *err)
 {
     struct hf__cql_value name = hf__cql_text(a->name);
-    struct hf__cs_call call = {.query = HF__CS_READ_LEASE,
+    struct hf__cs_call call = {.query = HF__CS_QUERY_READ_LEASE,
                                .values = &name,
                                .value_count = 1,
                                .deadline_ns = a->deadline_ns};
@@ -229,9 +230,9 @@ static int renew(struct hf__cs *s, const struct hf__operation *op, struct ask *a
     struct hf__cs_note known;
     bool too_late = look_up(s, &bid.ticket, &known) && known.until_ns <= sent_ns;
     if (too_late) /* its TTL may run on, but what was told is over */
-        code = swap_surely(s, HF__CS_DROP_LEASE, a, &applied, &result, &unsure, err);
+        code = swap_surely(s, HF__CS_QUERY_DROP_LEASE, a, &applied, &result, &unsure, err);
     else if (bid.ttl_ms >= 0 && (knows || op->generation == 0))
-        code = swap_surely(s, HF__CS_KEEP_LEASE, a, &applied, &result, &unsure, err);
+        code = swap_surely(s, HF__CS_QUERY_KEEP_LEASE, a, &applied, &result, &unsure, err);
     applied = applied && !too_late;
     hf__cql_result_clear(&result);
     if (code != 0)

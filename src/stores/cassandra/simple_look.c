@@ -186,7 +186,7 @@ int hf__cs_simple_inspect(struct hf__cs *s, const struct hf__search *search, int
     if (one)
         hf__cs_name_text(search->name, search->name_len, text);
     struct hf__cql_value name = hf__cql_text(text);
-    struct hf__cs_call call = {.query = one ? HF__CS_READ_LEASE : HF__CS_SCAN_LEASES,
+    struct hf__cs_call call = {.query = one ? HF__CS_QUERY_READ_LEASE : HF__CS_QUERY_SCAN_LEASES,
                                .values = &name,
                                .value_count = one,
                                .page_size = one ? 0 : 200,

@@ -21,9 +21,10 @@
 
 static int run(struct hf__cs *s, const char *text, int64_t deadline_ns, hf_error *err)
 {
-    struct hf__cql_statement statement = {HF__CQL_SCHEMA, text};
-    struct hf__cql_request request = {
-        .statement = &statement, .consistency = HF__CQL_QUORUM, .deadline_ns = deadline_ns};
+    struct hf__cql_statement statement = {HF__CQL_KIND_SCHEMA, text};
+    struct hf__cql_request request = {.statement = &statement,
+                                      .consistency = HF__CQL_CONSISTENCY_QUORUM,
+                                      .deadline_ns = deadline_ns};
     struct hf__cql_result result = {0};
     int code = hf__cql_execute(s->cql, &request, &result, err);
 
@@ -42,8 +43,10 @@ static int has_keyspace(struct hf__cs *s, int64_t deadline_ns, bool *ret, hf_err
         lower[i] = c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
     }
     struct hf__cql_value value = hf__cql_text(lower);
-    struct hf__cs_call call = {
-        .query = HF__CS_KEYSPACE, .values = &value, .value_count = 1, .deadline_ns = deadline_ns};
+    struct hf__cs_call call = {.query = HF__CS_QUERY_KEYSPACE,
+                               .values = &value,
+                               .value_count = 1,
+                               .deadline_ns = deadline_ns};
     int code = hf__cs_ask(s, &call, &result, err);
     if (code != 0)
         return code;
@@ -140,7 +143,7 @@ static int make_tables(struct hf__cs *s, int64_t deadline_ns, hf_error *err)
 
 static bool same_schema(struct hf__cs *s, const unsigned char mine[16], int64_t deadline_ns)
 {
-    struct hf__cs_call call = {.query = HF__CS_PEERS, .deadline_ns = deadline_ns};
+    struct hf__cs_call call = {.query = HF__CS_QUERY_PEERS, .deadline_ns = deadline_ns};
     struct hf__cql_result result;
     unsigned char theirs[16];
     bool same = true;
@@ -163,7 +166,7 @@ static void await_agreement(struct hf__cs *s, int64_t deadline_ns)
     bool agreed = false;
 
     while (!agreed && hf__now_ns(s->base.host->env) < deadline_ns) {
-        struct hf__cs_call call = {.query = HF__CS_LOCAL, .deadline_ns = deadline_ns};
+        struct hf__cs_call call = {.query = HF__CS_QUERY_LOCAL, .deadline_ns = deadline_ns};
         struct hf__cql_result result;
         unsigned char mine[16];
         if (hf__cs_ask(s, &call, &result, NULL) == 0) {
@@ -210,7 +213,7 @@ static bool is_over(struct hf__entry *e, int64_t now_ms)
     struct hf__record alone = {.entries = e, .count = 1, .capacity = 1};
 
     if (e->place == HF__PLACE_WAITING)
-        return e->until_ms <= now_ms && x->proof == HF__CS_DEAD;
+        return e->until_ms <= now_ms && x->proof == HF__CS_PROOF_DEAD;
     hf__doorman_apply(&alone, &(struct hf__operation){.kind = HF__OPERATION_SWEEP},
                       (struct hf__moment){.now_ms = now_ms});
     return e->place == HF__PLACE_GONE;
@@ -234,7 +237,7 @@ static int purge_one(const struct hf__cs_lock *lock, int64_t version, uint64_t *
 {
     struct hf__cql_value values[] = {hf__cql_blob(lock->name, lock->name_len),
                                      hf__cql_bigint(version)};
-    struct hf__cs_call call = {.query = HF__CS_PURGE,
+    struct hf__cs_call call = {.query = HF__CS_QUERY_PURGE,
                                .values = values,
                                .value_count = 2,
                                .deadline_ns = lock->deadline_ns};
@@ -268,7 +271,8 @@ static int purge_row(const struct hf__cs_lock *all, const struct hf__cql_result 
 static int purge(struct hf__cs *s, int64_t retain_ms, int64_t deadline_ns, uint64_t *count,
                  hf_error *err)
 {
-    struct hf__cs_call call = {.query = HF__CS_SCAN, .page_size = PAGE, .deadline_ns = deadline_ns};
+    struct hf__cs_call call = {
+        .query = HF__CS_QUERY_SCAN, .page_size = PAGE, .deadline_ns = deadline_ns};
     struct hf__cql_request request = hf__cs_request(s, &call);
     struct hf__cs_lock all = {.s = s, .deadline_ns = deadline_ns, .err = err};
     struct hf__cql_result result = {0};

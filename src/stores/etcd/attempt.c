@@ -117,8 +117,8 @@ static enum step next_step(struct hf__etcd_attempt *a, const struct hf__etcd_see
 {
     uint64_t joined = a->known.joined;
 
-    if (*question != HF__ETCD_LOOK && *question != HF__ETCD_LINE_UP) {
-        *question = joined == 0 ? HF__ETCD_LINE_UP : HF__ETCD_LOOK;
+    if (*question != HF__ETCD_QUESTION_LOOK && *question != HF__ETCD_QUESTION_LINE_UP) {
+        *question = joined == 0 ? HF__ETCD_QUESTION_LINE_UP : HF__ETCD_QUESTION_LOOK;
         return GO_ON;
     }
     if (s->tombstone || s->broken || (s->joined == 0 && (a->bid->queue || joined != 0)))
@@ -126,12 +126,12 @@ static enum step next_step(struct hf__etcd_attempt *a, const struct hf__etcd_see
     if (s->generation != 0)
         return INSIDE;
     if (s->joined != 0 && !s->has_before) {
-        if (*question == HF__ETCD_LOOK)
+        if (*question == HF__ETCD_QUESTION_LOOK)
             hf__etcd_missed(a->e, &a->bid->ticket);
         /* Whoever finds its place, of an earlier try, was shown the newest two: both may be behind
          * it. */
-        bool sure = *question == HF__ETCD_LOOK || s->joined == s->revision;
-        *question = sure ? HF__ETCD_ENTER_FIRST : HF__ETCD_LOOK;
+        bool sure = *question == HF__ETCD_QUESTION_LOOK || s->joined == s->revision;
+        *question = sure ? HF__ETCD_QUESTION_ENTER_FIRST : HF__ETCD_QUESTION_LOOK;
         a->known.joined = s->joined;
         return GO_ON;
     }
@@ -144,9 +144,10 @@ static enum step next_step(struct hf__etcd_attempt *a, const struct hf__etcd_see
 static int ask_until_known(struct hf__etcd_attempt *a, struct hf__answer *ret)
 {
     bool again = a->known.joined != 0;
-    enum hf__etcd_question question = !again ? HF__ETCD_ENTER_FREE
-                                      : hf__etcd_was_told(a->e, &a->bid->ticket) ? HF__ETCD_ENTER
-                                                                                 : HF__ETCD_LOOK;
+    enum hf__etcd_question question = !again ? HF__ETCD_QUESTION_ENTER_FREE
+                                      : hf__etcd_was_told(a->e, &a->bid->ticket)
+                                          ? HF__ETCD_QUESTION_ENTER
+                                          : HF__ETCD_QUESTION_LOOK;
     struct hf__etcd_seen s;
 
     for (int round = 0; round < ROUNDS; round++) {
@@ -171,7 +172,7 @@ static int ask_until_known(struct hf__etcd_attempt *a, struct hf__answer *ret)
             return r;
         if (r == 0)
             break;
-        question = a->known.joined != 0 ? HF__ETCD_LOOK : HF__ETCD_ENTER_FREE;
+        question = a->known.joined != 0 ? HF__ETCD_QUESTION_LOOK : HF__ETCD_QUESTION_ENTER_FREE;
     }
     if (a->bid->queue)
         return queued(a, &s, ret);

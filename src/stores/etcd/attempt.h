@@ -37,11 +37,11 @@ struct hf__etcd_seen {
 void hf__etcd_prepare_attempt(struct hf__etcd_attempt *a);
 
 enum hf__etcd_question {
-    HF__ETCD_ENTER_FREE, /* a place and inside at once, if nobody is there */
-    HF__ETCD_LINE_UP,    /* a place, if there is none (a no-wait bid gets none), and look */
-    HF__ETCD_LOOK,
-    HF__ETCD_ENTER,      /* inside, if nobody stands before our place */
-    HF__ETCD_ENTER_FIRST /* the same; it is known that nobody does */
+    HF__ETCD_QUESTION_ENTER_FREE, /* a place and inside at once, if nobody is there */
+    HF__ETCD_QUESTION_LINE_UP, /* a place, if there is none (a no-wait bid gets none), and look */
+    HF__ETCD_QUESTION_LOOK,
+    HF__ETCD_QUESTION_ENTER,      /* inside, if nobody stands before our place */
+    HF__ETCD_QUESTION_ENTER_FIRST /* the same; it is known that nobody does */
 };
 /* One transaction. The two that only enter show nothing if they fail. */
 int hf__etcd_ask(struct hf__etcd_attempt *a, enum hf__etcd_question question, uint64_t joined,

@@ -125,8 +125,8 @@ static int look_up(struct breach *b, const struct hf__bid *bid)
 
     if (r < 0 || !b->found.there)
         return r;
-    hf__etcd_mark_key(b->e, HF__ETCD_INSIDE, name, b->found.named, &b->inside);
-    hf__etcd_mark_key(b->e, HF__ETCD_BROKEN, name, b->found.named, &b->broken);
+    hf__etcd_mark_key(b->e, HF__ETCD_KEY_INSIDE, name, b->found.named, &b->inside);
+    hf__etcd_mark_key(b->e, HF__ETCD_KEY_BROKEN, name, b->found.named, &b->broken);
     hf__etcd_slot_key(b->e, b->found.named, &b->slot);
     if (b->found.delay_ms == 0 || b->found.lease == 0)
         return 0;

@@ -362,7 +362,7 @@ int hf__etcd_diagnose(struct hf__store *store, hf_finding_callback *found, void 
                        .to = {.found = found, .arg = arg, .env = store->host->env},
                        .deadline_ns = deadline_ns};
 
-    hf__etcd_mark_key(r.e, HF__ETCD_INSIDE, (struct hf__etcd_name){"", 0}, 0, &r.probe);
+    hf__etcd_mark_key(r.e, HF__ETCD_KEY_INSIDE, (struct hf__etcd_name){"", 0}, 0, &r.probe);
     /* One that hangs leaves time for the others, and for what comes after them. */
     for (size_t i = 0, left = r.e->set.endpoint_count; left > 0; i++, left--) {
         int64_t now_ns = hf__now_ns(r.e->base.host->env);

@@ -102,7 +102,7 @@ static int upkeep(struct hf__store *store, enum hf__upkeep what, int64_t retain_
 
     (void)what, (void)retain_ms;
     *ret_count = 0;
-    hf__etcd_mark_key(e, HF__ETCD_INSIDE, (struct hf__etcd_name){"", 0}, 0, &probe);
+    hf__etcd_mark_key(e, HF__ETCD_KEY_INSIDE, (struct hf__etcd_name){"", 0}, 0, &probe);
     hf__etcd_get(&t, &probe);
     int r = hf__etcd_commit(e, &t, deadline_ns, &answer, err);
     hf__etcd_answer_clear(&answer);

@@ -97,8 +97,8 @@ int hf__etcd_find(struct hf__etcd *e, struct hf__etcd_name name, const struct hf
     struct hf__etcd_txn t = {.spoilt = from == NULL};
     struct hf__etcd_answer answer;
 
-    for (int kind = HF__ETCD_PLACE; from != NULL && kind <= HF__ETCD_BROKEN; kind++) {
-        hf__etcd_root(e, (enum hf__etcd_kind)kind, name, true, from);
+    for (int kind = HF__ETCD_KEY_PLACE; from != NULL && kind <= HF__ETCD_KEY_BROKEN; kind++) {
+        hf__etcd_root(e, (enum hf__etcd_key_kind)kind, name, true, from);
         hf__etcd_end_of(from, to);
         hf__etcd_range(&t, &(struct hf__etcd_range){.from = from, .to = to});
     }

@@ -77,7 +77,7 @@ static void hear_event(struct hf__etcd *e, int64_t id, const struct hf__etcd_kv 
             e->watching.sink(e->watching.sink_ctx, &ticket, 0);
     } else if (id == HF__ETCD_INBOX_ID) {
         hf__etcd_hear_next(e, kv);
-    } else if (id % 2 == HF__ETCD_BEFORE) {
+    } else if (id % 2 == HF__ETCD_WATCHED_BEFORE) {
         pthread_mutex_lock(&e->mutex);
         const struct hf__etcd_watch *w = hf__etcd_watch_by_id(e, id);
         bool calls = w != NULL && (!w->arrivals || hf__etcd_has_arrived(w, kv));

@@ -39,7 +39,7 @@ static bool read_place(struct view *v, const struct hf__etcd_kv *kv, struct entr
         e->lease = kv->lease;
         e->joined = kv->created;
         e->ours = hf__etcd_details_read(kv->value, &e->details);
-        hf__etcd_mark_key(v->e, HF__ETCD_PLACE,
+        hf__etcd_mark_key(v->e, HF__ETCD_KEY_PLACE,
                           (struct hf__etcd_name){e->parts.name, e->parts.name_len}, e->lease,
                           as_mutex);
         e->named = hf__etcd_lease_in(kv->key);
@@ -55,7 +55,7 @@ static bool read_place(struct view *v, const struct hf__etcd_kv *kv, struct entr
 }
 
 /* Of inside/ or broken/: "<root><name>/<lease>" once more, to find the place it belongs to. */
-static void read_mark(struct view *v, const struct hf__etcd_kv *kv, enum hf__etcd_kind kind)
+static void read_mark(struct view *v, const struct hf__etcd_kv *kv, enum hf__etcd_key_kind kind)
 {
     struct hf__etcd_key *key = malloc(sizeof *key);
     int64_t lease = hf__etcd_lease_in(kv->key);
@@ -73,7 +73,7 @@ static void read_mark(struct view *v, const struct hf__etcd_kv *kv, enum hf__etc
     free(key);
     if (e == NULL)
         return; /* of a place that somebody has deleted by hand */
-    if (kind == HF__ETCD_BROKEN) {
+    if (kind == HF__ETCD_KEY_BROKEN) {
         e->broken = true;
         return;
     }
@@ -125,8 +125,8 @@ static int read_all(struct view *v)
     struct hf__etcd_txn t = {.spoilt = from == NULL};
     struct hf__etcd_answer answer;
 
-    for (int kind = HF__ETCD_PLACE; from != NULL && kind <= HF__ETCD_BROKEN; kind++) {
-        hf__etcd_root(v->e, (enum hf__etcd_kind)kind, name, whole, from);
+    for (int kind = HF__ETCD_KEY_PLACE; from != NULL && kind <= HF__ETCD_KEY_BROKEN; kind++) {
+        hf__etcd_root(v->e, (enum hf__etcd_key_kind)kind, name, whole, from);
         hf__etcd_end_of(from, to);
         if (from->len == 0) /* everything */
             *from = *to = (struct hf__etcd_key){.len = 1};
@@ -142,10 +142,10 @@ static int read_all(struct view *v)
         r = hf__fail(v->err, HF_NO_MEMORY, NULL);
     for (size_t i = 0; r == 0 && i < places.count; i++)
         v->count += read_place(v, &places.kvs[i], &v->entries[v->count]);
-    for (int kind = HF__ETCD_INSIDE; kind <= HF__ETCD_BROKEN; kind++) {
+    for (int kind = HF__ETCD_KEY_INSIDE; kind <= HF__ETCD_KEY_BROKEN; kind++) {
         struct hf__etcd_result marks = hf__etcd_nth(&answer, (size_t)kind);
         for (size_t i = 0; i < marks.count; i++)
-            read_mark(v, &marks.kvs[i], (enum hf__etcd_kind)kind);
+            read_mark(v, &marks.kvs[i], (enum hf__etcd_key_kind)kind);
     }
     hf__etcd_answer_clear(&answer);
     place_strangers(v);

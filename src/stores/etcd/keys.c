@@ -35,7 +35,7 @@ void hf__etcd_append(struct hf__etcd_key *key, const char *text)
     add(key, text, strlen(text));
 }
 
-void hf__etcd_root(const struct hf__etcd *e, enum hf__etcd_kind kind, struct hf__etcd_name name,
+void hf__etcd_root(const struct hf__etcd *e, enum hf__etcd_key_kind kind, struct hf__etcd_name name,
                    bool whole, struct hf__etcd_key *ret_key)
 {
     ret_key->len = 0;
@@ -65,13 +65,13 @@ static void add_lease(struct hf__etcd_key *key, int64_t lease)
 void hf__etcd_place_key(const struct hf__etcd *e, struct hf__etcd_name name, hf_mode mode,
                         int64_t lease, struct hf__etcd_key *ret_key)
 {
-    hf__etcd_root(e, HF__ETCD_PLACE, name, true, ret_key);
+    hf__etcd_root(e, HF__ETCD_KEY_PLACE, name, true, ret_key);
     hf__etcd_append(ret_key, mode == HF_SHARED ? "read/" : "write/");
     add_lease(ret_key, lease);
 }
 
-void hf__etcd_mark_key(const struct hf__etcd *e, enum hf__etcd_kind kind, struct hf__etcd_name name,
-                       int64_t lease, struct hf__etcd_key *ret_key)
+void hf__etcd_mark_key(const struct hf__etcd *e, enum hf__etcd_key_kind kind,
+                       struct hf__etcd_name name, int64_t lease, struct hf__etcd_key *ret_key)
 {
     hf__etcd_root(e, kind, name, true, ret_key);
     add_lease(ret_key, lease);

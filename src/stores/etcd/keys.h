@@ -46,12 +46,12 @@ int64_t hf__etcd_lease_of(const struct hf__ticket *ticket);
  * and break.c for what is put again. */
 int64_t hf__etcd_lease_in(struct hf__slice key);
 
-enum hf__etcd_kind {
-    HF__ETCD_PLACE,
-    HF__ETCD_INSIDE,
-    HF__ETCD_BROKEN,
-    HF__ETCD_OPENED,
-    HF__ETCD_VALUE, /* one for each name: its root is the key */
+enum hf__etcd_key_kind {
+    HF__ETCD_KEY_PLACE,
+    HF__ETCD_KEY_INSIDE,
+    HF__ETCD_KEY_BROKEN,
+    HF__ETCD_KEY_OPENED,
+    HF__ETCD_KEY_VALUE, /* one for each name: its root is the key */
 };
 
 struct hf__etcd_name {
@@ -61,14 +61,14 @@ struct hf__etcd_name {
 
 /* The key below which all of one kind lie for names that begin with `name`, or, if `whole`, for
  * this very name: then it ends in '/'. */
-void hf__etcd_root(const struct hf__etcd *e, enum hf__etcd_kind kind, struct hf__etcd_name name,
+void hf__etcd_root(const struct hf__etcd *e, enum hf__etcd_key_kind kind, struct hf__etcd_name name,
                    bool whole, struct hf__etcd_key *ret_key);
 void hf__etcd_append(struct hf__etcd_key *key, const char *text);
 /* root + "write/" or "read/" + lease; root + lease. */
 void hf__etcd_place_key(const struct hf__etcd *e, struct hf__etcd_name name, hf_mode mode,
                         int64_t lease, struct hf__etcd_key *ret_key);
-void hf__etcd_mark_key(const struct hf__etcd *e, enum hf__etcd_kind kind, struct hf__etcd_name name,
-                       int64_t lease, struct hf__etcd_key *ret_key);
+void hf__etcd_mark_key(const struct hf__etcd *e, enum hf__etcd_key_kind kind,
+                       struct hf__etcd_name name, int64_t lease, struct hf__etcd_key *ret_key);
 void hf__etcd_tombstone_key(const struct hf__etcd *e, const struct hf__ticket *ticket,
                             struct hf__etcd_key *ret_key);
 void hf__etcd_slot_key(const struct hf__etcd *e, int64_t lease, struct hf__etcd_key *ret_key);

@@ -81,10 +81,10 @@ static int lingers(struct leaving *x)
 
 static void set_marks(struct leaving *x)
 {
-    hf__etcd_mark_key(x->e, HF__ETCD_INSIDE, x->name, x->lease, &x->inside);
-    hf__etcd_mark_key(x->e, HF__ETCD_BROKEN, x->name, x->lease, &x->broken);
+    hf__etcd_mark_key(x->e, HF__ETCD_KEY_INSIDE, x->name, x->lease, &x->inside);
+    hf__etcd_mark_key(x->e, HF__ETCD_KEY_BROKEN, x->name, x->lease, &x->broken);
     hf__etcd_slot_key(x->e, x->lease, &x->slot);
-    hf__etcd_mark_key(x->e, HF__ETCD_OPENED, x->name, x->lease, &x->opened);
+    hf__etcd_mark_key(x->e, HF__ETCD_KEY_OPENED, x->name, x->lease, &x->opened);
 }
 
 /* What it has left open of the value, if it has, or if it cannot be known: see value.c. */
@@ -156,7 +156,7 @@ static int release_known(struct leaving *x, bool hand_over, bool *ret_done, bool
     hf__etcd_delete(&t, &x->found.place);
     hf__etcd_delete(&t, &x->inside);
     if (hand_over && key != NULL) {
-        hf__etcd_mark_key(x->e, HF__ETCD_INSIDE, x->name, next->lease, key);
+        hf__etcd_mark_key(x->e, HF__ETCD_KEY_INSIDE, x->name, next->lease, key);
         hf__etcd_put(&t, key, "", next->lease);
     } else if (x->known.mode == HF_EXCLUSIVE) {
         hf__etcd_delete(&t, &x->slot);

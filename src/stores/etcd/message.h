@@ -95,7 +95,7 @@ struct hf__etcd_lease {
 bool hf__etcd_lease_read(struct hf__slice message, struct hf__etcd_lease *ret_lease);
 
 /* Watches. ------------------------------------------------------------------------------------- */
-enum hf__etcd_unwanted { HF__ETCD_NO_PUTS, HF__ETCD_NO_DELETES };
+enum hf__etcd_unwanted { HF__ETCD_UNWANTED_PUTS, HF__ETCD_UNWANTED_DELETES };
 
 struct hf__etcd_watch_request {
     struct hf__slice key, end; /* `end` empty: this key alone */

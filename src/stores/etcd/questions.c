@@ -33,10 +33,10 @@ void hf__etcd_prepare_attempt(struct hf__etcd_attempt *a)
     struct hf__etcd_key root;
 
     hf__etcd_place_key(a->e, a->name, a->bid->mode, a->lease, &a->place);
-    hf__etcd_mark_key(a->e, HF__ETCD_INSIDE, a->name, a->lease, &a->inside);
-    hf__etcd_mark_key(a->e, HF__ETCD_BROKEN, a->name, a->lease, &a->broken);
+    hf__etcd_mark_key(a->e, HF__ETCD_KEY_INSIDE, a->name, a->lease, &a->inside);
+    hf__etcd_mark_key(a->e, HF__ETCD_KEY_BROKEN, a->name, a->lease, &a->broken);
     hf__etcd_tombstone_key(a->e, &a->bid->ticket, &a->tombstone);
-    hf__etcd_root(a->e, HF__ETCD_PLACE, a->name, true, &root);
+    hf__etcd_root(a->e, HF__ETCD_KEY_PLACE, a->name, true, &root);
     a->from[0] = root;
     hf__etcd_end_of(&root, &a->to[0]);
     a->ranges = 1;
@@ -174,18 +174,18 @@ static void parse(const struct hf__etcd_attempt *a, const struct hf__etcd_answer
 int hf__etcd_ask(struct hf__etcd_attempt *a, enum hf__etcd_question question, uint64_t joined,
                  struct hf__etcd_seen *ret_seen)
 {
-    bool looks = question == HF__ETCD_LOOK || question == HF__ETCD_LINE_UP;
+    bool looks = question == HF__ETCD_QUESTION_LOOK || question == HF__ETCD_QUESTION_LINE_UP;
     struct hf__etcd_txn t = {.doubted = &a->known.doubted};
     struct hf__etcd_answer answer;
 
-    if (question == HF__ETCD_ENTER_FREE)
+    if (question == HF__ETCD_QUESTION_ENTER_FREE)
         ask_to_enter_free(a, &t);
-    else if (question == HF__ETCD_LINE_UP)
+    else if (question == HF__ETCD_QUESTION_LINE_UP)
         ask_to_line_up(a, &t);
-    else if (question == HF__ETCD_LOOK)
+    else if (question == HF__ETCD_QUESTION_LOOK)
         ask_to_look(a, joined, &t);
     else
-        ask_to_enter(a, joined, question == HF__ETCD_ENTER_FIRST, &t);
+        ask_to_enter(a, joined, question == HF__ETCD_QUESTION_ENTER_FIRST, &t);
     int r = hf__etcd_commit(a->e, &t, a->deadline_ns, &answer, a->err);
     if (r < 0 || a->known.doubted)
         hf__etcd_bid_learn(a->e, &a->known);
@@ -212,7 +212,7 @@ static int remove_dead(struct hf__etcd_attempt *a, const struct hf__etcd_seen *s
     struct hf__etcd_answer answer;
 
     if (mark != NULL) {
-        hf__etcd_mark_key(a->e, HF__ETCD_INSIDE, a->name, s->before_lease, mark);
+        hf__etcd_mark_key(a->e, HF__ETCD_KEY_INSIDE, a->name, s->before_lease, mark);
         hf__etcd_slot_key(a->e, s->before_lease, slot);
         hf__etcd_compare(&t, &s->before, s->before_joined);
         if (handed == 0)

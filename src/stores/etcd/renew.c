@@ -125,9 +125,9 @@ static int look_at_keys(struct batch *b, const struct sign *s, size_t count,
         int64_t lease = s[i].known.lease;
         hf__etcd_place_key(b->e, name_of(&s[i]), s[i].known.mode, lease, key);
         hf__etcd_get(&t, key);
-        hf__etcd_mark_key(b->e, HF__ETCD_INSIDE, name_of(&s[i]), lease, key);
+        hf__etcd_mark_key(b->e, HF__ETCD_KEY_INSIDE, name_of(&s[i]), lease, key);
         hf__etcd_get(&t, key);
-        hf__etcd_mark_key(b->e, HF__ETCD_BROKEN, name_of(&s[i]), lease, key);
+        hf__etcd_mark_key(b->e, HF__ETCD_KEY_BROKEN, name_of(&s[i]), lease, key);
         hf__etcd_get(&t, key);
         if (s[i].behind == 0)
             continue;
@@ -163,8 +163,8 @@ static int claim(struct batch *b, struct sign *s)
     hf__etcd_unwatch(b->e, &s->item->ticket); /* what was watched for has happened */
     if (keys != NULL) {
         hf__etcd_place_key(b->e, name_of(s), s->known.mode, lease, &keys[0]);
-        hf__etcd_mark_key(b->e, HF__ETCD_INSIDE, name_of(s), lease, &keys[1]);
-        hf__etcd_mark_key(b->e, HF__ETCD_BROKEN, name_of(s), lease, &keys[2]);
+        hf__etcd_mark_key(b->e, HF__ETCD_KEY_INSIDE, name_of(s), lease, &keys[1]);
+        hf__etcd_mark_key(b->e, HF__ETCD_KEY_BROKEN, name_of(s), lease, &keys[2]);
         hf__etcd_compare(&t, &keys[0], s->known.joined);
         hf__etcd_compare(&t, &keys[1], s->known.generation);
         hf__etcd_compare(&t, &keys[2], 0);

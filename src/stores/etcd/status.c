@@ -43,26 +43,28 @@ static struct hf__etcd_outcome refused(int status, const char *text)
 {
     struct hf__etcd_outcome o = {.code = HF_CORRUPT};
 
-    o.no_token = status == HF__GRPC_UNAUTHENTICATED || strstr(text, "invalid auth token") != NULL ||
+    o.no_token = status == HF__GRPC_STATUS_UNAUTHENTICATED ||
+                 strstr(text, "invalid auth token") != NULL ||
                  strstr(text, "user name is empty") != NULL ||
                  strstr(text, "revision of auth store is old") != NULL;
-    if (status == HF__GRPC_NOT_FOUND) {
+    if (status == HF__GRPC_STATUS_NOT_FOUND) {
         o.code = HF_NOT_FOUND;
     } else if (strstr(text, "lease already exists") != NULL) {
         o.code = HF_BUSY;
-    } else if (status == HF__GRPC_EXHAUSTED && strstr(text, "space") != NULL) {
+    } else if (status == HF__GRPC_STATUS_EXHAUSTED && strstr(text, "space") != NULL) {
         o.code = HF_FULL;
         o.maybe = true;
-    } else if (o.no_token || status == HF__GRPC_DENIED || status == HF__GRPC_INVALID ||
+    } else if (o.no_token || status == HF__GRPC_STATUS_DENIED ||
+               status == HF__GRPC_STATUS_INVALID ||
                strstr(text, "authentication is not enabled") != NULL) {
         o.code = HF_DENIED;
-    } else if (status == HF__GRPC_UNAVAILABLE || status == HF__GRPC_DEADLINE ||
-               status == HF__GRPC_EXHAUSTED || status == HF__GRPC_CANCELLED ||
-               status == HF__GRPC_UNKNOWN || status == HF__GRPC_ABORTED ||
-               status == HF__GRPC_NONE) {
+    } else if (status == HF__GRPC_STATUS_UNAVAILABLE || status == HF__GRPC_STATUS_DEADLINE ||
+               status == HF__GRPC_STATUS_EXHAUSTED || status == HF__GRPC_STATUS_CANCELLED ||
+               status == HF__GRPC_STATUS_UNKNOWN || status == HF__GRPC_STATUS_ABORTED ||
+               status == HF__GRPC_STATUS_NONE) {
         o.code = HF_UNKNOWN;
         o.next = o.maybe = true;
-        o.passing = status == HF__GRPC_UNAVAILABLE;
+        o.passing = status == HF__GRPC_STATUS_UNAVAILABLE;
     }
     return o;
 }
@@ -82,7 +84,7 @@ static struct hf__etcd_outcome answered(const struct hf__grpc_call *call, const 
                                       .passing = passing};
         hf__fail(err, o.code, "etcd: %s: no gRPC (HTTP status %d)", where, call->http_status);
         hf__set_store_code(err, call->http_status);
-    } else if (call->status != HF__GRPC_OK) {
+    } else if (call->status != HF__GRPC_STATUS_OK) {
         o = refused(call->status, text);
         hf__fail(err, o.code, "etcd: %s: %s%s", where,
                  hf__sentence(text, strlen(text), shown, sizeof shown), refusal_hint(text));
@@ -94,13 +96,13 @@ static struct hf__etcd_outcome answered(const struct hf__grpc_call *call, const 
 struct hf__etcd_outcome hf__etcd_outcome_of(const struct hf__grpc_call *call, enum hf__grpc_end end,
                                             const char *where, const hf_error *why, hf_error *err)
 {
-    if (end == HF__GRPC_ANSWERED)
+    if (end == HF__GRPC_END_ANSWERED)
         return answered(call, where, err);
-    bool maybe = end != HF__GRPC_NOT_RECEIVED;
+    bool maybe = end != HF__GRPC_END_NOT_RECEIVED;
     struct hf__etcd_outcome o = {.code = maybe ? HF_UNKNOWN : HF_UNAVAILABLE,
                                  .maybe = maybe,
                                  .next = true,
-                                 .passing = end != HF__GRPC_TOO_LATE};
+                                 .passing = end != HF__GRPC_END_TOO_LATE};
     hf__fail(err, o.code, "etcd: %s: %s", where, why->text);
     return o;
 }

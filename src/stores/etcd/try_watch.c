@@ -33,9 +33,9 @@ static int begin(struct trial *t, size_t endpoint)
 
     if (r < 0)
         return r;
-    hf__etcd_write_watch(&body, &(struct hf__etcd_watch_request){.key = hf__etcd_slice(&t->key),
-                                                                 .id = 1,
-                                                                 .unwanted = HF__ETCD_NO_DELETES});
+    hf__etcd_write_watch(
+        &body, &(struct hf__etcd_watch_request){
+                   .key = hf__etcd_slice(&t->key), .id = 1, .unwanted = HF__ETCD_UNWANTED_DELETES});
     pthread_mutex_lock(&t->e->mutex);
     request.token = t->e->cluster.token;
     t->call = hf__grpc_begin(t->conn, &request, t->err);

@@ -100,9 +100,9 @@ static int locate(struct access *x)
         x->mode = f->mode;
         free(f);
     }
-    hf__etcd_mark_key(x->e, HF__ETCD_INSIDE, name, x->lease, &x->inside);
-    hf__etcd_mark_key(x->e, HF__ETCD_BROKEN, name, x->lease, &x->broken);
-    hf__etcd_mark_key(x->e, HF__ETCD_OPENED, name, x->lease, &x->own);
+    hf__etcd_mark_key(x->e, HF__ETCD_KEY_INSIDE, name, x->lease, &x->inside);
+    hf__etcd_mark_key(x->e, HF__ETCD_KEY_BROKEN, name, x->lease, &x->broken);
+    hf__etcd_mark_key(x->e, HF__ETCD_KEY_OPENED, name, x->lease, &x->own);
     return r;
 }
 
@@ -165,8 +165,8 @@ static int read_as_anybody(struct access *x, struct hf__answer *ret)
 
     hf__etcd_get(&t, &x->value);
     hf__etcd_range(&t, &(struct hf__etcd_range){.from = &x->from, .to = &x->to});
-    for (int kind = HF__ETCD_INSIDE; kind <= HF__ETCD_BROKEN; kind++) {
-        hf__etcd_root(x->e, (enum hf__etcd_kind)kind, name, true, &x->inside);
+    for (int kind = HF__ETCD_KEY_INSIDE; kind <= HF__ETCD_KEY_BROKEN; kind++) {
+        hf__etcd_root(x->e, (enum hf__etcd_key_kind)kind, name, true, &x->inside);
         hf__etcd_end_of(&x->inside, &x->broken);
         hf__etcd_range(&t, &(struct hf__etcd_range){.from = &x->inside, .to = &x->broken});
     }
@@ -290,8 +290,8 @@ int hf__etcd_value(struct hf__store *store, const struct hf__operation *op, int6
     x->op = op;
     x->deadline_ns = deadline_ns;
     x->err = err;
-    hf__etcd_root(x->e, HF__ETCD_VALUE, name, true, &x->value);
-    hf__etcd_root(x->e, HF__ETCD_OPENED, name, true, &x->from);
+    hf__etcd_root(x->e, HF__ETCD_KEY_VALUE, name, true, &x->value);
+    hf__etcd_root(x->e, HF__ETCD_KEY_OPENED, name, true, &x->from);
     hf__etcd_end_of(&x->from, &x->to);
     ret_answer->verdict = HF__VERDICT_GONE;
     if (op->generation != 0)

@@ -67,7 +67,7 @@ static bool take(struct hf__etcd *e, struct hf__grpc_conn **ret_conn)
             w->in.len = 0; /* of the former */
         w->is_new = false;
         well = hf__grpc_hear(w->conn, w->call, &w->in);
-        if (!well && w->call->status == HF__GRPC_UNAUTHENTICATED) {
+        if (!well && w->call->status == HF__GRPC_STATUS_UNAUTHENTICATED) {
             free(e->cluster.token);
             e->cluster.token = NULL;
         }

@@ -34,7 +34,7 @@ static struct hf__etcd_key *places_of(const struct hf__etcd *e, struct hf__etcd_
 
     if (from_to == NULL)
         return NULL;
-    hf__etcd_root(e, HF__ETCD_PLACE, name, true, &from_to[0]);
+    hf__etcd_root(e, HF__ETCD_KEY_PLACE, name, true, &from_to[0]);
     hf__etcd_end_of(&from_to[0], &from_to[1]);
     from_to[2] = from_to[0];
     hf__etcd_append(&from_to[2], "read/");

@@ -48,19 +48,20 @@ struct hf__etcd_watch *hf__etcd_watch_by_id(struct hf__etcd *e, int64_t id)
 /* To the server. All with the mutex held. ------------------------------------------------------ */
 static void write_watch(struct hf__buffer *b, const struct hf__etcd_watch *w)
 {
-    static const enum hf__etcd_unwanted unwanted[] = {HF__ETCD_NO_PUTS, HF__ETCD_NO_DELETES};
+    static const enum hf__etcd_unwanted unwanted[] = {HF__ETCD_UNWANTED_PUTS,
+                                                      HF__ETCD_UNWANTED_DELETES};
     const char *key = w->keys;
 
     if (w->arrivals) {
-        hf__etcd_write_watch(b,
-                             &(struct hf__etcd_watch_request){.key = {key, w->len[0]},
-                                                              .end = {key + w->len[0], w->len[1]},
-                                                              .from = w->from,
-                                                              .id = 2 * w->number,
-                                                              .unwanted = HF__ETCD_NO_DELETES});
+        hf__etcd_write_watch(
+            b, &(struct hf__etcd_watch_request){.key = {key, w->len[0]},
+                                                .end = {key + w->len[0], w->len[1]},
+                                                .from = w->from,
+                                                .id = 2 * w->number,
+                                                .unwanted = HF__ETCD_UNWANTED_DELETES});
         return;
     }
-    for (int i = HF__ETCD_BEFORE; i <= HF__ETCD_OWN_MARK; i++) {
+    for (int i = HF__ETCD_WATCHED_BEFORE; i <= HF__ETCD_WATCHED_OWN_MARK; i++) {
         if (w->len[i] > 0)
             hf__etcd_write_watch(b, &(struct hf__etcd_watch_request){.key = {key, w->len[i]},
                                                                      .from = w->from,
@@ -78,11 +79,12 @@ static void write_client_watch(struct hf__etcd *e, struct hf__buffer *b,
 
     if (end != NULL) {
         hf__etcd_end_of(root, end);
-        hf__etcd_write_watch(b, &(struct hf__etcd_watch_request){.key = hf__etcd_slice(root),
-                                                                 .end = hf__etcd_slice(end),
-                                                                 .from = seen > 0 ? seen + 1 : 0,
-                                                                 .id = id,
-                                                                 .unwanted = HF__ETCD_NO_DELETES});
+        hf__etcd_write_watch(
+            b, &(struct hf__etcd_watch_request){.key = hf__etcd_slice(root),
+                                                .end = hf__etcd_slice(end),
+                                                .from = seen > 0 ? seen + 1 : 0,
+                                                .id = id,
+                                                .unwanted = HF__ETCD_UNWANTED_DELETES});
     }
     b->failed |= end == NULL;
     free(end);
@@ -95,7 +97,7 @@ static void write_client_watches(struct hf__etcd *e, struct hf__buffer *b)
     b->failed |= root == NULL;
     if (root == NULL)
         return;
-    hf__etcd_root(e, HF__ETCD_BROKEN, (struct hf__etcd_name){"", 0}, false, root);
+    hf__etcd_root(e, HF__ETCD_KEY_BROKEN, (struct hf__etcd_name){"", 0}, false, root);
     write_client_watch(e, b, root, HF__ETCD_BROKEN_ID);
     hf__etcd_inbox_key(e, e->inbox, root);
     write_client_watch(e, b, root, HF__ETCD_INBOX_ID);
@@ -172,8 +174,8 @@ static void drop(struct hf__etcd *e, struct hf__etcd_watch *w)
     struct hf__etcd_watching *all = &e->watching;
     struct hf__buffer words = {0};
 
-    for (int i = HF__ETCD_BEFORE; i <= HF__ETCD_OWN_MARK; i++) {
-        if (w->len[i] > 0 && !(w->arrivals && i == HF__ETCD_OWN_MARK))
+    for (int i = HF__ETCD_WATCHED_BEFORE; i <= HF__ETCD_WATCHED_OWN_MARK; i++) {
+        if (w->len[i] > 0 && !(w->arrivals && i == HF__ETCD_WATCHED_OWN_MARK))
             hf__etcd_write_cancel(&words, 2 * w->number + i);
     }
     if (all->call != NULL && !words.failed)
@@ -197,8 +199,8 @@ static struct hf__etcd_watch *note(struct hf__etcd *e, const struct hf__ticket *
     w->from = wanted->from;
     w->arrivals = wanted->arrivals;
     w->readers_enter = wanted->readers_enter;
-    w->len[HF__ETCD_BEFORE] = wanted->before->len;
-    w->len[HF__ETCD_OWN_MARK] = mark_len;
+    w->len[HF__ETCD_WATCHED_BEFORE] = wanted->before->len;
+    w->len[HF__ETCD_WATCHED_OWN_MARK] = mark_len;
     memcpy(w->keys, wanted->before->bytes, wanted->before->len);
     if (mark_len > 0)
         memcpy(w->keys + wanted->before->len, wanted->mark->bytes, mark_len);
@@ -209,7 +211,7 @@ static struct hf__etcd_watch *note(struct hf__etcd *e, const struct hf__ticket *
 
 static bool is_open(const struct hf__etcd_watch *w, const struct hf__etcd_key *before)
 {
-    return w != NULL && !w->told && w->len[HF__ETCD_BEFORE] == before->len &&
+    return w != NULL && !w->told && w->len[HF__ETCD_WATCHED_BEFORE] == before->len &&
            memcmp(w->keys, before->bytes, before->len) == 0;
 }
 
@@ -264,8 +266,8 @@ int64_t hf__etcd_behind(struct hf__etcd *e, const struct hf__ticket *ticket)
 
     pthread_mutex_lock(&e->mutex);
     const struct hf__etcd_watch *w = find(e, ticket);
-    if (w != NULL && w->len[HF__ETCD_OWN_MARK] > 0 && !w->told && !w->arrivals)
-        lease = hf__etcd_lease_in((struct hf__slice){w->keys, w->len[HF__ETCD_BEFORE]});
+    if (w != NULL && w->len[HF__ETCD_WATCHED_OWN_MARK] > 0 && !w->told && !w->arrivals)
+        lease = hf__etcd_lease_in((struct hf__slice){w->keys, w->len[HF__ETCD_WATCHED_BEFORE]});
     pthread_mutex_unlock(&e->mutex);
     return lease;
 }
@@ -273,7 +275,7 @@ int64_t hf__etcd_behind(struct hf__etcd *e, const struct hf__ticket *ticket)
 /* A place that is made, not one that is put again; nor a reader's, if readers are inside. */
 bool hf__etcd_has_arrived(const struct hf__etcd_watch *w, const struct hf__etcd_kv *kv)
 {
-    size_t root_len = w->len[HF__ETCD_BEFORE];
+    size_t root_len = w->len[HF__ETCD_WATCHED_BEFORE];
     bool reads = kv->key.len > root_len + 5 && memcmp(kv->key.data + root_len, "read/", 5) == 0;
 
     return kv->created == kv->put && !(reads && w->readers_enter);

@@ -78,7 +78,7 @@ void hf__etcd_watches_time(struct hf__etcd *e);
 int64_t hf__etcd_try_watch(struct hf__etcd *e, size_t endpoint, int64_t deadline_ns, hf_error *err);
 
 /* Inside. ---------------------------------------------------------------------------------------- */
-enum hf__etcd_watched { HF__ETCD_BEFORE, HF__ETCD_OWN_MARK };
+enum hf__etcd_watched { HF__ETCD_WATCHED_BEFORE, HF__ETCD_WATCHED_OWN_MARK };
 
 struct hf__etcd_watch {
     struct hf__link by_ticket; /* first */

@@ -73,9 +73,10 @@ static int call_attempt(struct hf__my *s, struct hf__my_conn *c, const struct hf
     if (r != 0)
         return r;
     const char *const cells[HF__SQL_ANSWER_CELLS] = {
-        [HF__SQL_VERDICT] = row[0], [HF__SQL_GENERATION] = row[1], [HF__SQL_LEASE] = row[2],
-        [HF__SQL_CLAIMED] = row[3], [HF__SQL_PLACE] = row[4],      [HF__SQL_ASK_AGAIN] = row[5],
-        [HF__SQL_WANTED] = row[6]};
+        [HF__SQL_ANSWER_VERDICT] = row[0], [HF__SQL_ANSWER_GENERATION] = row[1],
+        [HF__SQL_ANSWER_LEASE] = row[2],   [HF__SQL_ANSWER_CLAIMED] = row[3],
+        [HF__SQL_ANSWER_PLACE] = row[4],   [HF__SQL_ANSWER_ASK_AGAIN] = row[5],
+        [HF__SQL_ANSWER_WANTED] = row[6]};
     r = read_answer(cells, ret_answer, err);
     mysql_free_result(result);
     return r;
@@ -126,7 +127,7 @@ static int call_read(struct hf__my *s, struct hf__my_conn *c, const struct hf__s
     int r = ask(s, c, &t, deadline_ns, HF__SQL_VALUE_CELLS, &result, &row, err);
     if (r != 0)
         return r;
-    const char *const answer[HF__SQL_ANSWER_CELLS] = {row[HF__SQL_VERDICT]};
+    const char *const answer[HF__SQL_ANSWER_CELLS] = {row[HF__SQL_ANSWER_VERDICT]};
     r = read_answer(answer, ret_answer, err);
     if (r == 0 && !hf__sql_read_value((const char *const *)row, op->value))
         r = other_version(err);
@@ -167,7 +168,7 @@ static int read_renewal(char **at, struct hf__answer *answer, hf_error *err)
         return other_version(err);
     *end = '\0';
     *at = end + 1;
-    for (size_t i = 0; i <= HF__SQL_WANTED; i++) {
+    for (size_t i = 0; i <= HF__SQL_ANSWER_WANTED; i++) {
         word = strtok_r(i == 0 ? word : NULL, " ", &rest);
         if (word == NULL)
             return other_version(err);

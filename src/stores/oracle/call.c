@@ -35,8 +35,9 @@ static int read_item(char **at, struct hf__answer *ret_answer, hf_error *err)
     if (!hf__ora_split(item, items, HF__SQL_ANSWER_CELLS - 1))
         return other_version(err);
     memcpy(cells, items, sizeof items);
-    cells[HF__SQL_PLACE] = items[HF__SQL_WANTED]; /* it does not say whether somebody waits */
-    cells[HF__SQL_WANTED] = NULL;
+    cells[HF__SQL_ANSWER_PLACE] =
+        items[HF__SQL_ANSWER_WANTED]; /* it does not say whether somebody waits */
+    cells[HF__SQL_ANSWER_WANTED] = NULL;
     if (!hf__sql_read_answer(cells, ret_answer))
         return other_version(err);
     return 0;

@@ -73,7 +73,7 @@ static void *work_main(void *arg)
     bool left = c->left;
     pthread_mutex_unlock(&c->mutex);
     if (left) {
-        c->job.task = HF__ORA_QUIT;
+        c->job.task = HF__ORA_TASK_QUIT;
         hf__ora_work(c);
     }
     disown(c);
@@ -159,7 +159,7 @@ static int work(struct hf__ora_conn *c, bool reads, int64_t deadline_ns, hf_erro
     int64_t left_s = (deadline_ns - hf__now_ns(c->env)) / 1000000000 + 1;
 
     c->job.timeout_s = left_s < 1 ? 1 : (unsigned)left_s;
-    c->kind = HF__ORA_OTHER;
+    c->kind = HF__ORA_KIND_OTHER;
     if (!c->has_thread)
         c->has_thread = start_thread(work_main, c, &c->thread);
     if (!c->has_thread)
@@ -179,7 +179,7 @@ static int do_job(struct hf__ora *s, struct hf__ora_conn *c, bool reads, int64_t
     if (c->job.too_much)
         return hf__fail(err, HF_INVALID, "oracle: too long for a statement");
     int r = work(c, reads, deadline_ns, err);
-    if (c->kind == HF__ORA_LOST || r == HF_UNKNOWN) {
+    if (c->kind == HF__ORA_KIND_LOST || r == HF_UNKNOWN) {
         c->broken = true;
         atomic_store(&s->lost_ns, hf__now_ns(c->env));
     }
@@ -189,21 +189,21 @@ static int do_job(struct hf__ora *s, struct hf__ora_conn *c, bool reads, int64_t
 int hf__ora_run(struct hf__ora *s, struct hf__ora_conn *c, bool reads, int64_t deadline_ns,
                 hf_error *err)
 {
-    c->job.task = HF__ORA_RUN;
+    c->job.task = HF__ORA_TASK_RUN;
     c->dirty = true;
     return do_job(s, c, reads, deadline_ns, err);
 }
 
 int hf__ora_commit(struct hf__ora *s, struct hf__ora_conn *c, int64_t deadline_ns, hf_error *err)
 {
-    c->job.task = HF__ORA_COMMIT;
+    c->job.task = HF__ORA_TASK_COMMIT;
     int r = do_job(s, c, false, deadline_ns, err);
     if (r == 0)
         c->dirty = false;
     else
         c->broken = true;
     /* Only a conflict is known to have undone it all. */
-    return r != 0 && r != HF_UNKNOWN && c->kind != HF__ORA_AGAIN
+    return r != 0 && r != HF_UNKNOWN && c->kind != HF__ORA_KIND_AGAIN
                ? hf__wrap(err, HF_UNKNOWN, "commit")
                : r;
 }
@@ -212,7 +212,7 @@ void hf__ora_rollback(struct hf__ora *s, struct hf__ora_conn *c, int64_t deadlin
 {
     if (!c->dirty || c->broken)
         return;
-    c->job.task = HF__ORA_ROLLBACK;
+    c->job.task = HF__ORA_TASK_ROLLBACK;
     if (do_job(s, c, false, deadline_ns, NULL) == 0)
         c->dirty = false;
     else
@@ -250,7 +250,7 @@ int hf__ora_conn_new(struct hf__ora *s, struct hf__ora_conn **ret_conn, hf_error
 
 int hf__ora_begin(struct hf__ora_conn *c, int64_t deadline_ns, hf_error *err)
 {
-    c->job.task = HF__ORA_OPEN;
+    c->job.task = HF__ORA_TASK_OPEN;
     int r = work(c, true, deadline_ns, err);
     if (r == 0)
         forget_login(c);
@@ -259,7 +259,7 @@ int hf__ora_begin(struct hf__ora_conn *c, int64_t deadline_ns, hf_error *err)
 
 void hf__ora_end(struct hf__ora_conn *c)
 {
-    c->job.task = HF__ORA_QUIT;
+    c->job.task = HF__ORA_TASK_QUIT;
     if (!c->left)
         work(c, true, hf__now_ns(c->env) + HF__ORA_GOODBYE_MS * HF__NS_PER_MS, NULL);
     hf__ora_rest(c);

@@ -130,15 +130,15 @@ void hf__ora_work(struct hf__ora_conn *c)
 
     job->trouble = (struct hf__ora_trouble){.text = "the driver manager has no memory"};
     job->result = SQL_ERROR;
-    if (job->task == HF__ORA_OPEN)
+    if (job->task == HF__ORA_TASK_OPEN)
         open_session(c);
-    else if (job->task == HF__ORA_RUN && job->sql != NULL)
+    else if (job->task == HF__ORA_TASK_RUN && job->sql != NULL)
         hf__odbc_run_prepared(c);
-    else if (job->task == HF__ORA_RUN)
+    else if (job->task == HF__ORA_TASK_RUN)
         hf__odbc_run_once(c);
-    else if (job->task == HF__ORA_COMMIT)
+    else if (job->task == HF__ORA_TASK_COMMIT)
         end_transaction(c, SQL_COMMIT);
-    else if (job->task == HF__ORA_ROLLBACK)
+    else if (job->task == HF__ORA_TASK_ROLLBACK)
         end_transaction(c, SQL_ROLLBACK);
     else
         close_session(&c->link);

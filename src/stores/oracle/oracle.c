@@ -35,8 +35,8 @@ static unsigned tries(void *store, void *conn, const hf_error *why)
     const struct hf__ora_conn *c = conn;
 
     (void)why;
-    if (c == NULL || c->kind != HF__ORA_CHANGED)
-        return c != NULL && c->kind == HF__ORA_AGAIN ? HF__SQL_ALWAYS : 0;
+    if (c == NULL || c->kind != HF__ORA_KIND_CHANGED)
+        return c != NULL && c->kind == HF__ORA_KIND_AGAIN ? HF__SQL_ALWAYS : 0;
     hf__sql_learn_again(&s->sql);
     return HF__SQL_MISSING_TRIES;
 }

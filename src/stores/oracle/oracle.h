@@ -43,12 +43,12 @@ extern const struct hf__option hf__ora_options[];
 
 /* What follows from an error, besides its code. */
 enum hf__ora_kind {
-    HF__ORA_OTHER,
-    HF__ORA_AGAIN,     /* somebody else was there: not applied, and worth trying again */
-    HF__ORA_DUPLICATE, /* a key is there already */
-    HF__ORA_EXISTS,    /* a table is there already */
-    HF__ORA_LOST,      /* the session is over */
-    HF__ORA_CHANGED,   /* the routines are not there, or no longer what they were: look again */
+    HF__ORA_KIND_OTHER,
+    HF__ORA_KIND_AGAIN,     /* somebody else was there: not applied, and worth trying again */
+    HF__ORA_KIND_DUPLICATE, /* a key is there already */
+    HF__ORA_KIND_EXISTS,    /* a table is there already */
+    HF__ORA_KIND_LOST,      /* the session is over */
+    HF__ORA_KIND_CHANGED, /* the routines are not there, or no longer what they were: look again */
 };
 
 struct hf__ora_meaning {
@@ -98,7 +98,13 @@ struct hf__ora_rows {
     size_t columns, count, capacity; /* capacity: of cells */
 };
 
-enum hf__ora_task { HF__ORA_OPEN, HF__ORA_RUN, HF__ORA_COMMIT, HF__ORA_ROLLBACK, HF__ORA_QUIT };
+enum hf__ora_task {
+    HF__ORA_TASK_OPEN,
+    HF__ORA_TASK_RUN,
+    HF__ORA_TASK_COMMIT,
+    HF__ORA_TASK_ROLLBACK,
+    HF__ORA_TASK_QUIT
+};
 
 /* What a thread is asked to do, and what came of it. */
 struct hf__ora_job {

@@ -42,7 +42,7 @@ static int run_file(struct hf__ora *s, struct hf__ora_conn *c, const char *file,
     while (r == 0 && (statement = next_statement(&at)) != NULL) {
         hf__ora_start_once(c, statement);
         r = hf__ora_run(s, c, false, deadline_ns, &why);
-        if (c->kind == HF__ORA_EXISTS || c->kind == HF__ORA_DUPLICATE)
+        if (c->kind == HF__ORA_KIND_EXISTS || c->kind == HF__ORA_KIND_DUPLICATE)
             r = 0;
     }
     if (r == 0)
@@ -121,7 +121,7 @@ static int purge_one(struct purge *p, const char *name, hf_error *err)
     hf_error why = {0};
     int r = ask_about(p, take_sql, name, &why);
 
-    if (r != 0 && p->c->kind == HF__ORA_AGAIN) {
+    if (r != 0 && p->c->kind == HF__ORA_KIND_AGAIN) {
         hf__ora_rollback(p->s, p->c, p->deadline_ns);
         return 0;
     }

@@ -164,7 +164,7 @@ static int call_read(struct hf__pg *s, struct hf__pg_conn *c, const struct hf__s
         return r;
     for (int i = 0; i < HF__SQL_VALUE_CELLS && i < PQnfields(result); i++)
         cells[i] = PQgetisnull(result, 0, i) ? NULL : PQgetvalue(result, 0, i);
-    const char *const answer[HF__SQL_ANSWER_CELLS] = {cells[HF__SQL_VERDICT]};
+    const char *const answer[HF__SQL_ANSWER_CELLS] = {cells[HF__SQL_ANSWER_VERDICT]};
     if (!hf__sql_read_answer(answer, ret_answer) || !hf__sql_read_value(cells, op->value))
         r = other_version(err);
     PQclear(result);

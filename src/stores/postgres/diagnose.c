@@ -114,7 +114,7 @@ static void look_at_calls(const struct report *r)
     int64_t took_us = 0;
     hf_error err = {0};
 
-    if (r->s->set.hold != HF__PG_LEASE)
+    if (r->s->set.hold != HF__PG_HOLD_LEASE)
         hf__say(&r->to, HF__LEVEL_FINE, "C12",
                 "no pooler in between: a waiter is answered on its own connection");
     else if (!set->push)

@@ -15,7 +15,7 @@ int hf__pg_open(const struct hf__url *url, const struct hf__host *host,
         return hf__fail(err, HF_NO_MEMORY, NULL);
     s->base.host = host;
     int r = hf__pg_read_url(s, url, err);
-    bool lease = s->set.hold == HF__PG_LEASE;
+    bool lease = s->set.hold == HF__PG_HOLD_LEASE;
     s->base.type = lease ? &hf_store_type_v1 : &hf__pg_session_type;
     r = hf__sql_init(&s->base, &hf__pg_sql_type, r, err);
     if (r == 0 && !lease)

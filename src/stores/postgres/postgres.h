@@ -22,7 +22,7 @@ extern const char hf__pg_learn_sql[], hf__pg_place_sql[], hf__pg_inspect_sql[], 
 extern const struct hf__option hf__pg_options[];
 extern const struct hf__store_type hf_store_type_v1;
 
-enum hf__pg_hold { HF__PG_LEASE, HF__PG_SESSION, HF__PG_ADVISORY };
+enum hf__pg_hold { HF__PG_HOLD_LEASE, HF__PG_HOLD_SESSION, HF__PG_HOLD_ADVISORY };
 
 /* Beside those that all SQL stores have. */
 struct hf__pg_settings {

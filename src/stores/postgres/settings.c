@@ -56,8 +56,10 @@ static bool has_ca(void)
 
 int hf__pg_read_url(struct hf__pg *s, const struct hf__url *url, hf_error *err)
 {
-    static const struct hf__choice holds[] = {
-        {"lease", HF__PG_LEASE}, {"session", HF__PG_SESSION}, {"advisory", HF__PG_ADVISORY}, {0}};
+    static const struct hf__choice holds[] = {{"lease", HF__PG_HOLD_LEASE},
+                                              {"session", HF__PG_HOLD_SESSION},
+                                              {"advisory", HF__PG_HOLD_ADVISORY},
+                                              {0}};
     const struct hf__sql_defaults preset = {.preset_socket = SOCKET_DIR,
                                             .port = "5432",
                                             .socket_port = hf__url_text(url, "port"),
@@ -65,7 +67,7 @@ int hf__pg_read_url(struct hf__pg *s, const struct hf__url *url, hf_error *err)
     const char *application = hf__url_text(url, "application_name");
     const struct hf__who *self = s->base.host->self;
     char name[64];
-    int hold = HF__PG_LEASE, r = hf__url_choose(url, "hold", holds, &hold, err);
+    int hold = HF__PG_HOLD_LEASE, r = hf__url_choose(url, "hold", holds, &hold, err);
 
     s->set.hold = (enum hf__pg_hold)hold;
     if (r == 0)

@@ -12,7 +12,7 @@
 int hf__pg_purge(void *store, void *conn, int64_t retain_ms, int64_t deadline_ns, uint64_t *count,
                  hf_error *err)
 {
-    bool names = ((struct hf__pg *)store)->set.hold != HF__PG_LEASE;
+    bool names = ((struct hf__pg *)store)->set.hold != HF__PG_HOLD_LEASE;
     struct hf__pg_query q = {.sql = names ? hf__pg_purge_names_sql : hf__pg_purge_sql};
     PGresult *result = NULL;
 

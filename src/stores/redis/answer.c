@@ -105,7 +105,8 @@ static bool read_answer(int to, const struct hf__bid *bid, const char *text, str
         answer.position = (size_t)n[2];
         answer.ask_again_ms = n[3];
         /* Who does not wait is not in the queue, and would wait for a call that never comes. */
-        if ((bid != NULL && !bid->queue) || n[2] == HF__NEVER || n[4] > HF__REDIS_LEFT_TO_THEM)
+        if ((bid != NULL && !bid->queue) || n[2] == HF__NEVER ||
+            n[4] > HF__REDIS_STRANGERS_LEFT_TO_THEM)
             return false;
         if (ret_strangers != NULL)
             *ret_strangers = (enum hf__redis_strangers)n[4];
@@ -120,17 +121,19 @@ int hf__redis_answer(enum hf__redis_script script, const struct hf__bid *bid,
                      const redisReply *reply, struct hf__answer *a,
                      enum hf__redis_strangers *ret_strangers, hf_error *err)
 {
-    int to = script == HF__REDIS_ATTEMPT ? ATTEMPTS
-             : script == HF__REDIS_RENEW ? RENEWALS
-             : script == HF__REDIS_VALUE ? VALUES
-                                         : CHANGES;
+    int to = script == HF__REDIS_SCRIPT_ATTEMPT ? ATTEMPTS
+             : script == HF__REDIS_SCRIPT_RENEW ? RENEWALS
+             : script == HF__REDIS_SCRIPT_VALUE ? VALUES
+                                                : CHANGES;
 
-    if (script == HF__REDIS_BREAK && hf__redis_fits(reply, "s") && strcmp(reply->str, "deaf") == 0)
+    if (script == HF__REDIS_SCRIPT_BREAK && hf__redis_fits(reply, "s") &&
+        strcmp(reply->str, "deaf") == 0)
         return hf__fail(err, HF_UNSUPPORTED,
                         "another client holds it and cannot be asked to leave; break it now, or "
                         "wait until its time is over");
     if (!hf__redis_fits(reply, "s") ||
-        !read_answer(to, script == HF__REDIS_ATTEMPT ? bid : NULL, reply->str, a, ret_strangers))
+        !read_answer(to, script == HF__REDIS_SCRIPT_ATTEMPT ? bid : NULL, reply->str, a,
+                     ret_strangers))
         return hf__fail(err, HF_CORRUPT, "a script gave an answer that was not expected");
     return 0;
 }

@@ -15,10 +15,10 @@ static int ask_for(struct hf__redis_conn *c, const struct hf__redis_names *names
 {
     redisReply *reply = NULL;
 
-    hf__redis_script(c, HF__REDIS_INSPECT, 2 * count, 0);
+    hf__redis_script(c, HF__REDIS_SCRIPT_INSPECT, 2 * count, 0);
     for (size_t i = 0; i < count; i++)
         hf__redis_add_names(c, &names[i]);
-    int r = hf__redis_run(c, HF__REDIS_INSPECT, deadline_ns, &reply, err);
+    int r = hf__redis_run(c, HF__REDIS_SCRIPT_INSPECT, deadline_ns, &reply, err);
     if (r == 0 && !hf__redis_rooms_are_good(reply, count)) {
         freeReplyObject(reply);
         return hf__fail(err, HF_CORRUPT,

@@ -54,7 +54,7 @@ static int confirm(struct hf__redis *s, struct hf__redis_conn *c,
                    const struct hf__redis_operation *granted, int64_t deadline_ns, hf_error *err)
 {
     struct hf__redis_operation undo = {
-        .script = HF__REDIS_WITHDRAW, .bid = granted->bid, .names = granted->names};
+        .script = HF__REDIS_SCRIPT_WITHDRAW, .bid = granted->bid, .names = granted->names};
     struct hf__answer answer = {0};
     bool enough = false;
     int r = hf__redis_wait_replicas(s, c, deadline_ns, &enough, err);
@@ -78,9 +78,9 @@ static int confirm(struct hf__redis *s, struct hf__redis_conn *c,
 static int attempt(struct hf__redis *s, const struct hf__bid *bid, int64_t deadline_ns,
                    struct hf__answer *ret_answer, hf_error *err)
 {
-    struct hf__redis_operation op = {.script = HF__REDIS_ATTEMPT, .bid = bid};
+    struct hf__redis_operation op = {.script = HF__REDIS_SCRIPT_ATTEMPT, .bid = bid};
     struct hf__redis_conn *c = NULL;
-    enum hf__redis_strangers strangers = HF__REDIS_NONE;
+    enum hf__redis_strangers strangers = HF__REDIS_STRANGERS_NONE;
     bool changed = false;
     int r = hf__redis_name(s, bid->name, bid->name_len, &op.names, err);
 
@@ -100,7 +100,7 @@ static int attempt(struct hf__redis *s, const struct hf__bid *bid, int64_t deadl
     r = run(c, &op, deadline_ns, ret_answer, &strangers, err);
     if (r == 0 && s->set.wait_replicas > 0 && ret_answer->verdict == HF__VERDICT_GRANTED)
         r = confirm(s, c, &op, deadline_ns, err);
-    if (r == 0 && strangers != HF__REDIS_NONE && ret_answer->position == 1)
+    if (r == 0 && strangers != HF__REDIS_STRANGERS_NONE && ret_answer->position == 1)
         changed = hf__redis_watch_key(s, c, &op, strangers, deadline_ns);
     else if (r == 0)
         hf__redis_unwatch(s, &bid->ticket);
@@ -119,12 +119,14 @@ static int change(struct hf__redis *s, const struct hf__operation *op, int64_t d
     struct hf__redis_operation ask = {.bid = op->bid, .number = op->retire_ms};
     struct hf__redis_conn *c = NULL;
 
-    ask.script = op->kind == HF__OPERATION_WITHDRAW ? HF__REDIS_WITHDRAW : HF__REDIS_RELEASE;
+    ask.script =
+        op->kind == HF__OPERATION_WITHDRAW ? HF__REDIS_SCRIPT_WITHDRAW : HF__REDIS_SCRIPT_RELEASE;
     if (op->kind == HF__OPERATION_BREAK) {
-        ask.script = HF__REDIS_BREAK;
+        ask.script = HF__REDIS_SCRIPT_BREAK;
         ask.number = op->now;
     } else if (op->kind == HF__OPERATION_RELEASE && op->at_least_ms > 0) {
-        ask.script = HF__REDIS_RELEASE_AFTER; /* the short ways of a release would open it now */
+        ask.script =
+            HF__REDIS_SCRIPT_RELEASE_AFTER; /* the short ways of a release would open it now */
         ask.at_least_ms = op->at_least_ms;
     }
     int r = hf__redis_name(s, op->bid->name, op->bid->name_len, &ask.names, err);
@@ -180,7 +182,7 @@ static int renew_once(struct hf__redis *s, struct hf__renewal *items, size_t cou
         return r;
     /* All keys come first, as EVALSHA has it; so each name is made, sent and forgotten, and no room is
      * needed for all of them. */
-    hf__redis_script(c, HF__REDIS_RENEW, 2 * count, 2 * count + 1);
+    hf__redis_script(c, HF__REDIS_SCRIPT_RENEW, 2 * count, 2 * count + 1);
     for (size_t i = 0; r == 0 && i < count; i++) {
         r = hf__redis_name(s, items[i].name, items[i].name_len, &names, err);
         if (r == 0)
@@ -194,11 +196,12 @@ static int renew_once(struct hf__redis *s, struct hf__renewal *items, size_t cou
     if (r != 0)
         c->broken = true; /* half a request is in its buffer */
     if (r == 0)
-        r = hf__redis_run(c, HF__REDIS_RENEW, deadline_ns, &reply, err);
+        r = hf__redis_run(c, HF__REDIS_SCRIPT_RENEW, deadline_ns, &reply, err);
     if (r == 0 && (!hf__redis_fits(reply, "[(s)]") || reply->elements != count))
         r = hf__fail(err, HF_CORRUPT, "renew: the server gave another number of answers");
     for (size_t i = 0; r == 0 && i < count; i++)
-        r = hf__redis_answer(HF__REDIS_RENEW, NULL, reply->element[i], &items[i].answer, NULL, err);
+        r = hf__redis_answer(HF__REDIS_SCRIPT_RENEW, NULL, reply->element[i], &items[i].answer,
+                             NULL, err);
     freeReplyObject(reply);
     hf__redis_give(s, c);
     return r;

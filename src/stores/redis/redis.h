@@ -44,7 +44,7 @@
     X(PURGE, purge)
 
 enum hf__redis_script {
-#define X(id, name) HF__REDIS_##id,
+#define X(id, name) HF__REDIS_SCRIPT_##id,
     HF__REDIS_SCRIPTS(X)
 #undef X
 };
@@ -217,7 +217,11 @@ int hf__redis_run(struct hf__redis_conn *c, enum hf__redis_script script, int64_
 /* answer.c ------------------------------------------------------------------ */
 
 /* What strangers have to do with a wait. */
-enum hf__redis_strangers { HF__REDIS_NONE, HF__REDIS_ONE_HOLDS, HF__REDIS_LEFT_TO_THEM };
+enum hf__redis_strangers {
+    HF__REDIS_STRANGERS_NONE,
+    HF__REDIS_STRANGERS_ONE_HOLDS,
+    HF__REDIS_STRANGERS_LEFT_TO_THEM
+};
 
 /* One answer to that script, such as "granted <generation> <lease> <claimed>". `bid` is that of an
  * attempt, else NULL; `ret_strangers` may be NULL. HF_CORRUPT: it is none, or none to this question. */

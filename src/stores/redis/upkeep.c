@@ -71,12 +71,12 @@ static int purge_page(void *ctx, struct hf__redis_conn *c, redisReply **books, s
         free(names);
         return 0;
     }
-    hf__redis_script(c, HF__REDIS_PURGE, 2 * kept, 2);
+    hf__redis_script(c, HF__REDIS_SCRIPT_PURGE, 2 * kept, 2);
     for (size_t i = 0; i < kept; i++)
         hf__redis_add_names(c, &names[i]);
     hf__redis_add_number(c, (uint64_t)purge->retain_ms);
     hf__redis_add_number(c, (uint64_t)purge->s->set.retain_ms);
-    int r = hf__redis_run(c, HF__REDIS_PURGE, deadline_ns, &reply, err);
+    int r = hf__redis_run(c, HF__REDIS_SCRIPT_PURGE, deadline_ns, &reply, err);
     if (r == 0 && (!hf__redis_fits(reply, "i") || reply->integer < 0))
         r = hf__fail(err, HF_CORRUPT, "purge: the server gave an answer that was not expected");
     if (r == 0)

@@ -23,7 +23,7 @@ int hf__redis_value(struct hf__redis *s, const struct hf__operation *op, int64_t
         r = hf__redis_take(s, deadline_ns, &c, err);
     if (r != 0)
         return r;
-    hf__redis_script(c, HF__REDIS_VALUE, 2, writes ? 5 : 3);
+    hf__redis_script(c, HF__REDIS_SCRIPT_VALUE, 2, writes ? 5 : 3);
     hf__redis_add_names(c, &names);
     hf__redis_add_ticket(c, &op->bid->ticket);
     hf__redis_add_number(c, op->generation);
@@ -32,14 +32,14 @@ int hf__redis_value(struct hf__redis *s, const struct hf__operation *op, int64_t
         hf__redis_add_number(c, op->value->order);
         hf__redis_add(c, op->value->bytes, op->value->len);
     }
-    r = hf__redis_run(c, HF__REDIS_VALUE, deadline_ns, &reply, err);
+    r = hf__redis_run(c, HF__REDIS_SCRIPT_VALUE, deadline_ns, &reply, err);
     hf__redis_give(s, c);
     bool sound = r == 0 && (writes || hf__redis_read_value(reply, op->value));
     if (r == 0 && !sound)
         r = hf__fail(err, HF_CORRUPT, "the value cannot be read: somebody else wrote it");
     if (r == 0)
-        r = hf__redis_answer(HF__REDIS_VALUE, NULL, writes ? reply : reply->element[0], ret_answer,
-                             NULL, err);
+        r = hf__redis_answer(HF__REDIS_SCRIPT_VALUE, NULL, writes ? reply : reply->element[0],
+                             ret_answer, NULL, err);
     freeReplyObject(reply);
     return r;
 }

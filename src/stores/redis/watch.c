@@ -97,7 +97,7 @@ bool hf__redis_watch_key(struct hf__redis *s, struct hf__redis_conn *c,
 {
     int64_t id = add_watch(s, &op->names, &op->bid->ticket);
     redisReply *reply = NULL;
-    bool told = true, there = strangers == HF__REDIS_ONE_HOLDS;
+    bool told = true, there = strangers == HF__REDIS_STRANGERS_ONE_HOLDS;
 
     if (id == 0)
         return false;
@@ -125,5 +125,5 @@ bool hf__redis_watch_key(struct hf__redis *s, struct hf__redis_conn *c,
     }
     c->redirect = told ? id : 0;
     /* A stranger's key that is gone, or one that is there where it was left to them. */
-    return there != (strangers == HF__REDIS_ONE_HOLDS);
+    return there != (strangers == HF__REDIS_STRANGERS_ONE_HOLDS);
 }

@@ -119,7 +119,7 @@ int hf__redlock_diagnose(struct hf__store *store, hf_finding_callback *found, vo
 
     if (r != 0)
         return r;
-    w.ask = (struct hf__redlock_ask){.script = HF__REDLOCK_NO_SCRIPT,
+    w.ask = (struct hf__redlock_ask){.script = HF__REDLOCK_SCRIPT_NONE,
                                      .write = write_info,
                                      .argc = 1,
                                      .reply = take_info,

@@ -150,7 +150,7 @@ static int show(struct hf__redlock_inspection *w, const redisReply *page, size_t
  * not share. */
 static int inspect_page(struct hf__redlock_inspection *w, hf_error *err)
 {
-    w->ask = (struct hf__redlock_ask){.script = HF__REDLOCK_LOOK,
+    w->ask = (struct hf__redlock_ask){.script = HF__REDLOCK_SCRIPT_LOOK,
                                       .write = write_look,
                                       .argc = 2 + (w->upto - w->from),
                                       .reply = take_page,

@@ -45,13 +45,13 @@ const char *hf__redlock_script_text(enum hf__redlock_script script, bool whole)
 void hf__redlock_hang_up(struct hf__redlock_line *line)
 {
     hf__redis_hang_up(line->c);
-    *line = (struct hf__redlock_line){.state = HF__REDLOCK_DOWN};
+    *line = (struct hf__redlock_line){.state = HF__REDLOCK_STATE_DOWN};
 }
 
 bool hf__redlock_lags(const struct hf__redlock *s, const struct hf__redlock_line *line,
                       int64_t now_ns)
 {
-    return (line->state == HF__REDLOCK_LOGGING_IN || line->owed > 0) &&
+    return (line->state == HF__REDLOCK_STATE_LOGGING_IN || line->owed > 0) &&
            now_ns - line->since_ns > s->node_timeout_ms * HF__NS_PER_MS;
 }
 
@@ -71,7 +71,7 @@ void hf__redlock_fail(struct hf__redlock *s, size_t i, struct hf__redlock_line *
     int64_t now_ns = hf__now_ns(env);
 
     pthread_mutex_lock(&s->mutex);
-    if (line->state != HF__REDLOCK_READY) {
+    if (line->state != HF__REDLOCK_STATE_READY) {
         node->retry_ns = now_ns + hf__backoff_ns(env, node->failures++, BACKOFF_MAX_MS);
         node->why = *why;
     } else if (line->owed > 0) {
@@ -150,7 +150,7 @@ static int begin_login(struct hf__redlock *s, struct hf__redlock_node *node,
         if (r != 0)
             return r;
     }
-    line->state = HF__REDLOCK_LOGGING_IN;
+    line->state = HF__REDLOCK_STATE_LOGGING_IN;
     line->step = hf__redis_login_first(&s->set);
     line->since_ns = hf__now_ns(s->base.host->env);
     hf__redis_login_ask(&s->set, line->c);
@@ -281,7 +281,7 @@ static int finish_login(struct hf__redlock *s, size_t i, struct hf__redlock_line
     int r = note_server(s, i, line, err);
     if (r != 0)
         return r;
-    line->state = HF__REDLOCK_READY;
+    line->state = HF__REDLOCK_STATE_READY;
     line->owed = SCRIPT_COUNT;
     pthread_mutex_lock(&s->mutex);
     s->nodes[i].failures = 0;
@@ -303,7 +303,7 @@ static int hear_all(struct hf__redlock *s, size_t i, struct hf__redlock_line *li
             return explain(&s->nodes[i], HF_UNAVAILABLE, why.text, err);
         if (reply == NULL)
             break;
-        if (line->state == HF__REDLOCK_LOGGING_IN) {
+        if (line->state == HF__REDLOCK_STATE_LOGGING_IN) {
             r = hf__redis_login_step(&s->set, line->c, &line->step, reply, &why);
             if (r != 0)
                 explain(&s->nodes[i], r, why.text, err);

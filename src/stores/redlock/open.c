@@ -98,7 +98,7 @@ static int ping_servers(struct hf__redlock *s, struct ping *w, int64_t deadline_
 
     if (r != 0)
         return r;
-    w->ask = (struct hf__redlock_ask){.script = HF__REDLOCK_NO_SCRIPT,
+    w->ask = (struct hf__redlock_ask){.script = HF__REDLOCK_SCRIPT_NONE,
                                       .write = write_ping,
                                       .argc = 1,
                                       .reply = take_pong,

@@ -156,7 +156,7 @@ static void clean_up(struct hf__redlock *s, struct hf__redlock_set *set, const s
 {
     struct bidding b = *from;
 
-    b.ask = (struct hf__redlock_ask){.script = HF__REDLOCK_RELEASE,
+    b.ask = (struct hf__redlock_ask){.script = HF__REDLOCK_SCRIPT_RELEASE,
                                      .write = write_release,
                                      .argc = 6,
                                      .reply = count_vote,
@@ -231,7 +231,7 @@ static int attempt(struct hf__store *store, const struct hf__bid *bid, int64_t d
     if (r != 0)
         return r;
     make_note(&b);
-    b.ask.script = HF__REDLOCK_ATTEMPT;
+    b.ask.script = HF__REDLOCK_SCRIPT_ATTEMPT;
     b.ask.write = write_attempt;
     b.ask.argc = 8;
     b.ask.voters_only = true;
@@ -250,7 +250,7 @@ static int end(struct bidding *b, struct hf__redlock *s, int64_t retire_ms, int6
 
     if (r != 0)
         return r;
-    b->ask.script = HF__REDLOCK_RELEASE;
+    b->ask.script = HF__REDLOCK_SCRIPT_RELEASE;
     b->ask.write = write_release;
     b->ask.argc = b->at_least_ms > 0 ? 7 : 6;
     b->retire_ms = retire_ms;

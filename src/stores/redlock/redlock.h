@@ -33,10 +33,10 @@
     X(LOOK, look)
 
 enum hf__redlock_script {
-#define X(id, name) HF__REDLOCK_##id,
+#define X(id, name) HF__REDLOCK_SCRIPT_##id,
     HF__REDLOCK_SCRIPTS(X)
 #undef X
-        HF__REDLOCK_NO_SCRIPT, /* a plain command */
+        HF__REDLOCK_SCRIPT_NONE, /* a plain command */
 };
 
 /* One of the servers. The strings are set at opening; the rest is guarded by the store's mutex. */
@@ -53,7 +53,11 @@ struct hf__redlock_node {
     _Atomic int64_t heard_ns; /* when it answered last */
 };
 
-enum hf__redlock_state { HF__REDLOCK_DOWN, HF__REDLOCK_LOGGING_IN, HF__REDLOCK_READY };
+enum hf__redlock_state {
+    HF__REDLOCK_STATE_DOWN,
+    HF__REDLOCK_STATE_LOGGING_IN,
+    HF__REDLOCK_STATE_READY
+};
 
 /* A connection to a node. */
 struct hf__redlock_line {

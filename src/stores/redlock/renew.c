@@ -104,7 +104,7 @@ int hf__redlock_renew(struct hf__store *store, struct hf__renewal *items, size_t
         hf__redlock_give(s, set);
         return hf__fail(err, HF_NO_MEMORY, NULL);
     }
-    w.ask = (struct hf__redlock_ask){.script = HF__REDLOCK_RENEW,
+    w.ask = (struct hf__redlock_ask){.script = HF__REDLOCK_SCRIPT_RENEW,
                                      .write = write_renewals,
                                      .argc = 1 + 3 * count,
                                      .reply = count_renewals,

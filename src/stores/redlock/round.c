@@ -35,7 +35,7 @@ static void write_request(struct round *r, size_t node, bool whole)
     struct hf__redlock_ask *ask = r->ask;
     struct hf__redis_conn *c = r->set->lines[node].c;
 
-    if (ask->script == HF__REDLOCK_NO_SCRIPT) {
+    if (ask->script == HF__REDLOCK_SCRIPT_NONE) {
         hf__redis_begin(c, ask->argc);
     } else {
         hf__redis_begin(c, 2 + ask->argc);
@@ -87,7 +87,7 @@ static int hear(void *ctx, redisReply **at, hf_error *err)
 static void lose_line(struct round *r, size_t node, const hf_error *why)
 {
     struct hf__redlock_line *line = &r->set->lines[node];
-    bool was_ready = line->state == HF__REDLOCK_READY;
+    bool was_ready = line->state == HF__REDLOCK_STATE_READY;
     bool again = was_ready && !(r->again & 1U << node);
 
     line->owed += r->parts[node] == SENT;
@@ -137,10 +137,10 @@ static void hang_up_if_dead(struct round *r, size_t node, int64_t now_ns)
 {
     struct hf__redlock_line *line = &r->set->lines[node];
     int64_t patience_ns = r->s->base.host->op_timeout_ms * HF__NS_PER_MS;
-    bool waits = line->state == HF__REDLOCK_LOGGING_IN || line->owed > 0;
+    bool waits = line->state == HF__REDLOCK_STATE_LOGGING_IN || line->owed > 0;
     hf_error why = {0};
 
-    if (line->state == HF__REDLOCK_DOWN)
+    if (line->state == HF__REDLOCK_STATE_DOWN)
         return;
     if (waits && now_ns - line->since_ns > patience_ns) {
         hf__fail(&why, HF_UNAVAILABLE, "%s:%s does not answer", r->s->nodes[node].host,
@@ -162,13 +162,13 @@ static void send_or_dial(struct round *r, size_t node, int64_t now_ns)
 
     if (r->parts[node] != TO_SEND)
         return;
-    if (line->state == HF__REDLOCK_DOWN &&
+    if (line->state == HF__REDLOCK_STATE_DOWN &&
         hf__redlock_dial(r->s, node, line, r->deadline_ns, &why) != 0) {
         r->parts[node] = ABSENT;
         note_why(r, &why);
         return;
     }
-    if (line->state == HF__REDLOCK_READY) {
+    if (line->state == HF__REDLOCK_STATE_READY) {
         if (r->ask->voters_only && line->owed >= OWED_MAX)
             return;
         if (!may_vote(r, node, now_ns)) {

@@ -142,7 +142,7 @@ int hf__redlock_find_names(struct hf__redlock_inspection *w, hf_error *err)
     char *at = put_plainly(w->pattern, w->s->set.key_before);
     *at++ = '*';
     *put_plainly(at, w->s->set.key_after) = '\0';
-    w->ask = (struct hf__redlock_ask){.script = HF__REDLOCK_NO_SCRIPT,
+    w->ask = (struct hf__redlock_ask){.script = HF__REDLOCK_SCRIPT_NONE,
                                       .write = write_scan,
                                       .argc = 6,
                                       .reply = take_scan,

@@ -169,7 +169,7 @@ int hf__sqlite_diagnose(struct hf__store *store, hf_finding_callback *found, voi
 {
     struct report r = {.s = (struct hf__sqlite *)store,
                        .to = {.found = found, .arg = arg, .env = store->host->env}};
-    int code = hf__sqlite_enter(r.s, HF__SQLITE_ASKS, deadline_ns, err);
+    int code = hf__sqlite_enter(r.s, HF__SQLITE_RANK_ASKS, deadline_ns, err);
 
     if (code != 0)
         return code;

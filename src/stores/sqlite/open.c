@@ -75,7 +75,8 @@ static int configure(struct hf__sqlite *s, hf_error *err)
                                "configure", err);
     /* It is needed when there is no memory to prepare it with; a transaction must never stay
      * open. */
-    return code != 0 ? code : hf__sqlite_statement(s, HF__SQL_ROLLBACK, &rollback, err);
+    return code != 0 ? code
+                     : hf__sqlite_statement(s, HF__SQLITE_STATEMENT_ROLLBACK, &rollback, err);
 }
 
 /* The file is synced with its directory once, so that a power cut does not lose it as a whole. */
@@ -194,7 +195,7 @@ static bool is_of_before(struct hf__sqlite *s)
 {
     sqlite3_stmt *line;
 
-    return hf__sqlite_statement(s, HF__SQL_LINE, &line, NULL) != 0 &&
+    return hf__sqlite_statement(s, HF__SQLITE_STATEMENT_LINE, &line, NULL) != 0 &&
            (sqlite3_errcode(s->db) & 0xff) == SQLITE_ERROR;
 }
 
@@ -314,7 +315,7 @@ int hf__sqlite_open(const struct hf__url *url, const struct hf__host *host,
     s->base.type = &hf__sqlite_store_type;
     s->base.host = host;
     s->base.capabilities = s->base.type->capabilities;
-    s->rank = HF__SQLITE_ASKS;
+    s->rank = HF__SQLITE_RANK_ASKS;
     s->tidy.last_id = -1;
     hf__sqlite_turn_init(s);
     hf__sqlite_wake_init(s);
@@ -345,7 +346,7 @@ int hf__sqlite_open(const struct hf__url *url, const struct hf__host *host,
 
 void hf__sqlite_disconnect(struct hf__sqlite *s)
 {
-    for (size_t i = 0; i < HF__SQL_COUNT; i++)
+    for (size_t i = 0; i < HF__SQLITE_STATEMENT_COUNT; i++)
         sqlite3_finalize(s->statements[i]);
     memset(s->statements, 0, sizeof s->statements);
     sqlite3_close(s->db);

@@ -146,7 +146,7 @@ static int operate(struct hf__store *store, const struct hf__operation *op, int6
 {
     struct hf__sqlite *s = (struct hf__sqlite *)store;
     enum hf__sqlite_rank rank =
-        op->kind == HF__OPERATION_ATTEMPT ? HF__SQLITE_ASKS : HF__SQLITE_KEEPS;
+        op->kind == HF__OPERATION_ATTEMPT ? HF__SQLITE_RANK_ASKS : HF__SQLITE_RANK_KEEPS;
     int code = hf__sqlite_enter(s, rank, deadline_ns, err);
 
     if (code != 0)
@@ -190,9 +190,9 @@ static enum hf__sqlite_rank rank_of(const struct hf__renewal *items, size_t coun
 {
     for (size_t i = 0; i < count; i++) {
         if (items[i].generation != 0)
-            return HF__SQLITE_KEEPS;
+            return HF__SQLITE_RANK_KEEPS;
     }
-    return HF__SQLITE_ASKS;
+    return HF__SQLITE_RANK_ASKS;
 }
 
 static int renew(struct hf__store *store, struct hf__renewal *items, size_t count,

@@ -79,10 +79,10 @@ extern const struct hf__option hf__sqlite_options[];
     " wake, flags"
 
 enum hf__sqlite_statement {
-#define X(id, sql) HF__SQL_##id,
+#define X(id, sql) HF__SQLITE_STATEMENT_##id,
     HF__SQLITE_STATEMENTS(X)
 #undef X
-        HF__SQL_COUNT
+        HF__SQLITE_STATEMENT_COUNT
 };
 
 /* One loaded entry as it is in the database. */
@@ -108,7 +108,7 @@ struct hf__sqlite_lock {
 
 /* What keeps or ends a grant goes before what asks for one: else a crowd of bids could cost a
  * holder its lease. */
-enum hf__sqlite_rank { HF__SQLITE_KEEPS, HF__SQLITE_ASKS, HF__SQLITE_RANKS };
+enum hf__sqlite_rank { HF__SQLITE_RANK_KEEPS, HF__SQLITE_RANK_ASKS, HF__SQLITE_RANKS };
 
 struct hf__sqlite_waiter; /* a thread that waits for its turn */
 
@@ -132,7 +132,7 @@ struct hf__sqlite {
     int64_t wal_seen_ns;
 
     sqlite3 *db;
-    sqlite3_stmt *statements[HF__SQL_COUNT];
+    sqlite3_stmt *statements[HF__SQLITE_STATEMENT_COUNT];
     int64_t deadline_ns, patience_ns; /* of the running operation: see the busy handler */
     enum hf__sqlite_rank rank;        /* of the running operation */
     int busy_tries;                   /* how often SQLite may try by itself when it is busy */

@@ -45,7 +45,7 @@ static int purge_lock(struct hf__sqlite *s, struct purge *p, const char *name, s
     code = hf__sqlite_save(s, &nobody, at, err);
     p->removed += empty;
     if (code == 0 && empty)
-        code = hf__sqlite_statement(s, HF__SQL_DROP_LOCK, &q, err);
+        code = hf__sqlite_statement(s, HF__SQLITE_STATEMENT_DROP_LOCK, &q, err);
     if (code != 0 || !empty)
         return code;
     sqlite3_bind_int64(q, 1, s->lock.id);
@@ -56,7 +56,7 @@ static int purge_lock(struct hf__sqlite *s, struct purge *p, const char *name, s
 static int purge_some(struct hf__sqlite *s, struct purge *p, hf_error *err)
 {
     sqlite3_stmt *q;
-    int code = hf__sqlite_statement(s, HF__SQL_WALK, &q, err), result = SQLITE_ROW;
+    int code = hf__sqlite_statement(s, HF__SQLITE_STATEMENT_WALK, &q, err), result = SQLITE_ROW;
 
     if (code != 0)
         return code;
@@ -78,7 +78,7 @@ static int purge_some(struct hf__sqlite *s, struct purge *p, hf_error *err)
 
 static int purge_batch(struct hf__sqlite *s, struct purge *p, int64_t deadline_ns, hf_error *err)
 {
-    int code = hf__sqlite_enter(s, HF__SQLITE_ASKS, deadline_ns, err);
+    int code = hf__sqlite_enter(s, HF__SQLITE_RANK_ASKS, deadline_ns, err);
 
     p->seen = 0;
     if (code != 0)
@@ -114,7 +114,7 @@ static int purge(struct hf__sqlite *s, int64_t retain_ms, int64_t deadline_ns, u
     do
         code = purge_batch(s, &p, deadline_ns, err);
     while (code == 0 && p.seen == PURGE_BATCH && (p.removed == 0 || hf__now_ns(env) < enough_ns));
-    if (code == 0 && (code = hf__sqlite_enter(s, HF__SQLITE_ASKS, deadline_ns, err)) == 0) {
+    if (code == 0 && (code = hf__sqlite_enter(s, HF__SQLITE_RANK_ASKS, deadline_ns, err)) == 0) {
         hf__sqlite_stale_sockets(s, true);
         hf__sqlite_leave(s);
     }
@@ -133,7 +133,7 @@ static bool find_idle(struct hf__sqlite *s, char *name, size_t *ret_len)
     int result = SQLITE_DONE, seen = 0;
     bool found = false;
 
-    if (hf__sqlite_statement(s, HF__SQL_WALK, &q, NULL) != 0)
+    if (hf__sqlite_statement(s, HF__SQLITE_STATEMENT_WALK, &q, NULL) != 0)
         return false;
     sqlite3_bind_int64(q, 1, s->tidy.last_id);
     sqlite3_bind_int(q, 2, TIDY_LOOKS);
@@ -179,7 +179,7 @@ int hf__sqlite_upkeep(struct hf__store *store, enum hf__upkeep what, int64_t ret
         return purge(s, retain_ms, deadline_ns, ret_count, err);
     if (ret_count != NULL)
         *ret_count = 0;
-    int code = hf__sqlite_enter(s, HF__SQLITE_ASKS, deadline_ns, err);
+    int code = hf__sqlite_enter(s, HF__SQLITE_RANK_ASKS, deadline_ns, err);
     if (code != 0)
         return code;
     code = hf__sqlite_still_ours(s, err);

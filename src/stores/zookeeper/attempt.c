@@ -15,10 +15,10 @@
 #define LOOKS 16 /* each time the one before it was gone when it was to be watched */
 
 /* Its node is not there, or is the timer thread's now: the ticket is over. */
-int hf__zk_answer_withdrawn(struct bidding *b, struct hf__answer *ret_answer)
+int hf__zk_answer_withdrawn(struct hf__zk_bidding *b, struct hf__answer *ret_answer)
 {
     pthread_mutex_lock(&b->zk->mutex);
-    if (b->state == HF__ZK_JOINING || b->state == HF__ZK_JOINED)
+    if (b->state == HF__ZK_STATE_JOINING || b->state == HF__ZK_STATE_JOINED)
         hf__zk_retire(b, b->retire_ms);
     pthread_mutex_unlock(&b->zk->mutex);
     *ret_answer =
@@ -27,7 +27,7 @@ int hf__zk_answer_withdrawn(struct bidding *b, struct hf__answer *ret_answer)
 }
 
 /* Not let in, and not willing to wait. */
-static int turn_away(struct bidding *b, enum hf__verdict verdict, int64_t deadline_ns,
+static int turn_away(struct hf__zk_bidding *b, enum hf__verdict verdict, int64_t deadline_ns,
                      struct hf__answer *ret_answer, hf_error *err)
 {
     int rc = hf__zk_remove(b, deadline_ns);
@@ -42,10 +42,10 @@ static int turn_away(struct bidding *b, enum hf__verdict verdict, int64_t deadli
 }
 
 /* From the session of a holder into that of a waiter, if they differ. */
-static int become_waiter(struct bidding *b, int64_t deadline_ns, hf_error *err)
+static int become_waiter(struct hf__zk_bidding *b, int64_t deadline_ns, hf_error *err)
 {
     int64_t wait_ms = hf__zk_wait_ms(b->ttl_ms, b->lock_delay_ms);
-    struct session *s;
+    struct hf__zk_session *s;
 
     if (b->session->asked_ms == wait_ms)
         return 0; /* a ttl of up to 10 s without a lock-delay needs one session only */
@@ -61,9 +61,10 @@ static int become_waiter(struct bidding *b, int64_t deadline_ns, hf_error *err)
 
 /* The lease counts from here if it is let in by an event: so from the last write of the session, as
  * in hf__zk_granted(). */
-static void queued(struct bidding *b, const struct standing *at, struct hf__answer *ret)
+static void queued(struct hf__zk_bidding *b, const struct hf__zk_standing *at,
+                   struct hf__answer *ret)
 {
-    struct zk *zk = b->zk;
+    struct hf__zk *zk = b->zk;
 
     pthread_mutex_lock(&zk->mutex);
     if (b->inside || b->session == NULL) { /* meanwhile */
@@ -85,11 +86,13 @@ static void queued(struct bidding *b, const struct standing *at, struct hf__answ
 }
 
 /* Looks at itself and at the last two that keep it out. ZNONODE: one of them is gone already. */
-static int watch(struct bidding *b, const struct standing *at, int64_t deadline_ns)
+static int watch(struct hf__zk_bidding *b, const struct hf__zk_standing *at, int64_t deadline_ns)
 {
     char near[HF__ZK_PATH_MAX], far[HF__ZK_PATH_MAX];
-    const char *const paths[HF__ZK_WATCHED] = {
-        [HF__ZK_OWN] = b->path, [HF__ZK_FAR] = at->far != NULL ? far : NULL, [HF__ZK_NEAR] = near};
+    const char *const paths[HF__ZK_WATCHED_KINDS] = {[HF__ZK_WATCHED_OWN] = b->path,
+                                                     [HF__ZK_WATCHED_FAR] =
+                                                         at->far != NULL ? far : NULL,
+                                                     [HF__ZK_WATCHED_NEAR] = near};
 
     if (!hf__zk_child_path(b, at->near, near) ||
         (at->far != NULL && !hf__zk_child_path(b, at->far, far)))
@@ -106,9 +109,9 @@ static int watch(struct bidding *b, const struct standing *at, int64_t deadline_
 }
 
 /* What was read may be old news; a write within the last third of the lease is proof enough. */
-static int prove(struct bidding *b, int64_t deadline_ns)
+static int prove(struct hf__zk_bidding *b, int64_t deadline_ns)
 {
-    struct session *s = b->session;
+    struct hf__zk_session *s = b->session;
     zoo_op_t op;
 
     pthread_mutex_lock(&b->zk->mutex);
@@ -117,7 +120,7 @@ static int prove(struct bidding *b, int64_t deadline_ns)
     if (b->permanent ||
         age_ns < hf__zk_lease_ms(s, hf__provisional_lease_ms(b->ttl_ms)) * HF__NS_PER_MS / 3)
         return ZOK;
-    struct call *call = hf__zk_call_new();
+    struct hf__zk_call *call = hf__zk_call_new();
     if (call == NULL)
         return ZSYSTEMERROR;
     zoo_check_op_init(&op, b->path, -1);
@@ -128,10 +131,11 @@ static int prove(struct bidding *b, int64_t deadline_ns)
 
 /* By the list of those who are there: in, into the queue, or away. Whoever was let in is inside for
  * as long as its node is there, whatever the list says. 1: look again. */
-static int decide(struct bidding *b, const struct hf__bid *bid, const struct call *list,
-                  int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
+static int decide(struct hf__zk_bidding *b, const struct hf__bid *bid,
+                  const struct hf__zk_call *list, int64_t deadline_ns,
+                  struct hf__answer *ret_answer, hf_error *err)
 {
-    struct standing at = hf__zk_find_standing(b, list->names, list->name_count);
+    struct hf__zk_standing at = hf__zk_find_standing(b, list->names, list->name_count);
     int rc;
 
     if (!at.present)
@@ -163,10 +167,10 @@ static int decide(struct bidding *b, const struct hf__bid *bid, const struct cal
     return 0;
 }
 
-static int join_and_decide(struct bidding *b, const struct hf__bid *bid, int64_t deadline_ns,
+static int join_and_decide(struct hf__zk_bidding *b, const struct hf__bid *bid, int64_t deadline_ns,
                            struct hf__answer *ret_answer, hf_error *err)
 {
-    struct call *list = NULL;
+    struct hf__zk_call *list = NULL;
     int r = hf__zk_is_over(b) ? 1 : hf__zk_join(b, bid->queue, deadline_ns, &list, err);
 
     if (r == 1)
@@ -197,7 +201,7 @@ static int join_and_decide(struct bidding *b, const struct hf__bid *bid, int64_t
 int hf__zk_attempt(struct hf__store *store, const struct hf__bid *bid, int64_t deadline_ns,
                    struct hf__answer *ret_answer, hf_error *err)
 {
-    struct zk *zk = (struct zk *)store;
+    struct hf__zk *zk = (struct hf__zk *)store;
 
     if (bid->ttl_ms == 0 && bid->lock_delay_ms > 0)
         return hf__fail(err, HF_UNSUPPORTED,
@@ -205,14 +209,14 @@ int hf__zk_attempt(struct hf__store *store, const struct hf__bid *bid, int64_t d
     int r = hf__zk_start_timer_thread(zk, err);
     if (r != 0)
         return r;
-    struct bidding *b = hf__zk_bidding_make(zk, bid);
+    struct hf__zk_bidding *b = hf__zk_bidding_make(zk, bid);
     if (b == NULL)
         return hf__fail(err, HF_NO_MEMORY, NULL);
     if (hf__zk_begin(b, deadline_ns)) {
         r = zk->fair ? join_and_decide(b, bid, deadline_ns, ret_answer, err)
                      : hf__zk_simple_ask(b, bid, deadline_ns, ret_answer, err);
         pthread_mutex_lock(&zk->mutex); /* a bid that has left nothing behind is not remembered */
-        if (r != 0 && r != HF_UNKNOWN && b->state == HF__ZK_JOINING && !b->unsure &&
+        if (r != 0 && r != HF_UNKNOWN && b->state == HF__ZK_STATE_JOINING && !b->unsure &&
             b->path == NULL)
             hf__zk_retire(b, 0);
         pthread_mutex_unlock(&zk->mutex);

@@ -16,34 +16,34 @@
 
 #include "base/banned.h"
 
-struct bidding *hf__zk_lookup(struct zk *zk, const struct hf__ticket *ticket)
+struct hf__zk_bidding *hf__zk_lookup(struct hf__zk *zk, const struct hf__ticket *ticket)
 {
     uint64_t hash = hf__hash(zk->seed, ticket->bits, sizeof ticket->bits);
     struct hf__link *link = hf__table_find(&zk->biddings, hash);
 
     for (; link != NULL; link = hf__table_next(link)) {
-        struct bidding *b = (struct bidding *)link;
+        struct hf__zk_bidding *b = (struct hf__zk_bidding *)link;
         if (hf__ticket_equal(&b->ticket, ticket))
             return b;
     }
     return NULL;
 }
 
-struct bidding *hf__zk_find(struct zk *zk, const struct hf__ticket *ticket)
+struct hf__zk_bidding *hf__zk_find(struct hf__zk *zk, const struct hf__ticket *ticket)
 {
     pthread_mutex_lock(&zk->mutex);
-    struct bidding *b = hf__zk_lookup(zk, ticket);
+    struct hf__zk_bidding *b = hf__zk_lookup(zk, ticket);
     if (b != NULL)
         b->refs++;
     pthread_mutex_unlock(&zk->mutex);
     return b;
 }
 
-static void unref_locked(struct bidding *b)
+static void unref_locked(struct hf__zk_bidding *b)
 {
     if (--b->refs > 0)
         return;
-    for (int i = 0; i < HF__ZK_WATCHED; i++)
+    for (int i = 0; i < HF__ZK_WATCHED_KINDS; i++)
         hf__zk_unsubscribe(&b->subscriptions[i]);
     hf__zk_leave_session(b);
     free(b->directory);
@@ -52,19 +52,19 @@ static void unref_locked(struct bidding *b)
     free(b);
 }
 
-void hf__zk_bidding_unref(struct bidding *b)
+void hf__zk_bidding_unref(struct hf__zk_bidding *b)
 {
-    struct zk *zk = b->zk;
+    struct hf__zk *zk = b->zk;
 
     pthread_mutex_lock(&zk->mutex);
     unref_locked(b);
     pthread_mutex_unlock(&zk->mutex);
 }
 
-static struct bidding *new_bidding(struct zk *zk, const struct hf__bid *bid)
+static struct hf__zk_bidding *new_bidding(struct hf__zk *zk, const struct hf__bid *bid)
 {
     char directory[HF__ZK_PATH_MAX];
-    struct bidding *b = calloc(1, sizeof *b);
+    struct hf__zk_bidding *b = calloc(1, sizeof *b);
 
     if (b == NULL)
         return NULL;
@@ -87,10 +87,10 @@ static struct bidding *new_bidding(struct zk *zk, const struct hf__bid *bid)
     return b;
 }
 
-struct bidding *hf__zk_bidding_make(struct zk *zk, const struct hf__bid *bid)
+struct hf__zk_bidding *hf__zk_bidding_make(struct hf__zk *zk, const struct hf__bid *bid)
 {
     pthread_mutex_lock(&zk->mutex);
-    struct bidding *b = hf__zk_lookup(zk, &bid->ticket);
+    struct hf__zk_bidding *b = hf__zk_lookup(zk, &bid->ticket);
     if (b == NULL && hf__heap_reserve(&zk->timers, zk->biddings.count + 1))
         b = new_bidding(zk, bid);
     if (b != NULL) {
@@ -105,9 +105,9 @@ struct bidding *hf__zk_bidding_make(struct zk *zk, const struct hf__bid *bid)
     return b;
 }
 
-bool hf__zk_begin(struct bidding *b, int64_t deadline_ns)
+bool hf__zk_begin(struct hf__zk_bidding *b, int64_t deadline_ns)
 {
-    struct zk *zk = b->zk;
+    struct hf__zk *zk = b->zk;
     int r = 0;
 
     pthread_mutex_lock(&zk->mutex);
@@ -123,7 +123,7 @@ bool hf__zk_begin(struct bidding *b, int64_t deadline_ns)
     return mine;
 }
 
-void hf__zk_end(struct bidding *b)
+void hf__zk_end(struct hf__zk_bidding *b)
 {
     pthread_mutex_lock(&b->zk->mutex);
     b->busy = false;
@@ -132,9 +132,9 @@ void hf__zk_end(struct bidding *b)
     pthread_mutex_unlock(&b->zk->mutex);
 }
 
-void hf__zk_set_timer(struct bidding *b, int64_t when_ns)
+void hf__zk_set_timer(struct hf__zk_bidding *b, int64_t when_ns)
 {
-    struct zk *zk = b->zk;
+    struct hf__zk *zk = b->zk;
 
     if (!b->listed)
         return;
@@ -148,21 +148,21 @@ void hf__zk_set_timer(struct bidding *b, int64_t when_ns)
     }
 }
 
-void hf__zk_leave_session(struct bidding *b)
+void hf__zk_leave_session(struct hf__zk_bidding *b)
 {
     if (b->session != NULL)
         hf__zk_unuse_locked(b->session);
     b->session = NULL;
 }
 
-void hf__zk_retire(struct bidding *b, int64_t retire_ms)
+void hf__zk_retire(struct hf__zk_bidding *b, int64_t retire_ms)
 {
-    struct zk *zk = b->zk;
+    struct hf__zk *zk = b->zk;
 
-    for (int i = 0; i < HF__ZK_WATCHED; i++)
+    for (int i = 0; i < HF__ZK_WATCHED_KINDS; i++)
         hf__zk_unsubscribe(&b->subscriptions[i]);
     hf__zk_leave_session(b);
-    b->state = HF__ZK_RETIRED;
+    b->state = HF__ZK_STATE_RETIRED;
     b->inside = false;
     if (retire_ms > 0) {
         b->until_ns = hf__now_ns(zk->base.host->env) + retire_ms * HF__NS_PER_MS;

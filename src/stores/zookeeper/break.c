@@ -13,11 +13,11 @@
 #include "base/banned.h"
 
 struct breaking {
-    struct session *s;
+    struct hf__zk_session *s;
     char directory[HF__ZK_PATH_MAX], path[2 * HF__ZK_PATH_MAX];
     bool waits, break_requested, simple;
     bool cannot_be_asked; /* a stranger's, to be asked */
-    struct details details;
+    struct hf__zk_details details;
     bool permanent;
     int64_t deadline_ns;
 };
@@ -25,8 +25,8 @@ struct breaking {
 /* Finds the node, and whether somebody before it keeps it out. */
 static int find(struct breaking *q, const struct hf__ticket *ticket)
 {
-    struct call *list = hf__zk_call_new();
-    struct child mine = {0};
+    struct hf__zk_call *list = hf__zk_call_new();
+    struct hf__zk_child mine = {0};
 
     if (list == NULL)
         return ZSYSTEMERROR;
@@ -37,7 +37,7 @@ static int find(struct breaking *q, const struct hf__ticket *ticket)
             mine = hf__zk_child(list->names[i]);
     }
     for (int i = 0; rc == ZOK && mine.name != NULL && i < list->name_count; i++) {
-        struct child c = hf__zk_child(list->names[i]);
+        struct hf__zk_child c = hf__zk_child(list->names[i]);
         q->waits |=
             c.name != mine.name && strcmp(c.name, mine.name) != 0 && hf__zk_blocks(&c, &mine);
     }
@@ -50,8 +50,8 @@ static int find(struct breaking *q, const struct hf__ticket *ticket)
 /* The simple lock's node has no ticket in its name. */
 static int find_simple(struct breaking *q, const struct hf__ticket *ticket)
 {
-    struct details d;
-    struct call *node = hf__zk_call_new();
+    struct hf__zk_details d;
+    struct hf__zk_call *node = hf__zk_call_new();
 
     if (node == NULL)
         return ZSYSTEMERROR;
@@ -66,10 +66,11 @@ static int find_simple(struct breaking *q, const struct hf__ticket *ticket)
     return rc == ZNONODE ? ZOK : rc;
 }
 
-static int read_details(struct breaking *q, const struct zk *zk, const struct hf__ticket *ticket)
+static int read_details(struct breaking *q, const struct hf__zk *zk,
+                        const struct hf__ticket *ticket)
 {
     char path[HF__ZK_PATH_MAX];
-    struct call *node = hf__zk_call_new(), *request = hf__zk_call_new();
+    struct hf__zk_call *node = hf__zk_call_new(), *request = hf__zk_call_new();
     int rc = node != NULL && request != NULL ? ZOK : ZSYSTEMERROR;
 
     if (rc == ZOK)
@@ -93,7 +94,7 @@ static int read_details(struct breaking *q, const struct zk *zk, const struct hf
 }
 
 /* With a request that comes and goes in the same step: whoever watches the requests hears of it. */
-static int delete_aloud(struct breaking *q, struct zk *zk, const struct hf__ticket *ticket)
+static int delete_aloud(struct breaking *q, struct hf__zk *zk, const struct hf__ticket *ticket)
 {
     char request[HF__ZK_PATH_MAX], owner[HF__ZK_PATH_MAX];
     zoo_op_t ops[4];
@@ -107,7 +108,7 @@ static int delete_aloud(struct breaking *q, struct zk *zk, const struct hf__tick
     hf__zk_owner_path(zk, ticket, owner, sizeof owner);
     zoo_delete_op_init(&ops[3], owner, -1);
     for (int i = 0; i < 2 && rc == ZNONODE && directory_missing; i++) {
-        struct call *call = hf__zk_call_new();
+        struct hf__zk_call *call = hf__zk_call_new();
         if (call == NULL)
             return ZSYSTEMERROR;
         rc = i == 0 ? ZOK : hf__zk_make_break_directory(zk, q->s, q->deadline_ns);
@@ -123,12 +124,12 @@ static int delete_aloud(struct breaking *q, struct zk *zk, const struct hf__tick
                      : hf__zk_delete(q->s, q->path, q->deadline_ns);
 }
 
-static void tell_own(struct zk *zk, const struct hf__ticket *ticket, bool deleted, bool now)
+static void tell_own(struct hf__zk *zk, const struct hf__ticket *ticket, bool deleted, bool now)
 {
     pthread_mutex_lock(&zk->mutex);
-    struct bidding *b = hf__zk_lookup(zk, ticket);
+    struct hf__zk_bidding *b = hf__zk_lookup(zk, ticket);
     if (b != NULL && deleted) {
-        b->state = HF__ZK_LEAVING;
+        b->state = HF__ZK_STATE_LEAVING;
         hf__zk_set_timer(b, 0);
         hf__zk_call_ticket(zk, ticket, 0);
     } else if (b != NULL) {
@@ -139,7 +140,8 @@ static void tell_own(struct zk *zk, const struct hf__ticket *ticket, bool delete
 
 /* A holder that is asked to leave keeps the lock closed until its lease ends; --now with a lock-delay
  * asks, too, because the delay is kept by its client. Only what neither waits nor delays is deleted. */
-static int break_node(struct breaking *q, struct zk *zk, const struct hf__ticket *ticket, bool now)
+static int break_node(struct breaking *q, struct hf__zk *zk, const struct hf__ticket *ticket,
+                      bool now)
 {
     int rc = read_details(q, zk, ticket);
 
@@ -152,7 +154,7 @@ static int break_node(struct breaking *q, struct zk *zk, const struct hf__ticket
     if (q->cannot_be_asked)
         return ZOK;
     if (!q->waits && (gentle || (now && delays && !q->break_requested))) {
-        struct break_request request = {.now = now, .mode = ZOO_PERSISTENT, .why = "broken"};
+        struct hf__zk_break_request request = {.now = now, .mode = ZOO_PERSISTENT, .why = "broken"};
         rc = hf__zk_put_break_request(q->s, ticket, &request, q->deadline_ns);
         if (rc == ZOK)
             tell_own(zk, ticket, false, now);
@@ -174,7 +176,7 @@ static int break_node(struct breaking *q, struct zk *zk, const struct hf__ticket
 int hf__zk_break(struct hf__store *store, const struct hf__bid *bid, bool now, int64_t deadline_ns,
                  struct hf__answer *ret_answer, hf_error *err)
 {
-    struct zk *zk = (struct zk *)store;
+    struct hf__zk *zk = (struct hf__zk *)store;
     struct breaking q = {.deadline_ns = deadline_ns};
 
     if (!hf__zk_directory(zk, bid->name, bid->name_len, q.directory, sizeof q.directory))

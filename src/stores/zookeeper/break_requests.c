@@ -16,7 +16,7 @@
 
 #define PATIENCE_NS (500 * HF__NS_PER_MS) /* a grant or a renewal does not wait for longer */
 
-void hf__zk_break_request_path(const struct zk *zk, const struct hf__ticket *ticket, bool now,
+void hf__zk_break_request_path(const struct hf__zk *zk, const struct hf__ticket *ticket, bool now,
                                char *buf, size_t size)
 {
     char uuid[37];
@@ -25,7 +25,7 @@ void hf__zk_break_request_path(const struct zk *zk, const struct hf__ticket *tic
     snprintf(buf, size, "%s/%s/%s%s", zk->prefix, HF__ZK_BREAK_DIRECTORY, uuid, now ? "-now" : "");
 }
 
-int hf__zk_make_break_directory(struct zk *zk, struct session *s, int64_t deadline_ns)
+int hf__zk_make_break_directory(struct hf__zk *zk, struct hf__zk_session *s, int64_t deadline_ns)
 {
     char path[HF__ZK_PATH_MAX];
 
@@ -33,11 +33,11 @@ int hf__zk_make_break_directory(struct zk *zk, struct session *s, int64_t deadli
     return hf__zk_make_directory(s, path, deadline_ns);
 }
 
-int hf__zk_put_break_request(struct session *s, const struct hf__ticket *ticket,
-                             const struct break_request *request, int64_t deadline_ns)
+int hf__zk_put_break_request(struct hf__zk_session *s, const struct hf__ticket *ticket,
+                             const struct hf__zk_break_request *request, int64_t deadline_ns)
 {
     char path[HF__ZK_PATH_MAX];
-    struct call *call = hf__zk_call_new();
+    struct hf__zk_call *call = hf__zk_call_new();
 
     if (call == NULL)
         return ZSYSTEMERROR;
@@ -53,15 +53,15 @@ int hf__zk_put_break_request(struct session *s, const struct hf__ticket *ticket,
     return rc == ZNODEEXISTS ? ZOK : rc;
 }
 
-void hf__zk_apply_break(struct bidding *b, bool now)
+void hf__zk_apply_break(struct hf__zk_bidding *b, bool now)
 {
     int64_t now_ns = hf__now_ns(b->zk->base.host->env);
 
     b->break_requested = true;
-    if (b->state != HF__ZK_JOINED)
+    if (b->state != HF__ZK_STATE_JOINED)
         return;
     int64_t end_ns = now || b->until_ns == INT64_MAX ? now_ns : b->until_ns;
-    b->state = HF__ZK_LINGERING;
+    b->state = HF__ZK_STATE_LINGERING;
     b->until_ns = end_ns + (b->claimed ? b->lock_delay_ms : 0) * HF__NS_PER_MS;
     hf__zk_set_timer(b, b->until_ns);
     hf__zk_call_ticket(b->zk, &b->ticket, 0);
@@ -71,16 +71,16 @@ void hf__zk_apply_break(struct bidding *b, bool now)
  * called, and the renewal that the core then sends reads the requests. */
 static void see_after(struct hf__link *link, void *ctx)
 {
-    struct bidding *b = (struct bidding *)link;
+    struct hf__zk_bidding *b = (struct hf__zk_bidding *)link;
 
-    if (b->inside && b->state == HF__ZK_JOINED)
+    if (b->inside && b->state == HF__ZK_STATE_JOINED)
         hf__zk_call_ticket(ctx, &b->ticket, 0);
 }
 
 /* ZooKeeper's thread. */
 static void on_requests(zhandle_t *zh, int type, int state, const char *path, void *ctx)
 {
-    struct zk *zk = ctx;
+    struct hf__zk *zk = ctx;
 
     (void)zh, (void)state, (void)path;
     if (type == ZOO_SESSION_EVENT)
@@ -91,7 +91,8 @@ static void on_requests(zhandle_t *zh, int type, int state, const char *path, vo
     pthread_mutex_unlock(&zk->mutex);
 }
 
-static int read_requests(struct zk *zk, struct session *s, int64_t deadline_ns, struct call *list)
+static int read_requests(struct hf__zk *zk, struct hf__zk_session *s, int64_t deadline_ns,
+                         struct hf__zk_call *list)
 {
     char path[HF__ZK_PATH_MAX];
 
@@ -104,19 +105,20 @@ static int read_requests(struct zk *zk, struct session *s, int64_t deadline_ns, 
 
 /* One session of the client watches for all of them. The requests that are there are applied as well:
  * one may have come before anybody watched. */
-void hf__zk_watch_break_requests(struct zk *zk, struct session *s, int64_t deadline_ns)
+void hf__zk_watch_break_requests(struct hf__zk *zk, struct hf__zk_session *s, int64_t deadline_ns)
 {
     int64_t until_ns = hf__now_ns(zk->base.host->env) + PATIENCE_NS;
 
     if (deadline_ns > until_ns)
         deadline_ns = until_ns;
     pthread_mutex_lock(&zk->mutex);
-    bool watched = zk->break_session != NULL && zk->break_session->state == HF__ZK_CONNECTED;
-    bool begins = s != NULL && s->state == HF__ZK_CONNECTED && !watched;
+    bool watched =
+        zk->break_session != NULL && zk->break_session->state == HF__ZK_SESSION_CONNECTED;
+    bool begins = s != NULL && s->state == HF__ZK_SESSION_CONNECTED && !watched;
     if (begins)
         zk->break_session = s;
     pthread_mutex_unlock(&zk->mutex);
-    struct call *list = begins ? hf__zk_call_new() : NULL;
+    struct hf__zk_call *list = begins ? hf__zk_call_new() : NULL;
     if (list == NULL)
         return;
     int rc = read_requests(zk, s, deadline_ns, list);
@@ -130,7 +132,7 @@ void hf__zk_watch_break_requests(struct zk *zk, struct session *s, int64_t deadl
     for (int i = 0; rc == ZOK && i < list->name_count; i++) {
         const char *name = list->names[i];
         struct hf__ticket of;
-        struct bidding *b = hf__zk_ticket_of(name, &of) ? hf__zk_lookup(zk, &of) : NULL;
+        struct hf__zk_bidding *b = hf__zk_ticket_of(name, &of) ? hf__zk_lookup(zk, &of) : NULL;
         if (b != NULL)
             hf__zk_apply_break(b, strlen(name) > 36); /* "-now" behind the uuid */
     }

@@ -5,20 +5,20 @@
 #include "stores/zookeeper/bidding.h"
 
 /* "<prefix>/%break/<uuid>", with "-now" behind it if so. */
-void hf__zk_break_request_path(const struct zk *zk, const struct hf__ticket *ticket, bool now,
+void hf__zk_break_request_path(const struct hf__zk *zk, const struct hf__ticket *ticket, bool now,
                                char *buf, size_t size);
-struct break_request {
+struct hf__zk_break_request {
     bool now;
     int mode;        /* ZOO_EPHEMERAL: of the holder's session */
     const char *why; /* for people */
 };
-int hf__zk_put_break_request(struct session *s, const struct hf__ticket *ticket,
-                             const struct break_request *request, int64_t deadline_ns);
-int hf__zk_make_break_directory(struct zk *zk, struct session *s,
+int hf__zk_put_break_request(struct hf__zk_session *s, const struct hf__ticket *ticket,
+                             const struct hf__zk_break_request *request, int64_t deadline_ns);
+int hf__zk_make_break_directory(struct hf__zk *zk, struct hf__zk_session *s,
                                 int64_t deadline_ns); /* their directory */
 /* Sees to it that requests are watched, and applies those that are there. */
-void hf__zk_watch_break_requests(struct zk *zk, struct session *s, int64_t deadline_ns);
+void hf__zk_watch_break_requests(struct hf__zk *zk, struct hf__zk_session *s, int64_t deadline_ns);
 /* The holder has been broken: its lease will not be renewed. Under the mutex. */
-void hf__zk_apply_break(struct bidding *b, bool now);
+void hf__zk_apply_break(struct hf__zk_bidding *b, bool now);
 
 #endif

@@ -11,9 +11,9 @@
 
 #include "base/banned.h"
 
-struct call *hf__zk_call_new(void)
+struct hf__zk_call *hf__zk_call_new(void)
 {
-    struct call *call = calloc(1, sizeof *call);
+    struct hf__zk_call *call = calloc(1, sizeof *call);
 
     if (call == NULL)
         return NULL;
@@ -23,14 +23,14 @@ struct call *hf__zk_call_new(void)
     return call;
 }
 
-void hf__zk_call_ref(struct call *call)
+void hf__zk_call_ref(struct hf__zk_call *call)
 {
     pthread_mutex_lock(&call->mutex);
     call->refs++;
     pthread_mutex_unlock(&call->mutex);
 }
 
-static void clear_result(struct call *call)
+static void clear_result(struct hf__zk_call *call)
 {
     for (int i = 0; i < call->name_count; i++)
         free(call->names[i]);
@@ -43,7 +43,7 @@ static void clear_result(struct call *call)
     call->name_count = call->text_len = call->result_count = 0;
 }
 
-void hf__zk_call_again(struct call *call)
+void hf__zk_call_again(struct hf__zk_call *call)
 {
     pthread_mutex_lock(&call->mutex);
     clear_result(call);
@@ -51,7 +51,7 @@ void hf__zk_call_again(struct call *call)
     pthread_mutex_unlock(&call->mutex);
 }
 
-void hf__zk_call_free(struct call *call)
+void hf__zk_call_free(struct hf__zk_call *call)
 {
     if (call == NULL)
         return;
@@ -66,7 +66,7 @@ void hf__zk_call_free(struct call *call)
     free(call);
 }
 
-static void finish(struct call *call, int rc)
+static void finish(struct hf__zk_call *call, int rc)
 {
     pthread_mutex_lock(&call->mutex);
     call->rc = rc;
@@ -78,19 +78,19 @@ static void finish(struct call *call, int rc)
 
 void hf__zk_on_void(int rc, const void *data)
 {
-    finish((struct call *)data, rc);
+    finish((struct hf__zk_call *)data, rc);
 }
 
 void hf__zk_on_stat(int rc, const struct Stat *stat, const void *data)
 {
-    struct call *call = (struct call *)data;
+    struct hf__zk_call *call = (struct hf__zk_call *)data;
 
     if (rc == ZOK)
         call->stat = *stat;
     finish(call, rc);
 }
 
-static int keep_text(struct call *call, const char *text, int len)
+static int keep_text(struct hf__zk_call *call, const char *text, int len)
 {
     call->text = malloc((size_t)len + 1);
     if (call->text == NULL)
@@ -104,7 +104,7 @@ static int keep_text(struct call *call, const char *text, int len)
 
 void hf__zk_on_data(int rc, const char *value, int len, const struct Stat *stat, const void *data)
 {
-    struct call *call = (struct call *)data;
+    struct hf__zk_call *call = (struct hf__zk_call *)data;
 
     if (rc == ZOK) {
         call->stat = *stat;
@@ -115,7 +115,7 @@ void hf__zk_on_data(int rc, const char *value, int len, const struct Stat *stat,
 
 void hf__zk_on_path(int rc, const char *path, const struct Stat *stat, const void *data)
 {
-    struct call *call = (struct call *)data;
+    struct hf__zk_call *call = (struct hf__zk_call *)data;
 
     if (rc == ZOK) {
         call->stat = *stat;
@@ -127,12 +127,12 @@ void hf__zk_on_path(int rc, const char *path, const struct Stat *stat, const voi
 void hf__zk_on_name(int rc, const char *path, const void *data)
 {
     (void)path;
-    finish((struct call *)data, rc);
+    finish((struct hf__zk_call *)data, rc);
 }
 
 void hf__zk_on_children(int rc, const struct String_vector *names, const void *data)
 {
-    struct call *call = (struct call *)data;
+    struct hf__zk_call *call = (struct hf__zk_call *)data;
 
     if (rc == ZOK && names->count > 0) {
         call->names = calloc((size_t)names->count, sizeof *call->names);
@@ -148,7 +148,7 @@ void hf__zk_on_children(int rc, const struct String_vector *names, const void *d
 }
 
 /* The host's clock may be any; only the span that is left matters. */
-struct timespec hf__zk_moment(const struct zk *zk, int64_t when_ns)
+struct timespec hf__zk_moment(const struct hf__zk *zk, int64_t when_ns)
 {
     int64_t left_ns = when_ns - hf__now_ns(zk->base.host->env);
     struct timespec at;
@@ -160,7 +160,7 @@ struct timespec hf__zk_moment(const struct zk *zk, int64_t when_ns)
     return at;
 }
 
-int hf__zk_wait(struct zk *zk, struct call *call, int sent, int64_t deadline_ns)
+int hf__zk_wait(struct hf__zk *zk, struct hf__zk_call *call, int sent, int64_t deadline_ns)
 {
     struct timespec until = hf__zk_moment(zk, deadline_ns);
     int r = 0;
@@ -206,15 +206,15 @@ int hf__zk_fail(hf_error *err, int rc, const char *what)
 }
 
 /* A write that the server has answered was seen by the leader. */
-static int note_write(struct session *s, int64_t sent_ns, int rc)
+static int note_write(struct hf__zk_session *s, int64_t sent_ns, int rc)
 {
     if (rc == ZOK || rc == ZNONODE || rc == ZNODEEXISTS)
         hf__zk_proved(s, sent_ns);
     return rc;
 }
 
-int hf__zk_make(struct session *s, const char *path, const char *data, int mode,
-                int64_t deadline_ns, struct call *call)
+int hf__zk_make(struct hf__zk_session *s, const char *path, const char *data, int mode,
+                int64_t deadline_ns, struct hf__zk_call *call)
 {
     int64_t sent_ns = hf__now_ns(s->zk->base.host->env);
     int len = data != NULL ? (int)strlen(data) : -1;
@@ -224,10 +224,10 @@ int hf__zk_make(struct session *s, const char *path, const char *data, int mode,
     return note_write(s, sent_ns, hf__zk_wait(s->zk, call, sent, deadline_ns));
 }
 
-int hf__zk_delete(struct session *s, const char *path, int64_t deadline_ns)
+int hf__zk_delete(struct hf__zk_session *s, const char *path, int64_t deadline_ns)
 {
     int64_t sent_ns = hf__now_ns(s->zk->base.host->env);
-    struct call *call = hf__zk_call_new();
+    struct hf__zk_call *call = hf__zk_call_new();
 
     if (call == NULL)
         return ZSYSTEMERROR;
@@ -238,7 +238,8 @@ int hf__zk_delete(struct session *s, const char *path, int64_t deadline_ns)
     return rc;
 }
 
-int hf__zk_get(struct session *s, const char *path, int64_t deadline_ns, struct call *call)
+int hf__zk_get(struct hf__zk_session *s, const char *path, int64_t deadline_ns,
+               struct hf__zk_call *call)
 {
     hf__zk_call_ref(call);
     return hf__zk_wait(s->zk, call, zoo_aget(s->zh, path, 0, hf__zk_on_data, call), deadline_ns);
@@ -246,7 +247,7 @@ int hf__zk_get(struct session *s, const char *path, int64_t deadline_ns, struct 
 
 static void on_acl(int rc, struct ACL_vector *acl, struct Stat *stat, const void *data)
 {
-    struct call *call = (struct call *)data;
+    struct hf__zk_call *call = (struct hf__zk_call *)data;
 
     (void)stat;
     for (int i = 0; rc == ZOK && i < acl->count; i++) {
@@ -256,22 +257,24 @@ static void on_acl(int rc, struct ACL_vector *acl, struct Stat *stat, const void
     finish(call, rc);
 }
 
-int hf__zk_get_acl(struct session *s, const char *path, int64_t deadline_ns, struct call *call)
+int hf__zk_get_acl(struct hf__zk_session *s, const char *path, int64_t deadline_ns,
+                   struct hf__zk_call *call)
 {
     hf__zk_call_ref(call);
     return hf__zk_wait(s->zk, call, zoo_aget_acl(s->zh, path, on_acl, call), deadline_ns);
 }
 
-int hf__zk_exists(struct session *s, const char *path, int64_t deadline_ns, struct call *call)
+int hf__zk_exists(struct hf__zk_session *s, const char *path, int64_t deadline_ns,
+                  struct hf__zk_call *call)
 {
     hf__zk_call_ref(call);
     return hf__zk_wait(s->zk, call, zoo_aexists(s->zh, path, 0, hf__zk_on_stat, call), deadline_ns);
 }
 
-int hf__zk_make_and_list(struct bidding *b, const char *path, int64_t deadline_ns,
-                         struct call *made, struct call *list, int *ret_listed)
+int hf__zk_make_and_list(struct hf__zk_bidding *b, const char *path, int64_t deadline_ns,
+                         struct hf__zk_call *made, struct hf__zk_call *list, int *ret_listed)
 {
-    struct session *s = b->session;
+    struct hf__zk_session *s = b->session;
     int64_t sent_ns = hf__now_ns(s->zk->base.host->env);
 
     hf__zk_call_ref(made);
@@ -284,10 +287,10 @@ int hf__zk_make_and_list(struct bidding *b, const char *path, int64_t deadline_n
     return rc;
 }
 
-int hf__zk_children(struct session *s, const char *path, bool sync, int64_t deadline_ns,
-                    struct call *call)
+int hf__zk_children(struct hf__zk_session *s, const char *path, bool sync, int64_t deadline_ns,
+                    struct hf__zk_call *call)
 {
-    struct call *first = sync ? hf__zk_call_new() : NULL;
+    struct hf__zk_call *first = sync ? hf__zk_call_new() : NULL;
 
     /* Answered in order: the list is at least as new as the leader was when it got the sync. */
     if (sync && first == NULL)
@@ -303,8 +306,8 @@ int hf__zk_children(struct session *s, const char *path, bool sync, int64_t dead
                        deadline_ns);
 }
 
-int hf__zk_multi(struct session *s, zoo_op_t *ops, int count, int64_t deadline_ns,
-                 struct call *call)
+int hf__zk_multi(struct hf__zk_session *s, zoo_op_t *ops, int count, int64_t deadline_ns,
+                 struct hf__zk_call *call)
 {
     int64_t sent_ns = hf__now_ns(s->zk->base.host->env);
 
@@ -317,9 +320,9 @@ int hf__zk_multi(struct session *s, zoo_op_t *ops, int count, int64_t deadline_n
     return note_write(s, sent_ns, hf__zk_wait(s->zk, call, sent, deadline_ns));
 }
 
-static int make_one(struct session *s, const char *path, int mode, int64_t deadline_ns)
+static int make_one(struct hf__zk_session *s, const char *path, int mode, int64_t deadline_ns)
 {
-    struct call *call = hf__zk_call_new();
+    struct hf__zk_call *call = hf__zk_call_new();
 
     if (call == NULL)
         return ZSYSTEMERROR;
@@ -329,7 +332,7 @@ static int make_one(struct session *s, const char *path, int mode, int64_t deadl
 }
 
 /* The last one is a container: the server removes it some time after its last child. */
-int hf__zk_make_directory(struct session *s, const char *path, int64_t deadline_ns)
+int hf__zk_make_directory(struct hf__zk_session *s, const char *path, int64_t deadline_ns)
 {
     char part[HF__ZK_PATH_MAX];
     int rc = ZOK;

@@ -21,10 +21,10 @@ static const char *const nowhere[] = {"255.255.255.255:1", "[ff00::]:1"};
 /* One session. --------------------------------------------------------------------------------- */
 /* Under the mutex, which is let go meanwhile: the library joins its threads, and they may be waiting
  * for it. Out of the list first, so that nobody uses it any more. */
-void hf__zk_close_session(struct session *s)
+void hf__zk_close_session(struct hf__zk_session *s)
 {
-    struct zk *zk = s->zk;
-    struct session **at = &zk->sessions;
+    struct hf__zk *zk = s->zk;
+    struct hf__zk_session **at = &zk->sessions;
 
     while (*at != s)
         at = &(*at)->next;
@@ -43,10 +43,10 @@ void hf__zk_close_session(struct session *s)
 /* The next in line for a lock will want the session of a holder at once. */
 static void find_next_in_line(struct hf__link *link, void *ctx)
 {
-    const struct bidding *b = (struct bidding *)link;
-    struct session **s = ctx;
+    const struct hf__zk_bidding *b = (struct hf__zk_bidding *)link;
+    struct hf__zk_session **s = ctx;
 
-    if (*s != NULL && b->state == HF__ZK_JOINED && !b->inside && b->blockers <= 1 &&
+    if (*s != NULL && b->state == HF__ZK_STATE_JOINED && !b->inside && b->blockers <= 1 &&
         hf__zk_hold_ms(b->ttl_ms, b->lock_delay_ms) == (*s)->asked_ms)
         *s = NULL;
 }
@@ -54,19 +54,19 @@ static void find_next_in_line(struct hf__link *link, void *ctx)
 /* A server lets a machine have so many connections (60 by default), and those who wait need one. So a
  * session that is not used goes at once if there is another, and stays for a minute if it is the last:
  * to begin one takes three round trips. */
-static bool is_over(struct session *s, int64_t now)
+static bool is_over(struct hf__zk_session *s, int64_t now)
 {
-    struct zk *zk = s->zk;
+    struct hf__zk *zk = s->zk;
     bool spare = false;
 
     if (s->users > 0)
         return false;
-    if (s->state == HF__ZK_DEAD)
+    if (s->state == HF__ZK_SESSION_DEAD)
         return true;
-    for (const struct session *other = zk->sessions; other != NULL; other = other->next)
+    for (const struct hf__zk_session *other = zk->sessions; other != NULL; other = other->next)
         spare |= other->users > 0;
     if (spare && now - s->idle_ns > HF__ZK_SPARE_MS * HF__NS_PER_MS) {
-        struct session *unneeded = s;
+        struct hf__zk_session *unneeded = s;
         hf__table_each(&zk->biddings, find_next_in_line, &unneeded);
         if (unneeded != NULL)
             return true;
@@ -74,9 +74,9 @@ static bool is_over(struct session *s, int64_t now)
     return now - s->idle_ns > HF__ZK_IDLE_MS * HF__NS_PER_MS;
 }
 
-void hf__zk_close_idle(struct zk *zk, int64_t now)
+void hf__zk_close_idle(struct hf__zk *zk, int64_t now)
 {
-    struct session *s = zk->sessions;
+    struct hf__zk_session *s = zk->sessions;
 
     while (s != NULL) {
         if (is_over(s, now)) {
@@ -90,22 +90,23 @@ void hf__zk_close_idle(struct zk *zk, int64_t now)
 
 /* All of them. ---------------------------------------------------------------------------------- */
 struct closing {
-    struct session *s;
+    struct hf__zk_session *s;
     int64_t deadline_ns;
-    struct bidding *delays;  /* one of those whose lock-delay runs */
-    struct bidding *broken;  /* one that no delay keeps, with a request to break it in the store */
-    struct bidding *leaving; /* one that has no more business here */
+    struct hf__zk_bidding *delays; /* one of those whose lock-delay runs */
+    struct hf__zk_bidding
+        *broken; /* one that no delay keeps, with a request to break it in the store */
+    struct hf__zk_bidding *leaving; /* one that has no more business here */
 };
 
 static void sort_one(struct hf__link *link, void *ctx)
 {
-    struct bidding *b = (struct bidding *)link;
+    struct hf__zk_bidding *b = (struct hf__zk_bidding *)link;
     struct closing *f = ctx;
 
     if (b->session != f->s || b->permanent)
         return; /* what never expires stays: it was released before, or passed on */
-    bool lost = b->state == HF__ZK_JOINED && b->inside && b->claimed;
-    if (b->lock_delay_ms > 0 && (lost || b->state == HF__ZK_LINGERING))
+    bool lost = b->state == HF__ZK_STATE_JOINED && b->inside && b->claimed;
+    if (b->lock_delay_ms > 0 && (lost || b->state == HF__ZK_STATE_LINGERING))
         f->delays = b;
     else if (b->break_requested)
         f->broken = b;
@@ -115,7 +116,7 @@ static void sort_one(struct hf__link *link, void *ctx)
 
 /* The library sends nothing when it closes a handle that is not connected, and it has no call that
  * only disconnects: so the handle is sent to where nobody can be. */
-static void cut(struct session *s)
+static void cut(struct hf__zk_session *s)
 {
     int rc = ZSYSTEMERROR;
 
@@ -127,12 +128,14 @@ static void cut(struct session *s)
  * session will last as long as the delay, and they would stay as long. */
 static void leave_session(struct closing *f)
 {
-    struct zk *zk = f->s->zk;
+    struct hf__zk *zk = f->s->zk;
 
     for (;;) {
         f->delays = f->broken = f->leaving = NULL;
         hf__table_each(&zk->biddings, sort_one, f);
-        struct bidding *b = f->broken != NULL ? f->broken : f->delays != NULL ? f->leaving : NULL;
+        struct hf__zk_bidding *b = f->broken != NULL   ? f->broken
+                                   : f->delays != NULL ? f->leaving
+                                                       : NULL;
         if (b == NULL)
             break;
         hf__zk_remove(b, f->deadline_ns);
@@ -144,7 +147,7 @@ static void leave_session(struct closing *f)
         return;
     /* The last sign of life: from here the server counts the whole session. */
     zoo_op_t op;
-    struct call *call = hf__zk_call_new();
+    struct hf__zk_call *call = hf__zk_call_new();
     zoo_check_op_init(&op, f->delays->path, -1);
     if (call != NULL && hf__zk_await(f->s, 0))
         hf__zk_multi(f->s, &op, 1, f->deadline_ns, call);
@@ -155,20 +158,20 @@ static void leave_session(struct closing *f)
 /* Which sessions answer: all are asked at once. When the library closes a session it waits for a
  * second and a half for the server's answer, one session after the other; so one that does not
  * answer now is cut instead of closed. */
-static void leave_silent_ones(struct zk *zk, int64_t deadline_ns)
+static void leave_silent_ones(struct hf__zk *zk, int64_t deadline_ns)
 {
-    struct call *calls[HF__ZK_SESSIONS_MAX] = {NULL};
+    struct hf__zk_call *calls[HF__ZK_SESSIONS_MAX] = {NULL};
     int sent[HF__ZK_SESSIONS_MAX] = {0};
     size_t i = 0;
 
-    for (struct session *s = zk->sessions; s != NULL; s = s->next, i++) {
+    for (struct hf__zk_session *s = zk->sessions; s != NULL; s = s->next, i++) {
         if (s->zh == NULL || !hf__zk_await(s, 0) || (calls[i] = hf__zk_call_new()) == NULL)
             continue;
         hf__zk_call_ref(calls[i]);
         sent[i] = zoo_aexists(s->zh, "/", 0, hf__zk_on_stat, calls[i]);
     }
     i = 0;
-    for (struct session *s = zk->sessions; s != NULL; s = s->next, i++) {
+    for (struct hf__zk_session *s = zk->sessions; s != NULL; s = s->next, i++) {
         if (calls[i] != NULL &&
             hf__zk_wait(zk, calls[i], sent[i], deadline_ns) == ZOPERATIONTIMEOUT)
             cut(s);
@@ -177,12 +180,12 @@ static void leave_silent_ones(struct zk *zk, int64_t deadline_ns)
 }
 
 /* Nobody else is here any more: the timer thread has stopped, and no call is under way. */
-void hf__zk_close_all(struct zk *zk)
+void hf__zk_close_all(struct hf__zk *zk)
 {
     int64_t deadline_ns = hf__now_ns(zk->base.host->env) + CLOSE_NS;
 
     leave_silent_ones(zk, deadline_ns);
-    for (struct session *s = zk->sessions; s != NULL; s = s->next) {
+    for (struct hf__zk_session *s = zk->sessions; s != NULL; s = s->next) {
         struct closing f = {.s = s, .deadline_ns = deadline_ns};
         if (s->zh != NULL)
             leave_session(&f);

@@ -38,7 +38,7 @@ static bool program_has_the_library(void)
 }
 
 /* "h1:1,h2:2,h3:3" in another order; NULL: no memory. */
-static char *shuffle(const struct zk *zk)
+static char *shuffle(const struct hf__zk *zk)
 {
     const struct hf_env *env = zk->base.host->env;
     char *given = strdup(zk->hosts), *mixed = strdup(zk->hosts), *save = NULL;
@@ -65,9 +65,9 @@ static char *shuffle(const struct zk *zk)
 }
 
 /* The threads of the library inherit our mask: signals are the program's. */
-zhandle_t *hf__zk_connect(struct session *s, watcher_fn on_session)
+zhandle_t *hf__zk_connect(struct hf__zk_session *s, watcher_fn on_session)
 {
-    const struct zk *zk = s->zk;
+    const struct hf__zk *zk = s->zk;
     char *hosts = shuffle(zk);
     sigset_t all, before;
 

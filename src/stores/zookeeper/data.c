@@ -68,7 +68,7 @@ static void take_text(const char *value, char *buf, size_t size)
     buf[used] = '\0';
 }
 
-static void take(struct details *d, const char *key, const char *value)
+static void take(struct hf__zk_details *d, const char *key, const char *value)
 {
     if (strcmp(key, "gen") == 0)
         d->generation = strtoull(value, NULL, 10);
@@ -151,7 +151,7 @@ bool hf__zk_parse_left(const char *data, int len, int32_t *ret_number)
 
 /* Whoever may write to the directory may write this: so what no client of ours would write is taken
  * for a stranger's, and unknown keys are passed over, since a newer version may have more. */
-void hf__zk_parse(const char *data, int len, struct details *ret)
+void hf__zk_parse(const char *data, int len, struct hf__zk_details *ret)
 {
     char line[HF__ZK_DATA_MAX], *save = NULL;
 
@@ -172,5 +172,5 @@ void hf__zk_parse(const char *data, int len, struct details *ret)
     }
     if (ret->ttl_ms < 0 || ret->ttl_ms > HF_TTL_MAX_MS || ret->lock_delay_ms < 0 ||
         ret->lock_delay_ms > HF_DELAY_MAX_MS)
-        *ret = (struct details){.ttl_ms = -1}; /* none of ours writes this */
+        *ret = (struct hf__zk_details){.ttl_ms = -1}; /* none of ours writes this */
 }

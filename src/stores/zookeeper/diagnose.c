@@ -12,7 +12,7 @@
 
 #define LOCKS_MAX 1000 /* that are looked into: each costs a request */
 
-void hf__zk_tell(const struct doctor *d, enum hf__level level, const char *clause,
+void hf__zk_tell(const struct hf__zk_doctor *d, enum hf__level level, const char *clause,
                  const char *format, ...)
 {
     char text[300];
@@ -26,7 +26,7 @@ void hf__zk_tell(const struct doctor *d, enum hf__level level, const char *claus
 
 /* What a server makes of a session's length it says only to one that asks for it: so both ends are
  * asked for, on connections of their own. */
-static void tell_sessions(const struct doctor *d)
+static void tell_sessions(const struct hf__zk_doctor *d)
 {
     int64_t shortest_ms = hf__zk_negotiate(d->zk, HF_TTL_MIN_MS, d->deadline_ns);
     int64_t longest_ms = hf__zk_negotiate(d->zk, HF_TTL_MAX_MS + HF_DELAY_MAX_MS, d->deadline_ns);
@@ -50,7 +50,7 @@ static void tell_sessions(const struct doctor *d)
 
 /* Whether this user may write at all. A check goes through the leader like any write, and changes
  * nothing. */
-static bool tell_latency(const struct doctor *d, struct session *s)
+static bool tell_latency(const struct hf__zk_doctor *d, struct hf__zk_session *s)
 {
     const struct hf_env *env = d->zk->base.host->env;
     char path[HF__ZK_PATH_MAX];
@@ -61,7 +61,7 @@ static bool tell_latency(const struct doctor *d, struct session *s)
     snprintf(path, sizeof path, "%s/%s", d->zk->prefix, HF__ZK_BREAK_DIRECTORY);
     for (int i = 0; rc == ZOK && i < rounds; i++) {
         zoo_op_t op;
-        struct call *call = hf__zk_call_new();
+        struct hf__zk_call *call = hf__zk_call_new();
         int64_t began_ns = hf__now_ns(env);
         if (call == NULL)
             return false;
@@ -84,7 +84,7 @@ static bool tell_latency(const struct doctor *d, struct session *s)
 
 /* Our own nodes are protected by their ACL. Where the directory above them is not, somebody else can
  * make the directory of a name before we do, and keep us out of it. */
-static void tell_rights(const struct doctor *d, struct session *s)
+static void tell_rights(const struct hf__zk_doctor *d, struct hf__zk_session *s)
 {
     bool open = false;
 
@@ -96,7 +96,7 @@ static void tell_rights(const struct doctor *d, struct session *s)
     }
     hf__zk_tell(d, HF__LEVEL_FINE, "C2",
                 "nodes belong to their creator: only this user may read or delete them");
-    struct call *call = hf__zk_call_new();
+    struct hf__zk_call *call = hf__zk_call_new();
     if (call != NULL && hf__zk_get_acl(s, d->zk->prefix, d->deadline_ns, call) == ZOK)
         open = (call->world & (ZOO_PERM_CREATE | ZOO_PERM_DELETE)) != 0;
     hf__zk_call_free(call);
@@ -108,15 +108,15 @@ static void tell_rights(const struct doctor *d, struct session *s)
 }
 
 /* One of the figures of "count=5,bytes=100=;byteHardLimit=-1"; -1: none. */
-static long long figure_of(const struct call *node, const char *key)
+static long long figure_of(const struct hf__zk_call *node, const char *key)
 {
     const char *at = node->text != NULL ? strstr(node->text, key) : NULL;
 
     return at != NULL ? strtoll(at + strlen(key), NULL, 10) : -1;
 }
 
-static void tell_use(const struct doctor *d, const char *path, const struct call *limits,
-                     const struct call *stats)
+static void tell_use(const struct hf__zk_doctor *d, const char *path,
+                     const struct hf__zk_call *limits, const struct hf__zk_call *stats)
 {
     static const struct {
         const char *soft, *hard, *used, *what;
@@ -136,10 +136,10 @@ static void tell_use(const struct doctor *d, const char *path, const struct call
 }
 
 /* A quota may be on the prefix or on any node above it. */
-static bool tell_quota_of(const struct doctor *d, struct session *s, const char *path)
+static bool tell_quota_of(const struct hf__zk_doctor *d, struct hf__zk_session *s, const char *path)
 {
     char at[HF__ZK_PATH_MAX];
-    struct call *limits = hf__zk_call_new(), *stats = hf__zk_call_new();
+    struct hf__zk_call *limits = hf__zk_call_new(), *stats = hf__zk_call_new();
     int rc = limits != NULL && stats != NULL ? ZOK : ZSYSTEMERROR;
 
     snprintf(at, sizeof at, "/zookeeper/quota%s/zookeeper_limits", path);
@@ -155,7 +155,7 @@ static bool tell_quota_of(const struct doctor *d, struct session *s, const char 
     return rc == ZOK;
 }
 
-static void tell_quota(const struct doctor *d, struct session *s)
+static void tell_quota(const struct hf__zk_doctor *d, struct hf__zk_session *s)
 {
     char path[HF__ZK_PATH_MAX];
     bool found = false;
@@ -170,13 +170,13 @@ static void tell_quota(const struct doctor *d, struct session *s)
 }
 
 /* A node of a client that does not see ours; one of ours with another layout heeds us as we do it. */
-static bool is_blind(const struct doctor *d, struct session *s, const char *directory,
+static bool is_blind(const struct hf__zk_doctor *d, struct hf__zk_session *s, const char *directory,
                      const char *name)
 {
     char path[2 * HF__ZK_PATH_MAX];
-    struct child c = hf__zk_child(name);
-    struct call *node = hf__zk_call_new();
-    struct details details = {0};
+    struct hf__zk_child c = hf__zk_child(name);
+    struct hf__zk_call *node = hf__zk_call_new();
+    struct hf__zk_details details = {0};
 
     if (node != NULL && c.sequential && hf__zk_blind(d->zk->layout, name) != NULL) {
         snprintf(path, sizeof path, "%s/%s", directory, name);
@@ -187,12 +187,12 @@ static bool is_blind(const struct doctor *d, struct session *s, const char *dire
     return details.ttl_ms < 0;
 }
 
-static void tell_blind(const struct doctor *d, struct session *s)
+static void tell_blind(const struct hf__zk_doctor *d, struct hf__zk_session *s)
 {
     char directory[HF__ZK_PATH_MAX + 256];
     char name[HF_NAME_MAX];
     size_t len;
-    struct call *locks = hf__zk_call_new();
+    struct hf__zk_call *locks = hf__zk_call_new();
     unsigned told = 0;
 
     if (locks == NULL || hf__zk_children(s, d->zk->prefix, true, d->deadline_ns, locks) != ZOK) {
@@ -202,7 +202,7 @@ static void tell_blind(const struct doctor *d, struct session *s)
     for (int i = 0; i < locks->name_count && i < LOCKS_MAX && told < 5; i++) {
         if (locks->names[i][0] == '%' && !hf__zk_unescape(locks->names[i], name, &len))
             continue; /* ours: what is below it is no bid */
-        struct call *list = hf__zk_call_new();
+        struct hf__zk_call *list = hf__zk_call_new();
         snprintf(directory, sizeof directory, "%s/%s", d->zk->prefix, locks->names[i]);
         int rc = list != NULL ? hf__zk_children(s, directory, false, d->deadline_ns, list)
                               : ZSYSTEMERROR;
@@ -220,10 +220,10 @@ static void tell_blind(const struct doctor *d, struct session *s)
 }
 
 /* Those to holders that live go with them. */
-static void tell_break_requests(const struct doctor *d, struct session *s)
+static void tell_break_requests(const struct hf__zk_doctor *d, struct hf__zk_session *s)
 {
     char path[HF__ZK_PATH_MAX];
-    struct call *list = hf__zk_call_new();
+    struct hf__zk_call *list = hf__zk_call_new();
 
     snprintf(path, sizeof path, "%s/%s", d->zk->prefix, HF__ZK_BREAK_DIRECTORY);
     if (list != NULL && hf__zk_children(s, path, false, d->deadline_ns, list) == ZOK &&
@@ -238,9 +238,9 @@ static void tell_break_requests(const struct doctor *d, struct session *s)
 int hf__zk_diagnose(struct hf__store *store, hf_finding_callback *found, void *arg,
                     int64_t deadline_ns, hf_error *err)
 {
-    struct doctor d = {
-        .zk = (struct zk *)store, .found = found, .arg = arg, .deadline_ns = deadline_ns};
-    struct session *s;
+    struct hf__zk_doctor d = {
+        .zk = (struct hf__zk *)store, .found = found, .arg = arg, .deadline_ns = deadline_ns};
+    struct hf__zk_session *s;
 
     hf__zk_tell_servers(&d);
     int r = hf__zk_any_session(d.zk, deadline_ns, &s, err);

@@ -16,11 +16,11 @@
 #include "base/banned.h"
 
 struct view {
-    struct zk *zk;
-    struct session *s;
+    struct hf__zk *zk;
+    struct hf__zk_session *s;
     const struct hf__search *search;
     int64_t deadline_ns;
-    struct call *requests;
+    struct hf__zk_call *requests;
 };
 
 struct name {
@@ -29,8 +29,8 @@ struct name {
 };
 
 struct seen {
-    struct child child;
-    struct call *node;
+    struct hf__zk_child child;
+    struct hf__zk_call *node;
     bool waits;
 };
 
@@ -55,7 +55,7 @@ static int by_place(const void *a, const void *b)
 
 /* As the node tells it. The generation of one that has moved is in its data: its czxid is that of
  * the move. */
-static void describe(const struct view *v, const struct seen *seen, const struct details *d,
+static void describe(const struct view *v, const struct seen *seen, const struct hf__zk_details *d,
                      struct hf__entry *e)
 {
     const struct hf_env *env = v->zk->base.host->env;
@@ -94,13 +94,13 @@ static void correct_own(const struct view *v, struct hf__entry *e)
     int64_t now_ns = hf__now_ns(v->zk->base.host->env);
 
     pthread_mutex_lock(&v->zk->mutex);
-    struct bidding *b = hf__zk_lookup(v->zk, &e->ticket);
-    if (b != NULL && b->state != HF__ZK_RETIRED) {
+    struct hf__zk_bidding *b = hf__zk_lookup(v->zk, &e->ticket);
+    if (b != NULL && b->state != HF__ZK_STATE_RETIRED) {
         if (b->until_ns == INT64_MAX)
             e->until_ms = HF__NEVER;
         else
             e->until_ms = b->until_ns > now_ns ? (b->until_ns - now_ns) / HF__NS_PER_MS : 0;
-        if (e->place == HF__PLACE_INSIDE && b->state == HF__ZK_LINGERING)
+        if (e->place == HF__PLACE_INSIDE && b->state == HF__ZK_STATE_LINGERING)
             e->place = HF__PLACE_LINGERING;
         if (e->place == HF__PLACE_INSIDE)
             e->claimed = b->claimed;
@@ -110,7 +110,7 @@ static void correct_own(const struct view *v, struct hf__entry *e)
 
 static int show(const struct view *v, const struct name *name, const struct seen *seen)
 {
-    struct details d;
+    struct hf__zk_details d;
     struct hf__entry e;
 
     hf__zk_parse(seen->node->text, seen->node->text_len, &d);
@@ -149,7 +149,7 @@ static void read_nodes(const struct view *v, const char *directory, struct seen 
 }
 
 /* Who waits: the last writer before each is found once, not for each pair. */
-static void sort_out(const struct call *list, struct seen *seen, size_t count)
+static void sort_out(const struct hf__zk_call *list, struct seen *seen, size_t count)
 {
     bool simple = false, writer_seen = false;
 
@@ -157,10 +157,10 @@ static void sort_out(const struct call *list, struct seen *seen, size_t count)
         simple |= seen[i].child.simple;
     qsort(seen, count, sizeof *seen, by_place);
     for (size_t i = 0; i < count; i++) {
-        const struct child *c = &seen[i].child;
+        const struct hf__zk_child *c = &seen[i].child;
         seen[i].waits = !c->simple && (simple || writer_seen || (i > 0 && c->mode == HF_EXCLUSIVE));
         for (int k = 0; c->simple && k < list->name_count; k++) {
-            struct child other = hf__zk_child(list->names[k]);
+            struct hf__zk_child other = hf__zk_child(list->names[k]);
             seen[i].waits |= strcmp(other.name, c->name) != 0 && hf__zk_blocks(&other, c);
         }
         writer_seen |= c->sequential && c->mode == HF_EXCLUSIVE;
@@ -169,7 +169,7 @@ static void sort_out(const struct call *list, struct seen *seen, size_t count)
 }
 
 static int show_list(const struct view *v, const struct name *name, const char *directory,
-                     const struct call *list)
+                     const struct hf__zk_call *list)
 {
     struct seen *seen = calloc((size_t)list->name_count + 1, sizeof *seen);
     size_t count = 0;
@@ -178,7 +178,7 @@ static int show_list(const struct view *v, const struct name *name, const char *
     if (seen == NULL)
         return HF_NO_MEMORY;
     for (int i = 0; i < list->name_count; i++) {
-        struct child c = hf__zk_child(list->names[i]);
+        struct hf__zk_child c = hf__zk_child(list->names[i]);
         if (c.simple || c.sequential)
             seen[count++] = (struct seen){.child = c, .node = hf__zk_call_new()};
     }
@@ -200,7 +200,7 @@ static int show_list(const struct view *v, const struct name *name, const char *
 static int show_lock(const struct view *v, const struct name *name, bool sync, hf_error *err)
 {
     char directory[HF__ZK_PATH_MAX];
-    struct call *list = hf__zk_call_new();
+    struct hf__zk_call *list = hf__zk_call_new();
     int r = 0;
 
     if (list == NULL ||
@@ -219,7 +219,7 @@ static int show_lock(const struct view *v, const struct name *name, bool sync, h
 
 static int show_all(const struct view *v, hf_error *err)
 {
-    struct call *list = hf__zk_call_new();
+    struct hf__zk_call *list = hf__zk_call_new();
     size_t count = 0;
     int r = 0;
 
@@ -250,7 +250,7 @@ static int show_all(const struct view *v, hf_error *err)
 int hf__zk_inspect(struct hf__store *store, const struct hf__search *search, int64_t deadline_ns,
                    hf_error *err)
 {
-    struct view v = {.zk = (struct zk *)store, .search = search, .deadline_ns = deadline_ns};
+    struct view v = {.zk = (struct hf__zk *)store, .search = search, .deadline_ns = deadline_ns};
     char directory[HF__ZK_PATH_MAX];
     int r = hf__zk_any_session(v.zk, deadline_ns, &v.s, err);
 

@@ -10,20 +10,21 @@
 
 #define TRIES 3
 
-bool hf__zk_is_over(struct bidding *b)
+bool hf__zk_is_over(struct hf__zk_bidding *b)
 {
     pthread_mutex_lock(&b->zk->mutex);
-    bool over = b->state != HF__ZK_JOINING && b->state != HF__ZK_JOINED;
-    over |= b->state == HF__ZK_JOINED && b->session == NULL;
+    bool over = b->state != HF__ZK_STATE_JOINING && b->state != HF__ZK_STATE_JOINED;
+    over |= b->state == HF__ZK_STATE_JOINED && b->session == NULL;
     pthread_mutex_unlock(&b->zk->mutex);
     return over;
 }
 
 /* Makes the node, and in `ret_list` gives the children as they were then, if they came. */
-static int make_node(struct bidding *b, int64_t deadline_ns, struct call **ret_list, hf_error *err)
+static int make_node(struct hf__zk_bidding *b, int64_t deadline_ns, struct hf__zk_call **ret_list,
+                     hf_error *err)
 {
-    struct zk *zk = b->zk;
-    struct call *made = hf__zk_call_new(), *list = hf__zk_call_new();
+    struct hf__zk *zk = b->zk;
+    struct hf__zk_call *made = hf__zk_call_new(), *list = hf__zk_call_new();
     char node[64], path[HF__ZK_PATH_MAX];
     int rc = ZBADARGUMENTS, listed = ZSYSTEMERROR;
 
@@ -51,8 +52,8 @@ static int make_node(struct bidding *b, int64_t deadline_ns, struct call **ret_l
         /* A first grant is known with its answer. */
         b->claimed =
             b->ttl_ms > 0 && b->session->asked_ms == hf__zk_hold_ms(b->ttl_ms, b->lock_delay_ms);
-        if (b->state == HF__ZK_JOINING)
-            b->state = HF__ZK_JOINED;
+        if (b->state == HF__ZK_STATE_JOINING)
+            b->state = HF__ZK_STATE_JOINED;
     }
     b->unsure = hf__zk_may_be_applied(rc);
     pthread_mutex_unlock(&zk->mutex);
@@ -68,15 +69,15 @@ static int make_node(struct bidding *b, int64_t deadline_ns, struct call **ret_l
  * holder: if it died before it had moved, it would be missed late. Nor does it keep that session
  * meanwhile if it is not the next in line: connections are counted. How many are there before it is
  * what this server knows, and need not be exact: a wrong guess costs a move. */
-static int choose_session(struct bidding *b, bool queue, int64_t deadline_ns,
-                          struct session **ret_session, hf_error *err)
+static int choose_session(struct hf__zk_bidding *b, bool queue, int64_t deadline_ns,
+                          struct hf__zk_session **ret_session, hf_error *err)
 {
     int64_t wait_ms = hf__zk_wait_ms(b->ttl_ms, b->lock_delay_ms);
     int r = hf__zk_hold_session(b, deadline_ns, ret_session, err), others = 0;
 
     if (r != 0 || !queue || (*ret_session)->asked_ms == wait_ms)
         return r;
-    struct call *seen = hf__zk_call_new();
+    struct hf__zk_call *seen = hf__zk_call_new();
     if (seen != NULL && hf__zk_exists(*ret_session, b->directory, deadline_ns, seen) == ZOK)
         others = seen->stat.numChildren;
     hf__zk_call_free(seen);
@@ -90,9 +91,9 @@ static int choose_session(struct bidding *b, bool queue, int64_t deadline_ns,
 }
 
 /* The session in which it joins: from the first try on the same one. */
-static int enter_session(struct bidding *b, bool queue, int64_t deadline_ns, hf_error *err)
+static int enter_session(struct hf__zk_bidding *b, bool queue, int64_t deadline_ns, hf_error *err)
 {
-    struct session *s;
+    struct hf__zk_session *s;
 
     hf__zk_renew_session(b, deadline_ns);
     if (b->session != NULL)
@@ -114,8 +115,8 @@ static int enter_session(struct bidding *b, bool queue, int64_t deadline_ns, hf_
     return 0;
 }
 
-int hf__zk_join(struct bidding *b, bool queue, int64_t deadline_ns, struct call **ret_list,
-                hf_error *err)
+int hf__zk_join(struct hf__zk_bidding *b, bool queue, int64_t deadline_ns,
+                struct hf__zk_call **ret_list, hf_error *err)
 {
     int r = enter_session(b, queue, deadline_ns, err);
 
@@ -128,8 +129,8 @@ int hf__zk_join(struct bidding *b, bool queue, int64_t deadline_ns, struct call 
         if (rc == ZNONODE && b->path != NULL)
             return 1;
         pthread_mutex_lock(&b->zk->mutex);
-        if (rc == ZOK && b->state == HF__ZK_JOINING)
-            b->state = HF__ZK_JOINED;
+        if (rc == ZOK && b->state == HF__ZK_STATE_JOINING)
+            b->state = HF__ZK_STATE_JOINED;
         pthread_mutex_unlock(&b->zk->mutex);
     }
     if (b->path == NULL)

@@ -10,7 +10,7 @@
 #include "base/banned.h"
 
 /* A writer who had to wait has others behind it, maybe, who want to know that it was inside. */
-static int remove_fair(struct bidding *b, int64_t deadline_ns)
+static int remove_fair(struct hf__zk_bidding *b, int64_t deadline_ns)
 {
     int rc = b->unsure ? hf__zk_find_node(b, deadline_ns) : ZOK;
 
@@ -19,7 +19,7 @@ static int remove_fair(struct bidding *b, int64_t deadline_ns)
     if (b->path == NULL)
         return ZNONODE;
     pthread_mutex_lock(&b->zk->mutex);
-    hf__zk_unsubscribe(&b->subscriptions[HF__ZK_OWN]); /* that it goes is no news */
+    hf__zk_unsubscribe(&b->subscriptions[HF__ZK_WATCHED_OWN]); /* that it goes is no news */
     bool tells = b->waited && b->inside && b->mode == HF_EXCLUSIVE && b->may_tell;
     bool opened = b->value.asked && b->value.closes;
     pthread_mutex_unlock(&b->zk->mutex);
@@ -30,7 +30,7 @@ static int remove_fair(struct bidding *b, int64_t deadline_ns)
     return rc == ZNOAUTH ? hf__zk_delete(b->session, b->path, deadline_ns) : rc;
 }
 
-int hf__zk_remove(struct bidding *b, int64_t deadline_ns)
+int hf__zk_remove(struct hf__zk_bidding *b, int64_t deadline_ns)
 {
     char path[HF__ZK_PATH_MAX];
 
@@ -56,25 +56,25 @@ int hf__zk_remove(struct bidding *b, int64_t deadline_ns)
 
 /* Withdrawing says DONE for what was never applied, too: nothing is left of it, which is what was asked
  * for. A release says so only if the lock was held until now. */
-static int leave(struct bidding *b, const struct hf__operation *op, int64_t deadline_ns,
+static int leave(struct hf__zk_bidding *b, const struct hf__operation *op, int64_t deadline_ns,
                  enum hf__verdict *ret, hf_error *err)
 {
     bool release = op->kind == HF__OPERATION_RELEASE;
     pthread_mutex_lock(&b->zk->mutex);
-    enum bid_state state = b->state;
+    enum hf__zk_state state = b->state;
     bool was_inside = b->inside, had_node = b->path != NULL;
-    b->value.closes |= state == HF__ZK_JOINED; /* else it vanished, and leaves doubt */
+    b->value.closes |= state == HF__ZK_STATE_JOINED; /* else it vanished, and leaves doubt */
     pthread_mutex_unlock(&b->zk->mutex);
 
     *ret = HF__VERDICT_STALE;
-    if (state == HF__ZK_LINGERING && release)
+    if (state == HF__ZK_STATE_LINGERING && release)
         return 0; /* a late release does not cut the lock-delay short */
-    int rc = state == HF__ZK_RETIRED ? ZNONODE : hf__zk_remove(b, deadline_ns);
+    int rc = state == HF__ZK_STATE_RETIRED ? ZNONODE : hf__zk_remove(b, deadline_ns);
     if (rc != ZOK && rc != ZNONODE)
         return hf__zk_fail(err, rc, "delete");
     if (rc == ZOK && (!release || (was_inside && had_node)))
         *ret = HF__VERDICT_DONE;
-    if (!release && state == HF__ZK_JOINING && rc == ZNONODE)
+    if (!release && state == HF__ZK_STATE_JOINING && rc == ZNONODE)
         *ret = HF__VERDICT_DONE; /* it waited for the simple lock, or was never applied */
     pthread_mutex_lock(&b->zk->mutex);
     hf__zk_retire(b, op->retire_ms);
@@ -85,8 +85,8 @@ static int leave(struct bidding *b, const struct hf__operation *op, int64_t dead
 int hf__zk_leave(struct hf__store *store, const struct hf__operation *op, int64_t deadline_ns,
                  struct hf__answer *ret_answer, hf_error *err)
 {
-    struct zk *zk = (struct zk *)store;
-    struct bidding *b = hf__zk_find(zk, &op->bid->ticket);
+    struct hf__zk *zk = (struct hf__zk *)store;
+    struct hf__zk_bidding *b = hf__zk_find(zk, &op->bid->ticket);
     enum hf__verdict verdict = HF__VERDICT_STALE;
     int r = 0;
 

@@ -31,7 +31,7 @@ static const struct bug {
     {3, 9, 3, 4, "ZOOKEEPER-4925: a follower that lagged behind may lose nodes as the new leader"},
 };
 
-void hf__zk_tell_bugs(const struct doctor *d, const char *host, const char *version)
+void hf__zk_tell_bugs(const struct hf__zk_doctor *d, const char *host, const char *version)
 {
     int major = 0, minor = 0, patch = 0;
 
@@ -49,7 +49,7 @@ struct count {
     unsigned named, answered, leaders;
 };
 
-static void tell_server(const struct doctor *d, const char *host, struct count *c)
+static void tell_server(const struct hf__zk_doctor *d, const char *host, struct count *c)
 {
     char answer[4096], version[40] = "?", mode[40] = "?";
 
@@ -58,15 +58,15 @@ static void tell_server(const struct doctor *d, const char *host, struct count *
         deadline_ns = d->deadline_ns;
     c->named++;
     enum hf__zk_probed probed = hf__zk_probe(d->zk, host, deadline_ns, answer, sizeof answer);
-    if (probed == HF__ZK_CLOSES)
+    if (probed == HF__ZK_PROBED_CLOSES)
         hf__zk_tell(d, HF__LEVEL_WARNING, NULL,
                     "%s closes connections at once: this machine has as many as its maxClientCnxns "
                     "allows (60 by default); each waiting process needs one, each holding one that "
                     "waited two",
                     host);
-    else if (probed == HF__ZK_UNREACHABLE)
+    else if (probed == HF__ZK_PROBED_UNREACHABLE)
         hf__zk_tell(d, HF__LEVEL_WARNING, NULL, "%s does not answer", host);
-    if (probed != HF__ZK_ANSWERS)
+    if (probed != HF__ZK_PROBED_ANSWERS)
         return;
     const char *at = strstr(answer, "version: ");
     if (at != NULL)
@@ -84,7 +84,7 @@ static void tell_server(const struct doctor *d, const char *host, struct count *
     hf__zk_tell_bugs(d, host, version);
 }
 
-void hf__zk_tell_servers(const struct doctor *d)
+void hf__zk_tell_servers(const struct hf__zk_doctor *d)
 {
     char *hosts = strdup(d->zk->hosts), *save = NULL;
     struct count c = {0};
@@ -103,9 +103,9 @@ void hf__zk_tell_servers(const struct doctor *d)
 }
 
 /* Lines of "server.1=host:port:port:participant"; a server that stands alone has none. */
-void hf__zk_tell_ensemble(const struct doctor *d, struct session *s)
+void hf__zk_tell_ensemble(const struct hf__zk_doctor *d, struct hf__zk_session *s)
 {
-    struct call *node = hf__zk_call_new();
+    struct hf__zk_call *node = hf__zk_call_new();
     unsigned members = 0, named = 1;
 
     if (node != NULL && hf__zk_get(s, "/zookeeper/config", d->deadline_ns, node) == ZOK) {

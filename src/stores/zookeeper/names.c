@@ -27,7 +27,7 @@ static bool is_plain(unsigned char c, bool first)
            c == '_' || (c == '.' && !first);
 }
 
-bool hf__zk_directory(const struct zk *zk, const char *name, size_t len, char *buf, size_t size)
+bool hf__zk_directory(const struct hf__zk *zk, const char *name, size_t len, char *buf, size_t size)
 {
     size_t used = (size_t)snprintf(buf, size, "%s/", zk->prefix);
 
@@ -74,14 +74,15 @@ void hf__zk_uuid(const struct hf__ticket *ticket, char buf[37])
     snprintf(buf, 37, "%.8s-%.4s-%.4s-%.4s-%.12s", t, t + 8, t + 12, t + 16, t + 20);
 }
 
-bool hf__zk_layout(const char *text, enum layout *ret)
+bool hf__zk_layout(const char *text, enum hf__zk_layout *ret)
 {
-    static const char *const names[] = {
-        [HF__ZK_CURATOR] = "curator", [HF__ZK_CURATOR_RW] = "curator-rw", [HF__ZK_KAZOO] = "kazoo"};
+    static const char *const names[] = {[HF__ZK_LAYOUT_CURATOR] = "curator",
+                                        [HF__ZK_LAYOUT_CURATOR_RW] = "curator-rw",
+                                        [HF__ZK_LAYOUT_KAZOO] = "kazoo"};
 
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         if (strcmp(text, names[i]) == 0) {
-            *ret = (enum layout)i;
+            *ret = (enum hf__zk_layout)i;
             return true;
         }
     }
@@ -89,7 +90,7 @@ bool hf__zk_layout(const char *text, enum layout *ret)
 }
 
 /* A reader of ours looks like a writer to kazoo: its plain Lock does not heed its own ReadLocks. */
-void hf__zk_node_name(enum layout layout, const struct hf__ticket *ticket, hf_mode mode,
+void hf__zk_node_name(enum hf__zk_layout layout, const struct hf__ticket *ticket, hf_mode mode,
                       char buf[64])
 {
     bool shared = mode == HF_SHARED;
@@ -97,9 +98,9 @@ void hf__zk_node_name(enum layout layout, const struct hf__ticket *ticket, hf_mo
 
     hf__zk_uuid(ticket, uuid);
     hf__ticket_format(ticket, hex);
-    if (layout == HF__ZK_KAZOO)
+    if (layout == HF__ZK_LAYOUT_KAZOO)
         snprintf(buf, 64, "%s%s__lock__", hex, shared ? "_r" : "");
-    else if (layout == HF__ZK_CURATOR_RW)
+    else if (layout == HF__ZK_LAYOUT_CURATOR_RW)
         snprintf(buf, 64, "_c_%s-__%s__", uuid, shared ? "READ" : "WRIT");
     else
         snprintf(buf, 64, "_c_%s-%slock-", uuid, shared ? "read-" : "");
@@ -110,21 +111,24 @@ static bool begins(const char *name, const char *with)
     return strncmp(name, with, strlen(with)) == 0;
 }
 
-const char *hf__zk_blind(enum layout layout, const char *name)
+const char *hf__zk_blind(enum hf__zk_layout layout, const char *name)
 {
     if (begins(name, "lock-") || begins(name, "read-") || begins(name, "write-"))
         return "DistributedLock for .NET, which sees no node of another client";
     if (strstr(name, "__lock__") != NULL || strstr(name, "__rlock__") != NULL)
-        return layout == HF__ZK_KAZOO     ? NULL
-               : layout == HF__ZK_CURATOR ? "kazoo, which sees our nodes only if it has "
-                                            "extra_lock_patterns=[\"-lock-\"], or we layout=kazoo"
-                                          : "kazoo, which sees our nodes only with layout=kazoo";
+        return layout == HF__ZK_LAYOUT_KAZOO ? NULL
+               : layout == HF__ZK_LAYOUT_CURATOR
+                   ? "kazoo, which sees our nodes only if it has "
+                     "extra_lock_patterns=[\"-lock-\"], or we layout=kazoo"
+                   : "kazoo, which sees our nodes only with layout=kazoo";
     if (strstr(name, "__READ__") != NULL || strstr(name, "__WRIT__") != NULL)
-        return layout == HF__ZK_CURATOR_RW ? NULL
-                                           : "Curator's read-write lock, which sees our nodes only "
-                                             "with layout=curator-rw";
-    return layout == HF__ZK_CURATOR ? NULL
-                                    : "a client that sees our nodes only with layout=curator";
+        return layout == HF__ZK_LAYOUT_CURATOR_RW
+                   ? NULL
+                   : "Curator's read-write lock, which sees our nodes only "
+                     "with layout=curator-rw";
+    return layout == HF__ZK_LAYOUT_CURATOR
+               ? NULL
+               : "a client that sees our nodes only with layout=curator";
 }
 
 /* All of the text is a number of the server's. */
@@ -177,7 +181,7 @@ bool hf__zk_ticket_of(const char *name, struct hf__ticket *ret)
 
 /* "_c_<uuid>-lock-<number>" and "-read-lock-", as Curator and we write them. In a long queue this is
  * what there is, so it is not searched for but looked at where it must be. */
-static bool is_ours(const char *name, struct child *ret)
+static bool is_ours(const char *name, struct hf__zk_child *ret)
 {
     if (strncmp(name, "_c_", 3) != 0 || strnlen(name, 40) < 40 || name[39] != '-')
         return false;
@@ -191,11 +195,11 @@ static bool is_ours(const char *name, struct child *ret)
     return true;
 }
 
-struct child hf__zk_child(const char *name)
+struct hf__zk_child hf__zk_child(const char *name)
 {
     static const char *const dialects[] = {"__rlock__", "__lock__", "__READ__", "__WRIT__",
                                            "lock-"};
-    struct child c = {.name = name, .simple = strcmp(name, HF__ZK_SIMPLE) == 0};
+    struct hf__zk_child c = {.name = name, .simple = strcmp(name, HF__ZK_SIMPLE) == 0};
 
     if (is_ours(name, &c))
         return c;
@@ -221,7 +225,7 @@ bool hf__zk_before(int32_t a, int32_t b)
     return distance == UINT32_C(1) << 31 ? a < b : distance > 0 && distance < UINT32_C(1) << 31;
 }
 
-bool hf__zk_blocks(const struct child *other, const struct child *mine)
+bool hf__zk_blocks(const struct hf__zk_child *other, const struct hf__zk_child *mine)
 {
     if (other->simple)
         return !mine->simple;

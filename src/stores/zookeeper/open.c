@@ -111,11 +111,11 @@ static int check_security(const struct hf__url *url, hf_error *err)
 static int check_layout(const struct hf__url *url, hf_error *err)
 {
     const char *text = hf__url_text(url, "layout");
-    enum layout layout;
+    enum hf__zk_layout layout;
 
     if (!hf__zk_layout(text, &layout))
         return hf__fail(err, HF_INVALID, "layout is curator, curator-rw or kazoo");
-    if (layout != HF__ZK_CURATOR && !hf__url_switch(url, "fair"))
+    if (layout != HF__ZK_LAYOUT_CURATOR && !hf__url_switch(url, "fair"))
         return hf__fail(err, HF_INVALID,
                         "layout=%s: with fair=no there is one node, which no other client sees",
                         text);
@@ -139,7 +139,7 @@ static int read_credentials(const struct hf__url *url, char **ret_credentials, h
 }
 
 /* A node cannot belong to a creator who has no name, and nobody gives a lock to the world unasked. */
-static int read_acl(const struct hf__url *url, struct zk *zk, hf_error *err)
+static int read_acl(const struct hf__url *url, struct hf__zk *zk, hf_error *err)
 {
     static const struct hf__choice acls[] = {{"creator", true}, {"world", false}, {0}};
     int creator = true;
@@ -154,12 +154,12 @@ static int read_acl(const struct hf__url *url, struct zk *zk, hf_error *err)
     return r;
 }
 
-static void free_store(struct zk *zk)
+static void free_store(struct hf__zk *zk)
 {
     struct hf__link *link;
 
     while ((link = hf__table_any(&zk->biddings)) != NULL) {
-        struct bidding *b = (struct bidding *)link;
+        struct hf__zk_bidding *b = (struct hf__zk_bidding *)link;
         b->session = NULL; /* closed */
         pthread_mutex_lock(&zk->mutex);
         hf__zk_retire(b, 0);
@@ -168,7 +168,7 @@ static void free_store(struct zk *zk)
     hf__table_clear(&zk->biddings);
     hf__heap_clear(&zk->timers);
     while (zk->first_wake != NULL) {
-        struct wakeup *wake = zk->first_wake;
+        struct hf__zk_wakeup *wake = zk->first_wake;
         zk->first_wake = wake->next;
         free(wake);
     }
@@ -185,7 +185,7 @@ static void free_store(struct zk *zk)
 
 __attribute__((visibility("default"))) extern const struct hf__store_type hf_store_type_v1;
 
-static int read_settings(const struct hf__url *url, struct zk *zk, hf_error *err)
+static int read_settings(const struct hf__url *url, struct hf__zk *zk, hf_error *err)
 {
     int r = read_hosts(url, &zk->hosts, err);
 
@@ -216,7 +216,7 @@ static int read_settings(const struct hf__url *url, struct zk *zk, hf_error *err
 static int open_zk(const struct hf__url *url, const struct hf__host *host,
                    struct hf__store **ret_store, hf_error *err)
 {
-    struct zk *zk = calloc(1, sizeof *zk);
+    struct hf__zk *zk = calloc(1, sizeof *zk);
 
     if (zk == NULL)
         return hf__fail(err, HF_NO_MEMORY, NULL);
@@ -243,7 +243,7 @@ static int open_zk(const struct hf__url *url, const struct hf__host *host,
 
 static void close_zk(struct hf__store *store)
 {
-    struct zk *zk = (struct zk *)store;
+    struct hf__zk *zk = (struct hf__zk *)store;
 
     hf__zk_stop_timer_thread(zk);
     hf__zk_close_all(zk);

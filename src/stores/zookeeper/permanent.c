@@ -11,25 +11,25 @@
 
 #include "base/banned.h"
 
-bool hf__zk_may_be_permanent(const struct bidding *b)
+bool hf__zk_may_be_permanent(const struct hf__zk_bidding *b)
 {
     return b->permanent || (b->ttl_ms == 0 && b->unsure);
 }
 
-void hf__zk_renew_session(struct bidding *b, int64_t deadline_ns)
+void hf__zk_renew_session(struct hf__zk_bidding *b, int64_t deadline_ns)
 {
-    struct zk *zk = b->zk;
-    struct session *s;
+    struct hf__zk *zk = b->zk;
+    struct hf__zk_session *s;
 
     pthread_mutex_lock(&zk->mutex);
-    bool needed = hf__zk_may_be_permanent(b) && b->state != HF__ZK_RETIRED && b->session != NULL &&
-                  b->session->state == HF__ZK_DEAD;
+    bool needed = hf__zk_may_be_permanent(b) && b->state != HF__ZK_STATE_RETIRED &&
+                  b->session != NULL && b->session->state == HF__ZK_SESSION_DEAD;
     pthread_mutex_unlock(&zk->mutex);
     if (!needed || hf__zk_session(zk, hf__zk_hold_ms(0, 0), deadline_ns, &s, NULL) != 0)
         return;
     pthread_mutex_lock(&zk->mutex);
-    if (b->session != NULL && b->session != s && b->session->state == HF__ZK_DEAD) {
-        for (int i = 0; i < HF__ZK_WATCHED; i++)
+    if (b->session != NULL && b->session != s && b->session->state == HF__ZK_SESSION_DEAD) {
+        for (int i = 0; i < HF__ZK_WATCHED_KINDS; i++)
             hf__zk_unsubscribe(&b->subscriptions[i]); /* they were of the old one */
         hf__zk_leave_session(b);
         hf__zk_use_locked(s);
@@ -41,10 +41,10 @@ void hf__zk_renew_session(struct bidding *b, int64_t deadline_ns)
 
 /* The node of this ticket, of whatever layout, if it is permanent; its path and what it says go into
  * the bidding. The simple lock's node has its ticket in the data only. */
-static int find_node(struct bidding *b, int64_t deadline_ns)
+static int find_node(struct hf__zk_bidding *b, int64_t deadline_ns)
 {
-    struct call *list = hf__zk_call_new(), *node = hf__zk_call_new();
-    struct details d;
+    struct hf__zk_call *list = hf__zk_call_new(), *node = hf__zk_call_new();
+    struct hf__zk_details d;
     char path[HF__ZK_PATH_MAX] = "";
     int rc = list != NULL && node != NULL
                  ? hf__zk_children(b->session, b->directory, true, deadline_ns, list)
@@ -80,18 +80,18 @@ static int find_node(struct bidding *b, int64_t deadline_ns)
     return rc;
 }
 
-int hf__zk_take_over(struct zk *zk, const struct hf__renewal *renewal, int64_t deadline_ns,
-                     struct bidding **ret_bidding)
+int hf__zk_take_over(struct hf__zk *zk, const struct hf__renewal *renewal, int64_t deadline_ns,
+                     struct hf__zk_bidding **ret_bidding)
 {
     struct hf__bid bid = {
         .name = renewal->name, .name_len = renewal->name_len, .ticket = renewal->ticket};
-    struct session *s;
+    struct hf__zk_session *s;
 
     if (hf__zk_start_timer_thread(zk, NULL) != 0)
         return ZSYSTEMERROR;
     if (hf__zk_session(zk, hf__zk_hold_ms(0, 0), deadline_ns, &s, NULL) != 0)
         return ZCONNECTIONLOSS;
-    struct bidding *b = hf__zk_bidding_make(zk, &bid);
+    struct hf__zk_bidding *b = hf__zk_bidding_make(zk, &bid);
     if (b == NULL || !hf__zk_begin(b, deadline_ns)) {
         if (b != NULL)
             hf__zk_bidding_unref(b);
@@ -99,7 +99,7 @@ int hf__zk_take_over(struct zk *zk, const struct hf__renewal *renewal, int64_t d
         return b == NULL ? ZSYSTEMERROR : ZOPERATIONTIMEOUT;
     }
     int rc = ZOK;
-    if (b->path == NULL && b->state == HF__ZK_JOINING) { /* nobody else was faster */
+    if (b->path == NULL && b->state == HF__ZK_STATE_JOINING) { /* nobody else was faster */
         pthread_mutex_lock(&zk->mutex);
         hf__zk_use_locked(s);
         b->session = s;
@@ -108,7 +108,7 @@ int hf__zk_take_over(struct zk *zk, const struct hf__renewal *renewal, int64_t d
         pthread_mutex_lock(&zk->mutex);
         if (rc == ZOK) {
             b->inside = b->claimed = b->permanent = true;
-            b->state = HF__ZK_JOINED;
+            b->state = HF__ZK_STATE_JOINED;
             b->until_ns = INT64_MAX;
         } else {
             hf__zk_retire(b, 0);

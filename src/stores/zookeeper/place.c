@@ -22,21 +22,22 @@ int64_t hf__zk_wait_ms(int64_t ttl_ms, int64_t lock_delay_ms)
 }
 
 /* The simple lock's node has no place of its own: it counts as the first. */
-static bool is_later(const struct child *c, const struct child *than)
+static bool is_later(const struct hf__zk_child *c, const struct hf__zk_child *than)
 {
     if (than->name == NULL || c->simple || than->simple)
         return than->name == NULL || !c->simple;
     return hf__zk_before(than->sequence, c->sequence);
 }
 
-struct standing hf__zk_find_standing(const struct bidding *b, char *const *names, int count)
+struct hf__zk_standing hf__zk_find_standing(const struct hf__zk_bidding *b, char *const *names,
+                                            int count)
 {
     const char *mine_name = b->path + strlen(b->directory) + 1;
-    struct child mine = hf__zk_child(mine_name), near = {0}, far = {0};
-    struct standing at = {.crowd = (size_t)count};
+    struct hf__zk_child mine = hf__zk_child(mine_name), near = {0}, far = {0};
+    struct hf__zk_standing at = {.crowd = (size_t)count};
 
     for (int i = 0; i < count; i++) {
-        struct child c = hf__zk_child(names[i]);
+        struct hf__zk_child c = hf__zk_child(names[i]);
         if (strcmp(c.name, mine_name) == 0) {
             at.present = true;
             continue;
@@ -57,13 +58,13 @@ struct standing hf__zk_find_standing(const struct bidding *b, char *const *names
     return at;
 }
 
-bool hf__zk_child_path(const struct bidding *b, const char *name, char buf[HF__ZK_PATH_MAX])
+bool hf__zk_child_path(const struct hf__zk_bidding *b, const char *name, char buf[HF__ZK_PATH_MAX])
 {
     return snprintf(buf, HF__ZK_PATH_MAX, "%s/%s", b->directory, name) < HF__ZK_PATH_MAX;
 }
 
 /* Under the mutex. */
-static void settle(struct bidding *b, struct session *in, bool permanent, char *data)
+static void settle(struct hf__zk_bidding *b, struct hf__zk_session *in, bool permanent, char *data)
 {
     if (in != b->session) {
         hf__zk_leave_session(b);
@@ -79,19 +80,19 @@ static void settle(struct bidding *b, struct session *in, bool permanent, char *
 /* One multi: written to, deleted, made again at the same path. Whoever watches the node is told of
  * the first change only: that it was written to, not that it was deleted. So a node that is told as
  * deleted has not moved: it is gone for good. */
-int hf__zk_move(struct bidding *b, struct session *to, int64_t deadline_ns)
+int hf__zk_move(struct hf__zk_bidding *b, struct hf__zk_session *to, int64_t deadline_ns)
 {
     bool permanent = to == NULL;
-    struct session *by = permanent ? b->session : to;
+    struct hf__zk_session *by = permanent ? b->session : to;
     bool waits = !permanent && to->asked_ms < hf__zk_hold_ms(b->ttl_ms, b->lock_delay_ms);
     int rc = ZSYSTEMERROR, mode = permanent ? ZOO_PERSISTENT : ZOO_EPHEMERAL;
     char *data = hf__zk_redescribe(b->data, b->generation, waits || (!permanent && b->ttl_ms == 0));
     char owner[HF__ZK_PATH_MAX];
     zoo_op_t ops[5];
-    struct call *call = hf__zk_call_new();
+    struct hf__zk_call *call = hf__zk_call_new();
 
     pthread_mutex_lock(&b->zk->mutex);
-    for (int i = 0; i < HF__ZK_WATCHED; i++)
+    for (int i = 0; i < HF__ZK_WATCHED_KINDS; i++)
         hf__zk_unsubscribe(
             &b->subscriptions[i]); /* they were of the old session, and of the old node */
     pthread_mutex_unlock(&b->zk->mutex);
@@ -108,7 +109,7 @@ int hf__zk_move(struct bidding *b, struct session *to, int64_t deadline_ns)
     hf__zk_call_free(call);
 
     pthread_mutex_lock(&b->zk->mutex);
-    if (rc == ZOK && b->session != NULL && by->state != HF__ZK_DEAD) {
+    if (rc == ZOK && b->session != NULL && by->state != HF__ZK_SESSION_DEAD) {
         settle(b, by, permanent, data);
         b->claimed = !waits;
     } else {
@@ -122,19 +123,19 @@ int hf__zk_move(struct bidding *b, struct session *to, int64_t deadline_ns)
 }
 
 /* Whose node it is: one of a session of ours that lives, or nobody's for a permanent one. */
-static int adopt(struct bidding *b, const char *path, const struct call *node)
+static int adopt(struct hf__zk_bidding *b, const char *path, const struct hf__zk_call *node)
 {
-    struct details d;
+    struct hf__zk_details d;
     int rc = ZNONODE;
 
     hf__zk_parse(node->text, node->text_len, &d);
     if (!b->zk->fair && !(d.has_ticket && hf__ticket_equal(&d.ticket, &b->ticket)))
         return ZNONODE; /* all holders have that path */
     pthread_mutex_lock(&b->zk->mutex);
-    for (struct session *s = b->zk->sessions; s != NULL && rc != ZOK; s = s->next) {
+    for (struct hf__zk_session *s = b->zk->sessions; s != NULL && rc != ZOK; s = s->next) {
         bool permanent = node->stat.ephemeralOwner == 0;
         bool owner = s->id == node->stat.ephemeralOwner && s->id != 0;
-        if (s->state == HF__ZK_DEAD || !(owner || (permanent && s == b->session)))
+        if (s->state == HF__ZK_SESSION_DEAD || !(owner || (permanent && s == b->session)))
             continue;
         char *copy = strdup(path), *data = strdup(b->data);
         if (copy == NULL || data == NULL) {
@@ -154,9 +155,9 @@ static int adopt(struct bidding *b, const char *path, const struct call *node)
     return rc;
 }
 
-int hf__zk_adopt(struct bidding *b, const char *path, int64_t deadline_ns)
+int hf__zk_adopt(struct hf__zk_bidding *b, const char *path, int64_t deadline_ns)
 {
-    struct call *node = hf__zk_call_new();
+    struct hf__zk_call *node = hf__zk_call_new();
 
     if (node == NULL)
         return ZSYSTEMERROR;
@@ -167,10 +168,10 @@ int hf__zk_adopt(struct bidding *b, const char *path, int64_t deadline_ns)
     return rc;
 }
 
-int hf__zk_find_node(struct bidding *b, int64_t deadline_ns)
+int hf__zk_find_node(struct hf__zk_bidding *b, int64_t deadline_ns)
 {
     char path[HF__ZK_PATH_MAX] = "", prefix[64] = HF__ZK_SIMPLE;
-    struct call *list = hf__zk_call_new();
+    struct hf__zk_call *list = hf__zk_call_new();
 
     if (list == NULL)
         return ZSYSTEMERROR;
@@ -194,13 +195,13 @@ int hf__zk_find_node(struct bidding *b, int64_t deadline_ns)
 }
 
 /* An answer from a read alone counts from the last write of the session. */
-void hf__zk_granted(struct bidding *b, struct hf__answer *ret)
+void hf__zk_granted(struct hf__zk_bidding *b, struct hf__answer *ret)
 {
-    struct zk *zk = b->zk;
+    struct hf__zk *zk = b->zk;
     int64_t now = hf__now_ns(zk->base.host->env);
 
     pthread_mutex_lock(&zk->mutex);
-    if (b->state != HF__ZK_JOINED || b->session == NULL) {
+    if (b->state != HF__ZK_STATE_JOINED || b->session == NULL) {
         *ret = (struct hf__answer){.verdict = HF__VERDICT_WITHDRAWN, .sent_ns = ret->sent_ns};
         pthread_mutex_unlock(&zk->mutex);
         return;

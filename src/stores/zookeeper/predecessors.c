@@ -35,23 +35,23 @@
 
 #include "base/banned.h"
 
-static bool is_current(const struct bidding *b)
+static bool is_current(const struct hf__zk_bidding *b)
 {
-    return b->state == HF__ZK_JOINED && b->session != NULL &&
-           b->session->state == HF__ZK_CONNECTED && b->connection == b->session->connection;
+    return b->state == HF__ZK_STATE_JOINED && b->session != NULL &&
+           b->session->state == HF__ZK_SESSION_CONNECTED && b->connection == b->session->connection;
 }
 
-static bool sees_itself(const struct bidding *b)
+static bool sees_itself(const struct hf__zk_bidding *b)
 {
-    const struct watch *own = b->subscriptions[HF__ZK_OWN].watch;
+    const struct hf__zk_watch *own = b->subscriptions[HF__ZK_WATCHED_OWN].watch;
 
     return own != NULL && own->armed;
 }
 
 /* The grant is told with its generation; its lease counts from the last answer QUEUED. */
-static void let_in(struct bidding *b)
+static void let_in(struct hf__zk_bidding *b)
 {
-    struct zk *zk = b->zk;
+    struct hf__zk *zk = b->zk;
     int64_t lease_ms = hf__zk_lease_ms(b->session, hf__provisional_lease_ms(b->ttl_ms));
 
     b->blockers = 0;
@@ -62,14 +62,14 @@ static void let_in(struct bidding *b)
 }
 
 /* Under the mutex: whether the number of a writer may be written there. */
-static void note_directory(struct bidding *b, int rc, const char *value, int len)
+static void note_directory(struct hf__zk_bidding *b, int rc, const char *value, int len)
 {
     int32_t left;
 
     b->may_tell = rc == ZOK && (len <= 0 || hf__zk_parse_left(value, len, &left));
 }
 
-void hf__zk_set_predecessors(struct bidding *b, const struct standing *at)
+void hf__zk_set_predecessors(struct hf__zk_bidding *b, const struct hf__zk_standing *at)
 {
     b->claimed = false;
     b->near_gone = false;
@@ -78,27 +78,27 @@ void hf__zk_set_predecessors(struct bidding *b, const struct standing *at)
     b->connection = b->session != NULL ? b->session->connection : 0;
 }
 
-bool hf__zk_watch_told(struct subscription *subscription, int type)
+bool hf__zk_watch_told(struct hf__zk_subscription *subscription, int type)
 {
-    struct bidding *b = subscription->b;
-    enum watched_kind kind = (enum watched_kind)(subscription - b->subscriptions);
+    struct hf__zk_bidding *b = subscription->b;
+    enum hf__zk_watched kind = (enum hf__zk_watched)(subscription - b->subscriptions);
     bool gone = type == ZOO_DELETED_EVENT && is_current(b) && !b->inside;
 
-    if (kind == HF__ZK_ARRIVALS) { /* somebody has come or gone: the renewal looks */
+    if (kind == HF__ZK_WATCHED_ARRIVALS) { /* somebody has come or gone: the renewal looks */
         hf__zk_call_ticket(b->zk, &b->ticket, 0);
         return false;
     }
-    if (kind == HF__ZK_FAR) {
+    if (kind == HF__ZK_WATCHED_FAR) {
         b->blockers -= gone && b->blockers > 1;
         bool asks = gone && b->blockers > 1;
         b->left_asked |= asks;
         return asks;
     }
-    if (kind == HF__ZK_NEAR && gone && b->blockers == 1 && sees_itself(b)) {
+    if (kind == HF__ZK_WATCHED_NEAR && gone && b->blockers == 1 && sees_itself(b)) {
         let_in(b);
         return !b->may_tell;
     }
-    if (kind == HF__ZK_NEAR && gone && b->left_asked)
+    if (kind == HF__ZK_WATCHED_NEAR && gone && b->left_asked)
         b->near_gone = true; /* what it asks for is on its way */
     else
         hf__zk_call_ticket(b->zk, &b->ticket, 0);
@@ -107,12 +107,13 @@ bool hf__zk_watch_told(struct subscription *subscription, int type)
 
 /* Sends a question about the lock's directory in which nobody waits for the answer: if it fails, the
  * bid asks when its turn seems to have come. */
-static bool ask(struct bidding *b, int (*send)(struct session *s, struct bidding *b))
+static bool ask(struct hf__zk_bidding *b,
+                int (*send)(struct hf__zk_session *s, struct hf__zk_bidding *b))
 {
-    struct zk *zk = b->zk;
+    struct hf__zk *zk = b->zk;
 
     pthread_mutex_lock(&zk->mutex);
-    struct session *s = b->session;
+    struct hf__zk_session *s = b->session;
     if (s != NULL) {
         hf__zk_use_locked(s);
         b->refs++;
@@ -130,7 +131,7 @@ static bool ask(struct bidding *b, int (*send)(struct session *s, struct bidding
 }
 
 /* Under the mutex. Whoever waits for an answer that does not help reads the children itself. */
-static void give_up(struct bidding *b)
+static void give_up(struct hf__zk_bidding *b)
 {
     b->left_asked = false;
     if (b->near_gone)
@@ -141,13 +142,13 @@ static void give_up(struct bidding *b)
 /* ZooKeeper's thread. */
 static void on_counted(int rc, const struct String_vector *names, const void *data)
 {
-    struct bidding *b = (struct bidding *)data;
-    struct zk *zk = b->zk;
+    struct hf__zk_bidding *b = (struct hf__zk_bidding *)data;
+    struct hf__zk *zk = b->zk;
 
     pthread_mutex_lock(&zk->mutex);
-    const struct watch *near = b->subscriptions[HF__ZK_NEAR].watch;
+    const struct hf__zk_watch *near = b->subscriptions[HF__ZK_WATCHED_NEAR].watch;
     if (rc == ZOK && is_current(b) && !b->inside && near != NULL) {
-        struct standing at = hf__zk_find_standing(b, names->data, names->count);
+        struct hf__zk_standing at = hf__zk_find_standing(b, names->data, names->count);
         if (at.near != NULL && strcmp(at.near, near->path + strlen(b->directory) + 1) == 0)
             b->blockers = at.blockers;
     }
@@ -156,7 +157,7 @@ static void on_counted(int rc, const struct String_vector *names, const void *da
     hf__zk_bidding_unref(b);
 }
 
-static int send_list(struct session *s, struct bidding *b)
+static int send_list(struct hf__zk_session *s, struct hf__zk_bidding *b)
 {
     return zoo_aget_children(s->zh, b->directory, 0, on_counted, b);
 }
@@ -165,8 +166,8 @@ static int send_list(struct session *s, struct bidding *b)
  * have to be counted, unless `near` has gone meanwhile: then the bid does that itself. */
 static void on_left(int rc, const char *value, int len, const struct Stat *stat, const void *data)
 {
-    struct bidding *b = (struct bidding *)data;
-    struct zk *zk = b->zk;
+    struct hf__zk_bidding *b = (struct hf__zk_bidding *)data;
+    struct hf__zk *zk = b->zk;
     int32_t left;
     bool list = false;
 
@@ -196,7 +197,7 @@ static void on_left(int rc, const char *value, int len, const struct Stat *stat,
     hf__zk_bidding_unref(b);
 }
 
-static int send_left(struct session *s, struct bidding *b)
+static int send_left(struct hf__zk_session *s, struct hf__zk_bidding *b)
 {
     return zoo_aget(s->zh, b->directory, 0, on_left, b);
 }
@@ -205,7 +206,7 @@ static int send_left(struct session *s, struct bidding *b)
 static void on_directory(int rc, const char *value, int len, const struct Stat *stat,
                          const void *data)
 {
-    struct bidding *b = (struct bidding *)data;
+    struct hf__zk_bidding *b = (struct hf__zk_bidding *)data;
 
     (void)stat;
     pthread_mutex_lock(&b->zk->mutex);
@@ -214,17 +215,17 @@ static void on_directory(int rc, const char *value, int len, const struct Stat *
     hf__zk_bidding_unref(b);
 }
 
-static int send_directory(struct session *s, struct bidding *b)
+static int send_directory(struct hf__zk_session *s, struct hf__zk_bidding *b)
 {
     return zoo_aget(s->zh, b->directory, 0, on_directory, b);
 }
 
-void hf__zk_read_directory(struct bidding *b)
+void hf__zk_read_directory(struct hf__zk_bidding *b)
 {
     ask(b, send_directory);
 }
 
-void hf__zk_ask_after_event(struct bidding *b)
+void hf__zk_ask_after_event(struct hf__zk_bidding *b)
 {
     pthread_mutex_lock(&b->zk->mutex);
     bool inside = b->inside;
@@ -238,12 +239,12 @@ void hf__zk_ask_after_event(struct bidding *b)
     }
 }
 
-int hf__zk_delete_with(struct bidding *b, bool tells, bool opened, int64_t deadline_ns)
+int hf__zk_delete_with(struct hf__zk_bidding *b, bool tells, bool opened, int64_t deadline_ns)
 {
     char text[HF__ZK_LEFT_MAX], path[HF__ZK_PATH_MAX];
     zoo_op_t ops[3];
     int count = 0;
-    struct call *call = hf__zk_call_new();
+    struct hf__zk_call *call = hf__zk_call_new();
 
     if (call == NULL)
         return ZSYSTEMERROR;

@@ -10,7 +10,7 @@
 
 #include "base/banned.h"
 
-static int dial(const struct zk *zk, const char *host, int64_t deadline_ns,
+static int dial(const struct hf__zk *zk, const char *host, int64_t deadline_ns,
                 struct hf__stream *ret_stream, hf_error *err)
 {
     const char *colon = strrchr(host, ':');
@@ -22,7 +22,7 @@ static int dial(const struct zk *zk, const char *host, int64_t deadline_ns,
     return hf__stream_connect(ret_stream, &to, zk->base.host->env, deadline_ns, err);
 }
 
-enum hf__zk_probed hf__zk_probe(const struct zk *zk, const char *host, int64_t deadline_ns,
+enum hf__zk_probed hf__zk_probe(const struct hf__zk *zk, const char *host, int64_t deadline_ns,
                                 char *buf, size_t size)
 {
     struct hf__stream stream;
@@ -33,7 +33,7 @@ enum hf__zk_probed hf__zk_probe(const struct zk *zk, const char *host, int64_t d
     if (dial(zk, host, deadline_ns, &stream, &err) != 0) {
         /* A server with too many connections takes another one and ends it. */
         bool closed = err.store_code == EPIPE || err.store_code == ECONNRESET; /* already */
-        return closed ? HF__ZK_CLOSES : HF__ZK_UNREACHABLE;
+        return closed ? HF__ZK_PROBED_CLOSES : HF__ZK_PROBED_UNREACHABLE;
     }
     if (hf__stream_write(&stream, "srvr", 4, deadline_ns, NULL, NULL) == 0) {
         while (used + 1 < size && hf__stream_read(&stream, buf + used, size - 1 - used, deadline_ns,
@@ -43,12 +43,13 @@ enum hf__zk_probed hf__zk_probe(const struct zk *zk, const char *host, int64_t d
     hf__stream_close(&stream);
     buf[used] = '\0';
     if (used > 0)
-        return HF__ZK_ANSWERS;
-    return hf__now_ns(zk->base.host->env) < deadline_ns ? HF__ZK_CLOSES : HF__ZK_UNREACHABLE;
+        return HF__ZK_PROBED_ANSWERS;
+    return hf__now_ns(zk->base.host->env) < deadline_ns ? HF__ZK_PROBED_CLOSES
+                                                        : HF__ZK_PROBED_UNREACHABLE;
 }
 
 /* One that takes the connection may still be of no use, but it is there: the library is left to try. */
-bool hf__zk_all_refuse(const struct zk *zk, int64_t deadline_ns)
+bool hf__zk_all_refuse(const struct hf__zk *zk, int64_t deadline_ns)
 {
     char *hosts = strdup(zk->hosts), *save = NULL;
     bool refused = hosts != NULL;
@@ -66,7 +67,7 @@ bool hf__zk_all_refuse(const struct zk *zk, int64_t deadline_ns)
     return refused;
 }
 
-int hf__zk_fail_to_connect(const struct zk *zk, int64_t deadline_ns, hf_error *err)
+int hf__zk_fail_to_connect(const struct hf__zk *zk, int64_t deadline_ns, hf_error *err)
 {
     char answer[200], *hosts = strdup(zk->hosts), *save = NULL;
     bool closes = false, answers = false;
@@ -75,8 +76,8 @@ int hf__zk_fail_to_connect(const struct zk *zk, int64_t deadline_ns, hf_error *e
          host != NULL && !answers && hf__now_ns(zk->base.host->env) < deadline_ns;
          host = strtok_r(NULL, ",", &save)) {
         enum hf__zk_probed what = hf__zk_probe(zk, host, deadline_ns, answer, sizeof answer);
-        closes |= what == HF__ZK_CLOSES;
-        answers |= what == HF__ZK_ANSWERS;
+        closes |= what == HF__ZK_PROBED_CLOSES;
+        answers |= what == HF__ZK_PROBED_ANSWERS;
     }
     free(hosts);
     if (closes && !answers)

@@ -18,12 +18,12 @@
 
 struct item {
     struct hf__renewal *renewal;
-    struct bidding *b; /* NULL: answered */
-    struct session *s; /* in use for the check; NULL: there is no node to check */
+    struct hf__zk_bidding *b; /* NULL: answered */
+    struct hf__zk_session *s; /* in use for the check; NULL: there is no node to check */
 };
 
 struct batch {
-    struct zk *zk;
+    struct hf__zk *zk;
     struct item *items;
     size_t count;
     int64_t deadline_ns;
@@ -54,17 +54,17 @@ static void collect(struct batch *q, struct hf__renewal *renewals)
             if (rc != ZOK && rc != ZNONODE)
                 q->unanswered = rc;
         }
-        struct bidding *b = item->b;
+        struct hf__zk_bidding *b = item->b;
         if (b == NULL) {
             answer(item, HF__VERDICT_GONE);
             continue;
         }
         hf__zk_renew_session(b, q->deadline_ns);
         pthread_mutex_lock(&q->zk->mutex);
-        if (b->state == HF__ZK_JOINED && b->session != NULL) {
+        if (b->state == HF__ZK_STATE_JOINED && b->session != NULL) {
             item->s = b->session;
             hf__zk_use_locked(item->s);
-        } else if (b->state == HF__ZK_JOINING && item->renewal->generation == 0) {
+        } else if (b->state == HF__ZK_STATE_JOINING && item->renewal->generation == 0) {
             answer(item, HF__VERDICT_QUEUED); /* it waits for the simple lock, without a node */
             item->renewal->answer.lease_ms = hf__provisional_lease_ms(b->ttl_ms);
             b->until_ns = now_ns + hf__own_lease_ms(b->ttl_ms) * HF__NS_PER_MS;
@@ -77,7 +77,8 @@ static void collect(struct batch *q, struct hf__renewal *renewals)
 }
 
 /* Checks the nodes in one request; a missing one spoils it, and is left out of the next. */
-static int check_nodes(struct batch *q, struct session *s, zoo_op_t *ops, struct item **asked)
+static int check_nodes(struct batch *q, struct hf__zk_session *s, zoo_op_t *ops,
+                       struct item **asked)
 {
     for (;;) {
         int count = 0, rc = ZOK;
@@ -87,7 +88,7 @@ static int check_nodes(struct batch *q, struct session *s, zoo_op_t *ops, struct
             asked[count] = &q->items[i];
             zoo_check_op_init(&ops[count++], q->items[i].b->path, -1);
         }
-        struct call *call = count > 0 ? hf__zk_call_new() : NULL;
+        struct hf__zk_call *call = count > 0 ? hf__zk_call_new() : NULL;
         if (call == NULL)
             return count > 0 ? ZSYSTEMERROR : ZOK;
         rc = hf__zk_multi(s, ops, count, q->deadline_ns, call);
@@ -107,12 +108,13 @@ static int check_nodes(struct batch *q, struct session *s, zoo_op_t *ops, struct
 /* What is answered of a node that is there. A timer thread that came first has the last word. */
 static void confirm(struct item *item, int64_t now_ns)
 {
-    struct bidding *b = item->b;
+    struct hf__zk_bidding *b = item->b;
     struct hf__answer *a = &item->renewal->answer;
     uint64_t named = item->renewal->generation;
 
     pthread_mutex_lock(&b->zk->mutex);
-    if (b->state != HF__ZK_JOINED || b->session == NULL || (named != 0 && named != b->generation)) {
+    if (b->state != HF__ZK_STATE_JOINED || b->session == NULL ||
+        (named != 0 && named != b->generation)) {
         answer(item, HF__VERDICT_GONE);
     } else if (b->inside) {
         int64_t wanted_ms = b->claimed ? b->ttl_ms : hf__provisional_lease_ms(b->ttl_ms);
@@ -136,9 +138,9 @@ static void confirm(struct item *item, int64_t now_ns)
  * the server's code. */
 static int claim(struct item *item, int64_t deadline_ns)
 {
-    struct bidding *b = item->b;
+    struct hf__zk_bidding *b = item->b;
     int64_t hold_ms = hf__zk_hold_ms(b->ttl_ms, b->lock_delay_ms);
-    struct session *s;
+    struct hf__zk_session *s;
     int rc = ZOK;
 
     if (!hf__zk_begin(b, deadline_ns))
@@ -146,7 +148,7 @@ static int claim(struct item *item, int64_t deadline_ns)
     if (b->unsure) /* an earlier move was not answered: it may have happened */
         rc = hf__zk_find_node(b, deadline_ns);
     pthread_mutex_lock(&b->zk->mutex);
-    bool moves = rc == ZOK && !b->claimed && b->state == HF__ZK_JOINED && b->session != NULL;
+    bool moves = rc == ZOK && !b->claimed && b->state == HF__ZK_STATE_JOINED && b->session != NULL;
     pthread_mutex_unlock(&b->zk->mutex);
     if (moves && b->ttl_ms == 0) {
         rc = b->permanent ? ZOK : hf__zk_move(b, NULL, deadline_ns);
@@ -165,9 +167,9 @@ static int claim(struct item *item, int64_t deadline_ns)
     return rc;
 }
 
-static void finish_item(struct batch *q, struct item *item, struct session *s)
+static void finish_item(struct batch *q, struct item *item, struct hf__zk_session *s)
 {
-    struct bidding *b = item->b;
+    struct hf__zk_bidding *b = item->b;
     pthread_mutex_lock(&q->zk->mutex);
     bool claims = (item->renewal->generation != 0 && !b->claimed && b->inside) || b->unsure;
     pthread_mutex_unlock(&q->zk->mutex);
@@ -189,7 +191,7 @@ static void finish_item(struct batch *q, struct item *item, struct session *s)
 }
 
 /* This session does not answer: its bids keep the lease they have. */
-static void keep_as_it_was(struct batch *q, struct session *s)
+static void keep_as_it_was(struct batch *q, struct hf__zk_session *s)
 {
     for (size_t i = 0; i < q->count; i++) {
         struct item *item = &q->items[i];
@@ -202,7 +204,7 @@ static void keep_as_it_was(struct batch *q, struct session *s)
         item->renewal->answer.sent_ns = proved_ns < sent_ns ? proved_ns : sent_ns;
         confirm(item, hf__now_ns(q->zk->base.host->env));
         pthread_mutex_lock(&q->zk->mutex);
-        if (item->b->state == HF__ZK_JOINED) {
+        if (item->b->state == HF__ZK_STATE_JOINED) {
             item->b->until_ns = until_ns;
             hf__zk_set_timer(item->b, until_ns);
         }
@@ -212,7 +214,8 @@ static void keep_as_it_was(struct batch *q, struct session *s)
     }
 }
 
-static void renew_session(struct batch *q, struct session *s, zoo_op_t *ops, struct item **asked)
+static void renew_session(struct batch *q, struct hf__zk_session *s, zoo_op_t *ops,
+                          struct item **asked)
 {
     int64_t now_ns = hf__now_ns(q->zk->base.host->env);
     int64_t until_ns =
@@ -232,14 +235,14 @@ static void renew_session(struct batch *q, struct session *s, zoo_op_t *ops, str
     }
 }
 
-static struct session *next_session(const struct batch *q, bool connected)
+static struct hf__zk_session *next_session(const struct batch *q, bool connected)
 {
-    struct session *found = NULL;
+    struct hf__zk_session *found = NULL;
 
     pthread_mutex_lock(&q->zk->mutex);
     for (size_t i = 0; found == NULL && i < q->count; i++) {
-        struct session *s = q->items[i].s;
-        if (s != NULL && (s->state == HF__ZK_CONNECTED || !connected))
+        struct hf__zk_session *s = q->items[i].s;
+        if (s != NULL && (s->state == HF__ZK_SESSION_CONNECTED || !connected))
             found = s;
     }
     pthread_mutex_unlock(&q->zk->mutex);
@@ -249,10 +252,10 @@ static struct session *next_session(const struct batch *q, bool connected)
 int hf__zk_renew(struct hf__store *store, struct hf__renewal *items, size_t count,
                  int64_t deadline_ns, hf_error *err)
 {
-    struct batch q = {.zk = (struct zk *)store, .count = count, .deadline_ns = deadline_ns};
+    struct batch q = {.zk = (struct hf__zk *)store, .count = count, .deadline_ns = deadline_ns};
     zoo_op_t *ops = calloc(count + 1, sizeof *ops);
     struct item **asked = calloc(count + 1, sizeof *asked);
-    struct session *s;
+    struct hf__zk_session *s;
     int r = 0;
 
     q.items = calloc(count + 1, sizeof *q.items);

@@ -21,7 +21,7 @@
 #define PROBE_NS  (500 * HF__NS_PER_MS)
 #define ANSWER_NS (100 * HF__NS_PER_MS) /* a server that is there has answered by then, as a rule */
 
-static int64_t now_ns(const struct zk *zk)
+static int64_t now_ns(const struct hf__zk *zk)
 {
     return hf__now_ns(zk->base.host->env);
 }
@@ -29,13 +29,13 @@ static int64_t now_ns(const struct zk *zk)
 /* Everything that lived in it is over; who waited asks again and learns it. Under the mutex. */
 static void end_bid(struct hf__link *link, void *ctx)
 {
-    struct bidding *b = (struct bidding *)link;
+    struct hf__zk_bidding *b = (struct hf__zk_bidding *)link;
 
     if (b->session != ctx)
         return;
     hf__zk_call_ticket(b->zk, &b->ticket, 0);
-    if (!hf__zk_may_be_permanent(b) && b->state != HF__ZK_RETIRED) {
-        b->state = HF__ZK_LEAVING; /* the timer thread forgets it in its turn */
+    if (!hf__zk_may_be_permanent(b) && b->state != HF__ZK_STATE_RETIRED) {
+        b->state = HF__ZK_STATE_LEAVING; /* the timer thread forgets it in its turn */
         hf__zk_set_timer(b, 0);
     }
 }
@@ -44,21 +44,21 @@ static void end_bid(struct hf__link *link, void *ctx)
  * order, so nobody may conclude from events of two of them. */
 static void on_session(zhandle_t *zh, int type, int state, const char *path, void *ctx)
 {
-    struct session *s = ctx;
+    struct hf__zk_session *s = ctx;
 
     (void)path;
     if (type != ZOO_SESSION_EVENT)
         return;
     pthread_mutex_lock(&s->zk->mutex);
-    if (s->state != HF__ZK_DEAD) {
+    if (s->state != HF__ZK_SESSION_DEAD) {
         s->connection++;
-        s->state = HF__ZK_CONNECTING;
+        s->state = HF__ZK_SESSION_CONNECTING;
         if (state == ZOO_CONNECTED_STATE) {
             s->id = zoo_client_id(zh)->client_id;
             s->timeout_ms = zoo_recv_timeout(zh);
-            s->state = HF__ZK_CONNECTED;
+            s->state = HF__ZK_SESSION_CONNECTED;
         } else if (state == ZOO_EXPIRED_SESSION_STATE || state == ZOO_AUTH_FAILED_STATE) {
-            s->state = HF__ZK_DEAD;
+            s->state = HF__ZK_SESSION_DEAD;
             hf__table_each(&s->zk->biddings, end_bid, s);
         }
     }
@@ -67,9 +67,10 @@ static void on_session(zhandle_t *zh, int type, int state, const char *path, voi
 }
 
 /* Under the mutex, which it lets go while the servers' names are looked up. */
-static int add(struct zk *zk, int64_t timeout_ms, struct session **ret_session, hf_error *err)
+static int add(struct hf__zk *zk, int64_t timeout_ms, struct hf__zk_session **ret_session,
+               hf_error *err)
 {
-    struct session *idle = zk->sessions;
+    struct hf__zk_session *idle = zk->sessions;
 
     while (idle != NULL && idle->users > 0)
         idle = idle->next;
@@ -80,7 +81,7 @@ static int add(struct zk *zk, int64_t timeout_ms, struct session **ret_session, 
                         "this client uses %d sessions already, one for each ttl + lock-delay: use "
                         "fewer different ones",
                         HF__ZK_SESSIONS_MAX);
-    struct session *s = calloc(1, sizeof *s);
+    struct hf__zk_session *s = calloc(1, sizeof *s);
     if (s == NULL)
         return hf__fail(err, HF_NO_MEMORY, NULL);
     s->zk = zk;
@@ -98,7 +99,7 @@ static int add(struct zk *zk, int64_t timeout_ms, struct session **ret_session, 
     pthread_mutex_lock(&zk->mutex);
     s->zh = zh;
     if (zh == NULL) {
-        s->state = HF__ZK_DEAD;
+        s->state = HF__ZK_SESSION_DEAD;
         hf__zk_unuse_locked(s);
         /* What the library says of names that nobody knows is that there is no such file. */
         if (why == ENOENT || why == EINVAL)
@@ -112,20 +113,21 @@ static int add(struct zk *zk, int64_t timeout_ms, struct session **ret_session, 
 }
 
 /* Under the mutex. */
-static bool await_locked(struct session *s, int64_t deadline_ns)
+static bool await_locked(struct hf__zk_session *s, int64_t deadline_ns)
 {
-    struct zk *zk = s->zk;
+    struct hf__zk *zk = s->zk;
 
-    while ((s->state == HF__ZK_CONNECTING || s->zh == NULL) && s->state != HF__ZK_DEAD) {
+    while ((s->state == HF__ZK_SESSION_CONNECTING || s->zh == NULL) &&
+           s->state != HF__ZK_SESSION_DEAD) {
         struct timespec at = hf__zk_moment(zk, deadline_ns);
         if (deadline_ns <= now_ns(zk))
             return false;
         pthread_cond_clockwait(&zk->changed, &zk->mutex, CLOCK_MONOTONIC, &at);
     }
-    return s->state == HF__ZK_CONNECTED;
+    return s->state == HF__ZK_SESSION_CONNECTED;
 }
 
-bool hf__zk_await(struct session *s, int64_t deadline_ns)
+bool hf__zk_await(struct hf__zk_session *s, int64_t deadline_ns)
 {
     pthread_mutex_lock(&s->zk->mutex);
     bool ok = await_locked(s, deadline_ns);
@@ -133,34 +135,35 @@ bool hf__zk_await(struct session *s, int64_t deadline_ns)
     return ok;
 }
 
-bool hf__zk_is_dead(struct session *s)
+bool hf__zk_is_dead(struct hf__zk_session *s)
 {
     pthread_mutex_lock(&s->zk->mutex);
-    bool dead = s->state == HF__ZK_DEAD;
+    bool dead = s->state == HF__ZK_SESSION_DEAD;
     pthread_mutex_unlock(&s->zk->mutex);
     return dead;
 }
 
 /* The library goes on dialling servers that refuse, and says nothing. A session that was connected is
  * worth that: its server may be restarting. A new one is not. Under the mutex, which it lets go. */
-static bool is_refused(struct session *s, int64_t deadline_ns)
+static bool is_refused(struct hf__zk_session *s, int64_t deadline_ns)
 {
-    struct zk *zk = s->zk;
+    struct hf__zk *zk = s->zk;
     int64_t soon_ns = now_ns(zk) + ANSWER_NS;
 
-    if (s->id != 0 || soon_ns > deadline_ns || await_locked(s, soon_ns) || s->state == HF__ZK_DEAD)
+    if (s->id != 0 || soon_ns > deadline_ns || await_locked(s, soon_ns) ||
+        s->state == HF__ZK_SESSION_DEAD)
         return false;
     pthread_mutex_unlock(&zk->mutex);
     bool refused = hf__zk_all_refuse(zk, deadline_ns);
     pthread_mutex_lock(&zk->mutex);
-    return refused && s->state == HF__ZK_CONNECTING;
+    return refused && s->state == HF__ZK_SESSION_CONNECTING;
 }
 
 /* Under the mutex, which it lets go to find out why there is no session: the last part of the time is
  * for that. */
-static int check(struct session *s, int64_t deadline_ns, hf_error *err)
+static int check(struct hf__zk_session *s, int64_t deadline_ns, hf_error *err)
 {
-    struct zk *zk = s->zk;
+    struct hf__zk *zk = s->zk;
     int64_t left_ns = deadline_ns - now_ns(zk), probe_ns = left_ns / 4;
 
     if (is_refused(s, deadline_ns))
@@ -182,14 +185,14 @@ static int check(struct session *s, int64_t deadline_ns, hf_error *err)
     return r;
 }
 
-int hf__zk_session(struct zk *zk, int64_t timeout_ms, int64_t deadline_ns,
-                   struct session **ret_session, hf_error *err)
+int hf__zk_session(struct hf__zk *zk, int64_t timeout_ms, int64_t deadline_ns,
+                   struct hf__zk_session **ret_session, hf_error *err)
 {
     int r = 0;
 
     pthread_mutex_lock(&zk->mutex);
-    struct session *s = zk->sessions;
-    while (s != NULL && (s->asked_ms != timeout_ms || s->state == HF__ZK_DEAD))
+    struct hf__zk_session *s = zk->sessions;
+    while (s != NULL && (s->asked_ms != timeout_ms || s->state == HF__ZK_SESSION_DEAD))
         s = s->next;
     if (s != NULL)
         hf__zk_use_locked(s);
@@ -206,10 +209,10 @@ int hf__zk_session(struct zk *zk, int64_t timeout_ms, int64_t deadline_ns,
     return r;
 }
 
-int hf__zk_hold_session(struct bidding *b, int64_t deadline_ns, struct session **ret_session,
-                        hf_error *err)
+int hf__zk_hold_session(struct hf__zk_bidding *b, int64_t deadline_ns,
+                        struct hf__zk_session **ret_session, hf_error *err)
 {
-    struct session *s;
+    struct hf__zk_session *s;
     int64_t hold_ms = hf__zk_hold_ms(b->ttl_ms, b->lock_delay_ms);
     int r = hf__zk_session(b->zk, hold_ms, deadline_ns, &s, err);
 
@@ -227,9 +230,9 @@ int hf__zk_hold_session(struct bidding *b, int64_t deadline_ns, struct session *
     return 0;
 }
 
-int64_t hf__zk_negotiate(struct zk *zk, int64_t asked_ms, int64_t deadline_ns)
+int64_t hf__zk_negotiate(struct hf__zk *zk, int64_t asked_ms, int64_t deadline_ns)
 {
-    struct session *s;
+    struct hf__zk_session *s;
     int64_t given_ms = 0;
 
     pthread_mutex_lock(&zk->mutex);
@@ -244,15 +247,15 @@ int64_t hf__zk_negotiate(struct zk *zk, int64_t asked_ms, int64_t deadline_ns)
     return given_ms;
 }
 
-int hf__zk_any_session(struct zk *zk, int64_t deadline_ns, struct session **ret_session,
+int hf__zk_any_session(struct hf__zk *zk, int64_t deadline_ns, struct hf__zk_session **ret_session,
                        hf_error *err)
 {
-    struct session *best = NULL;
+    struct hf__zk_session *best = NULL;
 
     /* Not one that is gone as soon as the machine is busy. */
     pthread_mutex_lock(&zk->mutex);
-    for (struct session *s = zk->sessions; s != NULL; s = s->next) {
-        if (s->state == HF__ZK_CONNECTED && s->timeout_ms >= STEADY_MS &&
+    for (struct hf__zk_session *s = zk->sessions; s != NULL; s = s->next) {
+        if (s->state == HF__ZK_SESSION_CONNECTED && s->timeout_ms >= STEADY_MS &&
             (best == NULL || s->timeout_ms > best->timeout_ms))
             best = s;
     }
@@ -265,26 +268,26 @@ int hf__zk_any_session(struct zk *zk, int64_t deadline_ns, struct session **ret_
     return hf__zk_session(zk, ANY_MS, deadline_ns, ret_session, err);
 }
 
-void hf__zk_use_locked(struct session *s)
+void hf__zk_use_locked(struct hf__zk_session *s)
 {
     s->users++;
 }
 
-void hf__zk_unuse_locked(struct session *s)
+void hf__zk_unuse_locked(struct hf__zk_session *s)
 {
     if (--s->users > 0)
         return;
     s->idle_ns = now_ns(s->zk);
-    if (s->state == HF__ZK_DEAD) {
+    if (s->state == HF__ZK_SESSION_DEAD) {
         s->zk->armed_ns = 0;
         pthread_cond_signal(&s->zk->due); /* the timer thread closes it */
     }
 }
 
 /* Who only looks leaves no thread behind (C13). */
-void hf__zk_unuse(struct session *s)
+void hf__zk_unuse(struct hf__zk_session *s)
 {
-    struct zk *zk = s->zk;
+    struct hf__zk *zk = s->zk;
 
     pthread_mutex_lock(&zk->mutex);
     hf__zk_unuse_locked(s);
@@ -293,9 +296,9 @@ void hf__zk_unuse(struct session *s)
     pthread_mutex_unlock(&zk->mutex);
 }
 
-void hf__zk_unuse_new(struct session *s)
+void hf__zk_unuse_new(struct hf__zk_session *s)
 {
-    struct zk *zk = s->zk;
+    struct hf__zk *zk = s->zk;
 
     pthread_mutex_lock(&zk->mutex);
     bool unused = s->idle_ns == 0;
@@ -305,14 +308,14 @@ void hf__zk_unuse_new(struct session *s)
     pthread_mutex_unlock(&zk->mutex);
 }
 
-int64_t hf__zk_lease_ms(const struct session *s, int64_t wanted_ms)
+int64_t hf__zk_lease_ms(const struct hf__zk_session *s, int64_t wanted_ms)
 {
     int64_t most_ms = s->timeout_ms * 2 / 3;
 
     return wanted_ms < most_ms ? wanted_ms : most_ms;
 }
 
-void hf__zk_proved(struct session *s, int64_t sent_ns)
+void hf__zk_proved(struct hf__zk_session *s, int64_t sent_ns)
 {
     pthread_mutex_lock(&s->zk->mutex);
     if (sent_ns > s->proved_ns)

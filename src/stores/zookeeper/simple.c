@@ -17,7 +17,8 @@
 #define OWNERS "%simple" /* no escaped name looks like this */
 #define TRIES  3         /* to make a directory that the servers remove while it is empty */
 
-void hf__zk_owner_path(const struct zk *zk, const struct hf__ticket *ticket, char *buf, size_t size)
+void hf__zk_owner_path(const struct hf__zk *zk, const struct hf__ticket *ticket, char *buf,
+                       size_t size)
 {
     char uuid[37];
 
@@ -27,7 +28,7 @@ void hf__zk_owner_path(const struct zk *zk, const struct hf__ticket *ticket, cha
 
 /* Both nodes in one step. The directories are made only when they turn out to be missing, for they
  * are there as a rule. */
-static int make_node(struct bidding *b, const char *path, int64_t deadline_ns)
+static int make_node(struct hf__zk_bidding *b, const char *path, int64_t deadline_ns)
 {
     char owner[HF__ZK_PATH_MAX], owners[HF__ZK_PATH_MAX];
     zoo_op_t ops[2];
@@ -39,7 +40,7 @@ static int make_node(struct bidding *b, const char *path, int64_t deadline_ns)
                        NULL, 0);
     zoo_create_op_init(&ops[1], owner, NULL, -1, b->zk->acl, ZOO_EPHEMERAL, NULL, 0);
     for (int i = 0; rc == ZNONODE && i <= TRIES; i++) {
-        struct call *call = hf__zk_call_new();
+        struct hf__zk_call *call = hf__zk_call_new();
         if (call == NULL)
             return ZSYSTEMERROR;
         rc = i == 0 ? ZOK : hf__zk_make_directory(b->session, b->directory, deadline_ns);
@@ -52,12 +53,12 @@ static int make_node(struct bidding *b, const char *path, int64_t deadline_ns)
     return rc;
 }
 
-int hf__zk_simple_delete(struct session *s, const struct hf__ticket *ticket, const char *path,
-                         int64_t deadline_ns)
+int hf__zk_simple_delete(struct hf__zk_session *s, const struct hf__ticket *ticket,
+                         const char *path, int64_t deadline_ns)
 {
     char owner[HF__ZK_PATH_MAX];
     zoo_op_t ops[2];
-    struct call *call = hf__zk_call_new();
+    struct hf__zk_call *call = hf__zk_call_new();
 
     if (call == NULL)
         return ZSYSTEMERROR;
@@ -72,7 +73,7 @@ int hf__zk_simple_delete(struct session *s, const struct hf__ticket *ticket, con
     return rc;
 }
 
-int hf__zk_simple_remove(struct bidding *b, int64_t deadline_ns)
+int hf__zk_simple_remove(struct hf__zk_bidding *b, int64_t deadline_ns)
 {
     char path[HF__ZK_PATH_MAX];
 
@@ -88,7 +89,7 @@ int hf__zk_simple_remove(struct bidding *b, int64_t deadline_ns)
 }
 
 /* Makes the node, unless an earlier try of this ticket did. ZNODEEXISTS: somebody else has the lock. */
-static int take(struct bidding *b, const char *path, int64_t deadline_ns)
+static int take(struct hf__zk_bidding *b, const char *path, int64_t deadline_ns)
 {
     int rc = b->path != NULL ? ZOK : b->unsure ? hf__zk_find_node(b, deadline_ns) : ZNONODE;
 
@@ -101,19 +102,19 @@ static int take(struct bidding *b, const char *path, int64_t deadline_ns)
             rc = hf__zk_adopt(b, path, deadline_ns);
     }
     pthread_mutex_lock(&b->zk->mutex);
-    if (rc == ZOK && b->state == HF__ZK_JOINING)
-        b->state = HF__ZK_JOINED;
+    if (rc == ZOK && b->state == HF__ZK_STATE_JOINING)
+        b->state = HF__ZK_STATE_JOINED;
     pthread_mutex_unlock(&b->zk->mutex);
     return rc;
 }
 
 /* Our node is there, but somebody stands in the queue of the fair lock, who may not have seen it: it
  * goes again, and that one is waited for. ZOK: `path` is the last of them, or "". */
-static int give_way_to_queue(struct bidding *b, int64_t deadline_ns, bool *ret_present,
+static int give_way_to_queue(struct hf__zk_bidding *b, int64_t deadline_ns, bool *ret_present,
                              char path[HF__ZK_PATH_MAX])
 {
-    struct call *list = hf__zk_call_new();
-    struct standing at = {0};
+    struct hf__zk_call *list = hf__zk_call_new();
+    struct hf__zk_standing at = {0};
     int rc = list != NULL ? hf__zk_children(b->session, b->directory, false, deadline_ns, list)
                           : ZSYSTEMERROR;
 
@@ -132,19 +133,19 @@ static int give_way_to_queue(struct bidding *b, int64_t deadline_ns, bool *ret_p
         pthread_mutex_lock(&b->zk->mutex);
         free(b->path);
         b->path = NULL;
-        b->state = b->state == HF__ZK_JOINED ? HF__ZK_JOINING : b->state;
+        b->state = b->state == HF__ZK_STATE_JOINED ? HF__ZK_STATE_JOINING : b->state;
         pthread_mutex_unlock(&b->zk->mutex);
     }
     return rc == ZNONODE ? ZOK : rc;
 }
 
 /* 1: somebody has let go of it meanwhile; try again. */
-static int try_once(struct bidding *b, const struct hf__bid *bid, int64_t deadline_ns,
+static int try_once(struct hf__zk_bidding *b, const struct hf__bid *bid, int64_t deadline_ns,
                     struct hf__answer *ret_answer, hf_error *err)
 {
-    struct zk *zk = b->zk;
+    struct hf__zk *zk = b->zk;
     char path[HF__ZK_PATH_MAX];
-    const char *const paths[HF__ZK_WATCHED] = {[HF__ZK_NEAR] = path};
+    const char *const paths[HF__ZK_WATCHED_KINDS] = {[HF__ZK_WATCHED_NEAR] = path};
     bool present = true;
 
     if (!hf__zk_child_path(b, HF__ZK_SIMPLE, path))
@@ -180,15 +181,15 @@ static int try_once(struct bidding *b, const struct hf__bid *bid, int64_t deadli
     return 0;
 }
 
-int hf__zk_simple_ask(struct bidding *b, const struct hf__bid *bid, int64_t deadline_ns,
+int hf__zk_simple_ask(struct hf__zk_bidding *b, const struct hf__bid *bid, int64_t deadline_ns,
                       struct hf__answer *ret_answer, hf_error *err)
 {
     int r = 1;
 
-    if (b->state != HF__ZK_JOINING && b->state != HF__ZK_JOINED)
+    if (b->state != HF__ZK_STATE_JOINING && b->state != HF__ZK_STATE_JOINED)
         return hf__zk_answer_withdrawn(b, ret_answer);
     if (b->session == NULL) {
-        struct session *s;
+        struct hf__zk_session *s;
         int code = hf__zk_hold_session(b, deadline_ns, &s, err);
         if (code != 0)
             return code;

@@ -16,18 +16,18 @@
 #define TRY_NS   (1000 * HF__NS_PER_MS) /* for one deletion */
 #define AGAIN_NS (100 * HF__NS_PER_MS)
 
-static int64_t now_ns(const struct zk *zk)
+static int64_t now_ns(const struct hf__zk *zk)
 {
     return hf__now_ns(zk->base.host->env);
 }
 
 /* Its node goes; what cannot be reached now is tried again. Under the mutex, let go meanwhile. */
-static void take_out(struct bidding *b)
+static void take_out(struct hf__zk_bidding *b)
 {
-    struct zk *zk = b->zk;
+    struct hf__zk *zk = b->zk;
     int64_t deadline_ns = now_ns(zk) + TRY_NS;
 
-    b->state = HF__ZK_LEAVING;
+    b->state = HF__ZK_STATE_LEAVING;
     b->busy = true;
     pthread_mutex_unlock(&zk->mutex);
     int rc = hf__zk_remove(b, deadline_ns);
@@ -42,20 +42,20 @@ static void take_out(struct bidding *b)
 
 /* Everybody shall see that the holder is over and only its lock-delay lasts. What says so is a node of
  * the same session, and goes with it: nobody has to clean up. It may fail: the delay is kept anyway. */
-static void linger(struct bidding *b)
+static void linger(struct hf__zk_bidding *b)
 {
-    struct zk *zk = b->zk;
+    struct hf__zk *zk = b->zk;
 
-    b->state = HF__ZK_LINGERING;
+    b->state = HF__ZK_STATE_LINGERING;
     b->break_requested = true;
     b->until_ns += b->lock_delay_ms * HF__NS_PER_MS;
     hf__zk_set_timer(b, b->until_ns);
-    struct session *s = b->session;
-    if (s == NULL || s->state != HF__ZK_CONNECTED)
+    struct hf__zk_session *s = b->session;
+    if (s == NULL || s->state != HF__ZK_SESSION_CONNECTED)
         return;
     b->busy = true;
     pthread_mutex_unlock(&zk->mutex);
-    struct break_request request = {.now = true, .mode = ZOO_EPHEMERAL, .why = "lock-delay"};
+    struct hf__zk_break_request request = {.now = true, .mode = ZOO_EPHEMERAL, .why = "lock-delay"};
     hf__zk_put_break_request(s, &b->ticket, &request, now_ns(zk) + TRY_NS);
     pthread_mutex_lock(&zk->mutex);
     b->busy = false;
@@ -64,17 +64,17 @@ static void linger(struct bidding *b)
 
 /* The timer of this bid has run out. One that somebody works on is looked at again soon: what that
  * one finds may have made its time longer. */
-static void attend(struct bidding *b)
+static void attend(struct hf__zk_bidding *b)
 {
-    struct zk *zk = b->zk;
+    struct hf__zk *zk = b->zk;
 
     b->refs++;
     hf__heap_remove(&zk->timers, &b->timer);
     if (b->busy)
         hf__zk_set_timer(b, now_ns(zk) + 5 * HF__NS_PER_MS);
-    else if (b->state == HF__ZK_RETIRED)
+    else if (b->state == HF__ZK_STATE_RETIRED)
         hf__zk_retire(b, 0);
-    else if (b->state == HF__ZK_JOINED && b->inside && b->claimed && b->lock_delay_ms > 0)
+    else if (b->state == HF__ZK_STATE_JOINED && b->inside && b->claimed && b->lock_delay_ms > 0)
         linger(b);
     else
         take_out(b);
@@ -85,14 +85,15 @@ static void attend(struct bidding *b)
 
 static void *run(void *arg)
 {
-    struct zk *zk = arg;
+    struct hf__zk *zk = arg;
 
     pthread_mutex_lock(&zk->mutex);
     while (!zk->stop) {
         struct hf__timer *timer = hf__heap_first(&zk->timers);
         int64_t now = now_ns(zk);
         if (timer != NULL && timer->when_ns <= now) {
-            attend((struct bidding *)((char *)timer - offsetof(struct bidding, timer)));
+            attend(
+                (struct hf__zk_bidding *)((char *)timer - offsetof(struct hf__zk_bidding, timer)));
             continue;
         }
         hf__zk_close_idle(zk, now); /* lets go of the mutex: anything may have happened */
@@ -114,7 +115,7 @@ static void *run(void *arg)
     return NULL;
 }
 
-int hf__zk_start_timer_thread(struct zk *zk, hf_error *err)
+int hf__zk_start_timer_thread(struct hf__zk *zk, hf_error *err)
 {
     int r = 0;
 
@@ -127,7 +128,7 @@ int hf__zk_start_timer_thread(struct zk *zk, hf_error *err)
     return r == 0 ? 0 : hf__fail(err, HF_SYSTEM, "the store's thread cannot be started");
 }
 
-void hf__zk_stop_timer_thread(struct zk *zk)
+void hf__zk_stop_timer_thread(struct hf__zk *zk)
 {
     pthread_mutex_lock(&zk->mutex);
     bool runs = zk->timer_thread_runs;

@@ -11,8 +11,8 @@
 #include "base/banned.h"
 
 struct purge {
-    struct zk *zk;
-    struct session *s;
+    struct hf__zk *zk;
+    struct hf__zk_session *s;
     int64_t deadline_ns, older_than_ms; /* by the wall clock */
     uint64_t count;
 };
@@ -22,7 +22,7 @@ struct purge {
 static int purge_children(struct purge *q, bool requests)
 {
     char path[HF__ZK_PATH_MAX], child[HF__ZK_PATH_MAX + 256], name[HF_NAME_MAX];
-    struct call *list = hf__zk_call_new();
+    struct hf__zk_call *list = hf__zk_call_new();
     size_t len;
 
     if (list == NULL)
@@ -33,7 +33,7 @@ static int purge_children(struct purge *q, bool requests)
     for (int i = 0; rc == ZOK && i < list->name_count; i++) {
         if (!requests && !hf__zk_unescape(list->names[i], name, &len))
             continue; /* not ours */
-        struct call *node = hf__zk_call_new();
+        struct hf__zk_call *node = hf__zk_call_new();
         if (node == NULL) {
             rc = ZSYSTEMERROR;
             break;
@@ -55,7 +55,7 @@ static int purge_children(struct purge *q, bool requests)
 int hf__zk_upkeep(struct hf__store *store, enum hf__upkeep what, int64_t retain_ms,
                   int64_t deadline_ns, uint64_t *ret_count, hf_error *err)
 {
-    struct zk *zk = (struct zk *)store;
+    struct hf__zk *zk = (struct hf__zk *)store;
     const struct hf_env *env = store->host->env;
     struct purge q = {.zk = zk, .deadline_ns = deadline_ns};
     int r = hf__zk_any_session(zk, deadline_ns, &q.s, err), rc;

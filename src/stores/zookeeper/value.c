@@ -27,17 +27,17 @@
 #define OTHERS 60 /* nodes of those who vanished that one write deletes */
 
 struct access {
-    struct zk *zk;
-    struct session *s;
-    struct bidding *b; /* NULL: whoever reads does not hold it */
+    struct hf__zk *zk;
+    struct hf__zk_session *s;
+    struct hf__zk_bidding *b; /* NULL: whoever reads does not hold it */
     const struct hf__operation *op;
     char path[HF__ZK_PATH_MAX];
-    struct call *node, *others; /* what stands there, and who has opened it */
+    struct hf__zk_call *node, *others; /* what stands there, and who has opened it */
     int64_t deadline_ns;
     hf_error *err;
 };
 
-static bool value_path(const struct zk *zk, const char *directory, char *buf, size_t size)
+static bool value_path(const struct hf__zk *zk, const char *directory, char *buf, size_t size)
 {
     int used = snprintf(buf, size, "%s/%s%s", zk->prefix, HF__ZK_VALUE_DIRECTORY,
                         directory + strlen(zk->prefix));
@@ -45,7 +45,7 @@ static bool value_path(const struct zk *zk, const char *directory, char *buf, si
     return used > 0 && (size_t)used + 38 < size; /* "/<uuid>" */
 }
 
-void hf__zk_opened_path(const struct bidding *b, char *buf, size_t size)
+void hf__zk_opened_path(const struct hf__zk_bidding *b, char *buf, size_t size)
 {
     char uuid[37];
 
@@ -60,7 +60,7 @@ void hf__zk_opened_path(const struct bidding *b, char *buf, size_t size)
 static int make_node(struct access *x)
 {
     char above[HF__ZK_PATH_MAX];
-    struct call *call = hf__zk_call_new();
+    struct hf__zk_call *call = hf__zk_call_new();
 
     if (call == NULL)
         return ZSYSTEMERROR;
@@ -115,7 +115,7 @@ static bool has_others(const struct access *x)
 /* What was seen, for the next write. */
 static void remember(struct access *x, const struct hf__value *value)
 {
-    struct bidding *b = x->b;
+    struct hf__zk_bidding *b = x->b;
 
     b->value.version = x->node->stat.version;
     b->value.order = value->generation == x->op->generation  ? value->order
@@ -127,7 +127,7 @@ static void remember(struct access *x, const struct hf__value *value)
 /* 1: there is no such grant any more. */
 static int read_as_holder(struct access *x, struct hf__answer *ret)
 {
-    struct bidding *b = x->b;
+    struct hf__zk_bidding *b = x->b;
     char own[HF__ZK_PATH_MAX];
     zoo_op_t ops[2];
     int rc = ZNONODE, bad = 0;
@@ -137,7 +137,7 @@ static int read_as_holder(struct access *x, struct hf__answer *ret)
     zoo_create_op_init(&ops[1], own, NULL, -1, x->zk->acl, ZOO_PERSISTENT, NULL, 0);
     for (int i = 0; rc == ZNONODE && bad != 1 && i < TRIES; i++) {
         bool opens = b->mode == HF_EXCLUSIVE && !b->value.done;
-        struct call *call = hf__zk_call_new();
+        struct hf__zk_call *call = hf__zk_call_new();
         if (call == NULL)
             return hf__fail(x->err, HF_NO_MEMORY, NULL);
         b->value.asked |= opens; /* from here on it may be there, and the release must delete it */
@@ -167,12 +167,12 @@ static int read_as_holder(struct access *x, struct hf__answer *ret)
 /* 1: try again, by what is seen then; 2: there is no such grant any more. */
 static int try_write(struct access *x, int *ret_rc)
 {
-    struct bidding *b = x->b;
+    struct hf__zk_bidding *b = x->b;
     char own[HF__ZK_PATH_MAX], data[HF__ZK_VALUE_MAX];
     char(*paths)[HF__ZK_PATH_MAX] = calloc(OTHERS, sizeof *paths);
     zoo_op_t ops[3 + OTHERS];
     int count = 2, others = 0;
-    struct call *call = hf__zk_call_new();
+    struct hf__zk_call *call = hf__zk_call_new();
 
     if (call == NULL || paths == NULL) {
         hf__zk_call_free(call);
@@ -219,7 +219,7 @@ static int try_write(struct access *x, int *ret_rc)
 /* 1: there is no such grant any more. */
 static int write_as_holder(struct access *x, struct hf__answer *ret)
 {
-    struct bidding *b = x->b;
+    struct hf__zk_bidding *b = x->b;
     struct hf__value *there = malloc(sizeof *there);
     int rc = ZOK, r = 1;
 
@@ -258,7 +258,7 @@ static int write_as_holder(struct access *x, struct hf__answer *ret)
 static int judge_others(struct access *x, const char *directory, bool *ret_doubt)
 {
     char requests_path[HF__ZK_PATH_MAX];
-    struct call *list = hf__zk_call_new(), *requests = hf__zk_call_new();
+    struct hf__zk_call *list = hf__zk_call_new(), *requests = hf__zk_call_new();
     int rc = list != NULL && requests != NULL
                  ? hf__zk_children(x->s, directory, false, x->deadline_ns, list)
                  : ZSYSTEMERROR;
@@ -284,7 +284,7 @@ static int judge_others(struct access *x, const char *directory, bool *ret_doubt
 
 static int read_as_anybody(struct access *x, const char *directory, struct hf__answer *ret)
 {
-    struct call *sync = hf__zk_call_new();
+    struct hf__zk_call *sync = hf__zk_call_new();
     int r = hf__zk_any_session(x->zk, x->deadline_ns, &x->s, x->err);
 
     if (r != 0 || sync == NULL) {
@@ -309,12 +309,12 @@ static int read_as_anybody(struct access *x, const char *directory, struct hf__a
 /* With the bid to itself. 1: there is no such grant any more. */
 static int access_as_holder(struct access *x, struct hf__answer *ret)
 {
-    struct bidding *b = x->b;
+    struct hf__zk_bidding *b = x->b;
 
     hf__zk_renew_session(b, x->deadline_ns);
     pthread_mutex_lock(&x->zk->mutex);
-    bool holds = b->state == HF__ZK_JOINED && b->inside && b->session != NULL && b->path != NULL &&
-                 b->generation == x->op->generation;
+    bool holds = b->state == HF__ZK_STATE_JOINED && b->inside && b->session != NULL &&
+                 b->path != NULL && b->generation == x->op->generation;
     x->s = b->session;
     if (holds)
         hf__zk_use_locked(x->s);
@@ -335,7 +335,7 @@ static int access_as_holder(struct access *x, struct hf__answer *ret)
 int hf__zk_value(struct hf__store *store, const struct hf__operation *op, int64_t deadline_ns,
                  struct hf__answer *ret_answer, hf_error *err)
 {
-    struct zk *zk = (struct zk *)store;
+    struct hf__zk *zk = (struct hf__zk *)store;
     struct access x = {.zk = zk, .op = op, .deadline_ns = deadline_ns, .err = err};
     struct hf__renewal renewal = {
         .name = op->bid->name, .name_len = op->bid->name_len, .ticket = op->bid->ticket};

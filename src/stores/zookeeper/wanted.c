@@ -8,23 +8,23 @@
 
 #include "base/banned.h"
 
-bool hf__zk_is_wanted(struct bidding *b, int64_t deadline_ns)
+bool hf__zk_is_wanted(struct hf__zk_bidding *b, int64_t deadline_ns)
 {
-    struct zk *zk = b->zk;
-    struct call *list = hf__zk_call_new();
+    struct hf__zk *zk = b->zk;
+    struct hf__zk_call *list = hf__zk_call_new();
     bool wanted = false;
     int rc = list != NULL ? hf__zk_list_and_watch(b, deadline_ns, list) : ZSYSTEMERROR;
 
     pthread_mutex_lock(&zk->mutex);
     if (rc == ZOK && b->path != NULL) {
-        struct child mine = hf__zk_child(b->path + strlen(b->directory) + 1);
+        struct hf__zk_child mine = hf__zk_child(b->path + strlen(b->directory) + 1);
         for (int i = 0; !wanted && i < list->name_count; i++) {
-            struct child other = hf__zk_child(list->names[i]);
+            struct hf__zk_child other = hf__zk_child(list->names[i]);
             wanted = strcmp(other.name, mine.name) != 0 && hf__zk_blocks(&mine, &other);
         }
         b->wanted = wanted;
         if (wanted)
-            hf__zk_unsubscribe(&b->subscriptions[HF__ZK_ARRIVALS]);
+            hf__zk_unsubscribe(&b->subscriptions[HF__ZK_WATCHED_ARRIVALS]);
     }
     wanted = b->wanted;
     pthread_mutex_unlock(&zk->mutex);

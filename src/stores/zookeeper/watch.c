@@ -13,26 +13,26 @@
 
 #include "base/banned.h"
 
-void hf__zk_call_ticket(struct zk *zk, const struct hf__ticket *ticket, uint64_t generation)
+void hf__zk_call_ticket(struct hf__zk *zk, const struct hf__ticket *ticket, uint64_t generation)
 {
-    struct wakeup *wake = malloc(sizeof *wake);
+    struct hf__zk_wakeup *wake = malloc(sizeof *wake);
 
     if (wake == NULL)
         return; /* a lost wake-up costs time only */
-    *wake = (struct wakeup){.ticket = *ticket, .generation = generation};
+    *wake = (struct hf__zk_wakeup){.ticket = *ticket, .generation = generation};
     *zk->last_wake = wake;
     zk->last_wake = &wake->next;
     if (zk->wake_fd >= 0)
         eventfd_write(zk->wake_fd, 1);
 }
 
-void hf__zk_unsubscribe(struct subscription *subscription)
+void hf__zk_unsubscribe(struct hf__zk_subscription *subscription)
 {
-    struct watch *w = subscription->watch;
+    struct hf__zk_watch *w = subscription->watch;
 
     if (w == NULL)
         return;
-    struct subscription **at = &w->subscriptions;
+    struct hf__zk_subscription **at = &w->subscriptions;
     while (*at != subscription)
         at = &(*at)->next;
     *at = subscription->next;
@@ -41,10 +41,10 @@ void hf__zk_unsubscribe(struct subscription *subscription)
 
 /* Under the mutex. The watch has told, or will never tell: whoever counted on it is told. Gives
  * those that must ask who is left, each with a share. */
-static struct bidding *drop(struct watch *w, int type)
+static struct hf__zk_bidding *drop(struct hf__zk_watch *w, int type)
 {
-    struct bidding *to_ask = NULL;
-    struct subscription *subscription;
+    struct hf__zk_bidding *to_ask = NULL;
+    struct hf__zk_subscription *subscription;
 
     hf__table_remove(&w->session->watches, &w->link);
     while ((subscription = w->subscriptions) != NULL) {
@@ -60,15 +60,15 @@ static struct bidding *drop(struct watch *w, int type)
     return to_ask;
 }
 
-static void drop_and_ask(struct watch *w, int type)
+static void drop_and_ask(struct hf__zk_watch *w, int type)
 {
-    struct zk *zk = w->session->zk;
+    struct hf__zk *zk = w->session->zk;
 
     pthread_mutex_lock(&zk->mutex);
-    struct bidding *b = drop(w, type);
+    struct hf__zk_bidding *b = drop(w, type);
     pthread_mutex_unlock(&zk->mutex);
     while (b != NULL) {
-        struct bidding *next = b->next_to_ask;
+        struct hf__zk_bidding *next = b->next_to_ask;
         hf__zk_ask_after_event(b);
         hf__zk_bidding_unref(b);
         b = next;
@@ -80,12 +80,12 @@ static void drop_and_ask(struct watch *w, int type)
 static void on_watched(int rc, const char *value, int len, const struct Stat *stat,
                        const void *data)
 {
-    struct call *call = (struct call *)data;
-    struct watch *w = call->watch;
+    struct hf__zk_call *call = (struct hf__zk_call *)data;
+    struct hf__zk_watch *w = call->watch;
 
     if (rc == ZOK) {
         pthread_mutex_lock(&w->session->zk->mutex);
-        struct details d;
+        struct hf__zk_details d;
         hf__zk_parse(value, len, &d);
         w->armed = true;
         w->foreign = d.ttl_ms < 0;
@@ -98,10 +98,11 @@ static void on_watched(int rc, const char *value, int len, const struct Stat *st
 
 /* Under the mutex. Which watch is to be asked for; NULL if there is nothing to ask, because another
  * bid of this session watches the same node. */
-static struct watch *subscribe(struct bidding *b, enum watched_kind kind, const char *path)
+static struct hf__zk_watch *subscribe(struct hf__zk_bidding *b, enum hf__zk_watched kind,
+                                      const char *path)
 {
-    struct subscription *subscription = &b->subscriptions[kind];
-    struct session *s = b->session;
+    struct hf__zk_subscription *subscription = &b->subscriptions[kind];
+    struct hf__zk_session *s = b->session;
     size_t len = strlen(path);
     uint64_t hash = hf__hash(b->zk->seed, path, len);
 
@@ -109,9 +110,9 @@ static struct watch *subscribe(struct bidding *b, enum watched_kind kind, const 
     if (s == NULL)
         return NULL;
     struct hf__link *link = hf__table_find(&s->watches, hash);
-    while (link != NULL && strcmp(((struct watch *)link)->path, path) != 0)
+    while (link != NULL && strcmp(((struct hf__zk_watch *)link)->path, path) != 0)
         link = hf__table_next(link);
-    struct watch *w = (struct watch *)link;
+    struct hf__zk_watch *w = (struct hf__zk_watch *)link;
     if (w == NULL) {
         w = calloc(1, sizeof *w + len + 1);
         if (w == NULL)
@@ -120,7 +121,7 @@ static struct watch *subscribe(struct bidding *b, enum watched_kind kind, const 
         w->session = s;
         hf__table_add(&s->watches, &w->link, hash);
     }
-    *subscription = (struct subscription){.watch = w, .next = w->subscriptions, .b = b};
+    *subscription = (struct hf__zk_subscription){.watch = w, .next = w->subscriptions, .b = b};
     w->subscriptions = subscription;
     return link == NULL ? w : NULL;
 }
@@ -128,8 +129,8 @@ static struct watch *subscribe(struct bidding *b, enum watched_kind kind, const 
 /* The same for a list of children. */
 static void on_listed(int rc, const struct String_vector *names, const void *data)
 {
-    struct call *call = (struct call *)data;
-    struct watch *w = call->watch;
+    struct hf__zk_call *call = (struct hf__zk_call *)data;
+    struct hf__zk_watch *w = call->watch;
 
     if (rc == ZOK) {
         pthread_mutex_lock(&w->session->zk->mutex);
@@ -143,9 +144,9 @@ static void on_listed(int rc, const struct String_vector *names, const void *dat
 
 static void on_change(zhandle_t *zh, int type, int state, const char *path, void *ctx);
 
-static struct call *ask(struct watch *w, int *ret_sent)
+static struct hf__zk_call *ask(struct hf__zk_watch *w, int *ret_sent)
 {
-    struct call *call = hf__zk_call_new();
+    struct hf__zk_call *call = hf__zk_call_new();
 
     *ret_sent = ZSYSTEMERROR;
     if (call != NULL) {
@@ -162,8 +163,8 @@ static struct call *ask(struct watch *w, int *ret_sent)
  * as one that moves is, is there under the same path: it is watched again. */
 static void on_change(zhandle_t *zh, int type, int state, const char *path, void *ctx)
 {
-    struct watch *w = ctx;
-    struct zk *zk = w->session->zk;
+    struct hf__zk_watch *w = ctx;
+    struct hf__zk *zk = w->session->zk;
     int sent;
 
     (void)zh, (void)state, (void)path;
@@ -182,15 +183,15 @@ static void on_change(zhandle_t *zh, int type, int state, const char *path, void
 
 /* If it, or another bid of its session, is told of the next change already, a list is enough: what comes
  * after it will be told. */
-int hf__zk_list_and_watch(struct bidding *b, int64_t deadline_ns, struct call *list)
+int hf__zk_list_and_watch(struct hf__zk_bidding *b, int64_t deadline_ns, struct hf__zk_call *list)
 {
-    struct zk *zk = b->zk;
+    struct hf__zk *zk = b->zk;
 
     pthread_mutex_lock(&zk->mutex);
-    struct session *s = b->session;
-    struct watch *w = NULL;
-    if (b->subscriptions[HF__ZK_ARRIVALS].watch == NULL)
-        w = subscribe(b, HF__ZK_ARRIVALS, b->directory);
+    struct hf__zk_session *s = b->session;
+    struct hf__zk_watch *w = NULL;
+    if (b->subscriptions[HF__ZK_WATCHED_ARRIVALS].watch == NULL)
+        w = subscribe(b, HF__ZK_WATCHED_ARRIVALS, b->directory);
     if (w != NULL)
         w->children = true;
     if (s != NULL)
@@ -213,21 +214,22 @@ int hf__zk_list_and_watch(struct bidding *b, int64_t deadline_ns, struct call *l
     return rc;
 }
 
-int hf__zk_watch(struct bidding *b, const char *const paths[HF__ZK_WATCHED], int64_t deadline_ns)
+int hf__zk_watch(struct hf__zk_bidding *b, const char *const paths[HF__ZK_WATCHED_KINDS],
+                 int64_t deadline_ns)
 {
-    struct call *calls[HF__ZK_WATCHED] = {NULL};
-    int sent[HF__ZK_WATCHED] = {0}, rc = ZOK;
+    struct hf__zk_call *calls[HF__ZK_WATCHED_KINDS] = {NULL};
+    int sent[HF__ZK_WATCHED_KINDS] = {0}, rc = ZOK;
 
-    for (int i = 0; i < HF__ZK_WATCHED; i++) {
+    for (int i = 0; i < HF__ZK_WATCHED_KINDS; i++) {
         if (paths[i] == NULL)
             continue;
         pthread_mutex_lock(&b->zk->mutex);
-        struct watch *w = subscribe(b, (enum watched_kind)i, paths[i]);
+        struct hf__zk_watch *w = subscribe(b, (enum hf__zk_watched)i, paths[i]);
         pthread_mutex_unlock(&b->zk->mutex);
         if (w != NULL)
             calls[i] = ask(w, &sent[i]);
     }
-    for (int i = 0; i < HF__ZK_WATCHED; i++) {
+    for (int i = 0; i < HF__ZK_WATCHED_KINDS; i++) {
         int one = ZOK;
         if (calls[i] != NULL)
             one = hf__zk_wait(b->zk, calls[i], sent[i], deadline_ns);
@@ -239,12 +241,12 @@ int hf__zk_watch(struct bidding *b, const char *const paths[HF__ZK_WATCHED], int
     return rc;
 }
 
-void hf__zk_free_watches(struct session *s)
+void hf__zk_free_watches(struct hf__zk_session *s)
 {
     struct hf__link *link;
 
     while ((link = hf__table_any(&s->watches)) != NULL) {
-        struct watch *w = (struct watch *)link;
+        struct hf__zk_watch *w = (struct hf__zk_watch *)link;
         while (w->subscriptions != NULL)
             hf__zk_unsubscribe(w->subscriptions);
         hf__table_remove(&s->watches, link);
@@ -255,7 +257,7 @@ void hf__zk_free_watches(struct session *s)
 
 int hf__zk_wake_fd(struct hf__store *store)
 {
-    struct zk *zk = (struct zk *)store;
+    struct hf__zk *zk = (struct hf__zk *)store;
     int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 
     pthread_mutex_lock(&zk->mutex);
@@ -268,18 +270,18 @@ int hf__zk_wake_fd(struct hf__store *store)
 
 void hf__zk_wake(struct hf__store *store, hf__wake_sink *sink, void *ctx)
 {
-    struct zk *zk = (struct zk *)store;
+    struct hf__zk *zk = (struct hf__zk *)store;
     eventfd_t count;
 
     pthread_mutex_lock(&zk->mutex);
-    struct wakeup *first = zk->first_wake;
+    struct hf__zk_wakeup *first = zk->first_wake;
     zk->first_wake = NULL;
     zk->last_wake = &zk->first_wake;
     eventfd_read(zk->wake_fd, &count);
     pthread_mutex_unlock(&zk->mutex);
 
     while (first != NULL) {
-        struct wakeup *next = first->next;
+        struct hf__zk_wakeup *next = first->next;
         sink(ctx, &first->ticket, first->generation);
         free(first);
         first = next;

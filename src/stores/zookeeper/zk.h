@@ -44,48 +44,48 @@
 #include "stores/zookeeper/session.h"
 #include "stores/zookeeper/watch.h"
 
-struct wakeup {
-    struct wakeup *next;
+struct hf__zk_wakeup {
+    struct hf__zk_wakeup *next;
     struct hf__ticket ticket;
     uint64_t generation; /* of the grant; 0: ask */
 };
 
-struct zk {
+struct hf__zk {
     struct hf__store base;
     char *hosts, *prefix; /* "h1:2181,h2:2181"; "/locks" */
     char *credentials;    /* "user:password" or NULL */
     const struct ACL_vector *acl;
     bool fair;
-    enum layout layout;
+    enum hf__zk_layout layout;
     pthread_mutex_t mutex;
     pthread_cond_t changed; /* a session's state, a bidding's busy */
     pthread_cond_t due;     /* something for the timer thread, before armed_ns */
     int64_t armed_ns;
     size_t waiting_for_busy; /* how many wait until a bidding is not busy */
-    struct session *sessions;
+    struct hf__zk_session *sessions;
     size_t session_count;
-    struct session *break_session; /* in which they are watched; NULL: none */
+    struct hf__zk_session *break_session; /* in which they are watched; NULL: none */
     struct hf__table biddings;
     struct hf__heap timers;
     uint64_t seed;
     pthread_t timer_thread;
     bool timer_thread_runs, stop;
     int wake_fd;
-    struct wakeup *first_wake, **last_wake;
+    struct hf__zk_wakeup *first_wake, **last_wake;
 };
 
 /* The operations of store.h, each in the file of its name. -------------------------------------*/
 int hf__zk_attempt(struct hf__store *store, const struct hf__bid *bid, int64_t deadline_ns,
                    struct hf__answer *ret_answer, hf_error *err);
-int hf__zk_answer_withdrawn(struct bidding *b,
+int hf__zk_answer_withdrawn(struct hf__zk_bidding *b,
                             struct hf__answer *ret_answer); /* the answer WITHDRAWN */
-int hf__zk_simple_ask(struct bidding *b, const struct hf__bid *bid, int64_t deadline_ns,
+int hf__zk_simple_ask(struct hf__zk_bidding *b, const struct hf__bid *bid, int64_t deadline_ns,
                       struct hf__answer *ret_answer, hf_error *err);
 /* Deletes the one node of the lock if it is this ticket's, or ZNONODE. */
-int hf__zk_simple_delete(struct session *s, const struct hf__ticket *ticket, const char *path,
-                         int64_t deadline_ns);
-int hf__zk_simple_remove(struct bidding *b, int64_t deadline_ns); /* likewise */
-void hf__zk_owner_path(const struct zk *zk, const struct hf__ticket *ticket, char *buf,
+int hf__zk_simple_delete(struct hf__zk_session *s, const struct hf__ticket *ticket,
+                         const char *path, int64_t deadline_ns);
+int hf__zk_simple_remove(struct hf__zk_bidding *b, int64_t deadline_ns); /* likewise */
+void hf__zk_owner_path(const struct hf__zk *zk, const struct hf__ticket *ticket, char *buf,
                        size_t size);
 int hf__zk_leave(struct hf__store *store, const struct hf__operation *op, int64_t deadline_ns,
                  struct hf__answer *ret_answer, hf_error *err); /* RELEASE, WITHDRAW */

@@ -35,12 +35,12 @@ enum hf__session_gone hf__my_session_kill(void *owner, const struct hf__session_
              " AND host = '%s' AND (host LIKE '%%:%%' OR info LIKE '/*holdfast %s%%')",
              lock->id.number, lock->id.host, lock->ticket);
     if (!ask_elsewhere(owner, other, sql, deadline_ns, &there))
-        return HF__SESSION_NOT_SAID;
+        return HF__SESSION_GONE_NOT_SAID;
     if (!there)
-        return HF__SESSION_GONE;
+        return HF__SESSION_GONE_YES;
     snprintf(sql, sizeof sql, "KILL CONNECTION %" PRIu64, lock->id.number);
     ask_elsewhere(owner, other, sql, deadline_ns, &none);
-    return HF__SESSION_STILL_THERE;
+    return HF__SESSION_GONE_NOT;
 }
 
 /* A server that restarted, or took over from another, has given our number to somebody else. */

@@ -54,24 +54,24 @@ static void ask(struct hf__my_session_lock *lock, const struct hf__my_text *t)
     if (wants == 0)
         answered(lock, bad);
     else if (!lock->asked)
-        lock->base.state = HF__SESSION_DEAD;
+        lock->base.state = HF__SESSION_STATE_DEAD;
 }
 
 static void go_on(struct hf__my_session_lock *lock, enum hf__my_step step)
 {
     lock->step = step;
-    if (step == HF__MY_AT_THE_ROW)
+    if (step == HF__MY_STEP_AT_THE_ROW)
         ask(lock, &lock->texts.to_row);
-    else if (step == HF__MY_LEAVES_THE_DOOR)
+    else if (step == HF__MY_STEP_LEAVES_THE_DOOR)
         ask(lock, &lock->texts.from_door);
-    else if (step == HF__MY_HAS_IT)
-        lock->base.state = HF__SESSION_INSIDE;
+    else if (step == HF__MY_STEP_HAS_IT)
+        lock->base.state = HF__SESSION_STATE_INSIDE;
 }
 
 /* Somebody else is there: an error of NOWAIT, or the door was closed and no row was tried. */
 static void refuse(struct hf__my_session_lock *lock, unsigned number, bool busy)
 {
-    lock->base.state = is_lost(number) ? HF__SESSION_DEAD : HF__SESSION_REFUSED;
+    lock->base.state = is_lost(number) ? HF__SESSION_STATE_DEAD : HF__SESSION_STATE_REFUSED;
     if (!busy)
         hf__my_fail(number, mysql_error(lock->c->my), true, &lock->base.refusal);
 }
@@ -84,25 +84,27 @@ static void take_answer(struct hf__my_session_lock *lock, int bad)
 
     if (bad != 0 && in_time)
         refuse(lock, number, false);
-    else if (lock->ended && lock->step != HF__MY_LEAVES_THE_DOOR)
+    else if (lock->ended && lock->step != HF__MY_STEP_LEAVES_THE_DOOR)
         refuse(lock, 0, true);
-    else if (lock->step == HF__MY_AT_THE_DOOR)
-        go_on(lock, HF__MY_AT_THE_ROW);
-    else if (lock->step == HF__MY_AT_THE_ROW && bad != 0 && lock->patient)
-        go_on(lock, HF__MY_AT_THE_ROW); /* nobody else can come before us */
-    else if (lock->step == HF__MY_AT_THE_ROW && (bad != 0 || mysql_affected_rows(lock->c->my) != 1))
+    else if (lock->step == HF__MY_STEP_AT_THE_DOOR)
+        go_on(lock, HF__MY_STEP_AT_THE_ROW);
+    else if (lock->step == HF__MY_STEP_AT_THE_ROW && bad != 0 && lock->patient)
+        go_on(lock, HF__MY_STEP_AT_THE_ROW); /* nobody else can come before us */
+    else if (lock->step == HF__MY_STEP_AT_THE_ROW &&
+             (bad != 0 || mysql_affected_rows(lock->c->my) != 1))
         refuse(lock, 0, true);
     else
-        go_on(lock, lock->step == HF__MY_AT_THE_ROW ? HF__MY_LEAVES_THE_DOOR : HF__MY_HAS_IT);
+        go_on(lock, lock->step == HF__MY_STEP_AT_THE_ROW ? HF__MY_STEP_LEAVES_THE_DOOR
+                                                         : HF__MY_STEP_HAS_IT);
 }
 
 /* To a bid, or to a sign of life. */
 static void answered(struct hf__my_session_lock *lock, int bad)
 {
-    if (lock->base.state == HF__SESSION_WAITING)
+    if (lock->base.state == HF__SESSION_STATE_WAITING)
         take_answer(lock, bad);
     else if (bad != 0)
-        lock->base.state = HF__SESSION_DEAD;
+        lock->base.state = HF__SESSION_STATE_DEAD;
 }
 
 static void look(struct hf__session_lock *base)
@@ -110,16 +112,16 @@ static void look(struct hf__session_lock *base)
     struct hf__my_session_lock *lock = lock_of(base);
     int bad = 0;
 
-    if (base->state == HF__SESSION_DEAD)
+    if (base->state == HF__SESSION_STATE_DEAD)
         return;
     if (lock->c == NULL) {
-        base->state = HF__SESSION_DEAD;
+        base->state = HF__SESSION_STATE_DEAD;
         return;
     }
     if (hf__my_is_quiet(lock->c))
         return;
     if (!lock->asked) { /* nobody asked, so this is the end */
-        base->state = HF__SESSION_DEAD;
+        base->state = HF__SESSION_STATE_DEAD;
         return;
     }
     if (mysql_real_query_cont(&bad, lock->c->my, MYSQL_WAIT_READ) != 0)
@@ -168,7 +170,7 @@ static bool undo(struct hf__my *s, struct hf__my_session_lock *lock, int64_t dea
     if (lock->asked ||
         hf__my_run(s, lock->c, "ROLLBACK AND NO CHAIN NO RELEASE", deadline_ns, NULL) != 0)
         return false;
-    return lock->step == HF__MY_HAS_IT ||
+    return lock->step == HF__MY_STEP_HAS_IT ||
            hf__my_ask(s, lock->c, &lock->texts.from_door, false, deadline_ns, NULL, NULL) == 0;
 }
 
@@ -178,9 +180,10 @@ static bool leave(void *owner, struct hf__session_lock *base, int64_t deadline_n
 
     if (lock->c == NULL)
         return false;
-    while (lock->asked && base->state != HF__SESSION_DEAD && wait(owner, base, deadline_ns))
+    while (lock->asked && base->state != HF__SESSION_STATE_DEAD && wait(owner, base, deadline_ns))
         look(base);
-    bool whole = base->state == HF__SESSION_INSIDE || base->state == HF__SESSION_REFUSED;
+    bool whole =
+        base->state == HF__SESSION_STATE_INSIDE || base->state == HF__SESSION_STATE_REFUSED;
     bool undone = whole && undo(owner, lock, deadline_ns);
     lock->c->broken = !undone;
     hf__my_give_back(owner, lock->c);
@@ -205,9 +208,9 @@ static int send(void *owner, struct hf__session_lock *base, const struct hf__bid
     hf__ticket_format(&bid->ticket, lock->ticket);
     if (r == 0) {
         lock->patient = bid->queue;
-        lock->step = bid->queue ? HF__MY_AT_THE_DOOR : HF__MY_AT_THE_ROW;
+        lock->step = bid->queue ? HF__MY_STEP_AT_THE_DOOR : HF__MY_STEP_AT_THE_ROW;
         ask(lock, bid->queue ? &lock->texts.to_door : &lock->texts.to_row);
-        if (base->state == HF__SESSION_DEAD)
+        if (base->state == HF__SESSION_STATE_DEAD)
             r = hf__fail(err, HF_UNAVAILABLE, "mysql: the connection failed");
     }
     if (r == 0)
@@ -245,7 +248,7 @@ static int finish(void *owner, struct hf__session_lock *base, const struct hf__b
              generation, lock->id.number);
     r = hf__my_run(s, lock->c, note, deadline_ns, err);
     if (r != 0)
-        base->state = HF__SESSION_DEAD;
+        base->state = HF__SESSION_STATE_DEAD;
     else
         base->generation = generation;
     return r;

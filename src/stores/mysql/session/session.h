@@ -20,7 +20,12 @@ int hf__my_session_begin(struct hf__my *s, struct hf__my_conn *c, const struct h
 void hf__my_lock_texts_clear(struct hf__my_lock_texts *t);
 
 /* Where a bid stands: what it has asked for last. */
-enum hf__my_step { HF__MY_AT_THE_DOOR, HF__MY_AT_THE_ROW, HF__MY_LEAVES_THE_DOOR, HF__MY_HAS_IT };
+enum hf__my_step {
+    HF__MY_STEP_AT_THE_DOOR,
+    HF__MY_STEP_AT_THE_ROW,
+    HF__MY_STEP_LEAVES_THE_DOOR,
+    HF__MY_STEP_HAS_IT
+};
 
 struct hf__my_session_lock {
     struct hf__session_lock base;

@@ -60,16 +60,16 @@ static void look(struct hf__session_lock *base)
 {
     struct session_lock *lock = (struct session_lock *)base;
 
-    if (base->state == HF__SESSION_DEAD)
+    if (base->state == HF__SESSION_STATE_DEAD)
         return;
     if (lock->c == NULL || !PQconsumeInput(lock->c->pg) || PQstatus(lock->c->pg) != CONNECTION_OK) {
-        base->state = HF__SESSION_DEAD;
+        base->state = HF__SESSION_STATE_DEAD;
         return;
     }
-    while (base->state == HF__SESSION_WAITING && !PQisBusy(lock->c->pg)) {
+    while (base->state == HF__SESSION_STATE_WAITING && !PQisBusy(lock->c->pg)) {
         PGresult *part = PQgetResult(lock->c->pg);
         if (part == NULL)
-            base->state = lock->failed ? HF__SESSION_REFUSED : HF__SESSION_INSIDE;
+            base->state = lock->failed ? HF__SESSION_STATE_REFUSED : HF__SESSION_STATE_INSIDE;
         else
             take_part(lock, part);
         PQclear(part);
@@ -115,9 +115,9 @@ static enum hf__session_gone kill_session(void *owner, const struct hf__session_
 {
     int count = ask_about_backend(owner, base, other, hf__pg_kill_sql, deadline_ns);
 
-    return count < 0   ? HF__SESSION_NOT_SAID
-           : count > 0 ? HF__SESSION_STILL_THERE
-                       : HF__SESSION_GONE;
+    return count < 0   ? HF__SESSION_GONE_NOT_SAID
+           : count > 0 ? HF__SESSION_GONE_NOT
+                       : HF__SESSION_GONE_YES;
 }
 
 /* PQcancel would do it too, but nobody could say for how long. */
@@ -132,13 +132,14 @@ static bool leave(void *owner, struct hf__session_lock *base, int64_t deadline_n
 {
     struct hf__pg *s = owner;
     struct session_lock *lock = (struct session_lock *)base;
-    bool whole = base->state == HF__SESSION_INSIDE || base->state == HF__SESSION_REFUSED;
+    bool whole =
+        base->state == HF__SESSION_STATE_INSIDE || base->state == HF__SESSION_STATE_REFUSED;
     bool sound = base->refusal.code == 0 || base->refusal.store_code == strtol(CANCELED, NULL, 36);
 
     if (lock->c == NULL)
         return false;
-    const char *unlock = s->set.hold == HF__PG_ADVISORY ? "EXECUTE holdfast_leave"
-                                                        : "COMMIT; EXECUTE holdfast_leave";
+    const char *unlock = s->set.hold == HF__PG_HOLD_ADVISORY ? "EXECUTE holdfast_leave"
+                                                             : "COMMIT; EXECUTE holdfast_leave";
     bool undone = whole && hf__pg_run(s, lock->c, unlock, deadline_ns, NULL) == 0;
     if (undone && sound)
         hf__pg_give_back(s, lock->c);
@@ -172,8 +173,8 @@ static int make_ready(struct hf__pg *s, struct hf__pg_conn *c, int64_t deadline_
                                   " SELECT pg_backend_pid(),"
                                   " (extract(epoch FROM clock_timestamp()) * 1000000.0)::bigint",
                  PQbackendPID(c->pg), hf__pg_session_settings_sql,
-                 s->set.hold == HF__PG_ADVISORY ? hf__pg_prepare_advisory_sql
-                                                : hf__pg_prepare_row_sql) < 0)
+                 s->set.hold == HF__PG_HOLD_ADVISORY ? hf__pg_prepare_advisory_sql
+                                                     : hf__pg_prepare_row_sql) < 0)
         return hf__fail(err, HF_NO_MEMORY, NULL);
     q.sql = sql;
     int r = hf__pg_ask(s, c, &q, deadline_ns, &result, &why);
@@ -231,7 +232,7 @@ static char *write_statement(const struct hf__pg *s, const struct hf__bid *bid)
 
     *hf__pg_put_hex(hex, bid->name, bid->name_len) = '\0';
     hf__session_comment_format(bid, bid->who != NULL ? bid->who : s->base.host->self, comment);
-    if (s->set.hold == HF__PG_ADVISORY)
+    if (s->set.hold == HF__PG_HOLD_ADVISORY)
         len = asprintf(&sql, "%s EXECUTE holdfast_%s_%c(" NAME ")", comment, how, mode, hex);
     else
         len =
