@@ -258,6 +258,7 @@ def leg_style(leg):
     leg.checks("style", ["sh", "scripts/check-style.sh"])
     leg.checks("layers", [sys.executable, "scripts/layers.py"])
     leg.checks("docs", [sys.executable, "scripts/check-docs.py"])
+    leg.checks("version", [sys.executable, "scripts/version", "--check"])
 
 
 LEGS = {name[4:]: function for name, function in list(globals().items()) if name.startswith("leg_")}

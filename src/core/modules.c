@@ -14,8 +14,15 @@
 
 #include "base/banned.h"
 
-#ifndef HF__MODULE_DIR /* built without Meson, as a part of another program */
-#define HF__MODULE_DIR "/usr/local/lib/holdfast"
+#ifndef HF__MODULE_DIR /* built without Meson, as a part of another program: where systems have them */
+#if defined(__x86_64__)
+#define MULTIARCH "/usr/lib/x86_64-linux-gnu/holdfast:"
+#elif defined(__aarch64__)
+#define MULTIARCH "/usr/lib/aarch64-linux-gnu/holdfast:"
+#else
+#define MULTIARCH
+#endif
+#define HF__MODULE_DIR "/usr/local/lib/holdfast:" MULTIARCH "/usr/lib64/holdfast:/usr/lib/holdfast"
 #endif
 #ifndef HF__STORE_PACKAGE
 #define HF__STORE_PACKAGE ""

@@ -10,10 +10,6 @@
 
 #include "base/banned.h"
 
-#ifndef HF__MODULE_DIR /* built by another build system than ours */
-#define HF__MODULE_DIR "/usr/lib/holdfast"
-#endif
-
 static const struct hf__store_type *const builtins[] = {
     &hf__memory_store_type,
     &hf__sqlite_store_type,

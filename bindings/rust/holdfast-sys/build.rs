@@ -3,7 +3,8 @@
 #[cfg(not(feature = "bundled"))]
 fn main() {
     println!("cargo:rerun-if-env-changed=PKG_CONFIG_PATH");
-    if let Err(error) = pkg_config::Config::new().atleast_version("0.1").probe("holdfast") {
+    let series = concat!(env!("CARGO_PKG_VERSION_MAJOR"), ".", env!("CARGO_PKG_VERSION_MINOR"));
+    if let Err(error) = pkg_config::Config::new().atleast_version(series).probe("holdfast") {
         eprintln!("{error}");
         panic!("libholdfast is not found: install it, or enable the feature `bundled`, which compiles it");
     }

@@ -78,7 +78,7 @@ public final class Holdfast implements AutoCloseable {
     /**
      * The version of the library in use.
      *
-     * @return for example 0.1.0
+     * @return for example 1.2.3
      */
     public static String version() {
         return C.VERSION;
