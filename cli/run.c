@@ -262,7 +262,7 @@ static void take_terminal_back(struct run *r)
 }
 
 /* Whose status it is. A loss that was noticed at the end only has not been told yet. */
-static int judge(struct run *r)
+static int final_status(struct run *r)
 {
     struct status *status = &r->status;
 
@@ -312,7 +312,7 @@ static int go(struct run *r)
     if (status == 0)
         status = run_keep_value(r);
     run_release(r);
-    return r->status.ended && status == 0 ? judge(r) : status;
+    return r->status.ended && status == 0 ? final_status(r) : status;
 }
 
 /* A shell ends a loop or a script when what it runs is ended by SIGINT, so that we end by it too,

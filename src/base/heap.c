@@ -24,7 +24,7 @@ bool hf__heap_reserve(struct hf__heap *heap, size_t count)
 static void put(struct hf__heap *heap, size_t i, struct hf__timer *timer)
 {
     heap->timers[i] = timer;
-    timer->place = i + 1;
+    timer->slot = i + 1;
 }
 
 static void rise(struct hf__heap *heap, size_t i)
@@ -59,34 +59,34 @@ static void sink(struct hf__heap *heap, size_t i)
 
 void hf__heap_set(struct hf__heap *heap, struct hf__timer *timer, int64_t when_ns)
 {
-    if (timer->place == 0) {
+    if (timer->slot == 0) {
         timer->when_ns = when_ns;
         put(heap, heap->count++, timer);
-        rise(heap, timer->place - 1);
+        rise(heap, timer->slot - 1);
         return;
     }
 
     int64_t before_ns = timer->when_ns;
     timer->when_ns = when_ns;
     if (when_ns < before_ns)
-        rise(heap, timer->place - 1);
+        rise(heap, timer->slot - 1);
     else
-        sink(heap, timer->place - 1);
+        sink(heap, timer->slot - 1);
 }
 
 void hf__heap_remove(struct hf__heap *heap, struct hf__timer *timer)
 {
-    if (timer->place == 0)
+    if (timer->slot == 0)
         return;
 
-    size_t i = timer->place - 1;
+    size_t i = timer->slot - 1;
     struct hf__timer *last = heap->timers[--heap->count];
-    timer->place = 0;
+    timer->slot = 0;
     if (last == timer)
         return;
     put(heap, i, last);
     rise(heap, i);
-    sink(heap, last->place - 1);
+    sink(heap, last->slot - 1);
 }
 
 struct hf__timer *hf__heap_first(const struct hf__heap *heap)

@@ -68,7 +68,7 @@ static int64_t next_moment(const hf_lock *lock)
         break;
     case HF__DUTY_KEEP:
         if (b->phase != HF__PHASE_HOLDING) {
-            bool untold = lock->call_lost && lock->call_turn.place == 0;
+            bool untold = lock->call_lost && lock->call_turn.slot == 0;
             when_ns = untold ? lock->retry_ns : INT64_MAX;
             break;
         }

@@ -10,7 +10,7 @@
 void hf__notifier_push(hf_lock *lock)
 {
     struct hf__workers *notifier = &lock->client->notifier;
-    bool queued = lock->call_turn.place != 0;
+    bool queued = lock->call_turn.slot != 0;
 
     if (queued)
         return;

@@ -44,18 +44,18 @@ enum hf__place {
     HF__PLACE_RETIRED
 };
 
-/* What the last operation did to an entry; a store writes the marked ones and clears the marks. */
-enum hf__mark {
-    HF__MARK_CHANGED = 1, /* some field differs */
-    HF__MARK_NEW = 2,     /* it was not there before */
-    HF__MARK_LET_IN = 4,  /* it came inside: tell its bidder */
-    HF__MARK_WANTED = 8,  /* it is inside and somebody has come to wait: call its holder */
+/* What the last operation did to an entry; a store writes those that have any, and clears them. */
+enum hf__effect {
+    HF__EFFECT_CHANGED = 1, /* some field differs */
+    HF__EFFECT_NEW = 2,     /* it was not there before */
+    HF__EFFECT_LET_IN = 4,  /* it came inside: tell its bidder */
+    HF__EFFECT_WANTED = 8,  /* it is inside and somebody has come to wait: call its holder */
 };
 
 struct hf__entry {
     struct hf__ticket ticket;
     enum hf__place place;
-    unsigned marks;
+    unsigned effects;
     hf_mode mode;
     uint32_t limit;      /* 0: none */
     uint64_t generation; /* 0 until let in */
@@ -193,7 +193,7 @@ struct hf__operation {
 struct hf__answer hf__doorman_apply(struct hf__record *record, const struct hf__operation *op,
                                     struct hf__moment at);
 
-/* Drops entries that are GONE and clears the marks, after the store has written them. */
+/* Drops entries that are GONE and clears the effects, after the store has written them. */
 void hf__record_settle(struct hf__record *record);
 
 /* The entry with this ticket, gone ones not counted, or NULL. */

@@ -133,6 +133,6 @@ int hf__sql_show(const char *store, struct hf__sql_entry *entry, const struct hf
     if (e.until_ms != HF__NEVER)
         e.until_ms -= entry->now_ms;
     e.who = &entry->who;
-    e.marks = 0; /* of the sweep, which changed nothing in the store */
+    e.effects = 0; /* of the sweep, which changed nothing in the store */
     return search->found(search->ctx, entry->name, entry->name_len, &e);
 }

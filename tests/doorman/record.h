@@ -34,8 +34,8 @@ static inline void settle(struct place *p)
 {
     p->let_in = p->called = 0;
     for (size_t i = 0; i < p->record.count; i++) {
-        p->let_in += (p->record.entries[i].marks & HF__MARK_LET_IN) != 0;
-        p->called += (p->record.entries[i].marks & HF__MARK_WANTED) != 0;
+        p->let_in += (p->record.entries[i].effects & HF__EFFECT_LET_IN) != 0;
+        p->called += (p->record.entries[i].effects & HF__EFFECT_WANTED) != 0;
     }
     hf__record_settle(&p->record);
 }

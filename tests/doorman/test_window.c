@@ -152,7 +152,7 @@ static void check_answers(const struct hf__answer *full, const struct hf__answer
     bool front = window->record.unseen == 0 || mine < window->entries + window->record.gap;
     if (front)
         check_number("ask again", full->ask_again_ms, part->ask_again_ms);
-    if (front || mine->marks & HF__MARK_NEW)
+    if (front || mine->effects & HF__EFFECT_NEW)
         check_number("position", (int64_t)full->position, (int64_t)part->position);
     assert_true(part->position >= full->position);
 }

@@ -8,13 +8,13 @@ static struct finding check_fields(const struct step *p, size_t i)
     const struct hf__entry *e = &p->w->entries[i], *old = &p->before[i];
 
     if (i >= p->before_count)
-        return e->marks & HF__MARK_NEW ? FINE : FOUND("marks", "a new entry is not marked");
+        return e->effects & HF__EFFECT_NEW ? FINE : FOUND("marks", "a new entry is not marked");
     if (!hf__ticket_equal(&e->ticket, &old->ticket))
         return FOUND("C5", "the order of the entries changed");
     bool same = e->place == old->place && e->until_ms == old->until_ms &&
                 e->generation == old->generation && e->claimed == old->claimed &&
                 e->lease_ms == old->lease_ms && e->told == old->told && e->opened == old->opened;
-    if (!same && !(e->marks & HF__MARK_CHANGED))
+    if (!same && !(e->effects & HF__EFFECT_CHANGED))
         return FOUND("marks", "an entry that changed is not marked");
     return FINE;
 }
@@ -84,7 +84,7 @@ static struct finding check_let_in(const struct step *p, size_t i)
             return FOUND("C9", "a reader passed a waiting writer");
         return FOUND("C5", "let in before somebody who came earlier");
     }
-    if (!(e->marks & HF__MARK_LET_IN))
+    if (!(e->effects & HF__EFFECT_LET_IN))
         return FOUND("C12", "let in, but nobody will be told");
     return check_closed(p, t);
 }
@@ -233,7 +233,7 @@ static struct finding check_wanted(const struct step *p)
         const struct hf__entry *e = &p->w->entries[i];
         uint8_t t = ticket_number(&e->ticket);
         bool asks = e->place == HF__PLACE_INSIDE && p->s->client[client_of(t)].tell;
-        bool called = e->marks & HF__MARK_WANTED;
+        bool called = e->effects & HF__EFFECT_WANTED;
         if (called && !(came && asks))
             return FOUND("C16", "a holder was called although nobody came to wait");
         if (called && p->before_called[t] && p->seen[t].place == HF__PLACE_INSIDE)

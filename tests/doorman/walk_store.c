@@ -176,7 +176,7 @@ static void remember_calls(struct step *p)
     for (size_t i = 0; i < p->w->entry_count; i++) {
         const struct hf__entry *e = &p->w->entries[i];
         struct ghost *g = &p->w->ghost[ticket_number(&e->ticket)];
-        if (!(e->marks & HF__MARK_WANTED))
+        if (!(e->effects & HF__EFFECT_WANTED))
             continue;
         SAW(p->k, HOLDER_CALLED);
         if (g->called == 0 && e->generation != 0 && g->heard_nobody)

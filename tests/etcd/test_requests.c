@@ -138,7 +138,7 @@ static void c3_leases_and_watches_are_as_the_server_reads_them(void **state)
 /* One that found no memory for a condition, or for a value, would do what it must not. */
 static void c1_transaction_that_lacks_something_is_none(void **state)
 {
-    struct hf__etcd_txn lacks_value = {0}, lacks_key = {.spoilt = true};
+    struct hf__etcd_txn lacks_value = {0}, lacks_key = {.incomplete = true};
     (void)state;
 
     hf__etcd_put(&lacks_value, &a, NULL, 1);

@@ -189,7 +189,7 @@ const struct hf__entry *walk_next_called(const struct walk *w, const struct walk
     while (*i < w->record.count) {
         const struct hf__entry *e = &w->record.entries[(*i)++];
         bool asker = q->kind == WALK_ATTEMPT && hf__ticket_equal(&e->ticket, &q->bid.ticket);
-        if (((e->marks & HF__MARK_LET_IN) && !asker) || (e->marks & HF__MARK_WANTED))
+        if (((e->effects & HF__EFFECT_LET_IN) && !asker) || (e->effects & HF__EFFECT_WANTED))
             return e;
     }
     return NULL;
@@ -239,7 +239,7 @@ static void step(struct walk *w)
     if (w->type->compare != NULL)
         w->type->compare(w, &q);
     for (size_t k = 0; k < w->record.count; k++)
-        w->let_in += (w->record.entries[k].marks & HF__MARK_LET_IN) != 0;
+        w->let_in += (w->record.entries[k].effects & HF__EFFECT_LET_IN) != 0;
     w->queued += wanted.verdict == HF__VERDICT_QUEUED;
     hf__record_settle(&w->record);
     if (wanted.verdict == HF__VERDICT_GRANTED)

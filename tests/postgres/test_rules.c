@@ -145,11 +145,11 @@ static void compare_calls(struct walk *walk, const struct walk_request *q)
     const struct hf__entry *e;
 
     for (size_t i = 0; (e = walk_next_called(walk, q, &i)) != NULL;) {
-        if (e->marks & HF__MARK_LET_IN)
+        if (e->effects & HF__EFFECT_LET_IN)
             check_call(w, q, e, e->generation);
     }
     for (size_t i = 0; (e = walk_next_called(walk, q, &i)) != NULL;) {
-        if (e->marks & HF__MARK_WANTED)
+        if (e->effects & HF__EFFECT_WANTED)
             check_call(w, q, e, 0);
     }
     PGnotify *call = next_call(w, q);

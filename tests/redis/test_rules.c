@@ -181,7 +181,7 @@ static bool let_in_by_another(const struct hf__entry *e, const struct walk_reque
 {
     bool asker = q->kind == WALK_ATTEMPT && hf__ticket_equal(&e->ticket, &q->bid.ticket);
 
-    return (e->marks & HF__MARK_LET_IN) && !asker;
+    return (e->effects & HF__EFFECT_LET_IN) && !asker;
 }
 
 /* The calls of one request, which are all here when the answer to PING is. Whoever was broken is called
@@ -208,7 +208,7 @@ static size_t hear_calls(struct world *w, const struct walk_request *q)
         if (generation > 0 &&
             (e == NULL || !let_in_by_another(e, q) || e->generation != generation))
             fail_msg("%s was called for %" PRIu64, text, generation);
-        if (generation == 0 && !broken && (e == NULL || !(e->marks & HF__MARK_WANTED)))
+        if (generation == 0 && !broken && (e == NULL || !(e->effects & HF__EFFECT_WANTED)))
             fail_msg("%s was called, and nobody waits", text);
         calls += generation > 0 || !broken;
         freeReplyObject(reply);
@@ -224,7 +224,7 @@ static void compare_calls(struct walk *walk, const struct walk_request *q)
     for (size_t i = 0; i < walk->record.count; i++) {
         const struct hf__entry *e = &walk->record.entries[i];
         expected += let_in_by_another(e, q);
-        expected += (e->marks & HF__MARK_WANTED) != 0;
+        expected += (e->effects & HF__EFFECT_WANTED) != 0;
     }
     check_number("calls", (int64_t)calls, (int64_t)expected);
     w->quick_attempts += w->quick && q->kind == WALK_ATTEMPT;

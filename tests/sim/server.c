@@ -87,9 +87,9 @@ static void settle(struct room *room, const struct hf__ticket *knows)
     for (size_t i = 0; i < room->record.count; i++) {
         struct hf__entry *e = &room->record.entries[i];
         bool knows_it = knows != NULL && hf__ticket_equal(&e->ticket, knows);
-        if ((e->marks & HF__MARK_WANTED) && e->who != NULL)
+        if ((e->effects & HF__EFFECT_WANTED) && e->who != NULL)
             network_call(e->who, 0);
-        if (!(e->marks & HF__MARK_LET_IN) || e->place != HF__PLACE_INSIDE)
+        if (!(e->effects & HF__EFFECT_LET_IN) || e->place != HF__PLACE_INSIDE)
             continue;
         if (e->generation <= room->highest)
             sim_fail("C4: '%s' gave generation %llu after %llu", room->name,

@@ -159,7 +159,7 @@ static void measure(struct world *w, int lock)
 
     for (size_t i = 0; i < w->record[lock].count; i++) {
         waiting += w->record[lock].entries[i].place == HF__PLACE_WAITING;
-        entered += (w->record[lock].entries[i].marks & HF__MARK_LET_IN) != 0;
+        entered += (w->record[lock].entries[i].effects & HF__EFFECT_LET_IN) != 0;
     }
     w->longest = waiting > w->longest ? waiting : w->longest;
     w->widest = entered > w->widest ? entered : w->widest;

@@ -12,7 +12,7 @@ static int64_t earliest(const struct hf__timer *timers)
     int64_t first = INT64_MAX;
 
     for (size_t i = 0; i < TIMERS; i++) {
-        if (timers[i].place != 0 && timers[i].when_ns < first)
+        if (timers[i].slot != 0 && timers[i].when_ns < first)
             first = timers[i].when_ns;
     }
     return first;
@@ -25,7 +25,7 @@ static void check_first(const struct hf__heap *heap, const struct hf__timer *tim
 
     check_number("first", first != NULL ? first->when_ns : INT64_MAX, earliest(timers));
     for (size_t i = 0; i < TIMERS; i++)
-        set += timers[i].place != 0;
+        set += timers[i].slot != 0;
     check_number("count", (int64_t)heap->count, (int64_t)set);
 }
 

@@ -9,7 +9,7 @@
 
 struct hf__timer {
     int64_t when_ns;
-    size_t place; /* 1 + index in the heap; 0: not in it */
+    size_t slot; /* 1 + index in the heap; 0: not in it */
 };
 
 struct hf__heap {

@@ -107,7 +107,7 @@ static int reenter(hf_lock *lock, const struct request *q, hf_error *err)
 }
 
 /* Puts a new handle under its owner's name, or finds the one that is there already: then 1. */
-static int claim_name(hf_lock *lock, const struct request *q, hf_lock **ret_found, hf_error *err)
+static int take_name(hf_lock *lock, const struct request *q, hf_lock **ret_found, hf_error *err)
 {
     hf_client *client = lock->client;
     hf_lock *found = hf__reentry_find(client, lock->name, lock->bid.name_len, lock->owner);
@@ -145,7 +145,7 @@ static int acquire(hf_lock *lock, const struct request *q, hf_lock **ret_lock, h
     if (q->tag != NULL && q->opt.owner == 0) /* not the thread: that one may start many */
         lock->owner = HF__OWNER_NOBODY;
     if (r == 0)
-        r = claim_name(lock, q, &found, err);
+        r = take_name(lock, q, &found, err);
     if (r == 0) {
         r = q->ticket != NULL ? hf__adopt(lock, q->ticket, &q->opt, err)
             : q->here         ? hf__bid_or_start(lock, &q->opt, *q->tag, err)

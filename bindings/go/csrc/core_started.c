@@ -129,7 +129,7 @@ static int start(struct hf__started *s)
 
 void hf__started_ready(struct hf__started *s)
 {
-    if (s->runs || s->turn.place != 0)
+    if (s->runs || s->turn.slot != 0)
         return; /* whoever runs it looks for news before it leaves it */
     hf__lock_ref(s->lock);
     hf__workers_add(&s->client->runner, &s->turn, hf__now_ns(s->client->env));

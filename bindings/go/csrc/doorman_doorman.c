@@ -32,7 +32,7 @@ void hf__record_settle(struct hf__record *record)
     for (size_t i = 0; i < record->count; i++) {
         if (record->entries[i].place == HF__PLACE_GONE)
             continue;
-        record->entries[i].marks = 0;
+        record->entries[i].effects = 0;
         if (kept != i)
             record->entries[kept] = record->entries[i];
         kept++;
@@ -48,7 +48,7 @@ static bool occupies(const struct hf__entry *e)
 static void move(struct hf__entry *e, enum hf__place place)
 {
     e->place = place;
-    e->marks |= HF__MARK_CHANGED;
+    e->effects |= HF__EFFECT_CHANGED;
 }
 
 /* Every span is given here, so that the rule against a clock that went back has one place to
@@ -57,7 +57,7 @@ static void give(struct hf__entry *e, int64_t from_ms, int64_t span_ms)
 {
     e->lease_ms = span_ms;
     e->until_ms = span_ms == HF__NEVER ? HF__NEVER : from_ms + span_ms;
-    e->marks |= HF__MARK_CHANGED;
+    e->effects |= HF__EFFECT_CHANGED;
 }
 
 static void leave(struct hf__entry *e, int64_t retire_ms, int64_t from_ms)
@@ -165,7 +165,7 @@ static void enter(struct hf__record *record, struct hf__entry *e, bool knows, st
     e->since_ms = at.now_ms;
     e->claimed = knows && e->ttl_ms != 0;
     move(e, HF__PLACE_INSIDE);
-    e->marks |= HF__MARK_LET_IN;
+    e->effects |= HF__EFFECT_LET_IN;
     give(e, at.now_ms, e->claimed ? e->ttl_ms : hf__provisional_lease_ms(e->ttl_ms));
 }
 
@@ -220,7 +220,7 @@ static struct hf__answer granted(const struct hf__record *record, struct hf__ent
 
     if (e->told && !a.wanted) {
         e->told = false;
-        e->marks |= HF__MARK_CHANGED;
+        e->effects |= HF__EFFECT_CHANGED;
     }
     return a;
 }
@@ -233,7 +233,7 @@ static void call_holders(struct hf__record *record)
         if (e->place != HF__PLACE_INSIDE || !e->tell || e->told)
             continue;
         e->told = true;
-        e->marks |= HF__MARK_WANTED | HF__MARK_CHANGED;
+        e->effects |= HF__EFFECT_WANTED | HF__EFFECT_CHANGED;
     }
 }
 
@@ -283,7 +283,7 @@ static struct hf__entry *join(struct hf__record *record, const struct hf__bid *b
 
     *e = (struct hf__entry){.ticket = bid->ticket,
                             .place = HF__PLACE_WAITING,
-                            .marks = HF__MARK_NEW,
+                            .effects = HF__EFFECT_NEW,
                             .mode = bid->mode,
                             .limit = bid->mode == HF_SHARED ? bid->limit : 0,
                             .ttl_ms = bid->ttl_ms,
@@ -344,7 +344,7 @@ static void retire_unseen(struct hf__record *record, const struct hf__ticket *ti
     struct hf__entry *e = &record->entries[record->count++];
 
     *e = (struct hf__entry){
-        .ticket = *ticket, .marks = HF__MARK_NEW, .retire_ms = retire_ms, .since_ms = now_ms};
+        .ticket = *ticket, .effects = HF__EFFECT_NEW, .retire_ms = retire_ms, .since_ms = now_ms};
     leave(e, retire_ms, now_ms);
 }
 
@@ -447,7 +447,7 @@ static void open_value(struct hf__entry *e)
     if (e->opened || e->mode != HF_EXCLUSIVE)
         return;
     e->opened = true;
-    e->marks |= HF__MARK_CHANGED;
+    e->effects |= HF__EFFECT_CHANGED;
 }
 
 static struct hf__answer read_value(struct hf__record *record, const struct hf__operation *op,

@@ -159,18 +159,18 @@ bool hf__window_save(struct window *w, bool skip_asker)
         w->room->value->doubt = record->doubt;
     for (size_t i = 0; i < record->count; i++) {
         struct hf__entry *e = &record->entries[i];
-        bool is_new = (e->marks & HF__MARK_NEW) != 0;
+        bool is_new = (e->effects & HF__EFFECT_NEW) != 0;
         struct member *m = is_new ? w->newcomer : w->space->members[i];
         bool is_asker = w->ticket != NULL && hf__ticket_equal(&e->ticket, w->ticket);
 
-        if (e->marks == 0 || (is_new && e->place == HF__PLACE_GONE))
+        if (e->effects == 0 || (is_new && e->place == HF__PLACE_GONE))
             continue;
-        if ((e->marks & HF__MARK_LET_IN) && !(skip_asker && is_asker))
+        if ((e->effects & HF__EFFECT_LET_IN) && !(skip_asker && is_asker))
             hf__client_call(m->client, &e->ticket, e->generation);
-        if (e->marks & HF__MARK_WANTED)
+        if (e->effects & HF__EFFECT_WANTED)
             hf__client_call(m->client, &e->ticket, 0);
         enum hf__place was = is_new ? HF__PLACE_GONE : m->entry.place;
-        e->marks = 0;
+        e->effects = 0;
         m->entry = *e;
         m->room = w->room;
         write_back(w, m, was);

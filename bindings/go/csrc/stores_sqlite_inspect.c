@@ -67,7 +67,7 @@ static int show(sqlite3_stmt *q, const struct hf__search *search, int64_t now_ms
     if (name == NULL)
         return hf__fail(err, HF_CORRUPT, "sqlite: an entry without a lock; see `holdfast doctor`");
     e->who = &who;
-    e->marks = 0;
+    e->effects = 0;
     return search->found(search->ctx, name, (size_t)sqlite3_column_bytes(q, NAME), e);
 }
 

@@ -24,7 +24,7 @@ static struct {
     unsigned inside;  /* threads */
     unsigned forking; /* threads that fork, or wait to: nobody enters before the last has */
     struct hf__sqlite *open, *inherited;
-    bool spoilt; /* the parent was inside when it forked: what is inherited cannot be closed */
+    bool unusable; /* the parent was inside when it forked: what is inherited cannot be closed */
 } process = {.once = PTHREAD_ONCE_INIT, .mutex = PTHREAD_MUTEX_INITIALIZER};
 
 static void before_fork(void)
@@ -53,7 +53,7 @@ static void after_fork_in_child(void)
         last = &(*last)->next;
     *last = process.open;
     process.open = NULL;
-    process.spoilt |= process.inside > 0;
+    process.unusable |= process.inside > 0;
     process.inside = 0;
     process.forking = 0;
     hf__cond_init(&process.changed); /* nobody waits here */
@@ -87,16 +87,16 @@ void hf__sqlite_process_leave(void)
 int hf__sqlite_disinherit(hf_error *err)
 {
     pthread_mutex_lock(&process.mutex); /* all the while: nobody opens anything before it is done */
-    bool spoilt = process.spoilt;
-    for (; !spoilt && process.inherited != NULL; process.inherited = process.inherited->next) {
+    bool unusable = process.unusable;
+    for (; !unusable && process.inherited != NULL; process.inherited = process.inherited->next) {
         hf__sqlite_disconnect(process.inherited);
         hf__writers_close(&process.inherited->writers);
     }
     pthread_mutex_unlock(&process.mutex);
-    return !spoilt ? 0
-                   : hf__fail(err, HF_FORKED,
-                              "sqlite: the process that forked this one was using a database at "
-                              "that moment; exec first");
+    return !unusable ? 0
+                     : hf__fail(err, HF_FORKED,
+                                "sqlite: the process that forked this one was using a database at "
+                                "that moment; exec first");
 }
 
 void hf__sqlite_enlist(struct hf__sqlite *s)

@@ -1,4 +1,4 @@
-/* Writes back what the doorman has marked. See record.c for how the record lies in rows.
+/* Writes back what the doorman has changed. See record.c for how the record lies in rows.
  *
  * A function for each statement, since each has its own columns; after them, which of them a change
  * needs. Numbers that are kept in the lock's row (how many wait, how many tickets are retired) are
@@ -270,19 +270,19 @@ int hf__sqlite_save(struct hf__sqlite *s, const struct hf__bid *bid, struct hf__
 
     for (size_t i = 0; i < s->record.count && code == 0; i++) {
         const struct hf__entry *e = &s->record.entries[i];
-        if (e->marks == 0)
+        if (e->effects == 0)
             continue;
-        code = e->marks & HF__MARK_NEW ? save_new(s, e, bid, err) : save_old(s, e, err);
+        code = e->effects & HF__EFFECT_NEW ? save_new(s, e, bid, err) : save_old(s, e, err);
         const struct hf__sqlite_row *row = e->who;
         bool own = hf__ticket_equal(&e->ticket, &bid->ticket);
         bool ended = e->place == HF__PLACE_GONE || e->place == HF__PLACE_RETIRED;
         /* An attempt learns of it from its answer, a renewal does not. */
-        if ((e->marks & HF__MARK_LET_IN) && (!own || bid->who == NULL))
+        if ((e->effects & HF__EFFECT_LET_IN) && (!own || bid->who == NULL))
             hf__sqlite_call(s, e, e->generation);
-        if (e->marks & HF__MARK_WANTED)
+        if (e->effects & HF__EFFECT_WANTED)
             hf__sqlite_call(s, e, 0);
         /* Somebody else's time ran out. It is to ask, if it lives; else its socket goes. */
-        if (!own && !(e->marks & HF__MARK_NEW) && ended)
+        if (!own && !(e->effects & HF__EFFECT_NEW) && ended)
             hf__sqlite_call(s, e, 0);
         if (code == 0 && own && bid->who != NULL && e->place == HF__PLACE_WAITING && row != NULL &&
             !row->can_wake && s->wake.in >= 0)

@@ -121,7 +121,7 @@ static size_t find_wanted(const struct hf__cs_case *c, bool *wanted)
     size_t count = 0;
 
     for (size_t i = 0; i < c->row.count; i++) {
-        bool let_in = c->row.record.entries[i].marks & HF__MARK_LET_IN;
+        bool let_in = c->row.record.entries[i].effects & HF__EFFECT_LET_IN;
         wanted[i] = let_in && is_assumed(c, &c->row.was[i]);
         count += wanted[i];
     }

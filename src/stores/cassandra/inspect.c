@@ -57,7 +57,7 @@ static int show(const struct hf__search *search, const struct hf__cs_lock *lock,
                           .note = plain(text.note, sizeof text.note, x->note),
                           .pid = x->pid};
     e.who = &who;
-    e.marks = 0;
+    e.effects = 0;
     return search->found(search->ctx, lock->name, lock->name_len, &e);
 }
 

@@ -81,7 +81,7 @@ void hf__etcd_watch_behind(struct hf__etcd *e, struct hf__etcd_name name,
  * else, and not claimed yet. */
 bool hf__etcd_is_handed(const struct hf__etcd_kv *mark, uint64_t joined);
 /* What came into our inbox. */
-void hf__etcd_hear_next(struct hf__etcd *e, const struct hf__etcd_kv *kv);
+void hf__etcd_note_next(struct hf__etcd *e, const struct hf__etcd_kv *kv);
 /* Whether a release of `b` can let in the next one. */
 bool hf__etcd_can_hand_over(const struct hf__etcd_bid *b);
 

@@ -94,7 +94,7 @@ int hf__etcd_find(struct hf__etcd *e, struct hf__etcd_name name, const struct hf
                   int64_t deadline_ns, struct hf__etcd_found *ret_found, hf_error *err)
 {
     struct hf__etcd_key *from = calloc(2, sizeof *from), *to = from + 1;
-    struct hf__etcd_txn t = {.spoilt = from == NULL};
+    struct hf__etcd_txn t = {.incomplete = from == NULL};
     struct hf__etcd_answer answer;
 
     for (int kind = HF__ETCD_KEY_PLACE; from != NULL && kind <= HF__ETCD_KEY_BROKEN; kind++) {

@@ -72,7 +72,7 @@ static int announce(struct hf__etcd_attempt *a, const struct hf__etcd_seen *s,
                     const struct hf__etcd_key *slot, struct hf__etcd_answer *ret_answer)
 {
     struct hf__etcd_key *inbox = malloc(sizeof *inbox);
-    struct hf__etcd_txn t = {.spoilt = inbox == NULL};
+    struct hf__etcd_txn t = {.incomplete = inbox == NULL};
     char to[HF_TICKET_SIZE], ticket[HF_TICKET_SIZE], value[200];
 
     hf__ticket_format(&s->before_ticket, to);
@@ -117,7 +117,7 @@ int hf__etcd_stand_behind(struct hf__etcd_attempt *a, const struct hf__etcd_seen
 }
 
 /* Standing before somebody. -------------------------------------------------------------------- */
-void hf__etcd_hear_next(struct hf__etcd *e, const struct hf__etcd_kv *kv)
+void hf__etcd_note_next(struct hf__etcd *e, const struct hf__etcd_kv *kv)
 {
     struct hf__etcd_record said;
     struct hf__etcd_next next;

@@ -122,7 +122,7 @@ static int read_all(struct view *v)
     struct hf__etcd_name name = {whole ? search->name : search->prefix,
                                  whole ? search->name_len : search->prefix_len};
     struct hf__etcd_key *from = calloc(2, sizeof *from), *to = from + 1;
-    struct hf__etcd_txn t = {.spoilt = from == NULL};
+    struct hf__etcd_txn t = {.incomplete = from == NULL};
     struct hf__etcd_answer answer;
 
     for (int kind = HF__ETCD_KEY_PLACE; from != NULL && kind <= HF__ETCD_KEY_BROKEN; kind++) {

@@ -145,7 +145,7 @@ static int release_known(struct leaving *x, bool hand_over, bool *ret_done, bool
 {
     const struct hf__etcd_next *next = &x->known.next;
     struct hf__etcd_key *key = malloc(sizeof *key);
-    struct hf__etcd_txn t = {.spoilt = key == NULL, .once = true};
+    struct hf__etcd_txn t = {.incomplete = key == NULL, .once = true};
     struct hf__etcd_answer answer;
 
     hf__etcd_compare_put(&t, &x->inside, x->known.marked);

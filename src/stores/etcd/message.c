@@ -98,7 +98,7 @@ void hf__etcd_put_bytes(struct hf__etcd_txn *t, const struct hf__etcd_key *key,
 void hf__etcd_put(struct hf__etcd_txn *t, const struct hf__etcd_key *key, const char *value,
                   int64_t lease)
 {
-    t->spoilt |= value == NULL;
+    t->incomplete |= value == NULL;
     hf__etcd_put_bytes(t, key, (struct hf__slice){value, value != NULL ? strlen(value) : 0}, lease);
 }
 
@@ -170,7 +170,7 @@ struct hf__buffer hf__etcd_written(struct hf__etcd_txn *t)
     start(t);
     hf__grpc_end_message(&t->body, t->message);
     struct hf__buffer body = t->body;
-    body.failed |= t->spoilt;
+    body.failed |= t->incomplete;
     *t = (struct hf__etcd_txn){0};
     return body;
 }

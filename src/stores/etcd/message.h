@@ -5,12 +5,12 @@
 #include "stores/etcd/keys.h"
 
 /* A transaction. ------------------------------------------------------------------------------- */
-/* Starts as {0} and is written in any order. One that finds no memory is spoilt as a whole, since a
+/* Starts as {0} and is written in any order. One that finds no memory is incomplete as a whole, since a
  * condition must not just be missing: it is never sent. */
 struct hf__etcd_txn {
     struct hf__buffer body;
     size_t message, nested[2];
-    bool otherwise, outer_otherwise, spoilt;
+    bool otherwise, outer_otherwise, incomplete;
 
     /* How it is sent: see cluster.h. */
     bool once;

@@ -208,7 +208,7 @@ static int remove_dead(struct hf__etcd_attempt *a, const struct hf__etcd_seen *s
                        uint64_t *ret_handed)
 {
     struct hf__etcd_key *mark = calloc(2, sizeof *mark), *slot = mark + 1;
-    struct hf__etcd_txn t = {.spoilt = mark == NULL};
+    struct hf__etcd_txn t = {.incomplete = mark == NULL};
     struct hf__etcd_answer answer;
 
     if (mark != NULL) {

@@ -117,7 +117,7 @@ static int look_at_keys(struct batch *b, const struct sign *s, size_t count,
                         struct hf__etcd_answer *ret_answer)
 {
     struct hf__etcd_key *key = malloc(sizeof *key);
-    struct hf__etcd_txn t = {.spoilt = key == NULL};
+    struct hf__etcd_txn t = {.incomplete = key == NULL};
 
     for (size_t i = 0; key != NULL && i < count; i++) {
         if (s[i].skip)
@@ -154,7 +154,7 @@ static void answer_granted(struct sign *s, bool claimed)
 static int claim(struct batch *b, struct sign *s)
 {
     struct hf__etcd_key *keys = calloc(3, sizeof *keys);
-    struct hf__etcd_txn t = {.spoilt = keys == NULL};
+    struct hf__etcd_txn t = {.incomplete = keys == NULL};
     struct hf__etcd_answer answer;
     int64_t lease = s->known.lease;
     char value[HF__ETCD_MARK_VALUE];

@@ -187,7 +187,7 @@ static int try_write(struct access *x, const struct hf__etcd_result *others, str
 {
     const struct hf__value *value = x->op->value;
     struct hf__etcd_key *other = malloc(sizeof *other);
-    struct hf__etcd_txn t = {.spoilt = other == NULL};
+    struct hf__etcd_txn t = {.incomplete = other == NULL};
     struct hf__etcd_answer answer;
     struct hf__buffer bytes = {0};
     char header[HEADER];
@@ -196,7 +196,7 @@ static int try_write(struct access *x, const struct hf__etcd_result *others, str
              x->op->generation, value->order);
     hf__buffer_add(&bytes, header, strlen(header));
     hf__buffer_add(&bytes, value->bytes, value->len);
-    t.spoilt |= bytes.failed;
+    t.incomplete |= bytes.failed;
     hf__etcd_compare(&t, &x->inside, x->op->generation);
     hf__etcd_compare(&t, &x->broken, 0);
     hf__etcd_compare_put(&t, &x->value, x->opened.put);

@@ -127,7 +127,7 @@ void hf__etcd_wake(struct hf__store *store, hf__wake_sink *sink, void *ctx)
     w->sink_ctx = ctx;
     answer_bell(e);
     bool well = take(e, &conn);
-    well &= hf__etcd_hear(e);
+    well &= hf__etcd_take_notices(e);
     if (!well) {
         w->in.len = 0;
         w->in.failed = false;

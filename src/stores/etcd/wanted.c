@@ -47,7 +47,7 @@ bool hf__etcd_is_wanted(struct hf__etcd *e, struct hf__etcd_name name, const str
 {
     bool wanted = b->wanted;
     struct hf__etcd_key *from_to = places_of(e, name);
-    struct hf__etcd_txn t = {.spoilt = from_to == NULL};
+    struct hf__etcd_txn t = {.incomplete = from_to == NULL};
     struct hf__etcd_answer answer;
 
     if (from_to != NULL && b->mode == HF_SHARED) {

@@ -7,7 +7,7 @@
  * inbox, and the marks of broken locks, which are rare, and calls its own holder.
  *
  * What is to be watched is said by the thread that wants it; what the server says is read in wake.c
- * and hear.c. That something need not be watched any longer is not urgent: it is sent with what is
+ * and notice.c. That something need not be watched any longer is not urgent: it is sent with what is
  * sent next. */
 #include <stdlib.h>
 #include <sys/eventfd.h>

@@ -97,7 +97,7 @@ struct hf__etcd_watch *hf__etcd_watch_by_id(struct hf__etcd *e, int64_t id);
 /* Whether what was put says that somebody waits for who watches arrivals. Mutex held. */
 bool hf__etcd_has_arrived(const struct hf__etcd_watch *w, const struct hf__etcd_kv *kv);
 /* In wake(), without the mutex: what the server says. False: it makes no sense. */
-bool hf__etcd_hear(struct hf__etcd *e);
+bool hf__etcd_take_notices(struct hf__etcd *e);
 void hf__etcd_watches_clear(struct hf__etcd *e);
 
 #endif

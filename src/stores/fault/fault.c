@@ -19,9 +19,9 @@
 
 struct fault {
     struct hf__wrapper wrapper;
-    struct fault_plan plan;
-    struct late late;
-    struct wakes wakes;
+    struct hf__fault_plan plan;
+    struct hf__fault_late late;
+    struct hf__fault_wakes wakes;
 };
 
 static struct fault *fault_of(struct hf__store *store)
@@ -58,13 +58,13 @@ static int unknown(hf_error *err)
 /* What happens before the call; non-zero: it is not made. A delay past the deadline is
  * HF_UNAVAILABLE since the request never left; one that hangs is HF_UNKNOWN although it was not
  * applied either, because a caller that waited in vain for an answer could not know. */
-static int before(struct fault *f, struct fault_order order, int64_t deadline_ns, hf_error *err)
+static int before(struct fault *f, struct hf__fault_order order, int64_t deadline_ns, hf_error *err)
 {
-    if (order.act == FAULT_FAIL)
+    if (order.act == HF__FAULT_ACT_FAIL)
         return hf__fail(err, HF_UNAVAILABLE, "made to fail");
-    if (order.act == FAULT_DELAY && !sleep_for(f, order.ms, deadline_ns))
+    if (order.act == HF__FAULT_ACT_DELAY && !sleep_for(f, order.ms, deadline_ns))
         return hf__fail(err, HF_UNAVAILABLE, "delayed past the deadline");
-    if (order.act == FAULT_HANG) {
+    if (order.act == HF__FAULT_ACT_HANG) {
         sleep_until(f->wrapper.base.host->env, deadline_ns);
         return unknown(err);
     }
@@ -73,14 +73,14 @@ static int before(struct fault *f, struct fault_order order, int64_t deadline_ns
 
 /* What becomes of the answer. A failure stays what it is: losing it would turn "surely not applied"
  * into "perhaps". */
-static int after(struct fault *f, struct fault_order order, int64_t deadline_ns, int r,
+static int after(struct fault *f, struct hf__fault_order order, int64_t deadline_ns, int r,
                  hf_error *err)
 {
     if (r != 0)
         return r;
-    if (order.act == FAULT_LOSE)
+    if (order.act == HF__FAULT_ACT_LOSE)
         return unknown(err);
-    if (order.act == FAULT_SLOW && !sleep_for(f, order.ms, deadline_ns))
+    if (order.act == HF__FAULT_ACT_SLOW && !sleep_for(f, order.ms, deadline_ns))
         return unknown(err);
     return 0;
 }
@@ -88,16 +88,18 @@ static int after(struct fault *f, struct fault_order order, int64_t deadline_ns,
 static int fault_operate(struct hf__store *store, const struct hf__operation *op,
                          int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
 {
-    static const enum fault_op counted[] = {
-        [HF__OPERATION_ATTEMPT] = FAULT_ATTEMPT,   [HF__OPERATION_RELEASE] = FAULT_RELEASE,
-        [HF__OPERATION_WITHDRAW] = FAULT_WITHDRAW, [HF__OPERATION_BREAK] = FAULT_BREAK,
-        [HF__OPERATION_READ] = FAULT_READ,         [HF__OPERATION_WRITE] = FAULT_WRITE};
+    static const enum hf__fault_op counted[] = {[HF__OPERATION_ATTEMPT] = HF__FAULT_OP_ATTEMPT,
+                                                [HF__OPERATION_RELEASE] = HF__FAULT_OP_RELEASE,
+                                                [HF__OPERATION_WITHDRAW] = HF__FAULT_OP_WITHDRAW,
+                                                [HF__OPERATION_BREAK] = HF__FAULT_OP_BREAK,
+                                                [HF__OPERATION_READ] = HF__FAULT_OP_READ,
+                                                [HF__OPERATION_WRITE] = HF__FAULT_OP_WRITE};
     struct fault *f = fault_of(store);
-    struct fault_order order = fault_plan_next(&f->plan, counted[op->kind]);
+    struct hf__fault_order order = hf__fault_plan_next(&f->plan, counted[op->kind]);
     int r;
 
-    if (order.act == FAULT_LATE) {
-        r = late_add(&f->late, op, order.ms);
+    if (order.act == HF__FAULT_ACT_LATE) {
+        r = hf__fault_late_add(&f->late, op, order.ms);
         return r != 0 ? hf__fail(err, r, "the late call cannot be kept") : unknown(err);
     }
     r = before(f, order, deadline_ns, err);
@@ -106,7 +108,7 @@ static int fault_operate(struct hf__store *store, const struct hf__operation *op
     r = hf__wrapper_operate(store, op, deadline_ns, ret_answer, err);
     r = after(f, order, deadline_ns, r, err);
     if (r == 0 && op->kind == HF__OPERATION_ATTEMPT && ret_answer->verdict == HF__VERDICT_QUEUED)
-        wakes_queued(&f->wakes, &op->bid->ticket, ret_answer->generation);
+        hf__fault_wakes_queued(&f->wakes, &op->bid->ticket, ret_answer->generation);
     return r;
 }
 
@@ -114,7 +116,7 @@ static int fault_renew(struct hf__store *store, struct hf__renewal *items, size_
                        int64_t deadline_ns, hf_error *err)
 {
     struct fault *f = fault_of(store);
-    struct fault_order order = fault_plan_next(&f->plan, FAULT_RENEW);
+    struct hf__fault_order order = hf__fault_plan_next(&f->plan, HF__FAULT_OP_RENEW);
     int r = before(f, order, deadline_ns, err);
 
     if (r == 0)
@@ -127,7 +129,7 @@ static int fault_inspect(struct hf__store *store, const struct hf__search *searc
                          int64_t deadline_ns, hf_error *err)
 {
     struct fault *f = fault_of(store);
-    struct fault_order order = fault_plan_next(&f->plan, FAULT_INSPECT);
+    struct hf__fault_order order = hf__fault_plan_next(&f->plan, HF__FAULT_OP_INSPECT);
     int r = before(f, order, deadline_ns, err);
 
     if (r == 0)
@@ -139,7 +141,7 @@ static int fault_upkeep(struct hf__store *store, enum hf__upkeep what, int64_t r
                         int64_t deadline_ns, uint64_t *ret_count, hf_error *err)
 {
     struct fault *f = fault_of(store);
-    struct fault_order order = fault_plan_next(&f->plan, FAULT_UPKEEP);
+    struct hf__fault_order order = hf__fault_plan_next(&f->plan, HF__FAULT_OP_UPKEEP);
     int r = before(f, order, deadline_ns, err);
 
     if (r == 0)
@@ -150,14 +152,14 @@ static int fault_upkeep(struct hf__store *store, enum hf__upkeep what, int64_t r
 
 static int fault_wake_fd(struct hf__store *store)
 {
-    return wakes_fd(&fault_of(store)->wakes);
+    return hf__fault_wakes_fd(&fault_of(store)->wakes);
 }
 
-/* wakes_pass() calls the inner store past the wrapper, so what that may have learnt of lost data is
+/* hf__fault_wakes_pass() calls the inner store past the wrapper, so what that may have learnt of lost data is
  * taken over here. */
 static void fault_wake(struct hf__store *store, hf__wake_sink *sink, void *ctx)
 {
-    wakes_pass(&fault_of(store)->wakes, sink, ctx);
+    hf__fault_wakes_pass(&fault_of(store)->wakes, sink, ctx);
     hf__wrapper_sync(&fault_of(store)->wrapper);
 }
 
@@ -165,9 +167,9 @@ static void fault_close(struct hf__store *store)
 {
     struct fault *f = fault_of(store);
 
-    late_clear(&f->late); /* first: its threads still use the inner store */
-    wakes_clear(&f->wakes);
-    fault_plan_clear(&f->plan);
+    hf__fault_late_clear(&f->late); /* first: its threads still use the inner store */
+    hf__fault_wakes_clear(&f->wakes);
+    hf__fault_plan_clear(&f->plan);
     hf__wrapper_close(&f->wrapper);
     free(f);
 }
@@ -182,7 +184,7 @@ const struct hf__store_type hf_store_type_v1 = {
     .name = "fault",
     .schemes = (const char *const[]){"fault", NULL},
     .summary = "makes chosen calls of another store go wrong, for tests: fault+URL",
-    .options = fault_options,
+    .options = hf__fault_options,
     .open = fault_open,
     .close = fault_close,
     .operate = fault_operate,
@@ -203,25 +205,25 @@ static int fault_open(const struct hf__url *url, const struct hf__host *host,
 
     if (f == NULL)
         return hf__fail(err, HF_NO_MEMORY, NULL);
-    int r = fault_plan_init(&f->plan, url, err);
+    int r = hf__fault_plan_init(&f->plan, url, err);
     if (r != 0)
         goto no_plan;
     r = hf__wrapper_open(&f->wrapper, &hf_store_type_v1, url, host, err);
     if (r != 0)
         goto no_inner;
-    late_init(&f->late, f->wrapper.inner);
-    r = wakes_init(&f->wakes, &f->plan, f->wrapper.inner);
+    hf__fault_late_init(&f->late, f->wrapper.inner);
+    r = hf__fault_wakes_init(&f->wakes, &f->plan, f->wrapper.inner);
     if (r != 0)
         goto no_wakes;
     *ret_store = &f->wrapper.base;
     return 0;
 
 no_wakes:
-    late_clear(&f->late);
+    hf__fault_late_clear(&f->late);
     hf__wrapper_close(&f->wrapper);
     hf__fail(err, r, NULL);
 no_inner:
-    fault_plan_clear(&f->plan);
+    hf__fault_plan_clear(&f->plan);
 no_plan:
     free(f);
     return r;

@@ -12,9 +12,9 @@
 
 #include "base/banned.h"
 
-struct late_request {
-    struct late_request *next;
-    struct late *late;
+struct hf__fault_late_request {
+    struct hf__fault_late_request *next;
+    struct hf__fault_late *late;
     pthread_t thread;
     int64_t when_ns;
     struct hf__operation op;
@@ -24,7 +24,7 @@ struct late_request {
     char *name, *host, *user, *program, *note;
 };
 
-static void free_request(struct late_request *request)
+static void free_request(struct hf__fault_late_request *request)
 {
     free(request->name);
     free(request->host);
@@ -41,7 +41,7 @@ static char *copy_text(const char *text)
 
 /* The caller's bid is gone when the request is delivered: the caller was told HF_UNKNOWN at
  * once. */
-static bool copy_bid(struct late_request *request, const struct hf__bid *bid)
+static bool copy_bid(struct hf__fault_late_request *request, const struct hf__bid *bid)
 {
     static const struct hf__who nobody = {"", "", "", "", 0};
     const struct hf__who *who = bid->who != NULL ? bid->who : &nobody;
@@ -67,8 +67,8 @@ static bool copy_bid(struct late_request *request, const struct hf__bid *bid)
  * network arrives whether its sender lives or not. */
 static void *deliver(void *arg)
 {
-    struct late_request *request = arg;
-    struct late *late = request->late;
+    struct hf__fault_late_request *request = arg;
+    struct hf__fault_late *late = request->late;
     struct hf__store *inner = late->inner;
     const struct hf_env *env = inner->host->env;
 
@@ -83,9 +83,9 @@ static void *deliver(void *arg)
     return NULL;
 }
 
-int late_add(struct late *late, const struct hf__operation *op, int64_t ms)
+int hf__fault_late_add(struct hf__fault_late *late, const struct hf__operation *op, int64_t ms)
 {
-    struct late_request *request = calloc(1, sizeof *request);
+    struct hf__fault_late_request *request = calloc(1, sizeof *request);
 
     if (request == NULL)
         return HF_NO_MEMORY;
@@ -114,7 +114,7 @@ int late_add(struct late *late, const struct hf__operation *op, int64_t ms)
     return HF_SYSTEM;
 }
 
-void late_init(struct late *late, struct hf__store *inner)
+void hf__fault_late_init(struct hf__fault_late *late, struct hf__store *inner)
 {
     late->inner = inner;
     late->closing = false;
@@ -123,14 +123,14 @@ void late_init(struct late *late, struct hf__store *inner)
     hf__cond_init(&late->closing_now);
 }
 
-void late_clear(struct late *late)
+void hf__fault_late_clear(struct hf__fault_late *late)
 {
     pthread_mutex_lock(&late->mutex);
     late->closing = true;
     pthread_cond_broadcast(&late->closing_now);
     pthread_mutex_unlock(&late->mutex);
     while (late->requests != NULL) {
-        struct late_request *request = late->requests;
+        struct hf__fault_late_request *request = late->requests;
         late->requests = request->next;
         pthread_join(request->thread, NULL);
         free_request(request);

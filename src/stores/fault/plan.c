@@ -12,7 +12,7 @@
 
 #include "base/banned.h"
 
-const struct hf__option fault_options[] = {
+const struct hf__option hf__fault_options[] = {
     {"fail", HF__OPTION_TEXT, NULL, 0, 0, "OP:WHICH,... fails as unavailable, not applied"},
     {"lose", HF__OPTION_TEXT, NULL, 0, 0, "OP:WHICH,... is applied, its answer is lost"},
     {"delay", HF__OPTION_TEXT, NULL, 0, 0,
@@ -35,42 +35,44 @@ const struct hf__option fault_options[] = {
 /* How the value of an option is read. */
 static const struct form {
     const char *option;
-    enum fault_act act;
+    enum hf__fault_act act;
     bool has_op;
-    enum fault_op op; /* without has_op */
+    enum hf__fault_op op; /* without has_op */
     bool has_duration;
 } forms[] = {
-    {"fail", FAULT_FAIL, true, 0, false},
-    {"lose", FAULT_LOSE, true, 0, false},
-    {"delay", FAULT_DELAY, true, 0, true},
-    {"slow", FAULT_SLOW, true, 0, true},
-    {"hang", FAULT_HANG, true, 0, false},
-    {"late", FAULT_LATE, true, 0, true},
-    {"drop_wakes", FAULT_DROP, false, FAULT_WAKE, false},
-    {"dup_wakes", FAULT_DUP, false, FAULT_WAKE, false},
-    {"late_wakes", FAULT_DEFER, false, FAULT_WAKE, true},
-    {"stale_wake", FAULT_STALE, false, FAULT_QUEUED, false},
+    {"fail", HF__FAULT_ACT_FAIL, true, 0, false},
+    {"lose", HF__FAULT_ACT_LOSE, true, 0, false},
+    {"delay", HF__FAULT_ACT_DELAY, true, 0, true},
+    {"slow", HF__FAULT_ACT_SLOW, true, 0, true},
+    {"hang", HF__FAULT_ACT_HANG, true, 0, false},
+    {"late", HF__FAULT_ACT_LATE, true, 0, true},
+    {"drop_wakes", HF__FAULT_ACT_DROP, false, HF__FAULT_OP_WAKE, false},
+    {"dup_wakes", HF__FAULT_ACT_DUP, false, HF__FAULT_OP_WAKE, false},
+    {"late_wakes", HF__FAULT_ACT_DEFER, false, HF__FAULT_OP_WAKE, true},
+    {"stale_wake", HF__FAULT_ACT_STALE, false, HF__FAULT_OP_QUEUED, false},
 };
 #define FORM_COUNT (sizeof forms / sizeof forms[0])
 
-static const char *const op_names[FAULT_CALLS] = {
-    [FAULT_ATTEMPT] = "attempt", [FAULT_WITHDRAW] = "withdraw", [FAULT_RELEASE] = "release",
-    [FAULT_WRITE] = "write",     [FAULT_READ] = "read",         [FAULT_RENEW] = "renew",
-    [FAULT_INSPECT] = "inspect", [FAULT_BREAK] = "break",       [FAULT_UPKEEP] = "upkeep",
+static const char *const op_names[HF__FAULT_OP_CALLS] = {
+    [HF__FAULT_OP_ATTEMPT] = "attempt", [HF__FAULT_OP_WITHDRAW] = "withdraw",
+    [HF__FAULT_OP_RELEASE] = "release", [HF__FAULT_OP_WRITE] = "write",
+    [HF__FAULT_OP_READ] = "read",       [HF__FAULT_OP_RENEW] = "renew",
+    [HF__FAULT_OP_INSPECT] = "inspect", [HF__FAULT_OP_BREAK] = "break",
+    [HF__FAULT_OP_UPKEEP] = "upkeep",
 };
 
 /* Late can only be what late.c can keep, a copy of one request: no renewal of many, no inspection, no
  * upkeep. */
-static bool parse_op(const char *text, struct fault_rule *rule)
+static bool parse_op(const char *text, struct hf__fault_rule *rule)
 {
     if (strcmp(text, "*") == 0) {
         rule->any = true;
-        return rule->act != FAULT_LATE;
+        return rule->act != HF__FAULT_ACT_LATE;
     }
-    for (size_t i = 0; i < FAULT_CALLS; i++) {
+    for (size_t i = 0; i < HF__FAULT_OP_CALLS; i++) {
         if (strcmp(text, op_names[i]) == 0) {
-            rule->op = (enum fault_op)i;
-            return rule->act != FAULT_LATE || i <= FAULT_WRITE;
+            rule->op = (enum hf__fault_op)i;
+            return rule->act != HF__FAULT_ACT_LATE || i <= HF__FAULT_OP_WRITE;
         }
     }
     return false;
@@ -87,7 +89,7 @@ static bool parse_count(const char **text, uint64_t *ret)
     return *ret > 0;
 }
 
-static bool parse_which(const char *text, struct fault_rule *rule)
+static bool parse_which(const char *text, struct hf__fault_rule *rule)
 {
     if (strcmp(text, "*") == 0) {
         rule->first = 1;
@@ -107,11 +109,11 @@ static bool parse_which(const char *text, struct fault_rule *rule)
 }
 
 /* One rule; `text` is cut up. */
-static bool parse_rule(const struct form *form, char *text, struct fault_rule *rule)
+static bool parse_rule(const struct form *form, char *text, struct hf__fault_rule *rule)
 {
     char *rest = text, *part;
 
-    *rule = (struct fault_rule){.act = form->act, .op = form->op};
+    *rule = (struct hf__fault_rule){.act = form->act, .op = form->op};
     if (form->has_op && !parse_op(strsep(&rest, ":"), rule))
         return false;
     part = rest != NULL ? strsep(&rest, ":") : NULL;
@@ -122,7 +124,7 @@ static bool parse_rule(const struct form *form, char *text, struct fault_rule *r
     return rest != NULL && hf__parse_duration(rest, &rule->ms);
 }
 
-static int parse_value(struct fault_plan *plan, const struct form *form, const char *value,
+static int parse_value(struct hf__fault_plan *plan, const struct form *form, const char *value,
                        hf_error *err)
 {
     char *copy = strdup(value), *rest = copy, *item;
@@ -131,8 +133,8 @@ static int parse_value(struct fault_plan *plan, const struct form *form, const c
     if (copy == NULL)
         return hf__fail(err, HF_NO_MEMORY, NULL);
     while (r == 0 && (item = strsep(&rest, ",")) != NULL) {
-        if (plan->rule_count == FAULT_RULES_MAX)
-            r = hf__fail(err, HF_INVALID, "there are more than %d rules", FAULT_RULES_MAX);
+        if (plan->rule_count == HF__FAULT_RULES_MAX)
+            r = hf__fail(err, HF_INVALID, "there are more than %d rules", HF__FAULT_RULES_MAX);
         else if (!parse_rule(form, item, &plan->rules[plan->rule_count++]))
             r = hf__fail(err, HF_INVALID,
                          "option '%s': write %s%s%s, where WHICH is N, N-M, N- or *", form->option,
@@ -143,7 +145,7 @@ static int parse_value(struct fault_plan *plan, const struct form *form, const c
     return r;
 }
 
-int fault_plan_init(struct fault_plan *plan, const struct hf__url *url, hf_error *err)
+int hf__fault_plan_init(struct hf__fault_plan *plan, const struct hf__url *url, hf_error *err)
 {
     int r = 0;
 
@@ -161,13 +163,13 @@ int fault_plan_init(struct fault_plan *plan, const struct hf__url *url, hf_error
     return 0;
 }
 
-void fault_plan_clear(struct fault_plan *plan)
+void hf__fault_plan_clear(struct hf__fault_plan *plan)
 {
     pthread_mutex_destroy(&plan->mutex);
 }
 
 /* xorshift64*: small, and the same everywhere for the same seed. */
-static uint64_t next_random(struct fault_plan *plan)
+static uint64_t next_random(struct hf__fault_plan *plan)
 {
     plan->chaos ^= plan->chaos >> 12;
     plan->chaos ^= plan->chaos << 25;
@@ -177,40 +179,43 @@ static uint64_t next_random(struct fault_plan *plan)
 
 /* It never hangs, as each time would cost the caller its whole deadline; pauses stay below 50
  * ms. */
-static struct fault_order choose_at_random(struct fault_plan *plan, enum fault_op op)
+static struct hf__fault_order choose_at_random(struct hf__fault_plan *plan, enum hf__fault_op op)
 {
-    static const enum fault_act for_calls[] = {FAULT_FAIL, FAULT_LOSE, FAULT_DELAY, FAULT_SLOW,
-                                               FAULT_LATE};
-    static const enum fault_act for_wakes[] = {FAULT_DROP, FAULT_DUP, FAULT_DEFER};
-    struct fault_order order = {FAULT_NONE, 0};
+    static const enum hf__fault_act for_calls[] = {HF__FAULT_ACT_FAIL, HF__FAULT_ACT_LOSE,
+                                                   HF__FAULT_ACT_DELAY, HF__FAULT_ACT_SLOW,
+                                                   HF__FAULT_ACT_LATE};
+    static const enum hf__fault_act for_wakes[] = {HF__FAULT_ACT_DROP, HF__FAULT_ACT_DUP,
+                                                   HF__FAULT_ACT_DEFER};
+    struct hf__fault_order order = {HF__FAULT_ACT_NONE, 0};
 
     if (plan->chaos == 0 || next_random(plan) % 100 >= plan->percent)
         return order;
     order.ms = (int64_t)(next_random(plan) % 50);
-    if (op == FAULT_QUEUED)
-        order.act = FAULT_STALE;
-    else if (op == FAULT_WAKE)
+    if (op == HF__FAULT_OP_QUEUED)
+        order.act = HF__FAULT_ACT_STALE;
+    else if (op == HF__FAULT_OP_WAKE)
         order.act = for_wakes[next_random(plan) % 3];
     else
-        order.act = for_calls[next_random(plan) % (op <= FAULT_WRITE ? 5 : 4)];
+        order.act = for_calls[next_random(plan) % (op <= HF__FAULT_OP_WRITE ? 5 : 4)];
     return order;
 }
 
-struct fault_order fault_plan_next(struct fault_plan *plan, enum fault_op op)
+struct hf__fault_order hf__fault_plan_next(struct hf__fault_plan *plan, enum hf__fault_op op)
 {
-    const struct fault_rule *decides = NULL;
-    struct fault_order order;
+    const struct hf__fault_rule *decides = NULL;
+    struct hf__fault_order order;
 
     pthread_mutex_lock(&plan->mutex);
     uint64_t n = ++plan->seen[op];
     for (size_t i = 0; i < plan->rule_count && decides == NULL; i++) {
-        const struct fault_rule *rule = &plan->rules[i];
-        bool same = rule->any ? op < FAULT_CALLS : rule->op == op; /* '*' means no wake-ups */
+        const struct hf__fault_rule *rule = &plan->rules[i];
+        bool same =
+            rule->any ? op < HF__FAULT_OP_CALLS : rule->op == op; /* '*' means no wake-ups */
         if (same && n >= rule->first && n <= rule->last)
             decides = rule;
     }
     if (decides != NULL)
-        order = (struct fault_order){decides->act, decides->ms};
+        order = (struct hf__fault_order){decides->act, decides->ms};
     else
         order = choose_at_random(plan, op);
     pthread_mutex_unlock(&plan->mutex);

@@ -11,7 +11,8 @@
 
 #include "base/banned.h"
 
-int wakes_init(struct wakes *wakes, struct fault_plan *plan, struct hf__store *inner)
+int hf__fault_wakes_init(struct hf__fault_wakes *wakes, struct hf__fault_plan *plan,
+                         struct hf__store *inner)
 {
     wakes->plan = plan;
     wakes->inner = inner;
@@ -19,7 +20,7 @@ int wakes_init(struct wakes *wakes, struct fault_plan *plan, struct hf__store *i
     return pthread_mutex_init(&wakes->mutex, NULL) == 0 ? 0 : HF_SYSTEM;
 }
 
-void wakes_clear(struct wakes *wakes)
+void hf__fault_wakes_clear(struct hf__fault_wakes *wakes)
 {
     if (wakes->timer_fd >= 0)
         close(wakes->timer_fd);
@@ -28,13 +29,13 @@ void wakes_clear(struct wakes *wakes)
     pthread_mutex_destroy(&wakes->mutex);
 }
 
-static const struct hf_env *env_of(struct wakes *wakes)
+static const struct hf_env *env_of(struct hf__fault_wakes *wakes)
 {
     return wakes->inner->host->env;
 }
 
 /* With the mutex held. */
-static void set_timer(struct wakes *wakes)
+static void set_timer(struct hf__fault_wakes *wakes)
 {
     int64_t first_ns = INT64_MAX;
 
@@ -45,17 +46,18 @@ static void set_timer(struct wakes *wakes)
     env_of(wakes)->timer_set(env_of(wakes)->ctx, wakes->timer_fd, first_ns);
 }
 
-static bool hold_back(struct wakes *wakes, const struct hf__ticket *ticket, uint64_t generation,
-                      int64_t ms)
+static bool hold_back(struct hf__fault_wakes *wakes, const struct hf__ticket *ticket,
+                      uint64_t generation, int64_t ms)
 {
     bool room = false;
 
     pthread_mutex_lock(&wakes->mutex);
-    if (wakes->timer_fd >= 0 && wakes->pending_count < WAKES_PENDING_MAX) {
-        struct wakes_pending *p = &wakes->pending[wakes->pending_count++];
-        *p = (struct wakes_pending){.when_ns = hf__now_ns(env_of(wakes)) + ms * HF__NS_PER_MS,
-                                    .everybody = ticket == NULL,
-                                    .generation = generation};
+    if (wakes->timer_fd >= 0 && wakes->pending_count < HF__FAULT_WAKES_MAX) {
+        struct hf__fault_wakes_pending *p = &wakes->pending[wakes->pending_count++];
+        *p = (struct hf__fault_wakes_pending){.when_ns =
+                                                  hf__now_ns(env_of(wakes)) + ms * HF__NS_PER_MS,
+                                              .everybody = ticket == NULL,
+                                              .generation = generation};
         if (ticket != NULL)
             p->ticket = *ticket;
         set_timer(wakes);
@@ -66,23 +68,25 @@ static bool hold_back(struct wakes *wakes, const struct hf__ticket *ticket, uint
 }
 
 /* A ticket that newer ones have pushed out of the ring counts as told for the first time. */
-void wakes_queued(struct wakes *wakes, const struct hf__ticket *ticket, uint64_t generation)
+void hf__fault_wakes_queued(struct hf__fault_wakes *wakes, const struct hf__ticket *ticket,
+                            uint64_t generation)
 {
     uint64_t before = 0; /* what this ticket was told last; 0: nothing */
     size_t i = 0;
 
     pthread_mutex_lock(&wakes->mutex);
-    while (i < WAKES_PENDING_MAX && !hf__ticket_equal(&wakes->told[i].ticket, ticket))
+    while (i < HF__FAULT_WAKES_MAX && !hf__ticket_equal(&wakes->told[i].ticket, ticket))
         i++;
-    if (i < WAKES_PENDING_MAX) {
+    if (i < HF__FAULT_WAKES_MAX) {
         before = wakes->told[i].generation;
     } else {
-        i = wakes->told_next++ % WAKES_PENDING_MAX;
+        i = wakes->told_next++ % HF__FAULT_WAKES_MAX;
         wakes->told[i].ticket = *ticket;
     }
     wakes->told[i].generation = generation;
     pthread_mutex_unlock(&wakes->mutex);
-    if (before != 0 && fault_plan_next(wakes->plan, FAULT_QUEUED).act == FAULT_STALE)
+    if (before != 0 &&
+        hf__fault_plan_next(wakes->plan, HF__FAULT_OP_QUEUED).act == HF__FAULT_ACT_STALE)
         hold_back(wakes, ticket, before, 0);
 }
 
@@ -93,7 +97,7 @@ static bool watch(int epoll_fd, int fd)
     return epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &event) == 0;
 }
 
-int wakes_fd(struct wakes *wakes)
+int hf__fault_wakes_fd(struct hf__fault_wakes *wakes)
 {
     const struct hf__store_type *type = wakes->inner->type;
     int inner_fd = type->wake_fd != NULL ? type->wake_fd(wakes->inner) : -1;
@@ -110,7 +114,7 @@ int wakes_fd(struct wakes *wakes)
 }
 
 /* Takes one that is due. One at a time, so that the receiver is called without the mutex. */
-static bool take_due(struct wakes *wakes, struct wakes_pending *ret)
+static bool take_due(struct hf__fault_wakes *wakes, struct hf__fault_wakes_pending *ret)
 {
     int64_t now_ns = hf__now_ns(env_of(wakes));
     bool found = false;
@@ -131,29 +135,29 @@ static bool take_due(struct wakes *wakes, struct wakes_pending *ret)
 
 /* Where a wake-up of the inner store goes, if the plan lets it. */
 struct receiver {
-    struct wakes *wakes;
+    struct hf__fault_wakes *wakes;
     hf__wake_sink *sink;
     void *ctx;
 };
 
-static void pass_or_spoil(void *ctx, const struct hf__ticket *ticket, uint64_t generation)
+static void pass_or_disturb(void *ctx, const struct hf__ticket *ticket, uint64_t generation)
 {
     struct receiver *to = ctx;
-    struct fault_order order = fault_plan_next(to->wakes->plan, FAULT_WAKE);
+    struct hf__fault_order order = hf__fault_plan_next(to->wakes->plan, HF__FAULT_OP_WAKE);
 
-    if (order.act == FAULT_DROP)
+    if (order.act == HF__FAULT_ACT_DROP)
         return;
-    if (order.act == FAULT_DEFER && hold_back(to->wakes, ticket, generation, order.ms))
+    if (order.act == HF__FAULT_ACT_DEFER && hold_back(to->wakes, ticket, generation, order.ms))
         return;
     to->sink(to->ctx, ticket, generation);
-    if (order.act == FAULT_DUP)
+    if (order.act == HF__FAULT_ACT_DUP)
         to->sink(to->ctx, ticket, generation);
 }
 
-void wakes_pass(struct wakes *wakes, hf__wake_sink *sink, void *ctx)
+void hf__fault_wakes_pass(struct hf__fault_wakes *wakes, hf__wake_sink *sink, void *ctx)
 {
     struct receiver to = {wakes, sink, ctx};
-    struct wakes_pending due;
+    struct hf__fault_wakes_pending due;
     uint64_t fired;
 
     if (wakes->epoll_fd < 0)
@@ -162,5 +166,5 @@ void wakes_pass(struct wakes *wakes, hf__wake_sink *sink, void *ctx)
     (void)n; /* it only makes the timer unreadable; what is due is seen by the clock */
     while (take_due(wakes, &due))
         sink(ctx, due.everybody ? NULL : &due.ticket, due.generation);
-    wakes->inner->type->wake(wakes->inner, pass_or_spoil, &to);
+    wakes->inner->type->wake(wakes->inner, pass_or_disturb, &to);
 }

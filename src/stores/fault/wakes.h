@@ -4,39 +4,40 @@
 
 #include "stores/fault/plan.h"
 
-#define WAKES_PENDING_MAX 64
+#define HF__FAULT_WAKES_MAX 64
 
-struct wakes {
-    struct fault_plan *plan;
+struct hf__fault_wakes {
+    struct hf__fault_plan *plan;
     struct hf__store *inner;
     int epoll_fd; /* readable when the inner store's descriptor or the timer is; -1: no push */
     int timer_fd;
     pthread_mutex_t mutex;
-    struct wakes_pending {
+    struct hf__fault_wakes_pending {
         int64_t when_ns;
         struct hf__ticket ticket;
         bool everybody;
         uint64_t generation;
-    } pending[WAKES_PENDING_MAX];
+    } pending[HF__FAULT_WAKES_MAX];
     size_t pending_count;
-    struct wakes_told {
+    struct hf__fault_wakes_told {
         struct hf__ticket ticket;
         uint64_t generation;
-    } told[WAKES_PENDING_MAX]; /* the last tickets that were told "queued"; a ring */
+    } told[HF__FAULT_WAKES_MAX]; /* the last tickets that were told "queued"; a ring */
     size_t told_next;
 };
 
-int wakes_init(struct wakes *wakes, struct fault_plan *plan,
-               struct hf__store *inner); /* HF_SYSTEM */
-void wakes_clear(struct wakes *wakes);
+int hf__fault_wakes_init(struct hf__fault_wakes *wakes, struct hf__fault_plan *plan,
+                         struct hf__store *inner); /* HF_SYSTEM */
+void hf__fault_wakes_clear(struct hf__fault_wakes *wakes);
 
 /* A ticket is told that it is queued at this generation: may call it with the one it was told
  * before, which it knows to be over. (Not with this one: it may not have the answer yet, and a
  * store never calls anybody with a generation that was not given to him.) */
-void wakes_queued(struct wakes *wakes, const struct hf__ticket *ticket, uint64_t generation);
+void hf__fault_wakes_queued(struct hf__fault_wakes *wakes, const struct hf__ticket *ticket,
+                            uint64_t generation);
 
 /* As in struct hf__store_type. */
-int wakes_fd(struct wakes *wakes);
-void wakes_pass(struct wakes *wakes, hf__wake_sink *sink, void *ctx);
+int hf__fault_wakes_fd(struct hf__fault_wakes *wakes);
+void hf__fault_wakes_pass(struct hf__fault_wakes *wakes, hf__wake_sink *sink, void *ctx);
 
 #endif

@@ -25,12 +25,13 @@
 #define HEARD_MS       50  /* a call that was made is heard within so long, or nobody waited yet */
 #define OURS           "FROM holdfast_holder WHERE wake = '%s' AND (NOT claimed OR flags & 2)"
 
-struct ear {
+/* Our connection that sleeps in the server. */
+struct sleeper {
     struct hf__my *s;
     struct hf__my_conn *conn;
     struct hf__my_conn *gate;        /* keeps what the other one waits for */
     char wake[HF__LISTENER_ADDRESS]; /* "connection word" */
-    enum { DEAF, SLEEPS, ASKS, READS } state;
+    enum { AWAKE, SLEEPS, ASKS, READS } state;
     int64_t news_ns;  /* when it last saw a grant that it had not known */
     bool called;      /* the sleep was ended from outside */
     uint64_t told;    /* the generations of the grants we know of, all in one */
@@ -65,15 +66,15 @@ static int dial_gate(struct hf__my *s, int64_t deadline_ns, struct hf__my_conn *
 
 static void hang_up(void *conn, bool lost)
 {
-    struct ear *ear = conn;
+    struct sleeper *sleeper = conn;
 
-    if (ear->conn != NULL)
-        ear->conn->broken |= ear->state != DEAF; /* it sleeps: no good-bye */
-    if (ear->gate != NULL)
-        ear->gate->broken |= lost;
-    hf__my_hang_up(ear->conn);
-    hf__my_hang_up(ear->gate);
-    free(ear);
+    if (sleeper->conn != NULL)
+        sleeper->conn->broken |= sleeper->state != AWAKE; /* it sleeps: no good-bye */
+    if (sleeper->gate != NULL)
+        sleeper->gate->broken |= lost;
+    hf__my_hang_up(sleeper->conn);
+    hf__my_hang_up(sleeper->gate);
+    free(sleeper);
 }
 
 /* HF_UNSUPPORTED: something stands in between that gives connections other numbers. wake()
@@ -81,24 +82,25 @@ static void hang_up(void *conn, bool lost)
 static int dial(void *owner, int64_t deadline_ns, struct hf__line *ret_line)
 {
     struct hf__my *s = owner;
-    struct ear *ear = calloc(1, sizeof *ear);
+    struct sleeper *sleeper = calloc(1, sizeof *sleeper);
 
-    if (ear == NULL)
+    if (sleeper == NULL)
         return HF_NO_MEMORY;
-    ear->s = s;
-    int r = hf__my_dial(s, deadline_ns, &ear->conn, NULL);
-    if (r == 0 && ear->conn->proxied)
+    sleeper->s = s;
+    int r = hf__my_dial(s, deadline_ns, &sleeper->conn, NULL);
+    if (r == 0 && sleeper->conn->proxied)
         r = HF_UNSUPPORTED;
     if (r == 0)
-        r = dial_gate(s, deadline_ns, &ear->gate);
+        r = dial_gate(s, deadline_ns, &sleeper->gate);
     if (r != 0) {
-        hang_up(ear, false);
+        hang_up(sleeper, false);
         return r;
     }
-    snprintf(ear->wake, sizeof ear->wake, "%" PRIu64 " %s", ear->conn->id, s->sql.listener.word);
-    memcpy(ret_line->address, ear->wake, sizeof ear->wake);
-    ret_line->conn = ear;
-    ret_line->fd = mysql_get_socket(ear->conn->my);
+    snprintf(sleeper->wake, sizeof sleeper->wake, "%" PRIu64 " %s", sleeper->conn->id,
+             s->sql.listener.word);
+    memcpy(ret_line->address, sleeper->wake, sizeof sleeper->wake);
+    ret_line->conn = sleeper;
+    ret_line->fd = mysql_get_socket(sleeper->conn->my);
     return 0;
 }
 
@@ -115,20 +117,20 @@ int hf__my_call_self(struct hf__my *s, struct hf__my_conn *c, int64_t deadline_n
 
     if (r != 0)
         return hf__fail(err, r, "mysql: it cannot listen here");
-    struct ear *ear = line.conn;
-    snprintf(listen, sizeof listen, "CALL holdfast_listen('%s', 0)", ear->wake);
-    snprintf(call, sizeof call, "CALL holdfast_call('%s,')", ear->wake);
-    ear->state = SLEEPS;
-    mysql_real_query_start(&bad, ear->conn->my, listen, strlen(listen));
+    struct sleeper *sleeper = line.conn;
+    snprintf(listen, sizeof listen, "CALL holdfast_listen('%s', 0)", sleeper->wake);
+    snprintf(call, sizeof call, "CALL holdfast_call('%s,')", sleeper->wake);
+    sleeper->state = SLEEPS;
+    mysql_real_query_start(&bad, sleeper->conn->my, listen, strlen(listen));
     bool came = false;
     while (r == 0 && !came && hf__now_ns(env) < deadline_ns) {
         int64_t before_ns = hf__now_ns(env);
         r = hf__my_run(s, c, call, deadline_ns, err);
-        came = r == 0 && hf__my_wait(s, ear->conn->my, MYSQL_WAIT_READ,
+        came = r == 0 && hf__my_wait(s, sleeper->conn->my, MYSQL_WAIT_READ,
                                      hf__now_ns(env) + HEARD_MS * HF__NS_PER_MS) != 0;
         *ret_us = (hf__now_ns(env) - before_ns) / 1000;
     }
-    hang_up(ear, false);
+    hang_up(sleeper, false);
     return r != 0 || came ? r : hf__fail(err, HF_UNAVAILABLE, "mysql: no call came");
 }
 
@@ -136,46 +138,46 @@ int hf__my_call_self(struct hf__my *s, struct hf__my_conn *c, int64_t deadline_n
 
 enum step { WAITS, IS_LOST };
 
-static enum step begin_ask(struct ear *ear, int bad);
-static enum step begin_read(struct ear *ear, int bad);
+static enum step begin_ask(struct sleeper *sleeper, int bad);
+static enum step begin_read(struct sleeper *sleeper, int bad);
 
-static enum step begin_sleep(struct ear *ear)
+static enum step begin_sleep(struct sleeper *sleeper)
 {
     int bad = 0;
 
-    snprintf(ear->sql, sizeof ear->sql, "CALL holdfast_listen('%s', %" PRIu64 ")", ear->wake,
-             ear->told);
-    ear->state = SLEEPS;
-    ear->slept_ns = hf__now_ns(ear->s->base.host->env);
-    int wants = mysql_real_query_start(&bad, ear->conn->my, ear->sql, strlen(ear->sql));
+    snprintf(sleeper->sql, sizeof sleeper->sql, "CALL holdfast_listen('%s', %" PRIu64 ")",
+             sleeper->wake, sleeper->told);
+    sleeper->state = SLEEPS;
+    sleeper->slept_ns = hf__now_ns(sleeper->s->base.host->env);
+    int wants = mysql_real_query_start(&bad, sleeper->conn->my, sleeper->sql, strlen(sleeper->sql));
     if (wants == 0)
-        return begin_ask(ear, bad); /* it was answered at once: somebody was let in already */
+        return begin_ask(sleeper, bad); /* it was answered at once: somebody was let in already */
     return wants & MYSQL_WAIT_READ ? WAITS : IS_LOST; /* it sends no more than fits at once */
 }
 
-static enum step begin_ask(struct ear *ear, int bad)
+static enum step begin_ask(struct sleeper *sleeper, int bad)
 {
-    unsigned number = bad != 0 ? mysql_errno(ear->conn->my) : 0;
+    unsigned number = bad != 0 ? mysql_errno(sleeper->conn->my) : 0;
 
     if (bad != 0 && number != 1317 && number != 1969 && number != 3024)
         return IS_LOST;
-    ear->called = number == 1317 || hf__now_ns(ear->s->base.host->env) - ear->slept_ns <
-                                        (SLEEP_S - 1) * 1000 * HF__NS_PER_MS;
-    snprintf(ear->sql, sizeof ear->sql,
-             "SELECT HEX(ticket), generation, NOT claimed, flags & 2 " OURS, ear->wake);
-    ear->state = ASKS;
-    int wants = mysql_real_query_start(&bad, ear->conn->my, ear->sql, strlen(ear->sql));
+    sleeper->called = number == 1317 || hf__now_ns(sleeper->s->base.host->env) - sleeper->slept_ns <
+                                            (SLEEP_S - 1) * 1000 * HF__NS_PER_MS;
+    snprintf(sleeper->sql, sizeof sleeper->sql,
+             "SELECT HEX(ticket), generation, NOT claimed, flags & 2 " OURS, sleeper->wake);
+    sleeper->state = ASKS;
+    int wants = mysql_real_query_start(&bad, sleeper->conn->my, sleeper->sql, strlen(sleeper->sql));
     if (wants == 0)
-        return begin_read(ear, bad);
+        return begin_read(sleeper, bad);
     return wants & MYSQL_WAIT_READ ? WAITS : IS_LOST;
 }
 
 /* Tells whom it concerns: of a grant, or that somebody waits. Called for nothing that can be seen: somebody was broken, so everybody
  * asks. But a grant may have been seen before its call came, and then the call is for nothing too;
  * with hundreds of waiters all of them would ask for each grant. */
-static void tell(struct ear *ear, MYSQL_RES *result)
+static void tell(struct sleeper *sleeper, MYSQL_RES *result)
 {
-    int64_t now_ns = hf__now_ns(ear->s->base.host->env);
+    int64_t now_ns = hf__now_ns(sleeper->s->base.host->env);
     uint64_t all = 0, wanted = 0;
     MYSQL_ROW row;
 
@@ -188,62 +190,62 @@ static void tell(struct ear *ear, MYSQL_RES *result)
         if (row[0] == NULL || !hf__ticket_parse(row[0], &ticket))
             continue;
         if (is_grant)
-            ear->sink(ear->ctx, &ticket, generation);
+            sleeper->sink(sleeper->ctx, &ticket, generation);
         if (is_wanted)
-            ear->sink(ear->ctx, &ticket, 0);
+            sleeper->sink(sleeper->ctx, &ticket, 0);
     }
-    if (all != ear->told || wanted != ear->wanted)
-        ear->news_ns = now_ns;
-    else if (ear->called && now_ns - ear->news_ns > CALL_BEHIND_MS * HF__NS_PER_MS)
-        ear->sink(ear->ctx, NULL, 0);
-    ear->told = all;
-    ear->wanted = wanted;
+    if (all != sleeper->told || wanted != sleeper->wanted)
+        sleeper->news_ns = now_ns;
+    else if (sleeper->called && now_ns - sleeper->news_ns > CALL_BEHIND_MS * HF__NS_PER_MS)
+        sleeper->sink(sleeper->ctx, NULL, 0);
+    sleeper->told = all;
+    sleeper->wanted = wanted;
 }
 
-static enum step finish_ask(struct ear *ear, MYSQL_RES *result)
+static enum step finish_ask(struct sleeper *sleeper, MYSQL_RES *result)
 {
-    if (result == NULL && mysql_errno(ear->conn->my) == 1317)
-        return begin_ask(ear, 1); /* the call came while we read */
+    if (result == NULL && mysql_errno(sleeper->conn->my) == 1317)
+        return begin_ask(sleeper, 1); /* the call came while we read */
     if (result == NULL)
         return IS_LOST;
-    tell(ear, result);
+    tell(sleeper, result);
     mysql_free_result(result);
-    return begin_sleep(ear);
+    return begin_sleep(sleeper);
 }
 
-static enum step begin_read(struct ear *ear, int bad)
+static enum step begin_read(struct sleeper *sleeper, int bad)
 {
     MYSQL_RES *result = NULL;
 
-    if (bad != 0 && mysql_errno(ear->conn->my) == 1317)
-        return begin_ask(ear, bad); /* the call came while we asked */
+    if (bad != 0 && mysql_errno(sleeper->conn->my) == 1317)
+        return begin_ask(sleeper, bad); /* the call came while we asked */
     if (bad != 0)
         return IS_LOST;
-    ear->state = READS;
-    int wants = mysql_store_result_start(&result, ear->conn->my);
+    sleeper->state = READS;
+    int wants = mysql_store_result_start(&result, sleeper->conn->my);
     if (wants == 0)
-        return finish_ask(ear, result);
+        return finish_ask(sleeper, result);
     return wants & MYSQL_WAIT_READ ? WAITS : IS_LOST;
 }
 
 /* Takes up what is under way, now that there is something to read. */
-static enum step go_on(struct ear *ear)
+static enum step go_on(struct sleeper *sleeper)
 {
     MYSQL_RES *result = NULL;
     int bad = 0, wants;
 
-    switch (ear->state) {
-    case DEAF:
-        return begin_sleep(ear);
+    switch (sleeper->state) {
+    case AWAKE:
+        return begin_sleep(sleeper);
     case SLEEPS:
-        wants = mysql_real_query_cont(&bad, ear->conn->my, MYSQL_WAIT_READ);
-        return wants != 0 ? WAITS : begin_ask(ear, bad);
+        wants = mysql_real_query_cont(&bad, sleeper->conn->my, MYSQL_WAIT_READ);
+        return wants != 0 ? WAITS : begin_ask(sleeper, bad);
     case ASKS:
-        wants = mysql_real_query_cont(&bad, ear->conn->my, MYSQL_WAIT_READ);
-        return wants != 0 ? WAITS : begin_read(ear, bad);
+        wants = mysql_real_query_cont(&bad, sleeper->conn->my, MYSQL_WAIT_READ);
+        return wants != 0 ? WAITS : begin_read(sleeper, bad);
     default:
-        wants = mysql_store_result_cont(&result, ear->conn->my, MYSQL_WAIT_READ);
-        return wants != 0 ? WAITS : finish_ask(ear, result);
+        wants = mysql_store_result_cont(&result, sleeper->conn->my, MYSQL_WAIT_READ);
+        return wants != 0 ? WAITS : finish_ask(sleeper, result);
     }
 }
 
@@ -251,12 +253,12 @@ void hf__my_wake(struct hf__store *store, hf__wake_sink *sink, void *ctx)
 {
     struct hf__listener *l = &((struct hf__my *)store)->sql.listener;
     bool missed;
-    struct ear *ear = hf__listener_wake(l, &missed);
+    struct sleeper *sleeper = hf__listener_wake(l, &missed);
 
-    if (ear != NULL && (ear->state == DEAF || !hf__my_is_quiet(ear->conn))) {
-        ear->sink = sink;
-        ear->ctx = ctx;
-        if (go_on(ear) == IS_LOST) {
+    if (sleeper != NULL && (sleeper->state == AWAKE || !hf__my_is_quiet(sleeper->conn))) {
+        sleeper->sink = sink;
+        sleeper->ctx = ctx;
+        if (go_on(sleeper) == IS_LOST) {
             hf__sql_note_loss(&((struct hf__my *)store)->sql);
             hf__listener_lost(l);
             missed = true;

@@ -6,14 +6,14 @@
 
 #include "base/banned.h"
 
-struct asking {
+struct exchange {
     struct hf__my *s;
     struct hf__my_conn *c;
     int64_t deadline_ns;
     bool reads;
 };
 
-static int late(const struct asking *a, hf_error *err)
+static int late(const struct exchange *a, hf_error *err)
 {
     a->c->broken = a->c->lost = true;
     return hf__fail(err, a->reads ? HF_UNAVAILABLE : HF_UNKNOWN,
@@ -21,7 +21,7 @@ static int late(const struct asking *a, hf_error *err)
 }
 
 /* A transaction may be open: only a conflict is known to have been rolled back as a whole. */
-static int failed(const struct asking *a, hf_error *err)
+static int failed(const struct exchange *a, hf_error *err)
 {
     unsigned number = mysql_errno(a->c->my);
 
@@ -40,7 +40,7 @@ static int failed(const struct asking *a, hf_error *err)
         came_ != 0;                                                                      \
     })
 
-static int send_it(const struct asking *a, const struct hf__my_text *t, hf_error *err)
+static int send_it(const struct exchange *a, const struct hf__my_text *t, hf_error *err)
 {
     MYSQL *my = a->c->my;
     int bad = 0;
@@ -51,7 +51,7 @@ static int send_it(const struct asking *a, const struct hf__my_text *t, hf_error
     return bad != 0 ? failed(a, err) : 0;
 }
 
-static int store(const struct asking *a, MYSQL_RES **ret_result, hf_error *err)
+static int store(const struct exchange *a, MYSQL_RES **ret_result, hf_error *err)
 {
     MYSQL *my = a->c->my;
     MYSQL_RES *result = NULL;
@@ -70,7 +70,7 @@ static int store(const struct asking *a, MYSQL_RES **ret_result, hf_error *err)
 
 /* The answer came before the COMMIT (operations.sql), and then something failed: only a conflict is known to have been
  * rolled back. */
-static int failed_late(const struct asking *a, hf_error *err)
+static int failed_late(const struct exchange *a, hf_error *err)
 {
     int r = failed(a, err);
 
@@ -80,7 +80,7 @@ static int failed_late(const struct asking *a, hf_error *err)
 }
 
 /* A CALL answers with its tables and, at last, with how it went. */
-static int collect(const struct asking *a, MYSQL_RES **ret_result, hf_error *err)
+static int collect(const struct exchange *a, MYSQL_RES **ret_result, hf_error *err)
 {
     MYSQL *my = a->c->my;
     int more = 0;
@@ -102,7 +102,7 @@ static int collect(const struct asking *a, MYSQL_RES **ret_result, hf_error *err
 int hf__my_ask(struct hf__my *s, struct hf__my_conn *c, const struct hf__my_text *t, bool reads,
                int64_t deadline_ns, MYSQL_RES **ret_result, hf_error *err)
 {
-    struct asking a = {.s = s, .c = c, .deadline_ns = deadline_ns, .reads = reads};
+    struct exchange a = {.s = s, .c = c, .deadline_ns = deadline_ns, .reads = reads};
     MYSQL_RES *result = NULL;
 
     if (t->failed)
@@ -119,7 +119,7 @@ int hf__my_ask(struct hf__my *s, struct hf__my_conn *c, const struct hf__my_text
 }
 
 /* What the library says of a statement that failed. */
-static int stmt_failed(const struct asking *a, MYSQL_STMT *stmt, hf_error *err)
+static int stmt_failed(const struct exchange *a, MYSQL_STMT *stmt, hf_error *err)
 {
     unsigned number = mysql_stmt_errno(stmt);
 
@@ -131,7 +131,7 @@ static int stmt_failed(const struct asking *a, MYSQL_STMT *stmt, hf_error *err)
 int hf__my_prepare(struct hf__my *s, struct hf__my_conn *c, const char *sql, int64_t deadline_ns,
                    MYSQL_STMT **ret_stmt, hf_error *err)
 {
-    struct asking a = {.s = s, .c = c, .deadline_ns = deadline_ns, .reads = true};
+    struct exchange a = {.s = s, .c = c, .deadline_ns = deadline_ns, .reads = true};
     MYSQL_STMT *stmt = mysql_stmt_init(c->my);
     int bad = 0;
 
@@ -151,7 +151,7 @@ int hf__my_prepare(struct hf__my *s, struct hf__my_conn *c, const char *sql, int
 int hf__my_execute(struct hf__my *s, struct hf__my_conn *c, MYSQL_STMT *stmt, MYSQL_BIND *params,
                    int64_t deadline_ns, hf_error *err)
 {
-    struct asking a = {.s = s, .c = c, .deadline_ns = deadline_ns};
+    struct exchange a = {.s = s, .c = c, .deadline_ns = deadline_ns};
     int bad = 0;
 
     if (mysql_stmt_bind_param(stmt, params) != 0)

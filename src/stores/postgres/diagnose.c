@@ -74,7 +74,7 @@ static void look_at_server(const struct report *r)
 static void look_at_schema(const struct report *r)
 {
     const char *schema = hf__pg_schema(r->s);
-    struct hf__pg_place at;
+    struct hf__pg_location at;
     hf_error err = {0};
 
     if (hf__pg_look_around(r->s, r->c, r->deadline_ns, &at, &err) != 0) {

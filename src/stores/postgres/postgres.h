@@ -17,8 +17,9 @@
 #define HF__PG_TOO_LATE   "HF002" /* the error of public.holdfast_enter */
 
 extern const char hf__pg_ddl[]; /* schema.sql, rules.sql, operations.sql */
-extern const char hf__pg_learn_sql[], hf__pg_place_sql[], hf__pg_inspect_sql[], hf__pg_purge_sql[],
-    hf__pg_server_sql[], hf__pg_rights_sql[], hf__pg_rows_sql[], hf__pg_sizes_sql[];
+extern const char hf__pg_learn_sql[], hf__pg_location_sql[], hf__pg_inspect_sql[],
+    hf__pg_purge_sql[], hf__pg_server_sql[], hf__pg_rights_sql[], hf__pg_rows_sql[],
+    hf__pg_sizes_sql[];
 extern const struct hf__option hf__pg_options[];
 extern const struct hf__store_type hf_store_type_v1;
 
@@ -139,7 +140,7 @@ const char *hf__pg_schema(const struct hf__pg *s);
 char *hf__pg_in_schema(const char *schema, const char *sql);
 int hf__pg_ddl_of(const struct hf__url *url, char **ret_text, hf_error *err);
 
-struct hf__pg_place {
+struct hf__pg_location {
     bool is_there, has_tables; /* the schema; the tables in it */
     bool may_create, may_make; /* tables in it; a schema in the database */
     bool all_may_create;       /* everybody may create something in it */
@@ -148,7 +149,7 @@ struct hf__pg_place {
     char role[64], database[64];
 };
 int hf__pg_look_around(struct hf__pg *s, struct hf__pg_conn *c, int64_t deadline_ns,
-                       struct hf__pg_place *ret_place, hf_error *err);
+                       struct hf__pg_location *ret_location, hf_error *err);
 
 /* HF_DENIED: there are no tables, and what to do. */
 int hf__pg_fail_missing(struct hf__pg *s, struct hf__pg_conn *c, int64_t deadline_ns,

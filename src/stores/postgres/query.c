@@ -207,8 +207,8 @@ static bool next_part(struct hf__pg *s, struct hf__pg_conn *c, int64_t deadline_
 }
 
 /* A server that ends the connection may have committed before it did. */
-static int judge(struct hf__pg_conn *c, PGresult *result, const struct hf__pg_query *q,
-                 PGresult **ret_result, hf_error *err)
+static int take_outcome(struct hf__pg_conn *c, PGresult *result, const struct hf__pg_query *q,
+                        PGresult **ret_result, hf_error *err)
 {
     ExecStatusType status = PQresultStatus(result);
     int r;
@@ -252,7 +252,7 @@ static int collect(struct hf__pg *s, struct hf__pg_conn *c, const struct hf__pg_
     }
     if (pipeline)
         PQexitPipelineMode(c->pg);
-    return judge(c, kept, q, ret_result, err);
+    return take_outcome(c, kept, q, ret_result, err);
 }
 
 static bool put(struct hf__pg_conn *c, const struct hf__pg_query *q, const char *sql)

@@ -87,25 +87,25 @@ static void copy_cell(const PGresult *result, int column, char *buf, size_t size
 }
 
 int hf__pg_look_around(struct hf__pg *s, struct hf__pg_conn *c, int64_t deadline_ns,
-                       struct hf__pg_place *ret_place, hf_error *err)
+                       struct hf__pg_location *ret_location, hf_error *err)
 {
-    struct hf__pg_query q = {.sql = hf__pg_place_sql, .reads = true};
+    struct hf__pg_query q = {.sql = hf__pg_location_sql, .reads = true};
     PGresult *result = NULL;
 
     hf__pg_text(&q, hf__pg_schema(s));
     int r = hf__pg_ask(s, c, &q, deadline_ns, &result, err);
     if (r == 0) {
-        *ret_place = (struct hf__pg_place){
+        *ret_location = (struct hf__pg_location){
             .has_tables = hf__pg_cell_flag(result, 0, 0),
             .is_there = !PQgetisnull(result, 0, 3),
             .may_create = hf__pg_cell_flag(result, 0, 3),
             .all_may_create = hf__pg_cell_flag(result, 0, 4),
             .may_make = hf__pg_cell_flag(result, 0, 5),
         };
-        copy_cell(result, 1, ret_place->others, sizeof ret_place->others);
-        copy_cell(result, 2, ret_place->other, sizeof ret_place->other);
-        copy_cell(result, 6, ret_place->role, sizeof ret_place->role);
-        copy_cell(result, 7, ret_place->database, sizeof ret_place->database);
+        copy_cell(result, 1, ret_location->others, sizeof ret_location->others);
+        copy_cell(result, 2, ret_location->other, sizeof ret_location->other);
+        copy_cell(result, 6, ret_location->role, sizeof ret_location->role);
+        copy_cell(result, 7, ret_location->database, sizeof ret_location->database);
     }
     PQclear(result);
     return r;
@@ -113,7 +113,7 @@ int hf__pg_look_around(struct hf__pg *s, struct hf__pg_conn *c, int64_t deadline
 
 int hf__pg_fail_missing(struct hf__pg *s, struct hf__pg_conn *c, int64_t deadline_ns, hf_error *err)
 {
-    struct hf__pg_place at;
+    struct hf__pg_location at;
     int r = hf__pg_look_around(s, c, deadline_ns, &at, err);
 
     if (r != 0)
@@ -133,7 +133,7 @@ int hf__pg_fail_missing(struct hf__pg *s, struct hf__pg_conn *c, int64_t deadlin
 
 int hf__pg_make_room(struct hf__pg *s, struct hf__pg_conn *c, int64_t deadline_ns, hf_error *err)
 {
-    struct hf__pg_place at;
+    struct hf__pg_location at;
     int r = hf__pg_look_around(s, c, deadline_ns, &at, err);
 
     if (r != 0)

@@ -7,7 +7,7 @@ SELECT version, public.holdfast_routines(), current_setting('transaction_isolati
        (extract(epoch FROM clock_timestamp()) * 1000000.0)::bigint
   FROM public.holdfast_schema;
 
--- : hf__pg_place_sql
+-- : hf__pg_location_sql
 -- Where tables are, and what the role may do there: $1 is our schema.
 WITH t AS (
     SELECT nspname FROM pg_class JOIN pg_namespace n ON n.oid = relnamespace

@@ -23,12 +23,12 @@
 #define VALUES   8
 #define NUMBERS  5
 
-static const struct word {
+static const struct known_answer {
     const char *word;
     enum hf__verdict verdict;
     int to;               /* which requests */
     size_t numbers, more; /* and so many that may be missing */
-} words[] = {
+} known_answers[] = {
     {"granted", HF__VERDICT_GRANTED, ATTEMPTS | RENEWALS, 3, 1},
     {"queued", HF__VERDICT_QUEUED, ATTEMPTS | RENEWALS, 5, 0},
     {"busy", HF__VERDICT_BUSY, ATTEMPTS, 0, 0},
@@ -40,7 +40,7 @@ static const struct word {
 };
 
 /* The numbers of that word and no more, of which negative ones (-1: never) become HF__NEVER. */
-static bool read_numbers(const char *at, const struct word *word, int64_t *numbers)
+static bool read_numbers(const char *at, const struct known_answer *word, int64_t *numbers)
 {
     for (size_t i = 0; i < word->numbers + word->more; i++) {
         if (i >= word->numbers && *at == '\0')
@@ -80,7 +80,8 @@ static bool read_answer(int to, const struct hf__bid *bid, const char *text, str
                         enum hf__redis_strangers *ret_strangers)
 {
     size_t len = strcspn(text, " ");
-    const struct word *word = words, *end = words + sizeof words / sizeof words[0];
+    const struct known_answer *word = known_answers,
+                              *end = known_answers + sizeof known_answers / sizeof known_answers[0];
     int64_t n[NUMBERS] = {0};
 
     while (word < end &&

@@ -39,7 +39,7 @@ int hf__redis_dial(struct hf__redis *s, int64_t deadline_ns, struct hf__redis_co
     struct hf__address to = {.host = at->host, .port = at->port, .path = s->set.path};
     bool by_sentinel = s->sentinels.master_name != NULL;
     struct hf__redis_conn *c = hf__redis_conn_new();
-    struct hf__redis_place master;
+    struct hf__redis_address master;
     int r = 0;
 
     if (c == NULL)

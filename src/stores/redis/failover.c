@@ -29,7 +29,7 @@
 /* At the sentinel that answered last, or else the next that can be reached. The address is asked first:
  * what was switched while nobody listened is in the answer, what is switched from now on in a message. */
 static int subscribe(struct hf__redis *s, int64_t deadline_ns, struct hf__redis_conn **ret_conn,
-                     struct hf__redis_place *ret_place)
+                     struct hf__redis_address *ret_address)
 {
     size_t count = s->set.servers.count, first = s->sentinels.last;
 
@@ -46,7 +46,7 @@ static int subscribe(struct hf__redis *s, int64_t deadline_ns, struct hf__redis_
             r = hf__redis_send(c, until_ns, NULL);
         }
         if (r == 0)
-            r = hf__redis_take_place(s, c, until_ns, ret_place, NULL);
+            r = hf__redis_take_place(s, c, until_ns, ret_address, NULL);
         if (r == 0)
             r = hf__redis_receive(c, until_ns, &reply, NULL);
         if (r == 0)
@@ -63,11 +63,11 @@ static int subscribe(struct hf__redis *s, int64_t deadline_ns, struct hf__redis_
 
 /* The connections to the old master are of no use, and all that is held is to be verified. That of
  * the listener is closed in wake(). */
-static void follow(struct hf__redis *s, const struct hf__redis_place *place)
+static void follow(struct hf__redis *s, const struct hf__redis_address *address)
 {
     struct hf__listener *l = &s->listener;
 
-    if (!hf__redis_note_master(s, place))
+    if (!hf__redis_note_master(s, address))
         return;
     s->sentinels.switched = true;
     pthread_mutex_lock(&l->mutex);
@@ -81,7 +81,7 @@ void hf__redis_subscribe_failover(struct hf__redis *s, int64_t deadline_ns)
     struct hf__listener *l = &s->listener;
     const struct hf_env *env = s->base.host->env;
     struct hf__redis_conn *c = NULL;
-    struct hf__redis_place place;
+    struct hf__redis_address address;
 
     if (w->master_name == NULL)
         return;
@@ -94,7 +94,7 @@ void hf__redis_subscribe_failover(struct hf__redis *s, int64_t deadline_ns)
         return;
     int64_t now_ns = hf__now_ns(env), half_ns = (deadline_ns - now_ns) / 2;
     int64_t within_ns = WITHIN_MS * HF__NS_PER_MS;
-    int r = subscribe(s, now_ns + (half_ns < within_ns ? half_ns : within_ns), &c, &place);
+    int r = subscribe(s, now_ns + (half_ns < within_ns ? half_ns : within_ns), &c, &address);
     pthread_mutex_lock(&l->mutex);
     w->subscribing = false;
     w->subscriber = c;
@@ -104,22 +104,22 @@ void hf__redis_subscribe_failover(struct hf__redis *s, int64_t deadline_ns)
     w->retry_ns = hf__now_ns(env) + w->pause_ms * HF__NS_PER_MS;
     pthread_mutex_unlock(&l->mutex);
     if (r == 0)
-        follow(s, &place);
+        follow(s, &address);
 }
 
 /* "<name> <old host> <old port> <new host> <new port>", of whatever master it was. */
 static void hear(void *ctx, const redisReply *reply)
 {
     struct hf__redis *s = ctx;
-    struct hf__redis_place place;
+    struct hf__redis_address address;
     char name[256];
 
     if (!hf__redis_fits(reply, "[sss]") ||
-        sscanf(reply->element[2]->str, "%255s %*s %*s %255s %15s", name, place.host, place.port) !=
-            3)
+        sscanf(reply->element[2]->str, "%255s %*s %*s %255s %15s", name, address.host,
+               address.port) != 3)
         return;
     if (strcmp(name, s->sentinels.master_name) == 0)
-        follow(s, &place);
+        follow(s, &address);
 }
 
 bool hf__redis_hear_failover(struct hf__redis *s)

@@ -57,17 +57,17 @@ struct hf__redis_watch {
     char key[];
 };
 
-struct hf__redis_place {
+struct hf__redis_address {
     char host[256], port[16];
 };
 
 /* For redis+sentinel. What is above `demoted` is set at opening, then only read. */
 struct hf__redis_sentinels {
-    char *master_name;             /* NULL: there are none, the URL names the server itself */
-    struct hf__account account;    /* the sentinels' own */
-    _Atomic bool demoted;          /* an operation has met a master that is none any more */
-    _Atomic size_t last;           /* the one that answered last */
-    struct hf__redis_place master; /* the server last used; pool.mutex */
+    char *master_name;               /* NULL: there are none, the URL names the server itself */
+    struct hf__account account;      /* the sentinels' own */
+    _Atomic bool demoted;            /* an operation has met a master that is none any more */
+    _Atomic size_t last;             /* the one that answered last */
+    struct hf__redis_address master; /* the server last used; pool.mutex */
 
     /* failover.c; listener->mutex */
     struct hf__redis_conn *subscriber; /* subscribed at a sentinel; NULL: not connected */
@@ -153,14 +153,14 @@ uint64_t hf__redis_clock_us(const struct hf__redis_conn *c, int64_t now_ns);
 
 /* Where the master is, by the first sentinel that knows. HF_UNAVAILABLE, HF_DENIED. */
 int hf__redis_find_master(struct hf__redis *s, int64_t deadline_ns,
-                          struct hf__redis_place *ret_place, hf_error *err);
+                          struct hf__redis_address *ret_address, hf_error *err);
 
 /* HF_UNAVAILABLE: this server is not a master. */
 int hf__redis_check_role(struct hf__redis_conn *c, int64_t deadline_ns, hf_error *err);
 
 /* This is the master now. True: it is another one than before, and everything held is to be
  * verified. */
-bool hf__redis_note_master(struct hf__redis *s, const struct hf__redis_place *place);
+bool hf__redis_note_master(struct hf__redis *s, const struct hf__redis_address *address);
 
 /* A connection to the i-th sentinel, logged in. */
 int hf__redis_dial_sentinel(struct hf__redis *s, size_t i, int64_t deadline_ns,
@@ -169,7 +169,7 @@ int hf__redis_dial_sentinel(struct hf__redis *s, size_t i, int64_t deadline_ns,
 /* Asks a sentinel where the master is, and takes its answer. */
 void hf__redis_ask_place(struct hf__redis *s, struct hf__redis_conn *c);
 int hf__redis_take_place(const struct hf__redis *s, struct hf__redis_conn *c, int64_t deadline_ns,
-                         struct hf__redis_place *ret_place, hf_error *err);
+                         struct hf__redis_address *ret_address, hf_error *err);
 
 /* failover.c ------------------------------------------------------------------- */
 

@@ -78,7 +78,7 @@ static int show(const struct hf__redis_room *room, struct hf__entry *e, struct h
     if (!hf__search_is_old_enough(search, e))
         return 0;
     e->who = who;
-    e->marks = 0;
+    e->effects = 0;
     return search->found(search->ctx, room->name, room->name_len, e);
 }
 

@@ -57,7 +57,7 @@ void hf__redis_ask_place(struct hf__redis *s, struct hf__redis_conn *c)
 }
 
 int hf__redis_take_place(const struct hf__redis *s, struct hf__redis_conn *c, int64_t deadline_ns,
-                         struct hf__redis_place *ret_place, hf_error *err)
+                         struct hf__redis_address *ret_address, hf_error *err)
 {
     redisReply *reply = NULL;
     int r = hf__redis_receive(c, deadline_ns, &reply, err);
@@ -70,22 +70,22 @@ int hf__redis_take_place(const struct hf__redis *s, struct hf__redis_conn *c, in
     const char *name = s->sentinels.master_name;
     char shown[80];
     if (r == 0 && (!hf__redis_fits(reply, "[ss]") ||
-                   (size_t)reply->element[0]->len >= sizeof ret_place->host ||
-                   (size_t)reply->element[1]->len >= sizeof ret_place->port))
+                   (size_t)reply->element[0]->len >= sizeof ret_address->host ||
+                   (size_t)reply->element[1]->len >= sizeof ret_address->port))
         r = hf__fail(err, HF_UNAVAILABLE,
                      "the sentinel knows no master '%s'; name it in the URL's path as its "
                      "configuration does (sentinel monitor NAME ...)",
                      hf__printable(name, strlen(name), shown, sizeof shown));
     if (r == 0) {
-        snprintf(ret_place->host, sizeof ret_place->host, "%s", reply->element[0]->str);
-        snprintf(ret_place->port, sizeof ret_place->port, "%s", reply->element[1]->str);
+        snprintf(ret_address->host, sizeof ret_address->host, "%s", reply->element[0]->str);
+        snprintf(ret_address->port, sizeof ret_address->port, "%s", reply->element[1]->str);
     }
     freeReplyObject(reply);
     return r;
 }
 
 int hf__redis_find_master(struct hf__redis *s, int64_t deadline_ns,
-                          struct hf__redis_place *ret_place, hf_error *err)
+                          struct hf__redis_address *ret_address, hf_error *err)
 {
     struct hf__redis_sentinels *w = &s->sentinels;
     size_t count = s->set.servers.count, first = w->last;
@@ -104,7 +104,7 @@ int hf__redis_find_master(struct hf__redis *s, int64_t deadline_ns,
             r = hf__redis_send(c, until_ns, err);
         }
         if (r == 0)
-            r = hf__redis_take_place(s, c, until_ns, ret_place, err);
+            r = hf__redis_take_place(s, c, until_ns, ret_address, err);
         hf__redis_hang_up(c);
         char shown[100];
         if (r != 0)
@@ -133,14 +133,14 @@ int hf__redis_check_role(struct hf__redis_conn *c, int64_t deadline_ns, hf_error
     return r == HF_UNKNOWN ? hf__wrap(err, HF_UNAVAILABLE, "ROLE") : r;
 }
 
-bool hf__redis_note_master(struct hf__redis *s, const struct hf__redis_place *place)
+bool hf__redis_note_master(struct hf__redis *s, const struct hf__redis_address *address)
 {
-    struct hf__redis_place *known = &s->sentinels.master;
+    struct hf__redis_address *known = &s->sentinels.master;
 
     pthread_mutex_lock(&s->pool.mutex);
     bool first = known->host[0] == '\0';
-    bool same = strcmp(known->host, place->host) == 0 && strcmp(known->port, place->port) == 0;
-    *known = *place;
+    bool same = strcmp(known->host, address->host) == 0 && strcmp(known->port, address->port) == 0;
+    *known = *address;
     pthread_mutex_unlock(&s->pool.mutex);
     if (first || same)
         return false;

@@ -262,7 +262,7 @@ static int end(struct bidding *b, struct hf__redlock *s, int64_t retire_ms, int6
 
 /* What no majority has contradicted was ours: a node that lost the key, or never had it, says "no"
  * too. */
-static enum hf__verdict judge(const struct hf__redlock *s, const struct bidding *b)
+static enum hf__verdict count_votes(const struct hf__redlock *s, const struct bidding *b)
 {
     return hf__redlock_votes(b->no) > s->count - s->quorum ? HF__VERDICT_STALE : HF__VERDICT_DONE;
 }
@@ -285,7 +285,7 @@ static int release(struct hf__store *store, const struct hf__operation *op, int6
         hf__redlock_too_few(s, &b.ask, answered, err);
         return hf__wrap(err, HF_UNKNOWN, "release");
     }
-    ret_answer->verdict = judge(s, &b);
+    ret_answer->verdict = count_votes(s, &b);
     return 0;
 }
 
@@ -302,7 +302,7 @@ static int withdraw(struct hf__store *store, const struct hf__operation *op, int
     int r = begin(&b, s, op->bid, err);
     if (r == 0)
         r = end(&b, s, 0, deadline_ns, err);
-    ret_answer->verdict = r == 0 ? judge(s, &b) : HF__VERDICT_STALE;
+    ret_answer->verdict = r == 0 ? count_votes(s, &b) : HF__VERDICT_STALE;
     return r == HF_UNAVAILABLE ? 0 : r;
 }
 

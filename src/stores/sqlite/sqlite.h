@@ -271,7 +271,7 @@ struct hf__sqlite_window {
 /* Fills s->record and s->lock. */
 int hf__sqlite_load(struct hf__sqlite *s, const struct hf__sqlite_window *window, hf_error *err);
 
-/* Writes what the doorman has marked; `bid` is for an entry that is new. Adds to s->calls. */
+/* Writes what the doorman has changed; `bid` is for an entry that is new. Adds to s->calls. */
 int hf__sqlite_save(struct hf__sqlite *s, const struct hf__bid *bid, struct hf__moment at,
                     hf_error *err);
 

@@ -255,7 +255,7 @@ static int write_as_holder(struct access *x, struct hf__answer *ret)
 }
 
 /* Whether one of those who have opened it is not inside any more, or is asked to leave. */
-static int judge_others(struct access *x, const char *directory, bool *ret_doubt)
+static int find_doubt(struct access *x, const char *directory, bool *ret_doubt)
 {
     char requests_path[HF__ZK_PATH_MAX];
     struct hf__zk_call *list = hf__zk_call_new(), *requests = hf__zk_call_new();
@@ -298,7 +298,7 @@ static int read_as_anybody(struct access *x, const char *directory, struct hf__a
     if (rc == ZOK)
         rc = look(x, x->op->value);
     if (rc == ZOK)
-        rc = judge_others(x, directory, &x->op->value->doubt);
+        rc = find_doubt(x, directory, &x->op->value->doubt);
     hf__zk_unuse(x->s);
     if (rc != ZOK && rc != ZNONODE)
         return hf__zk_fail(x->err, rc, "read the value");

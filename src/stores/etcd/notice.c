@@ -47,7 +47,7 @@ static void note_seen(struct hf__etcd *e, int64_t id, uint64_t revision)
 
 /* The revisions it was to begin from may be gone: whoever waits asks, and watches anew. One that is
  * refused from the start is not asked for again: its bid asks when it is time. */
-static void hear_cancel(struct hf__etcd *e, const struct hf__etcd_notice *n)
+static void take_cancel(struct hf__etcd *e, const struct hf__etcd_notice *n)
 {
     if (n->created && n->compacted == 0) {
         pthread_mutex_lock(&e->mutex);
@@ -66,7 +66,7 @@ static void hear_cancel(struct hf__etcd *e, const struct hf__etcd_notice *n)
 
 /* Deletions are all that is heard of what is before a bid, and puts of its own mark: by itself as
  * well, which says nothing new. */
-static void hear_event(struct hf__etcd *e, int64_t id, const struct hf__etcd_kv *kv)
+static void take_event(struct hf__etcd *e, int64_t id, const struct hf__etcd_kv *kv)
 {
     struct hf__ticket ticket;
 
@@ -76,7 +76,7 @@ static void hear_event(struct hf__etcd *e, int64_t id, const struct hf__etcd_kv 
         if (hf__etcd_bid_of_mark(e, kv->key, &ticket))
             e->watching.sink(e->watching.sink_ctx, &ticket, 0);
     } else if (id == HF__ETCD_INBOX_ID) {
-        hf__etcd_hear_next(e, kv);
+        hf__etcd_note_next(e, kv);
     } else if (id % 2 == HF__ETCD_WATCHED_BEFORE) {
         pthread_mutex_lock(&e->mutex);
         const struct hf__etcd_watch *w = hf__etcd_watch_by_id(e, id);
@@ -89,7 +89,7 @@ static void hear_event(struct hf__etcd *e, int64_t id, const struct hf__etcd_kv 
     }
 }
 
-static bool hear_message(struct hf__etcd *e, struct hf__slice message)
+static bool take_message(struct hf__etcd *e, struct hf__slice message)
 {
     struct hf__etcd_notice notice;
     struct hf__etcd_kv kv;
@@ -99,13 +99,13 @@ static bool hear_message(struct hf__etcd *e, struct hf__slice message)
     if (notice.created && !notice.canceled && is_of_client(notice.id))
         note_seen(e, notice.id, notice.revision);
     while (hf__etcd_next_event(&notice, &kv))
-        hear_event(e, notice.id, &kv);
+        take_event(e, notice.id, &kv);
     if (notice.canceled)
-        hear_cancel(e, &notice);
+        take_cancel(e, &notice);
     return true;
 }
 
-bool hf__etcd_hear(struct hf__etcd *e)
+bool hf__etcd_take_notices(struct hf__etcd *e)
 {
     struct hf__buffer *in = &e->watching.in;
     struct hf__slice rest = {in->data, in->len}, message;
@@ -114,7 +114,7 @@ bool hf__etcd_hear(struct hf__etcd *e)
     if (in->failed)
         return false;
     while ((r = hf__grpc_take(&rest, &message)) > 0) {
-        if (!hear_message(e, message))
+        if (!take_message(e, message))
             return false;
     }
     hf__buffer_drop(in, in->len - rest.len);
