@@ -43,10 +43,17 @@ enum cli_kind {
     CLI_SIGNAL,   /* int: TERM, SIGTERM or 15 */
     CLI_CHOICE,   /* int: index into `choices`, "a|b|c" */
     CLI_URL,      /* const char *: copied, and a password in it wiped from the command line */
+    CLI_URLS,     /* struct cli_urls: the same, several times, and "ID=URL" */
 };
 
 struct cli_names {
     const char *names[HF_TOGETHER_MAX];
+    size_t count;
+};
+
+#define CLI_URLS_MAX 32
+struct cli_urls {
+    char *urls[CLI_URLS_MAX];
     size_t count;
 };
 
@@ -74,7 +81,8 @@ struct cli_verb {
 extern const struct cli_verb cli_verb_run, cli_verb_lock, cli_verb_unlock, cli_verb_renew,
     cli_verb_ls, cli_verb_show, cli_verb_break, cli_verb_check, cli_verb_setup, cli_verb_gc,
     cli_verb_doctor, cli_verb_stores, cli_verb_bench, cli_verb_elect, cli_verb_value,
-    cli_verb_watch, cli_verb_top, cli_verb_names, cli_verb_tickets, cli_verb_schemes;
+    cli_verb_watch, cli_verb_top, cli_verb_serve, cli_verb_names, cli_verb_tickets,
+    cli_verb_schemes;
 
 /* output.c ----------------------------------------------------------------- */
 
@@ -149,6 +157,10 @@ int cli_find_url(char **ret_url);
 /* A copy of a URL from the command line. A password in it is wiped from `argument`, since everybody
  * can see it with ps, and a warning is printed. NULL: out of memory. */
 char *cli_take_url(char *argument);
+
+/* Whether a file with URLs can be trusted: whoever can write it chooses the store, and whoever can read it has the
+ * password of `url` (NULL: it is not known yet). 0, or an exit status after a sentence. */
+int cli_check_rights(int fd, const char *path, const char *url);
 
 /* absolute.c: files that a URL names relative to the working directory are named from the root, so
  * that it means the same after a `cd`. *url is replaced. False: it cannot be done. */

@@ -7,9 +7,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "capability.h"
 #include "cli.h"
-#include "json.h"
+#include "findings.h"
 
 #include "base/banned.h"
 
@@ -20,14 +19,11 @@ struct doctor {
     size_t warnings, problems;
 };
 
-enum level { FINE, NOTE, WARNING, PROBLEM };
-
 static void print_finding(const struct cli *cli, int level, const char *clause, const char *text)
 {
     static const enum cli_paint paints[] = {PAINT_GREEN, PAINT_DIM, PAINT_YELLOW, PAINT_RED};
-    static const char *const words[] = {"fine", "note", "warning", "problem"};
 
-    printf("%s%-8s%s %-4s ", cli_paint(cli, paints[level]), words[level],
+    printf("%s%-8s%s %-4s ", cli_paint(cli, paints[level]), cli_level_name(level),
            cli_paint(cli, PAINT_NONE), clause != NULL ? clause : "");
     cli_print_text(stdout, text);
     putchar('\n');
@@ -35,14 +31,9 @@ static void print_finding(const struct cli *cli, int level, const char *clause, 
 
 static void print_finding_json(int level, const char *clause, const char *text)
 {
-    static const char *const words[] = {"fine", "note", "warning", "problem"};
     struct cli_json json = {.out = stdout};
 
-    cli_json_open(&json, NULL, '{');
-    cli_json_text(&json, "level", words[level]);
-    cli_json_text(&json, "clause", clause);
-    cli_json_text(&json, "text", text);
-    cli_json_close(&json, '}');
+    cli_json_finding(&json, level, clause, text);
     cli_json_end(&json);
 }
 
@@ -50,13 +41,13 @@ static void found(int level, const char *clause, const char *text, void *arg)
 {
     struct doctor *doctor = arg;
 
-    if (level < FINE || level > PROBLEM)
-        level = PROBLEM;
-    doctor->warnings += level == WARNING;
-    doctor->problems += level == PROBLEM;
+    if (level < CLI_FINE || level > CLI_PROBLEM)
+        level = CLI_PROBLEM;
+    doctor->warnings += level == CLI_WARNING;
+    doctor->problems += level == CLI_PROBLEM;
     if (doctor->cli->json)
         print_finding_json(level, clause, text);
-    else if (!doctor->cli->quiet || level >= WARNING)
+    else if (!doctor->cli->quiet || level >= CLI_WARNING)
         print_finding(doctor->cli, level, clause, text);
 }
 
@@ -83,35 +74,19 @@ static void try_lock(struct doctor *doctor, hf_client *client)
         code = hf_lock_release(lock, &err);
     if (code != HF_OK) {
         snprintf(text, sizeof text, "a trial lock failed: %s", err.text);
-        found(PROBLEM, "C6", text, doctor);
+        found(CLI_PROBLEM, "C6", text, doctor);
         return;
     }
     snprintf(text, sizeof text, "a trial lock was taken and released in %.2f ms",
              milliseconds() - start);
-    found(FINE, NULL, text, doctor);
-}
-
-/* "readers and writers (C9)" names its clause at the end. */
-static void tell_capability(struct doctor *doctor, const struct cli_capability *c, bool has)
-{
-    const char *open = strrchr(c->text, '(');
-    char text[128], clause[8] = "";
-    int len = open != NULL ? (int)(open - c->text) - 1 : (int)strlen(c->text);
-
-    snprintf(text, sizeof text, "%s: %.*s", has ? "it has" : "it has not", len, c->text);
-    if (open != NULL)
-        snprintf(clause, sizeof clause, "%.*s", (int)strcspn(open + 1, ")"), open + 1);
-    found(has ? FINE : NOTE, clause[0] != '\0' ? clause : NULL, text, doctor);
+    found(CLI_FINE, NULL, text, doctor);
 }
 
 /* The last line: what somebody wants to know who reads only one. */
 static void tell_verdict(const struct doctor *doctor)
 {
     struct cli_json json = {.out = stdout};
-    const char *verdict = doctor->problems > 0   ? "do not rely on this store before the problems "
-                                                   "are fixed"
-                          : doctor->warnings > 0 ? "the store works; read the warnings first"
-                                                 : "the store works";
+    const char *verdict = cli_verdict(doctor->problems, doctor->warnings);
 
     if (doctor->cli->json) {
         cli_json_open(&json, NULL, '{');
@@ -130,14 +105,12 @@ static void tell_verdict(const struct doctor *doctor)
 
 static int examine(struct doctor *doctor, hf_client *client)
 {
-    const struct cli_capability *c;
     hf_error err = {0};
 
     if (hf_diagnose(client, found, doctor, &err) != HF_OK)
         return cli_fail_error(&err);
     try_lock(doctor, client);
-    for (size_t i = 0; (c = cli_capability_at(i)) != NULL; i++)
-        tell_capability(doctor, c, (hf_capabilities(client) & c->bit) != 0);
+    cli_find_capabilities(hf_capabilities(client), found, doctor);
     tell_verdict(doctor);
     return doctor->problems > 0 ? 1 : 0;
 }

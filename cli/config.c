@@ -86,8 +86,7 @@ static int read_lines(FILE *file, const char *path, char **ret_url)
     return status;
 }
 
-/* Whoever can write the file chooses the store; whoever can read it has the password. */
-static int check_rights(int fd, const char *path, const char *url)
+int cli_check_rights(int fd, const char *path, const char *url)
 {
     struct stat st;
 
@@ -126,7 +125,7 @@ static int read_config(const char *path, char **ret_url)
                         "%s is there but cannot be used: %s; mend it, or give the URL with -u",
                         path, strerror(error));
     }
-    int status = check_rights(fd, path, NULL);
+    int status = cli_check_rights(fd, path, NULL);
     FILE *file = status == 0 ? fdopen(fd, "r") : NULL;
     if (file == NULL) {
         close(fd);
@@ -134,7 +133,7 @@ static int read_config(const char *path, char **ret_url)
     }
     status = read_lines(file, path, ret_url);
     if (status == 0)
-        status = check_rights(fd, path, *ret_url);
+        status = cli_check_rights(fd, path, *ret_url);
     fclose(file);
     return status;
 }

@@ -122,10 +122,9 @@ static void json_entries(struct cli_json *json, const char *key, const struct cl
     cli_json_close(json, ']');
 }
 
-void cli_json_lock(struct cli_json *json, const char *name, size_t name_len,
-                   const struct cli_span *span, bool with_queue)
+void cli_json_lock_fields(struct cli_json *json, const char *name, size_t name_len,
+                          const struct cli_span *span, bool with_queue)
 {
-    cli_json_open(json, NULL, '{');
     cli_json_bytes(json, "name", name, name_len);
     cli_json_bool(json, "free", span->count == 0);
     json_entries(json, "holders", span, false);
@@ -133,7 +132,20 @@ void cli_json_lock(struct cli_json *json, const char *name, size_t name_len,
         json_entries(json, "queue", span, true);
     else
         cli_json_null(json, "queue");
+}
+
+void cli_json_lock_object(struct cli_json *json, const char *name, size_t name_len,
+                          const struct cli_span *span, bool with_queue)
+{
+    cli_json_open(json, NULL, '{');
+    cli_json_lock_fields(json, name, name_len, span, with_queue);
     cli_json_close(json, '}');
+}
+
+void cli_json_lock(struct cli_json *json, const char *name, size_t name_len,
+                   const struct cli_span *span, bool with_queue)
+{
+    cli_json_lock_object(json, name, name_len, span, with_queue);
     cli_json_end(json);
 }
 

@@ -32,7 +32,12 @@ void cli_print_left(FILE *out, const hf_entry *entry);
 /* One holder or waiter as an object. */
 void cli_json_entry(struct cli_json *json, const char *key, const hf_entry *entry);
 
-/* A lock as an object: name, holders and queue; null for a queue that was not asked for. */
+/* A lock: name, holders and queue; null for a queue that was not asked for. As the fields of an object that
+ * is open, as an object, and as an object on a line of its own. */
+void cli_json_lock_fields(struct cli_json *json, const char *name, size_t name_len,
+                          const struct cli_span *span, bool with_queue);
+void cli_json_lock_object(struct cli_json *json, const char *name, size_t name_len,
+                          const struct cli_span *span, bool with_queue);
 void cli_json_lock(struct cli_json *json, const char *name, size_t name_len,
                    const struct cli_span *span, bool with_queue);
 

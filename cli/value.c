@@ -141,6 +141,21 @@ static bool set_url(const struct cli_option *option, char *text)
     return true;
 }
 
+static bool add_url(const char *verb, const struct cli_option *option, char *text)
+{
+    struct cli_urls *urls = option->value;
+
+    if (urls->count == CLI_URLS_MAX) {
+        cli_fail_usage(verb, "'--%s' is given more than %d times", option->long_name, CLI_URLS_MAX);
+        return false;
+    }
+    urls->urls[urls->count] = cli_take_url(text);
+    if (urls->urls[urls->count++] != NULL)
+        return true;
+    cli_fail(EXIT_MACHINE, "out of memory");
+    return false;
+}
+
 static bool add_name(const char *verb, const struct cli_option *option, const char *name)
 {
     struct cli_names *names = option->value;
@@ -178,6 +193,8 @@ bool cli_set_value(const char *verb, const struct cli_option *option, char *argu
         return set_choice(verb, option, argument);
     case CLI_URL:
         return set_url(option, argument);
+    case CLI_URLS:
+        return add_url(verb, option, argument);
     }
     return false;
 }

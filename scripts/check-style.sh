@@ -47,7 +47,7 @@ examples_are_short() {
 }
 
 no_loose_ends() {
-    ! grep -rnE '\b(TODO|FIXME|XXX)\b' include src cli
+    ! grep -rnE '\b(TODO|FIXME|XXX)\b' include src cli serve
 }
 
 check "C files are formatted" c_files_are_formatted

@@ -24,12 +24,15 @@ LAYERS = [
     ["stores/*"],
     ["core"],
     ["cli"],
+    ["serve"],
 ]
 NEIGHBOURS = {
     ("stores/redlock", "stores/redis"): "Redlock asks several Redis servers, each by the same connection",
 }
 # What the command may know of the core: see the top of that header.
-DOORS = {("cli", "core"): {"core/registry.h"}, ("core", "stores"): {"stores/store.h", "stores/builtin.h"}}
+DOORS = {("cli", "core"): {"core/registry.h"}, ("serve", "core"): {"core/registry.h"},
+         ("serve", "cli"): {"cli/" + name for name in ("capability.h", "cli.h", "entry.h", "findings.h", "json.h", "serve_options.h")},
+         ("core", "stores"): {"stores/store.h", "stores/builtin.h"}}
 
 
 def directory(path):
@@ -48,7 +51,7 @@ def included(path):
     """The files that this one names, as paths from the top."""
     with open(os.path.join(TOP, path), encoding="utf-8") as file:
         for name in re.findall(r'^#include "([^"]+)"', file.read(), re.M):
-            for place in (os.path.dirname(path), "src", "include"):
+            for place in (os.path.dirname(path), "src", "include", "."):
                 target = os.path.normpath(os.path.join(place, name))
                 if os.path.exists(os.path.join(TOP, target)):
                     yield target
@@ -58,7 +61,7 @@ def included(path):
 def arrows():
     """{(from, to): {headers}} between directories."""
     graph = collections.defaultdict(set)
-    for root in ("src", "cli"):
+    for root in ("src", "cli", "serve"):
         for folder, _, files in os.walk(os.path.join(TOP, root)):
             for file in files:
                 if not file.endswith((".c", ".h")):

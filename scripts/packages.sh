@@ -18,13 +18,15 @@ command:pkg-config pkg-config          pkgconf-pkg-config    pkgconf     pkgconf
 library:sqlite3   libsqlite3-dev       sqlite-devel          sqlite      sqlite-dev
 '
 
-# What the modules of the stores are built with: a module whose libraries are not there is left out.
+# What the modules of the stores and the server are built with: what needs a library that is not there is left out.
 # shellcheck disable=SC2034
 store_needs='
 library:libmariadb libmariadb-dev      mariadb-connector-c-devel mariadb-libs mariadb-connector-c-dev
 library:libnghttp2 libnghttp2-dev      libnghttp2-devel      libnghttp2  nghttp2-dev
 library:hiredis   libhiredis-dev       hiredis-devel         hiredis     hiredis-dev
 library:openssl   libssl-dev           openssl-devel         openssl     openssl-dev
+library:jansson   libjansson-dev       jansson-devel         jansson     jansson-dev
+library:libmicrohttpd libmicrohttpd-dev libmicrohttpd-devel  libmicrohttpd libmicrohttpd-dev
 library:libpq     libpq-dev            libpq-devel           postgresql-libs libpq-dev
 library:odbc      unixodbc-dev         unixODBC-devel        unixodbc    unixodbc-dev
 package:libzookeeper-mt-dev libzookeeper-mt-dev - - -

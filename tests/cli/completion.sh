@@ -26,7 +26,7 @@ test_bash_completes_verbs() {
     offers holdfast help un
     out_is unlock
     offers holdfast ''
-    [ "$(wc -l <out)" -eq 18 ]
+    [ "$(wc -l <out)" -eq 19 ]
 }
 
 test_bash_completes_options_of_the_verb() {

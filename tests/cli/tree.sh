@@ -31,7 +31,7 @@ start() {
     last="./holdfast $*"
 }
 
-installs_all='for l in libmariadb libnghttp2 hiredis openssl libpq odbc; do touch "has-$l"; done; touch has-zookeeper'
+installs_all='for l in libmariadb libnghttp2 hiredis openssl libpq odbc jansson libmicrohttpd; do touch "has-$l"; done; touch has-zookeeper'
 
 test_the_first_use_installs_what_the_stores_need() {
     make_system
