@@ -157,4 +157,8 @@ const (
 	togetherMax    = 64
 	ttlDefaultMs   = 30000
 	watchDefaultMs = 1000
+	buckets        = 18
+	metricsCodes   = 32
+	metricsCauses  = 16
+	metricsCalls   = 16
 )

@@ -17,6 +17,7 @@ struct hf__acquiring {
     int64_t patience_ns; /* how long setbacks are borne; INT64_MAX */
     int64_t asked_ns;    /* before the last attempt; an answer may count from earlier */
     int64_t setback_since_ns;
+    int64_t began_ns;  /* if somebody counts */
     unsigned setbacks; /* since it last had a place in the queue */
     int slept_over;    /* the error of the setback, which `err` tells; 0: it was queued */
 

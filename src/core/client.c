@@ -67,6 +67,8 @@ static void free_client(hf_client *client)
     pthread_cond_destroy(&client->changed);
     pthread_mutex_destroy(&client->mutex);
     free(client->self_text);
+    hf__log_free(client->log);
+    free(client->meter);
     hf__fork_guard_clear(client);
     free(client);
 }
@@ -124,6 +126,35 @@ static int read_common_options(hf_client *client, const char *text, hf_error *er
     return 0;
 }
 
+/* What somebody wants to know of it. */
+static int observe(hf_client *client, const hf_client_options *opt, hf_error *err)
+{
+    if (opt->metrics != 0) {
+        client->meter = calloc(1, sizeof *client->meter);
+        if (client->meter == NULL)
+            return hf__fail(err, HF_NO_MEMORY, NULL);
+        client->meter->seen.closest_call_ms = -1;
+    }
+    if (opt->on_log != NULL && hf__log_open(client, opt->on_log, opt->log_arg) < 0)
+        return hf__fail(err, HF_NO_MEMORY, NULL);
+    return 0;
+}
+
+static int open_store(hf_client *client, const char *url, hf_error *err)
+{
+    client->host.env = client->env;
+    client->host.self = &client->self;
+    client->host.op_timeout_ms = client->op_timeout_ms;
+    client->host.open_inner = hf__store_open;
+    int r = hf__store_open(&client->host, url, &client->store, err);
+    if (r == 0 && (client->meter != NULL || client->log != NULL)) {
+        r = hf__meter_store(client, client->store, &client->store, err);
+        if (r < 0)
+            client->store->type->close(client->store);
+    }
+    return r;
+}
+
 int hf__open(const char *url, const hf_client_options *given, const struct hf_env *env,
              hf_client **ret_client, hf_error *err)
 {
@@ -150,13 +181,10 @@ int hf__open(const char *url, const hf_client_options *given, const struct hf_en
     }
     if (r == 0)
         r = read_common_options(client, url, err);
-    if (r == 0) {
-        client->host.env = client->env;
-        client->host.self = &client->self;
-        client->host.op_timeout_ms = client->op_timeout_ms;
-        client->host.open_inner = hf__store_open;
-        r = hf__store_open(&client->host, url, &client->store, err);
-    }
+    if (r == 0)
+        r = observe(client, &known, err);
+    if (r == 0)
+        r = open_store(client, url, err);
     if (r < 0) {
         free_client(client);
         return r;
@@ -261,6 +289,9 @@ void hf__after_call(hf_client *client)
     bool moved = client->store->moved && atomic_exchange(&client->store->moved, false);
     bool lost = client->store->data_lost;
 
+    if (moved)
+        hf__log(client, HF_LOG_STORE_MOVED, HF_OK,
+                "the store speaks to another server than before; what is held is renewed at once");
     for (hf_lock *lock = moved || lost ? client->on_duty : NULL; lock != NULL; lock = lock->next) {
         if (lock->duty != HF__DUTY_KEEP || lock->bidder.phase != HF__PHASE_HOLDING)
             continue;

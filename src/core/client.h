@@ -29,6 +29,8 @@
 #include "core/fork_guard.h"
 #include "core/keeper.h"
 #include "core/lock.h"
+#include "core/log.h"
+#include "core/meter.h"
 #include "core/wake_reader.h"
 #include "core/workers.h"
 #include "stores/store.h"
@@ -64,7 +66,11 @@ struct hf_client {
     struct hf__keeper keeper;
     struct hf__wake_reader wake_reader;
     struct hf__workers renewer, withdrawer, notifier, runner;
-    size_t undo_count; /* what the withdrawer has to end */
+    size_t in_duty[HF__DUTIES]; /* how many locks; NONE is not counted up to */
+
+    struct hf__meter *meter;       /* NULL: nobody counts */
+    struct hf__log *log;           /* NULL: nobody listens */
+    _Atomic int64_t away_since_ns; /* the store; 0: it answers, or there is neither of these */
 
     hf_watch *watches; /* see watch.h */
 

@@ -145,6 +145,9 @@ static void keep(hf_lock *lock, int64_t now_ns)
         now_ns < hf__lease_at_risk_ns(lock->bidder.sent_ns, lock->bidder.lease_ms))
         return;
     lock->risk_told = true;
+    if (lock->client->meter != NULL)
+        hf__raise(&lock->client->meter->seen.at_risk);
+    hf__lock_log_danger(lock, HF_LOG_AT_RISK, "a renewal is overdue");
     hf__tell_event(lock, HF__TELL_AT_RISK);
     if (lock->on_at_risk != NULL) {
         lock->call_risk = true;

@@ -5,6 +5,7 @@
  * is told HF_UNKNOWN (C6). The withdrawer is apart from the renewer: what hangs here keeps no lock
  * from being renewed. */
 #include "core/client.h"
+#include "core/log.h"
 
 #include "base/banned.h"
 
@@ -66,6 +67,11 @@ static int go_on_in_background(hf_lock *lock, bool release, hf_error *err)
     lock->retry_ns = now_ns + hf__backoff_ns(client->env, 0, HF__PAUSE_MAX_MS);
     hf__keeper_schedule(lock);
 
+    if (client->meter != NULL)
+        hf__raise(&client->meter->seen.unknown);
+    hf__log_lock(lock, HF_LOG_UNKNOWN, HF_UNKNOWN,
+                 release ? "the release was not answered: the store may still hold it; tried again"
+                         : "the bid was not withdrawn: the store may still hold it; tried again");
     if (err != NULL) {
         err->code = HF_UNKNOWN;
         err->retriable = 1;
@@ -179,13 +185,18 @@ void hf__withdrawer_work(hf_client *client)
     bool answered =
         hf__undo_once(lock, lock->undo_is_release, hf__op_deadline(client), &answer, NULL) == 0;
     if (lock->job_number == number) { /* else the client is being closed, and does it itself */
-        bool over = hf__now_ns(client->env) >= lock->undo_until_ns && client->undo_count > UNDO_MAX;
+        bool over = hf__now_ns(client->env) >= lock->undo_until_ns &&
+                    client->in_duty[HF__DUTY_UNDO] > UNDO_MAX;
         lock->job = HF__JOB_NONE;
         put_off(lock);
-        if (answered || over)
+        if (answered || over) {
+            hf__log_lock(lock, HF_LOG_SETTLED, HF_OK,
+                         answered ? "the store answered: nothing of it is left there"
+                                  : "it has ended by itself: the store is not asked any more");
             hf__duty_end(lock);
-        else
+        } else {
             hf__keeper_schedule(lock);
+        }
     }
     hf__lock_unref(lock);
 }

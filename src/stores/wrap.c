@@ -50,14 +50,20 @@ int hf__wrapper_open(struct hf__wrapper *w, const struct hf__store_type *type,
         return hf__fail(err, HF_NO_MEMORY, NULL);
     int r = host->open_inner(host, text, &w->inner, err);
     free(text);
-    if (r != 0)
-        return r;
+    if (r == 0)
+        hf__wrapper_around(w, type, w->inner);
+    return r;
+}
+
+void hf__wrapper_around(struct hf__wrapper *w, const struct hf__store_type *type,
+                        struct hf__store *inner)
+{
+    w->inner = inner;
     w->base.type = type;
-    w->base.host = host;
-    w->base.capabilities = w->inner->capabilities;
-    w->base.calls_holders = w->inner->calls_holders;
+    w->base.host = inner->host;
+    w->base.capabilities = inner->capabilities;
+    w->base.calls_holders = inner->calls_holders;
     hf__wrapper_sync(w);
-    return 0;
 }
 
 void hf__wrapper_close(struct hf__wrapper *w)

@@ -18,6 +18,10 @@ struct hf__wrapper {
 int hf__wrapper_open(struct hf__wrapper *w, const struct hf__store_type *type,
                      const struct hf__url *url, const struct hf__host *host, hf_error *err);
 
+/* Fills in `w` around a store that is open already. */
+void hf__wrapper_around(struct hf__wrapper *w, const struct hf__store_type *type,
+                        struct hf__store *inner);
+
 /* Closes the inner store; the wrapper frees itself. */
 void hf__wrapper_close(struct hf__wrapper *w);
 

@@ -117,6 +117,8 @@ static int wait_in_queue(struct hf__acquiring *bid, const struct hf__answer *ans
     if (r < 0)
         return r;
     struct hf__waiter *w = bid->lock->waiter;
+    if (client->meter != NULL)
+        hf__meter_queued(client->meter, answer->position);
     bid->setbacks = 0;
     w->ask_ns = INT64_MAX;
     w->sign_ns =
@@ -307,6 +309,14 @@ static int give_up(struct hf__acquiring *bid, int code)
     return code;
 }
 
+static void count_end(const struct hf__acquiring *bid, int r)
+{
+    if (r < 0)
+        hf__raise_code(bid->lock->client->meter->seen.failed, r);
+    else if (r == HF__ACQUIRE_KEPT)
+        hf__meter_granted(bid->lock, bid->began_ns);
+}
+
 int hf__acquire_advance(struct hf__acquiring *bid)
 {
     const struct hf__bidder *b = &bid->lock->bidder;
@@ -322,7 +332,11 @@ int hf__acquire_advance(struct hf__acquiring *bid)
         if (r == 0)
             r = ask(bid);
     }
-    return r < 0 ? give_up(bid, r) : r;
+    if (r < 0)
+        r = give_up(bid, r);
+    if (bid->lock->client->meter != NULL)
+        count_end(bid, r);
+    return r;
 }
 
 /* Who has said how long to wait has also said how long to bear a store that is away. */
@@ -350,6 +364,7 @@ void hf__acquire_begin(struct hf__acquiring *bid, hf_lock *lock, const hf_option
         .confirmed = opt->confirmed != 0,
         .until_ns =
             opt->wait_ms > 0 ? hf__moment_after(hf__now_ns(client->env), opt->wait_ms) : INT64_MAX,
+        .began_ns = client->meter != NULL ? hf__now_ns(client->env) : 0,
         .patience_ns = patience_ns(client, opt)};
 }
 

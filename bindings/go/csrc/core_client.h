@@ -29,6 +29,8 @@
 #include "core_fork_guard.h"
 #include "core_keeper.h"
 #include "core_lock.h"
+#include "core_log.h"
+#include "core_meter.h"
 #include "core_wake_reader.h"
 #include "core_workers.h"
 #include "stores_store.h"
@@ -64,7 +66,11 @@ struct hf_client {
     struct hf__keeper keeper;
     struct hf__wake_reader wake_reader;
     struct hf__workers renewer, withdrawer, notifier, runner;
-    size_t undo_count; /* what the withdrawer has to end */
+    size_t in_duty[HF__DUTIES]; /* how many locks; NONE is not counted up to */
+
+    struct hf__meter *meter;       /* NULL: nobody counts */
+    struct hf__log *log;           /* NULL: nobody listens */
+    _Atomic int64_t away_since_ns; /* the store; 0: it answers, or there is neither of these */
 
     hf_watch *watches; /* see watch.h */
 

@@ -78,8 +78,8 @@ int hf__lock_join(hf_lock *lock)
     bool has_callback =
         lock->on_at_risk != NULL || lock->on_lost != NULL || lock->on_wanted != NULL;
 
-    for (size_t i = 0; i < (has_callback ? 4 : 3); i++) {
-        if (!hf__heap_reserve(heaps[i], client->lock_count + 1))
+    for (size_t i = 0; i < (has_callback ? 4 : 3); i++) { /* and one place for the log's turn */
+        if (!hf__heap_reserve(heaps[i], client->lock_count + 2))
             return HF_NO_MEMORY;
     }
     client->lock_count++;
@@ -156,10 +156,10 @@ static void change_duty(hf_lock *lock, enum hf__duty duty)
     if (!is_called(lock->duty) && is_called(duty))
         hf__table_add(&client->by_ticket, &lock->by_ticket,
                       hf__hash(client->seed, lock->bid.ticket.bits, sizeof lock->bid.ticket.bits));
-    if (lock->duty == HF__DUTY_UNDO)
-        client->undo_count--;
-    if (duty == HF__DUTY_UNDO)
-        client->undo_count++;
+    if (client->meter != NULL && lock->duty == HF__DUTY_KEEP && duty != HF__DUTY_KEEP)
+        hf__meter_keep_ends(lock);
+    client->in_duty[lock->duty]--;
+    client->in_duty[duty]++;
     lock->duty = duty;
     lock->failures = 0;
     lock->retry_ns = 0;
@@ -220,6 +220,8 @@ void hf__lock_keep(hf_lock *lock, int64_t max_hold_ms)
     if (max_hold_ms > 0)
         lock->max_hold_ns = hf__moment_after(hf__now_ns(lock->client->env), max_hold_ms);
     hf__duty_begin(lock, HF__DUTY_KEEP);
+    if (lock->client->meter != NULL)
+        hf__raise(&lock->client->meter->seen.grants);
     tell_wanted(lock);
     if (lock->called && !lock->bidder.wanted)
         hf__renewer_push(lock);
@@ -237,6 +239,18 @@ void hf__lock_show_lost(hf_lock *lock)
     hf__allow_cancel(cancel_state);
 }
 
+void hf__lock_log_danger(const hf_lock *lock, hf_log_kind kind, const char *text)
+{
+    hf_cause cause = lock->bidder.cause;
+    bool matters = cause == HF_CAUSE_NONE || cause == HF_CAUSE_EXPIRED;
+    const hf_error *why = matters ? lock->trouble : NULL;
+
+    if (why == NULL)
+        hf__log_lock(lock, kind, HF_OK, "%s", text);
+    else
+        hf__log_lock(lock, kind, why->code, "%s (%s)", text, why->text);
+}
+
 /* Whoever finds that a lock is over tells it: nobody can look without. */
 static void tell_lost(hf_lock *lock)
 {
@@ -244,6 +258,9 @@ static void tell_lost(hf_lock *lock)
     if (lock->duty != HF__DUTY_KEEP || lock->lost_told || lock->bidder.phase != HF__PHASE_LOST)
         return;
     lock->lost_told = true;
+    if (lock->client->meter != NULL)
+        hf__meter_lost(lock);
+    hf__lock_log_danger(lock, HF_LOG_LOST, hf_cause_text(lock->bidder.cause));
     hf__lock_show_lost(lock);
     if (lock->on_lost != NULL) {
         lock->call_lost = true;
@@ -266,6 +283,9 @@ bool hf__lock_holds(hf_lock *lock, int64_t now_ns)
 enum hf__advice hf__lock_renewed(hf_lock *lock, uint64_t generation,
                                  const struct hf__answer *answer, int64_t now_ns)
 {
+    struct hf__meter *meter = lock->client->meter;
+    bool held = lock->bidder.phase == HF__PHASE_HOLDING;
+    int64_t deadline_ns = lock->bidder.deadline_ns; /* before the answer */
     enum hf__advice advice = hf__bidder_renewed(&lock->bidder, generation, answer, now_ns);
 
     /* "Gone" may be the answer to a request from before the last attempt: that one tells. */
@@ -273,9 +293,14 @@ enum hf__advice hf__lock_renewed(hf_lock *lock, uint64_t generation,
         answer->verdict == HF__VERDICT_GRANTED || answer->verdict == HF__VERDICT_QUEUED;
     free(lock->trouble);
     lock->trouble = NULL;
-    if (hf__lock_holds(lock, now_ns) &&
-        now_ns < hf__lease_at_risk_ns(lock->bidder.sent_ns, lock->bidder.lease_ms))
+    bool holds = hf__lock_holds(lock, now_ns);
+    if (meter != NULL && held && holds && answer->verdict == HF__VERDICT_GRANTED)
+        hf__meter_renewed(meter, deadline_ns == INT64_MAX ? INT64_MAX : deadline_ns - now_ns);
+    if (holds && now_ns < hf__lease_at_risk_ns(lock->bidder.sent_ns, lock->bidder.lease_ms)) {
+        if (lock->risk_told)
+            hf__log_lock(lock, HF_LOG_SAFE, HF_OK, "is renewed and not at risk any more");
         lock->risk_told = false; /* back on firm ground: the next time is told again */
+    }
     tell_wanted(lock);
     return advice;
 }
@@ -284,6 +309,8 @@ enum hf__advice hf__lock_renewed(hf_lock *lock, uint64_t generation,
 void hf__lock_not_renewed(hf_lock *lock, uint64_t generation, const hf_error *err)
 {
     lock->claim_unanswered |= err->code == HF_UNKNOWN && generation != 0;
+    if (lock->client->meter != NULL && generation != 0)
+        hf__raise(&lock->client->meter->seen.renewals_failed);
     if (lock->trouble == NULL)
         lock->trouble = malloc(sizeof *lock->trouble);
     if (lock->trouble != NULL)

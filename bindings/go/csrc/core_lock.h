@@ -25,6 +25,7 @@ enum hf__duty {
     HF__DUTY_KEEP, /* held: renew, warn, declare lost */
     HF__DUTY_UNDO, /* nobody has the handle any more: withdraw or release until it is answered */
 };
+#define HF__DUTIES 4
 
 /* Why a sleeping caller was woken: one bit each. */
 enum hf__news {
@@ -137,6 +138,9 @@ int hf__lock_renew_once(hf_lock *lock, hf_error *err);
 enum hf__advice hf__lock_renewed(hf_lock *lock, uint64_t generation,
                                  const struct hf__answer *answer, int64_t now_ns);
 void hf__lock_not_renewed(hf_lock *lock, uint64_t generation, const hf_error *err);
+
+/* For the log, with the error of the last renewal if that is the reason. */
+void hf__lock_log_danger(const hf_lock *lock, hf_log_kind kind, const char *text);
 
 /* Whether it is still ours at this moment, max_hold included. If it is lost, and the user who has it
  * was not told yet: makes the descriptor readable, and calls. */

@@ -23,6 +23,9 @@ void hf__notifier_push(hf_lock *lock)
 void hf__notifier_work(hf_client *client)
 {
     struct hf__timer *turn = hf__heap_first(&client->notifier.jobs);
+
+    if (hf__log_work(client, turn))
+        return;
     hf_lock *lock = (hf_lock *)((char *)turn - offsetof(hf_lock, call_turn));
     /* Taken out under the mutex: who gives the lock back takes them away. */
     hf_lock_callback *call;

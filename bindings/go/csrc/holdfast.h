@@ -20,10 +20,10 @@
  *  - Do not use a handle in a forked child. There, every call that would touch the store or free
  *    something returns HF_FORKED and does nothing, a lock reports LOST, and a cancel does not fire.
  *    The child may open its own client. (fork() waits for SQLite operations in progress.)
- *  - The library starts threads, but none before the first acquire. It installs no signal handler
- *    (the client library behind mysql:// ignores SIGPIPE unless the program handles it). It prints
- *    nothing. Its only global state is the loaded modules, the memory:// stores, a list of open
- *    SQLite databases and a number for each thread.
+ *  - The library starts threads, but none before the first acquire, or the first entry of a log.
+ *    It installs no signal handler (the client library behind mysql:// ignores SIGPIPE unless the
+ *    program handles it). It prints nothing. Its only global state is the loaded modules, the
+ *    memory:// stores, a list of open SQLite databases and a number for each thread.
  *
  * Conventions
  * -----------
@@ -125,7 +125,63 @@ const char *hf_code_name(int code); /* "HF_BUSY"; never NULL; static */
 const char *hf_code_text(int code); /* its text in the list above; never NULL; static */
 int hf_code_exit_status(int code);  /* the command's exit status for it; 70 for an unknown code */
 
+/* Why a lock was lost ------------------------------------------------------- */
+#define HF_CAUSES(X)                                                                          \
+    X(HF_CAUSE_NONE, "not lost")                                                              \
+    X(HF_CAUSE_EXPIRED, "the lease could not be renewed in time")                             \
+    X(HF_CAUSE_GONE, "the store no longer knows this grant: it was broken, taken or deleted," \
+                     " or the connection that held it is gone")                               \
+    X(HF_CAUSE_MAX_HOLD, "max_hold was reached")                                              \
+    X(HF_CAUSE_STORE_LOST, "the store's data was replaced or deleted")                        \
+    X(HF_CAUSE_FORKED, "this is a forked child")                                              \
+    X(HF_CAUSE_CLOSED, "the client was closed")
+
+typedef enum hf_cause {
+#define HF__X(id, text) id,
+    HF_CAUSES(HF__X)
+#undef HF__X
+} hf_cause;
+const char *hf_cause_text(hf_cause cause);
+
 /* Clients ------------------------------------------------------------------ */
+
+/* What a program would like to find in its log. The levels are those of hf_diagnose(): 1 note, 2
+ * warning, 3 problem. */
+#define HF_LOG_KINDS(X)                                                                       \
+    X(HF_LOG_AT_RISK, 2, "at-risk", "a renewal of the lock is overdue")                       \
+    X(HF_LOG_SAFE, 1, "safe", "the lock that was at risk is renewed")                         \
+    X(HF_LOG_LOST, 3, "lost", "the lock is lost; with the cause")                             \
+    X(HF_LOG_UNKNOWN, 2, "unknown",                                                           \
+      "the end of a bid or a release was not answered; the "                                  \
+      "client goes on")                                                                       \
+    X(HF_LOG_SETTLED, 1, "settled", "it was answered after all, or nothing can be left")      \
+    X(HF_LOG_STORE_AWAY, 2, "store-away", "the store does not answer")                        \
+    X(HF_LOG_STORE_BACK, 1, "store-back", "the store answers again")                          \
+    X(HF_LOG_STORE_MOVED, 1, "store-moved", "the store speaks to another server than before") \
+    X(HF_LOG_DROPPED, 2, "dropped", "entries came faster than they were taken")
+
+typedef enum hf_log_kind {
+#define HF__X(id, level, name, text) id,
+    HF_LOG_KINDS(HF__X)
+#undef HF__X
+} hf_log_kind;
+
+/* Only the library makes these; later versions append fields. All lives as long as the call. */
+typedef struct hf_log_entry {
+    hf_log_kind kind;
+    int level;
+    hf_cause cause;   /* LOST */
+    int code;         /* why, an HF_ code; HF_OK if there is nothing to say */
+    const char *name; /* of the lock, also ends in NUL; NULL: it is about the store */
+    size_t name_len;
+    const char *text; /* all of it in one line of printable text, without a secret */
+} hf_log_entry;
+
+/* Called on the thread of the other callbacks (hf_lock_callback), in the order in which things came up.
+ * It may call everything but hf_close(), which does nothing here. Entries that it is too slow for are
+ * dropped, beyond a thousand, and counted by one of kind DROPPED. */
+typedef void hf_log_callback(const hf_log_entry *entry, void *arg);
+
 typedef struct hf_client_options {
     size_t size;         /* sizeof(hf_client_options) */
     const char *program; /* shown by `holdfast show`; NULL: the name of this program */
@@ -133,6 +189,10 @@ typedef struct hf_client_options {
                             look into before the installed one; NULL: none. The environment variable
                             HOLDFAST_MODULES, such a list too, replaces them all. A module that this
                             process has loaded already stays the one that is used */
+    int64_t metrics;     /* 1: count, for hf_metrics_read() */
+    hf_log_callback
+        *on_log;   /* what happens to locks and store in the background; NULL: nobody asks */
+    void *log_arg; /* passed to it */
 } hf_client_options;
 
 /* Opens the store that `url` names: memory://name, sqlite:/path/locks.db, ... (holdfast(7) lists
@@ -182,23 +242,6 @@ uint32_t hf_capabilities(const hf_client *client);
 
 /* Acquiring ---------------------------------------------------------------- */
 typedef enum hf_mode { HF_EXCLUSIVE = 0, HF_SHARED = 1 } hf_mode;
-
-#define HF_CAUSES(X)                                                                          \
-    X(HF_CAUSE_NONE, "not lost")                                                              \
-    X(HF_CAUSE_EXPIRED, "the lease could not be renewed in time")                             \
-    X(HF_CAUSE_GONE, "the store no longer knows this grant: it was broken, taken or deleted," \
-                     " or the connection that held it is gone")                               \
-    X(HF_CAUSE_MAX_HOLD, "max_hold was reached")                                              \
-    X(HF_CAUSE_STORE_LOST, "the store's data was replaced or deleted")                        \
-    X(HF_CAUSE_FORKED, "this is a forked child")                                              \
-    X(HF_CAUSE_CLOSED, "the client was closed")
-
-typedef enum hf_cause {
-#define HF__X(id, text) id,
-    HF_CAUSES(HF__X)
-#undef HF__X
-} hf_cause;
-const char *hf_cause_text(hf_cause cause);
 
 /* Called on a thread that the library keeps for callbacks, one call at a time for each client. A
  * slow callback delays other callbacks, but never a renewal. It may ask about the lock. It may not
@@ -466,6 +509,83 @@ int hf_gate_levels(hf_gate *gate, const char *name, size_t name_len, uint64_t *r
 int hf_gate_restore(hf_gate *gate, const char *name, size_t name_len, uint64_t exclusive,
                     uint64_t highest); /* raises, never lowers */
 void hf_gate_free(hf_gate *gate);
+
+/* Counters ------------------------------------------------------------------ */
+#define HF_BUCKETS        18 /* of a histogram */
+#define HF_METRICS_CODES  32 /* room for every HF_ code */
+#define HF_METRICS_CAUSES 16 /* and for every hf_cause */
+#define HF_METRICS_CALLS  16 /* and for every hf_call */
+
+/* How long things took. buckets[i] counts those of up to hf_bucket_us(i) that fit into none before it;
+ * the last one takes the rest. Its size never changes. */
+typedef struct hf_histogram {
+    uint64_t count, sum_us;
+    uint64_t buckets[HF_BUCKETS];
+} hf_histogram;
+
+/* The bounds: 100 us, 300 us, 1 ms, 3 ms, ... 10,000 s; INT64_MAX of the last bucket, and beyond. */
+int64_t hf_bucket_us(size_t bucket);
+
+/* What a store is asked for. */
+#define HF_CALLS(X)                                                                 \
+    X(HF_CALL_ATTEMPT, "attempt", "a bid, or the same bid again")                   \
+    X(HF_CALL_RELEASE, "release", "a lock is given back")                           \
+    X(HF_CALL_WITHDRAW, "withdraw", "a bid is given up")                            \
+    X(HF_CALL_RENEW, "renew", "some locks or places in a queue are kept, together") \
+    X(HF_CALL_BREAK, "break", "a lock is taken away from its holder")               \
+    X(HF_CALL_VALUE, "value", "a value is read or written")                         \
+    X(HF_CALL_INSPECT, "inspect", "a look at who holds and who waits")              \
+    X(HF_CALL_UPKEEP, "upkeep", "setup and purge")                                  \
+    X(HF_CALL_DIAGNOSE, "diagnose", "doctor's questions")
+
+typedef enum hf_call {
+#define HF__X(id, name, text) id,
+    HF_CALLS(HF__X)
+#undef HF__X
+} hf_call;
+const char *hf_call_name(hf_call call); /* "attempt"; NULL past the last; static */
+
+/* What this client has seen. `failed` and `call_errors` are by code: failed[-HF_TIMEOUT]. */
+typedef struct hf_metrics {
+    size_t size; /* sizeof(hf_metrics), set by you */
+
+    /* At this moment */
+    uint64_t held;         /* locks */
+    uint64_t waiting;      /* bids that wait, for others or for the store */
+    uint64_t undoing;      /* bids and releases whose end the store has not answered yet */
+    int64_t store_away_ms; /* how long the store has not answered; 0: it does, or was not asked */
+
+    /* Since it was opened. Acquires that were refused for their arguments, and those of a lock that was
+     * entered again, are not counted */
+    uint64_t grants;                   /* locks that were obtained or adopted */
+    uint64_t failed[HF_METRICS_CODES]; /* acquires that ended without one */
+    hf_histogram wait;                 /* of acquires that ended with one: how long they took */
+    hf_histogram hand_over;            /* those of them that were queued: from the moment the client
+                                          heard of the grant until the caller had the lock */
+    uint64_t queued;                   /* answers that told a bid its place in the queue */
+    uint64_t queued_places;            /* the sum of these places, counted from 1 */
+    uint64_t longest_queue;            /* the last place of them */
+    hf_histogram hold;                 /* from the grant to the release, the detach or the loss */
+
+    uint64_t renewals, renewals_failed; /* of locks; a renewal that is tried again counts again */
+    hf_histogram renewal_left;          /* what was left of the lease when it was renewed */
+    int64_t closest_call_ms;            /* the least of that; -1: nothing was renewed yet */
+    uint64_t at_risk;                   /* times that a renewal was overdue */
+    uint64_t lost[HF_METRICS_CAUSES];   /* by hf_cause */
+    uint64_t unknown;                   /* bids and releases that ended with HF_UNKNOWN */
+
+    uint64_t
+        calls[HF_METRICS_CALLS]; /* of the store, by hf_call: one round trip each, with most stores
+                                         and most of the time */
+    uint64_t call_errors[HF_METRICS_CODES];
+    hf_histogram call_time;
+    uint64_t wakes;       /* calls by the store */
+    uint64_t log_dropped; /* entries that on_log was too slow for */
+} hf_metrics;
+
+/* The counters of a client that was opened with hf_client_options.metrics. What is newer than this
+ * library is 0. Errors: HF_INVALID (no place, or nothing is counted), HF_CLOSED, HF_FORKED. */
+int hf_metrics_read(hf_client *client, hf_metrics *ret_metrics, hf_error *err);
 
 /* Inspecting and repairing a store ------------------------------------------ */
 typedef enum hf_place {

@@ -262,3 +262,7 @@ export const AT_LEAST_MAX_MS = 31622400000;
 export const TOGETHER_MAX = 64;
 export const TTL_DEFAULT_MS = 30000;
 export const WATCH_DEFAULT_MS = 1000;
+export const BUCKETS = 18;
+export const METRICS_CODES = 32;
+export const METRICS_CAUSES = 16;
+export const METRICS_CALLS = 16;

@@ -44,7 +44,23 @@ pub struct hf_client_options {
     pub size: usize,
     pub program: *const c_char,
     pub modules: *const c_char,
+    pub metrics: i64,
+    pub on_log: Option<hf_log_callback>,
+    pub log_arg: *mut c_void,
 }
+
+#[repr(C)]
+pub struct hf_log_entry {
+    pub kind: c_int,
+    pub level: c_int,
+    pub cause: c_int,
+    pub code: c_int,
+    pub name: *const c_char,
+    pub name_len: usize,
+    pub text: *const c_char,
+}
+
+pub type hf_log_callback = unsafe extern "C" fn(entry: *const hf_log_entry, arg: *mut c_void);
 
 pub type hf_lock_callback = unsafe extern "C" fn(lock: *mut hf_lock, cause: c_int, arg: *mut c_void);
 pub type hf_wait_callback = unsafe extern "C" fn(position: usize, arg: *mut c_void);

@@ -26,7 +26,8 @@ macro_rules! layout {
 fn structures_are_those_of_the_header() {
     let (program, expected) = layout! {
         hf_error { code, retriable, store_code, may_hold_ms, text }
-        hf_client_options { size, program, modules }
+        hf_client_options { size, program, modules, metrics, on_log, log_arg }
+        hf_log_entry { kind, level, cause, code, name, name_len, text }
         hf_options { size, mode, limit, ttl_ms, wait_ms, lock_delay_ms, max_hold_ms, reentrant, owner, by_hand,
                      confirmed, note, cancel, on_at_risk, on_lost, on_wait, arg, patience_ms, on_wanted, wanted }
         hf_event { size, kind, cause, tag, lock, err }

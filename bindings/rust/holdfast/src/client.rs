@@ -71,6 +71,9 @@ impl Options {
             size: std::mem::size_of::<sys::hf_client_options>(),
             program: program.as_ref().map_or(ptr::null(), |p| p.as_ptr()),
             modules: modules.as_ref().map_or(ptr::null(), |m| m.as_ptr()),
+            metrics: 0,
+            on_log: None,
+            log_arg: ptr::null_mut(),
         };
         let url = if url.is_empty() { ptr::null() } else { c_url.as_ptr() };
         let mut c = ptr::null_mut();

@@ -293,3 +293,11 @@ pub const TOGETHER_MAX: i64 = 64;
 pub const TTL_DEFAULT_MS: i64 = 30000;
 /// `HF_WATCH_DEFAULT_MS` of holdfast.h.
 pub const WATCH_DEFAULT_MS: i64 = 1000;
+/// `HF_BUCKETS` of holdfast.h.
+pub const BUCKETS: i64 = 18;
+/// `HF_METRICS_CODES` of holdfast.h.
+pub const METRICS_CODES: i64 = 32;
+/// `HF_METRICS_CAUSES` of holdfast.h.
+pub const METRICS_CAUSES: i64 = 16;
+/// `HF_METRICS_CALLS` of holdfast.h.
+pub const METRICS_CALLS: i64 = 16;

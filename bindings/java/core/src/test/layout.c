@@ -33,7 +33,7 @@ int main(void)
     SIZE("EVENT_SIZE", sizeof(hf_event));
     AT("CLIENT_OPTIONS_PROGRAM", hf_client_options, program);
     AT("CLIENT_OPTIONS_MODULES", hf_client_options, modules);
-    SIZE("CLIENT_OPTIONS_SIZE", sizeof(hf_client_options));
+    SIZE("CLIENT_OPTIONS_SIZE", offsetof(hf_client_options, modules) + sizeof(char *));
     AT("QUERY_NAME", hf_query, name);
     AT("QUERY_PREFIX", hf_query, prefix);
     AT("QUERY_OLDER_THAN", hf_query, older_than_ms);

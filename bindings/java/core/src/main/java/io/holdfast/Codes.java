@@ -410,4 +410,8 @@ public final class Codes {
     static final long TOGETHER_MAX = 64L;
     static final long TTL_DEFAULT_MS = 30000L;
     static final long WATCH_DEFAULT_MS = 1000L;
+    static final long BUCKETS = 18L;
+    static final long METRICS_CODES = 32L;
+    static final long METRICS_CAUSES = 16L;
+    static final long METRICS_CALLS = 16L;
 }
