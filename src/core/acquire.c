@@ -132,8 +132,9 @@ static int wait_in_queue(struct hf__acquiring *bid, const struct hf__answer *ans
         hf__lock_client(client);
         hf__calling_end(client, &calling);
     }
-    if (hf__wake_reader_open(client, bid->asked_ns))
-        return 0; /* now that somebody listens, tell the store where to call */
+    hf__wake_reader_open(client);
+    if (!bid->callable && hf__wake_reader_listens(client))
+        return 0; /* ask again: it may have been let in before anybody could be called */
     w->ask_ns = hf__moment_after(hf__now_ns(client->env), answer->ask_again_ms);
     return fall_asleep(bid, 0);
 }
@@ -154,8 +155,8 @@ static int attempt(struct hf__acquiring *bid, struct hf__answer *ret_answer,
     hf_lock *lock = bid->lock;
     struct hf__operation op = {.kind = HF__OPERATION_ATTEMPT, .bid = &lock->bid};
 
-    bid->asked_ns = hf__now_ns(client->env);
-    *ret_answer = (struct hf__answer){.sent_ns = bid->asked_ns};
+    bid->callable = hf__wake_reader_listens(client);
+    *ret_answer = (struct hf__answer){.sent_ns = hf__now_ns(client->env)};
     unsigned turns = client->store->turns;
     hf__unlock_client(client);
     int r = client->store->type->operate(client->store, &op, hf__op_deadline(client), ret_answer,
@@ -198,7 +199,7 @@ static int ask(struct hf__acquiring *bid)
      * in a client that listens can be called from now on, or the call would find nobody. So can who
      * wants to hear that somebody waits; the store is told with the bid where to call. */
     if (bid->lock->bid.tell)
-        hf__wake_reader_open(bid->lock->client, INT64_MAX);
+        hf__wake_reader_open(bid->lock->client);
     if ((bid->waits || bid->lock->bid.tell) && hf__wake_reader_listens(bid->lock->client))
         r = begin_waiting(bid);
     if (r < 0)
@@ -257,7 +258,7 @@ static int settle(struct hf__acquiring *bid)
     }
     /* A holder that the store calls must be heard of: or it would not hear of an early end. */
     if (client->store->calls_holders || !(client->capabilities & HF_CAN_LEASE))
-        hf__wake_reader_open(client, INT64_MAX);
+        hf__wake_reader_open(client);
     if (!hf__bidder_holds(&lock->bidder, hf__now_ns(client->env)))
         return 0;
     hf__lock_keep(lock, bid->max_hold_ms);

@@ -15,13 +15,13 @@ struct hf__acquiring {
     int64_t max_hold_ms;
     int64_t until_ns;    /* the end of the wait; INT64_MAX */
     int64_t patience_ns; /* how long setbacks are borne; INT64_MAX */
-    int64_t asked_ns;    /* before the last attempt; an answer may count from earlier */
     int64_t setback_since_ns;
     int64_t began_ns;  /* if somebody counts */
     unsigned setbacks; /* since it last had a place in the queue */
     int slept_over;    /* the error of the setback, which `err` tells; 0: it was queued */
 
     bool waits;      /* for others */
+    bool callable;   /* somebody listened already when the last attempt was sent */
     bool patient;    /* the caller has said how long to bear a store that is away */
     bool confirmed;  /* not to be had before the store knows that we know */
     bool spent;      /* the store will not grant this ticket any more */

@@ -21,7 +21,7 @@ struct hf__wake_reader {
         HF__WAKE_BEING_ASKED,
         HF__WAKE_ASKED
     } state;          /* the store, for its wake_fd */
-    int64_t since_ns; /* INT64_MIN: it has none, or none yet */
+    bool listens;     /* it has one, and it is read */
     int64_t retry_ns; /* NOT_ASKED: no descriptor was free; not before then */
     int wake_fd, nudge_fd;
     struct hf__waiter *caller; /* who reads wake_fd now; NULL: the keeper */
@@ -31,12 +31,12 @@ struct hf__wake_reader {
 
 void hf__wake_reader_init(struct hf__wake_reader *reader);
 
-/* Asks the store for its wake-up descriptor, the first time only, or until one is free. True: a request sent at `sent_ns`
- * was sent before anybody listened, so ask the store once more. Mutex held, released meanwhile. */
-bool hf__wake_reader_open(hf_client *client, int64_t sent_ns);
+/* Asks the store for its wake-up descriptor, the first time only, or until one is free. Mutex held,
+ * released meanwhile. */
+void hf__wake_reader_open(hf_client *client);
 void hf__wake_reader_close(hf_client *client);
 
-/* Whether the store may call this client. Mutex held. */
+/* Whether the store can call this client about what it is asked from now on. Mutex held. */
 bool hf__wake_reader_listens(const hf_client *client);
 
 /* For the keeper: there is something to read. Mutex not held. */

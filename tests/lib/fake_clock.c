@@ -43,7 +43,7 @@ static void fire_due(struct fake_clock *clock)
         if (clock->timers[i].when_ns > clock->now_ns)
             continue;
         clock->timers[i].when_ns = INT64_MAX;
-        eventfd_write(clock->timers[i].fd, 1);
+        clock->timers[i].fired = eventfd_write(clock->timers[i].fd, 1) == 0;
     }
 }
 
@@ -53,8 +53,10 @@ static void timer_set(void *ctx, int fd, int64_t when_ns)
 
     pthread_mutex_lock(&clock->mutex);
     for (int i = 0; i < clock->timer_count; i++) {
-        if (clock->timers[i].fd == fd)
+        if (clock->timers[i].fd == fd) {
             clock->timers[i].when_ns = when_ns;
+            clock->timers[i].fired = false;
+        }
     }
     fire_due(clock);
     pthread_mutex_unlock(&clock->mutex);
@@ -80,6 +82,24 @@ void fake_clock_advance(struct fake_clock *clock, int64_t ms)
     pthread_mutex_unlock(&clock->mutex);
 }
 
+static bool is_looked_at(struct fake_clock *clock)
+{
+    bool fired = false;
+
+    pthread_mutex_lock(&clock->mutex);
+    for (int i = 0; i < clock->timer_count; i++)
+        fired |= clock->timers[i].fired;
+    pthread_mutex_unlock(&clock->mutex);
+    return !fired;
+}
+
+/* Whoever closes does not look any more. */
+static void let_look(struct fake_clock *clock)
+{
+    for (int patience = 0; patience < 1000 && !is_looked_at(clock); patience++)
+        poll(NULL, 0, 1);
+}
+
 int fake_clock_run(struct fake_clock *clock, int64_t limit_ms, int (*done)(void *), void *arg)
 {
     for (int64_t passed = 0; passed < limit_ms; passed += 25) {
@@ -89,6 +109,17 @@ int fake_clock_run(struct fake_clock *clock, int64_t limit_ms, int (*done)(void 
             poll(NULL, 0, 1);
         }
         fake_clock_advance(clock, 25);
+        let_look(clock);
     }
     return done(arg);
+}
+
+int fake_clock_stand(int (*done)(void *), void *arg)
+{
+    for (int patience = 0; patience < 20000; patience++) {
+        if (done(arg))
+            return 1;
+        poll(NULL, 0, 1);
+    }
+    return 0;
 }

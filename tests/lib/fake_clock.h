@@ -3,6 +3,7 @@
 #define TESTS_LIB_FAKE_CLOCK_H
 
 #include <pthread.h>
+#include <stdbool.h>
 
 #include "base/env.h"
 
@@ -13,6 +14,7 @@ struct fake_clock {
     struct {
         int fd;
         int64_t when_ns;
+        bool fired; /* and whoever sleeps on it has not set it again yet */
     } timers[64];
     int timer_count;
 };
@@ -20,9 +22,11 @@ struct fake_clock {
 void fake_clock_init(struct fake_clock *clock);
 void fake_clock_advance(struct fake_clock *clock, int64_t ms);
 
-/* Moves on in small steps until `done` says so; false after `limit_ms` of this clock. Between the
- * steps other threads get real time to react, so a step is never taken before its effects could be
- * seen. */
+/* Moves on in small steps until `done` says so; false after `limit_ms` of this clock. A step is not
+ * taken before everybody whose timer fired has looked at it, and others get a little real time. */
 int fake_clock_run(struct fake_clock *clock, int64_t limit_ms, int (*done)(void *), void *arg);
+
+/* Stands still until `done` says so; false after 20 s of real time. */
+int fake_clock_stand(int (*done)(void *), void *arg);
 
 #endif

@@ -83,7 +83,8 @@ static int wake_fd(struct hf__store *store)
 {
     struct puppet *p = (struct puppet *)store;
 
-    return p->inner->type->wake_fd(p->inner);
+    return begins_badly(p, PUPPET_LISTEN, INT64_MAX) ? HF_SYSTEM
+                                                     : p->inner->type->wake_fd(p->inner);
 }
 
 static void wake(struct hf__store *store, hf__wake_sink *sink, void *ctx)

@@ -7,7 +7,14 @@
 
 #include "core/client.h"
 
-enum puppet_call { PUPPET_ATTEMPT, PUPPET_WITHDRAW, PUPPET_RELEASE, PUPPET_RENEW, PUPPET_CALLS };
+enum puppet_call {
+    PUPPET_ATTEMPT,
+    PUPPET_WITHDRAW,
+    PUPPET_RELEASE,
+    PUPPET_RENEW,
+    PUPPET_LISTEN, /* for its wake_fd */
+    PUPPET_CALLS
+};
 
 struct puppet {
     struct hf__store base;

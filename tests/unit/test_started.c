@@ -74,13 +74,36 @@ static void c5_a_started_bid_waits_and_is_handed_the_lock(void **state)
     hf_lock *lock = take(s->other);
 
     begin(s->client, HF_FOREVER, 1);
-    assert_true(fake_clock_run(&s->clock, 1000, two_in_store, s));
+    assert_true(fake_clock_stand(two_in_store, s));
     assert_false(is_readable(s->client));
     assert_int_equal(hf_lock_release(lock, NULL), 0);
     hf_event event = next(s->client);
     check_event(&event, HF_EVENT_ACQUIRED, 1, HF_OK);
     assert_int_equal(hf_lock_release(event.lock, NULL), 0); /* either way of giving back will do */
     assert_int_equal(in_store(s), 0);
+}
+
+static int is_about_to_listen(void *arg)
+{
+    return atomic_load(&((struct stage *)arg)->store->held[PUPPET_LISTEN]) == 1;
+}
+
+/* Its place was taken before anybody listened, and no time passes by which to ask again. */
+static void c12_a_lock_given_while_the_client_begins_to_listen_is_not_missed(void **state)
+{
+    struct stage *s = *state;
+    hf_lock *lock = take(s->other);
+
+    atomic_store(&s->store->hold[PUPPET_LISTEN], 1);
+    begin(s->client, HF_FOREVER, 1);
+    assert_true(fake_clock_stand(is_about_to_listen, s));
+    assert_int_equal(hf_lock_release(lock, NULL), 0);
+    struct pollfd fd = {.fd = hf_event_fd(s->client), .events = POLLIN};
+    atomic_store(&s->store->hold[PUPPET_LISTEN], 0);
+    assert_int_equal(poll(&fd, 1, 20000), 1);
+    hf_event event = next(s->client);
+    check_event(&event, HF_EVENT_ACQUIRED, 1, HF_OK);
+    release(s->client, event.lock, 9, HF_OK);
 }
 
 static int has_event(void *arg)
@@ -156,7 +179,7 @@ static void c5_a_started_bid_ends_by_the_clock_and_leaves_nothing(void **state)
     hf_lock *lock = take(s->other);
 
     begin(s->client, 20000, 1);
-    assert_true(fake_clock_run(&s->clock, 1000, two_in_store, s));
+    assert_true(fake_clock_stand(two_in_store, s));
     assert_false(fake_clock_run(&s->clock, 15000, has_event, s->client));
     assert_int_equal(in_store(s), 2); /* its signs of life kept it in the queue */
     assert_true(fake_clock_run(&s->clock, 60000, has_event, s->client));
@@ -200,7 +223,7 @@ static void c5_a_bid_stopped_while_it_asks_does_not_fall_asleep(void **state)
 
     atomic_store(&s->store->hold[PUPPET_ATTEMPT], 1);
     begin(s->client, HF_FOREVER, 1);
-    assert_true(fake_clock_run(&s->clock, 1000, an_attempt_hangs, s));
+    assert_true(fake_clock_stand(an_attempt_hangs, s));
     assert_int_equal(hf_acquire_stop(s->client, 1), 0);
     atomic_store(&s->store->hold[PUPPET_ATTEMPT], 0);
     hf_event event = next(s->client);
@@ -397,6 +420,7 @@ int main(void)
         CASE(a_free_lock_is_told_and_given_back_by_events),
         CASE(c5_a_started_bid_waits_and_is_handed_the_lock),
         CASE(c5_a_started_bid_ends_by_the_clock_and_leaves_nothing),
+        CASE(c12_a_lock_given_while_the_client_begins_to_listen_is_not_missed),
         CASE(c5_a_stopped_bid_leaves_nothing_and_others_go_on),
         CASE(c5_a_bid_stopped_while_it_asks_does_not_fall_asleep),
         CASE(c7_risk_and_loss_are_events),

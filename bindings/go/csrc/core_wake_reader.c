@@ -68,15 +68,14 @@ static void hear(hf_client *client)
 void hf__wake_reader_init(struct hf__wake_reader *reader)
 {
     reader->wake_fd = reader->nudge_fd = -1;
-    reader->since_ns = INT64_MIN;
 }
 
 bool hf__wake_reader_listens(const hf_client *client)
 {
-    return client->wake_reader.state == HF__WAKE_ASKED && client->wake_reader.since_ns != INT64_MIN;
+    return client->wake_reader.listens;
 }
 
-bool hf__wake_reader_open(hf_client *client, int64_t sent_ns)
+void hf__wake_reader_open(hf_client *client)
 {
     struct hf__wake_reader *reader = &client->wake_reader;
 
@@ -89,15 +88,13 @@ bool hf__wake_reader_open(hf_client *client, int64_t sent_ns)
         hf__lock_client(client);
         reader->wake_fd = fd;
         reader->nudge_fd = nudge_fd;
-        bool pushes = fd >= 0 && hf__keeper_read_wakes(client) == 0;
-        reader->since_ns = pushes ? hf__now_ns(client->env) : INT64_MIN;
+        reader->listens = fd >= 0 && hf__keeper_read_wakes(client) == 0;
         reader->state = fd == HF_SYSTEM ? HF__WAKE_NOT_ASKED : HF__WAKE_ASKED;
         reader->retry_ns = hf__now_ns(client->env) + RETRY_MS * HF__NS_PER_MS;
         pthread_cond_broadcast(&client->changed);
     }
     while (reader->state == HF__WAKE_BEING_ASKED)
         pthread_cond_wait(&client->changed, &client->mutex);
-    return sent_ns < reader->since_ns;
 }
 
 void hf__wake_reader_serve(hf_client *client)
