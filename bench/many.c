@@ -1,7 +1,7 @@
 /* Very many held leases in one client: what each costs in memory, and whether one keeper keeps them
  * all alive.
  *
- *     many URL COUNT TTL_MS SECONDS */
+ *     many URL COUNT TTL_MS SECONDS [shared]    each of a lock of its own, or all of one that they share */
 #include <holdfast.h>
 #include <malloc.h>
 #include <sys/resource.h>
@@ -23,15 +23,14 @@ static double cpu_seconds(void)
            (double)(use.ru_utime.tv_usec + use.ru_stime.tv_usec) / 1e6;
 }
 
-static void take_all(hf_client *client, hf_lock **locks, size_t count, int64_t ttl_ms)
+static void take_all(hf_client *client, hf_lock **locks, size_t count, hf_options opt)
 {
-    hf_options opt = HF_OPTIONS_INIT;
     hf_error err;
     char name[32];
 
-    opt.ttl_ms = ttl_ms;
     for (size_t i = 0; i < count; i++) {
-        snprintf(name, sizeof name, "lock/%zu", i);
+        snprintf(name, sizeof name, "lock/%zu", opt.mode == HF_SHARED ? 0 : i);
+        opt.owner = i + 1;
         BENCH_MUST(hf_acquire(client, name, HF_NTS, &opt, &locks[i], &err) == HF_OK, "%s",
                    err.text);
     }
@@ -47,21 +46,24 @@ static size_t count_lost(hf_lock **locks, size_t count)
 
 int main(int argc, char **argv)
 {
-    BENCH_MUST(argc == 5, "usage: many URL COUNT TTL_MS SECONDS");
+    BENCH_MUST(argc == 5 || argc == 6, "usage: many URL COUNT TTL_MS SECONDS [shared]");
     size_t count = strtoul(argv[2], NULL, 10);
     unsigned seconds = (unsigned)strtoul(argv[4], NULL, 10);
     hf_lock **locks = calloc(count, sizeof *locks);
+    hf_options opt = HF_OPTIONS_INIT;
     hf_client *client;
     hf_lock *first;
     hf_error err;
 
+    opt.ttl_ms = strtoll(argv[3], NULL, 10);
+    opt.mode = argc == 6 ? HF_SHARED : HF_EXCLUSIVE;
     BENCH_MUST(locks != NULL, "out of memory");
     BENCH_MUST(hf_open(argv[1], NULL, &client, &err) == HF_OK, "%s", err.text);
     BENCH_MUST(hf_acquire(client, "first", HF_NTS, NULL, &first, &err) == HF_OK, "%s", err.text);
 
     double before = allocated_bytes();
     int64_t start = bench_now_ns();
-    take_all(client, locks, count, strtoll(argv[3], NULL, 10));
+    take_all(client, locks, count, opt);
     bench_print("many: acquire", (double)(bench_now_ns() - start) / (double)count / 1e3, "us");
     bench_print("many: memory per held lock", (allocated_bytes() - before) / (double)count,
                 "bytes");

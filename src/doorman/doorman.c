@@ -130,7 +130,7 @@ static uint32_t smaller_limit(uint32_t a, uint32_t b)
 
 static struct inside look_inside(const struct hf__record *record)
 {
-    struct inside in = {0};
+    struct inside in = {.count = record->sharers.count, .limit = record->sharers.limit};
 
     for (size_t i = 0; i < record->count; i++) {
         const struct hf__entry *e = &record->entries[i];
@@ -242,7 +242,8 @@ static void call_holders(struct hf__record *record)
 static int64_t ask_again(const struct hf__record *record, const struct hf__entry *me,
                          int64_t now_ms)
 {
-    int64_t inside_until = HF__NEVER, before_until = HF__NEVER;
+    int64_t inside_until = record->sharers.count > 0 ? record->sharers.until_ms : HF__NEVER;
+    int64_t before_until = HF__NEVER;
 
     if (behind_gap(record, me))
         return me->lease_ms;

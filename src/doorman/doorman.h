@@ -92,6 +92,15 @@ struct hf__record {
     size_t count, capacity; /* ATTEMPT, RELEASE and WITHDRAW need room for one more */
     size_t unseen, gap;
 
+    /* Of those who share and are inside or lingering it may leave out all that nothing is done to: not
+     * the one the operation is about, whose time has not passed (or is further ahead, as above), and
+     * who need not be called because somebody waits. */
+    struct {
+        size_t count;
+        uint32_t limit;   /* the smallest of theirs; 0: none has one */
+        int64_t until_ms; /* the earliest of theirs, if count > 0 */
+    } sharers;
+
     /* Of the value; its bytes are the store's own. The first two only matter to READ and WRITE. A store
      * need not load `doubt` for other operations: whatever it was, it is to be set when it is set. */
     uint64_t value_generation, value_order;

@@ -63,9 +63,8 @@ static void add_room(struct hf__link *link, void *ctx)
 {
     struct names *names = ctx;
     const struct room *room = (const struct room *)link;
-    bool empty = room->present.first == NULL && room->queue.first == NULL;
 
-    if (!empty && hf__search_wants(names->search, room->name, room->name_len))
+    if (!hf__room_is_empty(room) && hf__search_wants(names->search, room->name, room->name_len))
         add_name(names, room->name, room->name_len);
 }
 
@@ -101,6 +100,24 @@ static bool add_member(struct page *page, const struct name *name, const struct 
     return true;
 }
 
+static bool add_members(struct page *page, const struct name *name, const struct members *members,
+                        int64_t now_ms)
+{
+    for (const struct member *m = members->first; m != NULL; m = m->next) {
+        if (!add_member(page, name, m, now_ms))
+            return false;
+    }
+    return true;
+}
+
+static bool add_everybody(struct page *page, const struct name *name, const struct room *room,
+                          int64_t now_ms)
+{
+    return add_members(page, name, &room->few, now_ms) &&
+           add_members(page, name, &room->sharers.members, now_ms) &&
+           add_members(page, name, &room->queue.members, now_ms);
+}
+
 static int read_page(struct memory *m, struct name *const *names, size_t count, struct page *page)
 {
     bool room_for_all = true;
@@ -109,10 +126,8 @@ static int read_page(struct memory *m, struct name *const *names, size_t count, 
     int64_t now_ms = hf__now_ns(m->base.host->env) / HF__NS_PER_MS;
     for (size_t i = 0; i < count; i++) {
         struct room *room = hf__space_find(m->space, names[i]->bytes, names[i]->len);
-        for (struct member *x = room != NULL ? room->present.first : NULL; x != NULL; x = x->next)
-            room_for_all = room_for_all && add_member(page, names[i], x, now_ms);
-        for (struct member *x = room != NULL ? room->queue.first : NULL; x != NULL; x = x->next)
-            room_for_all = room_for_all && add_member(page, names[i], x, now_ms);
+        room_for_all =
+            room_for_all && (room == NULL || add_everybody(page, names[i], room, now_ms));
     }
     pthread_mutex_unlock(&m->space->mutex);
     return room_for_all ? 0 : HF_NO_MEMORY;

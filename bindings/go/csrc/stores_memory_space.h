@@ -28,16 +28,23 @@ struct client {
 struct member {
     struct hf__entry entry; /* `who` is unused: client and note say it */
     struct member *prev, *next;
-    struct hf__link by_ticket; /* a waiter: in space->waiters */
-    struct hf__timer due;      /* a waiter: in room->due, by its until_ms */
+    struct crowd *crowd;       /* that it is in; NULL: none */
+    struct hf__link by_ticket; /* of a crowd: in space->by_ticket */
+    struct hf__timer due;      /* of a crowd: in its heap, by until_ms */
     uint64_t loaded;           /* the last window it was in */
-    struct room *room;
     struct client *client;
     char note[];
 };
 
 struct members {
-    struct member *first, *last;
+    struct member *first, *last; /* in the order in which they came */
+};
+
+/* Members of whom an operation looks only at those that it is about, and whose time is over. */
+struct crowd {
+    struct members members;
+    size_t count;
+    struct hf__heap due;
 };
 
 /* One name. */
@@ -45,10 +52,10 @@ struct room {
     struct hf__link link;
     uint64_t generation;     /* the last one given */
     struct hf__value *value; /* NULL: no holder has opened it yet */
-    struct members present;  /* inside, lingering, retired: in the order in which they came */
-    struct members queue;
-    size_t waiting;
-    struct hf__heap due;
+    struct members few;      /* the rest of those inside or lingering, and the retired */
+    struct crowd sharers;    /* inside or lingering, with one limit */
+    uint32_t sharers_limit;
+    struct crowd queue;
     int64_t touched_ms;
     struct room *older, *newer; /* all rooms, by touched_ms */
     size_t name_len;
@@ -61,7 +68,7 @@ struct space {
     pthread_mutex_t mutex;
     uint64_t seed;
     struct hf__table rooms;
-    struct hf__table waiters; /* by ticket */
+    struct hf__table by_ticket; /* all who are in a crowd */
     struct room *oldest, *newest;
     uint64_t generation; /* the highest of those that rooms which are gone had given (C4) */
     uint64_t windows;    /* counted; see window.c, of which these are the arrays */
@@ -88,6 +95,8 @@ struct room *hf__space_untouched(const struct space *space, int64_t since_ms);
 
 /* It has a value, and so stays although nobody is in it. */
 bool hf__room_has_value(const struct room *room);
+
+bool hf__room_is_empty(const struct room *room);
 
 /* Nobody is in it. */
 void hf__space_remove(struct space *space, struct room *room);

@@ -41,43 +41,94 @@ static bool take(struct window *w, struct member *member)
     return true;
 }
 
-static struct member *find_waiter(const struct window *w)
+static struct member *member_of(struct hf__timer *due)
+{
+    return (struct member *)((char *)due - offsetof(struct member, due));
+}
+
+/* Whom the operation is about, if that is one of a crowd. */
+static struct member *find_subject(const struct window *w)
 {
     uint64_t hash = hf__hash(w->space->seed, w->ticket->bits, sizeof w->ticket->bits);
-    struct hf__link *link = hf__table_find(&w->space->waiters, hash);
+    struct hf__link *link = hf__table_find(&w->space->by_ticket, hash);
 
     for (; link != NULL; link = hf__table_next(link)) {
         struct member *member =
             (struct member *)((char *)link - offsetof(struct member, by_ticket));
-        if (member->room == w->room && hf__ticket_equal(&member->entry.ticket, w->ticket))
+        bool is_here = member->crowd == &w->room->queue || member->crowd == &w->room->sharers;
+        if (is_here && hf__ticket_equal(&member->entry.ticket, w->ticket))
             return member;
     }
     return NULL;
 }
 
 /* A heap has none before its father: whoever is not due ends the search below him. */
-static bool take_due(struct window *w, size_t i)
+static bool take_due(struct window *w, const struct hf__heap *due, size_t i)
 {
-    const struct hf__heap *due = &w->room->due;
-
     if (i >= due->count || due->timers[i]->when_ns > w->now_ms)
         return true;
-    return take(w, (struct member *)((char *)due->timers[i] - offsetof(struct member, due))) &&
-           take_due(w, 2 * i + 1) && take_due(w, 2 * i + 2);
+    return take(w, member_of(due->timers[i])) && take_due(w, due, 2 * i + 1) &&
+           take_due(w, due, 2 * i + 2);
+}
+
+/* The earliest of those that were not taken. */
+static int64_t earliest(const struct window *w, const struct hf__heap *due, size_t i)
+{
+    if (i >= due->count)
+        return HF__NEVER;
+    if (member_of(due->timers[i])->loaded != w->space->windows)
+        return due->timers[i]->when_ns;
+    int64_t a = earliest(w, due, 2 * i + 1), b = earliest(w, due, 2 * i + 2);
+    return a < b ? a : b;
+}
+
+/* A subject that waits comes with the queue. */
+static bool take_present(struct window *w, struct member *subject)
+{
+    struct crowd *sharers = &w->room->sharers;
+    bool room_for_all = true;
+
+    for (struct member *m = w->room->few.first; room_for_all && m != NULL; m = m->next)
+        room_for_all = take(w, m);
+    size_t few = w->record.count;
+    room_for_all = room_for_all && take_due(w, &sharers->due, 0);
+    if (room_for_all && subject != NULL && subject->crowd == sharers)
+        room_for_all = take(w, subject);
+    w->record.sharers.count = sharers->count - (w->record.count - few);
+    w->record.sharers.limit = w->record.sharers.count > 0 ? w->room->sharers_limit : 0;
+    w->record.sharers.until_ms = earliest(w, &sharers->due, 0);
+    return room_for_all;
+}
+
+static bool take_queue(struct window *w, struct member *subject)
+{
+    struct crowd *queue = &w->room->queue;
+    bool room_for_all = true;
+    size_t seen = 0;
+
+    for (struct member *m = queue->members.first; room_for_all && m != NULL && seen < w->waiters;
+         m = m->next, seen++)
+        room_for_all = take(w, m);
+    size_t behind = w->record.count; /* whoever comes now stands behind those who are left out */
+    room_for_all = room_for_all && take_due(w, &queue->due, 0);
+    if (room_for_all && subject != NULL)
+        room_for_all = take(w, subject);
+    w->record.unseen = queue->count - seen - (w->record.count - behind);
+    w->record.gap = behind;
+    return room_for_all;
 }
 
 bool hf__window_load(struct window *w)
 {
     struct room *room = w->room;
-    struct member *subject = w->ticket != NULL ? find_waiter(w) : NULL;
-    size_t seen = 0;
+    struct member *subject = w->ticket != NULL ? find_subject(w) : NULL;
+
+    /* Whoever finds nobody is let in, and needs no place in the queue. */
+    bool may_queue = w->newcomer != NULL && !hf__room_is_empty(room);
 
     w->record.count = 0;
-    /* Whoever finds nobody is let in, and needs no place in the queue. */
-    bool may_queue = w->newcomer != NULL && (room->present.first != NULL || room->waiting > 0);
-    bool room_for_all =
-        reserve(w) && (!may_queue || hf__heap_reserve(&room->due, room->waiting + 1));
-
+    if (!reserve(w) || (may_queue && !hf__heap_reserve(&room->queue.due, room->queue.count + 1)))
+        return false;
     w->space->windows++;
     w->record.generation = room->generation;
     w->record.doubt = false;
@@ -86,18 +137,7 @@ bool hf__window_load(struct window *w)
         w->record.value_order = room->value->order;
         w->record.doubt = room->value->doubt;
     }
-    for (struct member *m = room->present.first; room_for_all && m != NULL; m = m->next)
-        room_for_all = take(w, m);
-    for (struct member *m = room->queue.first; room_for_all && m != NULL && seen < w->waiters;
-         m = m->next, seen++)
-        room_for_all = take(w, m);
-    size_t behind = w->record.count; /* whoever comes now stands behind those who are left out */
-    room_for_all = room_for_all && take_due(w, 0);
-    if (room_for_all && subject != NULL)
-        room_for_all = take(w, subject);
-    w->record.unseen = room->waiting - seen - (w->record.count - behind);
-    w->record.gap = behind;
-    return room_for_all;
+    return take_present(w, subject) && take_queue(w, subject);
 }
 
 /* Writing back. -------------------------------------------------------------------------------- */
@@ -115,38 +155,60 @@ static void unlink_member(struct members *list, struct member *m)
     *(m->next != NULL ? &m->next->prev : &list->last) = m->prev;
 }
 
-static void leave_queue(struct window *w, struct member *m)
+/* Whoever shares with the limit of the others is one of them, unless somebody may have to call it,
+ * or there is no memory: then it is one of the few, which only costs time. */
+static struct crowd *crowd_for(struct window *w, const struct hf__entry *e)
 {
-    unlink_member(&w->room->queue, m);
-    hf__table_remove(&w->space->waiters, &m->by_ticket);
-    hf__heap_remove(&w->room->due, &m->due);
-    w->room->waiting--;
+    struct crowd *sharers = &w->room->sharers;
+    bool inside = e->place == HF__PLACE_INSIDE || e->place == HF__PLACE_LINGERING;
+
+    if (e->place == HF__PLACE_WAITING)
+        return &w->room->queue;
+    if (!inside || e->mode != HF_SHARED || (e->tell && !e->told))
+        return NULL;
+    if (sharers->count > 0 && e->limit != w->room->sharers_limit)
+        return NULL;
+    return hf__heap_reserve(&sharers->due, sharers->count + 1) ? sharers : NULL;
 }
 
-static void join_queue(struct window *w, struct member *m)
+static void leave(struct window *w, struct member *m)
 {
-    append(&w->room->queue, m);
-    hf__table_add(&w->space->waiters, &m->by_ticket,
+    if (m->crowd == NULL) {
+        unlink_member(&w->room->few, m);
+        return;
+    }
+    unlink_member(&m->crowd->members, m);
+    hf__table_remove(&w->space->by_ticket, &m->by_ticket);
+    hf__heap_remove(&m->crowd->due, &m->due);
+    m->crowd->count--;
+}
+
+static void join(struct window *w, struct member *m, struct crowd *crowd)
+{
+    m->crowd = crowd;
+    if (crowd == NULL) {
+        append(&w->room->few, m);
+        return;
+    }
+    append(&crowd->members, m);
+    hf__table_add(&w->space->by_ticket, &m->by_ticket,
                   hf__hash(w->space->seed, m->entry.ticket.bits, sizeof m->entry.ticket.bits));
-    w->room->waiting++;
+    crowd->count++;
+    if (crowd == &w->room->sharers)
+        w->room->sharers_limit = m->entry.limit;
 }
 
-/* `was` is GONE for a newcomer. */
-static void write_back(struct window *w, struct member *m, enum hf__place was)
+static void write_back(struct window *w, struct member *m, bool is_new)
 {
-    enum hf__place is = m->entry.place;
-    bool waited = was == HF__PLACE_WAITING, waits = is == HF__PLACE_WAITING;
+    bool is_gone = m->entry.place == HF__PLACE_GONE;
+    struct crowd *crowd = is_gone ? NULL : crowd_for(w, &m->entry);
 
-    if (waited && !waits)
-        leave_queue(w, m);
-    if (was != HF__PLACE_GONE && !waited && is == HF__PLACE_GONE)
-        unlink_member(&w->room->present, m);
-    if (waits && !waited)
-        join_queue(w, m);
-    if (!waits && is != HF__PLACE_GONE && (was == HF__PLACE_GONE || waited))
-        append(&w->room->present, m);
-    if (waits)
-        hf__heap_set(&w->room->due, &m->due, m->entry.until_ms);
+    if (!is_new && (is_gone || m->crowd != crowd))
+        leave(w, m);
+    if (!is_gone && (is_new || m->crowd != crowd))
+        join(w, m, crowd);
+    if (crowd != NULL)
+        hf__heap_set(&crowd->due, &m->due, m->entry.until_ms);
 }
 
 bool hf__window_save(struct window *w, bool skip_asker)
@@ -169,11 +231,9 @@ bool hf__window_save(struct window *w, bool skip_asker)
             hf__client_call(m->client, &e->ticket, e->generation);
         if (e->effects & HF__EFFECT_WANTED)
             hf__client_call(m->client, &e->ticket, 0);
-        enum hf__place was = is_new ? HF__PLACE_GONE : m->entry.place;
         e->effects = 0;
         m->entry = *e;
-        m->room = w->room;
-        write_back(w, m, was);
+        write_back(w, m, is_new);
         taken |= is_new;
         if (e->place == HF__PLACE_GONE)
             hf__member_free(m);
@@ -185,8 +245,8 @@ size_t hf__window_position(const struct window *w)
 {
     size_t position = 0;
 
-    for (const struct member *m = w->room->queue.first; m != NULL && position < COUNTABLE_MAX;
-         m = m->next) {
+    for (const struct member *m = w->room->queue.members.first;
+         m != NULL && position < COUNTABLE_MAX; m = m->next) {
         position++;
         if (hf__ticket_equal(&m->entry.ticket, w->ticket))
             return position;

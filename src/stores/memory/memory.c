@@ -144,9 +144,9 @@ static bool purge_room(struct memory *m, struct room *room)
 {
     struct hf__answer answer;
 
-    if (room->present.first != NULL || room->queue.first != NULL)
+    if (!hf__room_is_empty(room))
         apply(m, room, &(struct hf__operation){.kind = HF__OPERATION_SWEEP}, &answer);
-    if (room->present.first != NULL || room->queue.first != NULL)
+    if (!hf__room_is_empty(room))
         return false;
     if (hf__room_has_value(room)) {
         hf__space_touch(m->space, room, moment(m).now_ms);

@@ -68,7 +68,7 @@ void hf__space_leave(struct space *space)
         return;
     for (struct room *room = space->oldest; room != NULL; room = newer) {
         newer = room->newer;
-        if (room->present.first == NULL && room->queue.first == NULL && !hf__room_has_value(room))
+        if (hf__room_is_empty(room) && !hf__room_has_value(room))
             hf__space_remove(space, room);
     }
 }
@@ -136,13 +136,19 @@ bool hf__room_has_value(const struct room *room)
     return room->value != NULL && room->value->len > 0;
 }
 
+bool hf__room_is_empty(const struct room *room)
+{
+    return room->few.first == NULL && room->sharers.count == 0 && room->queue.count == 0;
+}
+
 void hf__space_remove(struct space *space, struct room *room)
 {
     if (room->generation > space->generation)
         space->generation = room->generation;
     hf__table_remove(&space->rooms, &room->link);
     forget_age(space, room);
-    hf__heap_clear(&room->due);
+    hf__heap_clear(&room->sharers.due);
+    hf__heap_clear(&room->queue.due);
     free(room->value);
     free(room);
 }

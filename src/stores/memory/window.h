@@ -1,7 +1,7 @@
 /* The part of a room that an operation can need, as the doorman's record.
  *
- * Everybody who is present, the first few who wait, those whose sign of life is overdue, and the one
- * the operation is about. So an operation costs the same however long the queue is. */
+ * The few, the first who wait, those whose time is over, and the one the operation is about. So an
+ * operation costs the same however long the queue is, and however many share. */
 #ifndef HF_STORES_MEMORY_WINDOW_H
 #define HF_STORES_MEMORY_WINDOW_H
 
