@@ -21,6 +21,22 @@ static const char *place_name(hf_place place)
     return names[place];
 }
 
+const char *cli_cause_word(hf_cause cause)
+{
+    switch (cause) {
+    case HF_CAUSE_EXPIRED:
+        return "expired";
+    case HF_CAUSE_GONE:
+        return "gone";
+    case HF_CAUSE_MAX_HOLD:
+        return "max-hold";
+    case HF_CAUSE_STORE_LOST:
+        return "store-lost";
+    default:
+        return "unknown";
+    }
+}
+
 struct cli_span cli_span_at(const hf_view *view, size_t first)
 {
     struct cli_span span = {.view = view, .first = first};

@@ -26,6 +26,9 @@ void cli_print_who(FILE *out, const hf_entry *entry);
  * for longest; or "kept closed after ...". False, and nothing: nobody is inside. */
 bool cli_print_holder(FILE *out, const hf_view *view);
 
+/* Why a lock was lost, in a word for scripts; the sentences of HF_CAUSES are for people. */
+const char *cli_cause_word(hf_cause cause);
+
 /* How long it has left: "12s", or "never expires". */
 void cli_print_left(FILE *out, const hf_entry *entry);
 

@@ -10,26 +10,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "json.h"
+#include "entry.h"
 
 #include "base/banned.h"
-
-/* Short words for scripts; the sentences of HF_CAUSES are for people. */
-static const char *cause_word(hf_cause cause)
-{
-    switch (cause) {
-    case HF_CAUSE_EXPIRED:
-        return "expired";
-    case HF_CAUSE_GONE:
-        return "gone";
-    case HF_CAUSE_MAX_HOLD:
-        return "max-hold";
-    case HF_CAUSE_STORE_LOST:
-        return "store-lost";
-    default:
-        return "unknown";
-    }
-}
 
 static void write_command(struct cli_json *json, const struct status *status)
 {
@@ -57,7 +40,7 @@ static void write_object(FILE *out, const struct status *status)
     cli_json_number(&json, "waited_ms", status->waited_ms);
     cli_json_number(&json, "held_ms", status->held_ms);
     cli_json_generation(&json, "generation", status->generation);
-    cli_json_text(&json, "lost", status->lost ? cause_word(status->cause) : NULL);
+    cli_json_text(&json, "lost", status->lost ? cli_cause_word(status->cause) : NULL);
     cli_json_text(&json, "error", status->error[0] != '\0' ? status->error : NULL);
     cli_json_text(&json, "release",
                   status->obtained ? (status->release ? hf_code_name(status->release) : "HF_OK")

@@ -174,6 +174,7 @@ static int run(void)
         return cli_fail(EXIT_MACHINE, "out of memory or descriptors");
     }
     server->stores.loop = &server->loop;
+    server->stores.server = server;
     int status = open_listen(server, &listen);
     if (status == 0)
         status = serve(server, &listen);

@@ -15,6 +15,14 @@ static void write_server(FILE *out, const struct counters *counters)
           "# HELP holdfast_serve_connections Connections that are open.\n",
           out);
     fprintf(out, "holdfast_serve_connections %" PRIu64 "\n", counters->connections);
+    fputs("# TYPE holdfast_serve_streams gauge\n"
+          "# HELP holdfast_serve_streams Streams of events that are open.\n",
+          out);
+    fprintf(out, "holdfast_serve_streams %" PRIu64 "\n", counters->streams);
+    fputs("# TYPE holdfast_serve_bids gauge\n"
+          "# HELP holdfast_serve_bids Locks that live on a connection, and bids that wait.\n",
+          out);
+    fprintf(out, "holdfast_serve_bids %" PRIu64 "\n", counters->bids);
     fputs("# TYPE holdfast_serve_answers counter\n"
           "# HELP holdfast_serve_answers Requests that were answered, by the first digit of the "
           "status.\n",

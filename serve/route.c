@@ -17,6 +17,8 @@ static const struct route routes[] = {
     {"GET", "v1/stores/{store}/doctor", ROLE_READ, look_doctor, false},
     {"GET", "v1/stores/{store}/locks", ROLE_READ, look_locks, false},
     {"GET", "v1/stores/{store}/locks/{name}", ROLE_READ, look_lock, false},
+    {"GET", "v1/stores/{store}/events", ROLE_READ, events_start, false},
+    {"POST", "v1/stores/{store}/locks/{name}/acquire", ROLE_LOCK, bid_start, true},
     {"POST", "v1/stores/{store}/locks/{name}/renew", ROLE_LOCK, change_renew, true},
     {"POST", "v1/stores/{store}/locks/{name}/release", ROLE_LOCK, change_release, true},
     {"POST", "v1/stores/{store}/locks/{name}/break", ROLE_BREAK, change_break, true},

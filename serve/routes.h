@@ -11,6 +11,10 @@ void look_locks(struct request *request);
 void look_lock(struct request *request);
 void look_ready(struct request *request);
 
+/* events.c, bid.c */
+void events_start(struct request *request);
+void bid_start(struct request *request);
+
 /* change.c */
 void change_renew(struct request *request);
 void change_release(struct request *request);

@@ -9,10 +9,12 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "stream.h"
 
 #include "base/banned.h"
 
 #define CONNECTION_MEMORY 8192 /* for the head of a request, and what is read and written at once */
+#define BEAT_MS           1000
 #define LAST_WORDS_MS     2000 /* for what is still to be sent when the server ends */
 
 static void *see_uri(void *cls, const char *uri, struct MHD_Connection *connection)
@@ -220,12 +222,16 @@ static void turn(struct server *server, int limit_ms)
 {
     MHD_run(server->daemon);
     loop_turn(&server->loop, next_timeout(server, limit_ms));
+    if (loop_now_ms() < server->beat_ms)
+        return;
+    server->beat_ms = loop_now_ms() + BEAT_MS;
+    stream_beat(server);
 }
 
 void server_run(struct server *server)
 {
     while (!server->ending)
-        turn(server, 1000);
+        turn(server, BEAT_MS);
 }
 
 /* Whether somebody works on one of them, who must not find it gone. */
@@ -244,6 +250,8 @@ void server_stop(struct server *server)
     int64_t until_ms = loop_now_ms() + LAST_WORDS_MS;
 
     close(MHD_quiesce_daemon(server->daemon));
+    stores_stop(&server->stores);
+    stream_end_all(server);
     while (are_worked_on(server) || (server->requests != NULL && loop_now_ms() < until_ms))
         turn(server, 50);
     loop_remove(&server->loop, &server->http);

@@ -24,9 +24,10 @@ struct server {
     struct request *requests;
     struct stream *streams;
     bool ending;
+    int64_t beat_ms; /* when the next heartbeats are due */
     struct counters {
         uint64_t answers[6]; /* by the first digit of the status */
-        uint64_t connections;
+        uint64_t connections, streams, bids;
     } counters;
 };
 

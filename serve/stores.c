@@ -2,10 +2,13 @@
 #include "stores.h"
 
 #include <ctype.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/url.h"
+#include "bid.h"
+#include "board.h"
 #include "cli/cli.h"
 #include "core/registry.h"
 
@@ -63,9 +66,16 @@ static int name_store(const struct stores *stores, struct store *store, const ch
     return 0;
 }
 
+static void take_events(struct source *source, uint32_t events)
+{
+    (void)events;
+    bids_take_events((struct store *)((char *)source - offsetof(struct store, events)));
+}
+
 static int open_client(struct stores *stores, struct store *store, const char *url)
 {
-    static const hf_client_options options = {.size = sizeof options, .program = SERVER_PROGRAM};
+    static const hf_client_options options = {
+        .size = sizeof options, .program = SERVER_PROGRAM, .metrics = 1};
     hf_error err = {0};
 
     if (hf__url_is_redacted(url))
@@ -75,6 +85,13 @@ static int open_client(struct stores *stores, struct store *store, const char *u
                         store->id);
     if (hf_open(url, &options, &store->client, &err) != HF_OK)
         return cli_fail_error(&err);
+    store->server = stores->server;
+    store->events.ready = take_events;
+    int fd = hf_event_fd(store->client);
+    if (fd < 0 || loop_add(stores->loop, &store->events, fd, EPOLLIN) != 0) {
+        hf_close(store->client);
+        return cli_fail(EXIT_MACHINE, "no descriptors are to be had");
+    }
     workers_init(&store->workers, stores->loop);
     stores->count++;
     return 0;
@@ -105,9 +122,20 @@ void stores_close(struct stores *stores)
 {
     for (size_t i = 0; i < stores->count; i++)
         workers_clear(&stores->list[i].workers);
-    for (size_t i = 0; i < stores->count; i++)
-        hf_close(stores->list[i].client);
+    for (size_t i = 0; i < stores->count; i++) {
+        struct store *store = &stores->list[i];
+        loop_remove(stores->loop, &store->events);
+        board_free(store->board);
+        hf_close(store->client);
+        bids_free(store);
+    }
     stores->count = 0;
+}
+
+void stores_stop(struct stores *stores)
+{
+    for (size_t i = 0; i < stores->count; i++)
+        bids_stop(&stores->list[i]);
 }
 
 struct store *stores_find(struct stores *stores, const struct bytes *id)

@@ -12,16 +12,25 @@
 #define STORE_ID_MAX  32 /* with the NUL */
 #define STORE_URL_MAX 512
 
+struct server;
+struct board;
+struct bid;
+
 struct store {
+    struct server *server;
     char id[STORE_ID_MAX];
     char shown[STORE_URL_MAX]; /* its URL without secrets */
     char kind[STORE_ID_MAX];   /* the scheme */
     hf_client *client;
     struct workers workers;
+    struct source events; /* those of the client */
+    struct bid *bids;
+    struct board *board; /* NULL: nobody has listened yet */
 };
 
 struct stores {
     struct loop *loop;
+    struct server *server;
     size_t count;
     struct store list[STORES_MAX];
 };
@@ -31,6 +40,9 @@ int stores_open(struct stores *stores, const char *text);
 
 /* Ends the workers and closes the clients, which gives back every lock that they hold. */
 void stores_close(struct stores *stores);
+
+/* Tells everybody who waits that it ends. */
+void stores_stop(struct stores *stores);
 
 struct store *stores_find(struct stores *stores, const struct bytes *id);
 

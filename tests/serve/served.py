@@ -50,6 +50,56 @@ class Answer:
         return json.loads(self.bytes)
 
 
+class Stream:
+    """Server-sent events of one request, one after the other."""
+
+    def __init__(self, server, method, path, body=None, headers=None):
+        self.connection = server.connect()
+        headers = {"Content-Type": "application/json", **(headers or {})}
+        self.connection.request(method, path, None if body is None else json.dumps(body), headers)
+        self.socket = self.connection.sock
+        self.response = self.connection.getresponse()
+        self.status = self.response.status
+        self.id = None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def close(self):
+        """At once, as if the program had died."""
+        self.socket.close()
+        self.response.close()
+        self.connection.close()
+
+    def block(self):
+        """The next event, or comment, as lines; none: the end."""
+        lines = []
+        while True:
+            line = self.response.readline()
+            if line in (b"", b"\n"):
+                return lines
+            lines.append(line.rstrip(b"\n").decode())
+
+    def event(self):
+        """The next event: its name and its object; (None, None): the end."""
+        while True:
+            lines = self.block()
+            if not lines:
+                return None, None
+            fields = dict(line.split(": ", 1) for line in lines if not line.startswith(":"))
+            if fields:
+                self.id = fields.get("id", self.id)
+                return fields["event"], json.loads(fields["data"])
+
+    def expect(self, name):
+        found, data = self.event()
+        assert found == name, (found, data)
+        return data
+
+
 class Server:
     """holdfast serve on a free port; ended by TERM, or it fails the test."""
 
@@ -119,6 +169,9 @@ class Server:
 
     def post(self, path, body=None, **more):
         return self.ask("POST", path, {} if body is None else body, **more)
+
+    def stream(self, method, path, body=None, headers=None):
+        return Stream(self, method, path, body, headers)
 
     def command(self, *words, check=True):
         """The command on the same store: what it prints."""
