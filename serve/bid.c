@@ -120,7 +120,7 @@ static struct text *next(struct stream *stream)
     else if (1U << i == TELL_FAILED)
         reply_json_error(&event.json, "error", &bid->err);
     else if (1U << i != TELL_QUEUED)
-        grant_json(&event.json, bid->lock);
+        grant_json(&event.json, bid->lock, bid->options.ttl_ms);
     return event_end(&event);
 }
 
@@ -186,7 +186,7 @@ static void give_lease(struct bid *bid)
         bid->request = NULL;
         let_go(bid);
     } else {
-        grant_reply(&request->reply, bid->lock);
+        grant_reply(&request->reply, bid->lock, bid->options.ttl_ms);
         request->owner = bid;
         request->over = lease_is_sent;
     }

@@ -43,9 +43,10 @@ static bool read_body(struct request *request, const struct field *fields)
 struct lease {
     char *ticket, *generation;
     hf_lock *lock;
+    int64_t ttl_ms;
 };
 
-static int check_entry(const hf_entry *e, const struct lease *lease, hf_error *err)
+static int check_entry(const hf_entry *e, struct lease *lease, hf_error *err)
 {
     char generation[24] = "";
 
@@ -59,6 +60,7 @@ static int check_entry(const hf_entry *e, const struct lease *lease, hf_error *e
         snprintf(generation, sizeof generation, "%ju", (uintmax_t)e->generation);
     if (lease->generation != NULL && strcmp(lease->generation, generation) != 0)
         return hf__fail(err, HF_STALE, "this ticket has another generation");
+    lease->ttl_ms = e->ttl_ms;
     return 0;
 }
 
@@ -110,7 +112,7 @@ static void renew(struct request *request)
     hf_error err = {0};
 
     if (take_lease(request, &lease)) {
-        grant_reply(&request->reply, lease.lock);
+        grant_reply(&request->reply, lease.lock, lease.ttl_ms);
         if (hf_lock_detach(lease.lock, &err) != HF_OK) {
             reply_error(&request->reply, &err);
             hf_lock_release(lease.lock, NULL); /* it is lost: only the handle is left to be freed */

@@ -3,7 +3,7 @@
 
 #include "base/banned.h"
 
-void grant_json(struct cli_json *json, const hf_lock *lock)
+void grant_json(struct cli_json *json, const hf_lock *lock, int64_t ttl_ms)
 {
     char sequencer[HF_SEQUENCER_MAX];
     uint64_t generation = 0;
@@ -17,17 +17,18 @@ void grant_json(struct cli_json *json, const hf_lock *lock)
     cli_json_generation(json, "generation", generation);
     cli_json_text(json, "sequencer",
                   hf_lock_sequencer(lock, sequencer, sizeof sequencer) == HF_OK ? sequencer : NULL);
+    cli_json_span(json, "ttl_ms", ttl_ms);
     cli_json_span(json, "remaining_ms", remaining_ms == INT64_MAX ? HF_NEVER : remaining_ms);
 }
 
-void grant_reply(struct reply *reply, const hf_lock *lock)
+void grant_reply(struct reply *reply, const hf_lock *lock, int64_t ttl_ms)
 {
     struct reply_writer writer;
 
     if (!reply_begin(reply, 200, &writer))
         return;
     cli_json_open(&writer.json, NULL, '{');
-    grant_json(&writer.json, lock);
+    grant_json(&writer.json, lock, ttl_ms);
     cli_json_close(&writer.json, '}');
     reply_end(&writer);
 }

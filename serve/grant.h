@@ -4,10 +4,11 @@
 
 #include "reply.h"
 
-/* Its ticket, generation, sequencer and lease, as the fields of an object that is open. */
-void grant_json(struct cli_json *json, const hf_lock *lock);
+/* Its ticket, generation, sequencer and lease (ttl_ms, which a lock does not tell), as the fields of an object that is
+ * open. */
+void grant_json(struct cli_json *json, const hf_lock *lock, int64_t ttl_ms);
 
 /* The same as a reply. */
-void grant_reply(struct reply *reply, const hf_lock *lock);
+void grant_reply(struct reply *reply, const hf_lock *lock, int64_t ttl_ms);
 
 #endif

@@ -358,5 +358,10 @@ static void show_lock(struct request *request)
 
 void look_lock(struct request *request)
 {
-    request_work(request, show_lock);
+    const struct bytes *value = target_argument(&request->target, "value");
+
+    if (value == NULL || bytes_are(value, "0") || bytes_are(value, "1"))
+        request_work(request, show_lock);
+    else
+        reply_refuse(&request->reply, 400, HF_INVALID, "value is 0 or 1");
 }

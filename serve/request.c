@@ -119,6 +119,8 @@ static void add_headers(const struct request *request, struct MHD_Response *resp
         MHD_add_response_header(response, headers[i].name, headers[i].value);
     if (request->reply.status == 401)
         MHD_add_response_header(response, "WWW-Authenticate", "Bearer");
+    if (request->allow != NULL)
+        MHD_add_response_header(response, "Allow", request->allow);
     if (request->reply.type != NULL)
         MHD_add_response_header(response, "Content-Type", request->reply.type);
 }

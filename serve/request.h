@@ -45,6 +45,7 @@ struct request {
     char *body; /* ends in NUL */
     size_t body_len;
     struct reply reply;
+    const char *allow;             /* the methods of this path, if it was asked with another one */
     struct MHD_Response *response; /* instead of a reply: a stream */
     struct job job;
     void (*work)(struct request *request);

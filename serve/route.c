@@ -68,11 +68,10 @@ const struct route *route_find(struct request *request, const char *method, unsi
     for (size_t i = 0; i < sizeof routes / sizeof routes[0]; i++) {
         if (!matches(routes[i].path, &request->target))
             continue;
+        if (is_method(routes[i].method, method))
+            return take_store(request) ? &routes[i] : NULL;
         *ret_status = 405;
-        if (!is_method(routes[i].method, method))
-            continue;
-        *ret_status = 404;
-        return take_store(request) ? &routes[i] : NULL;
+        request->allow = routes[i].has_body ? "POST" : "GET, HEAD"; /* no path has both */
     }
     return NULL;
 }
