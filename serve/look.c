@@ -1,16 +1,14 @@
 /* What only reads: stores, doctor, locks. Each is one question to the store, asked by a worker; the objects are those
  * of `holdfast ls --json`, `show --json` and `doctor --json`. */
-#include <stddef.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/error.h"
 #include "base/percent.h"
 #include "cli/capability.h"
 #include "cli/entry.h"
 #include "cli/findings.h"
 #include "routes.h"
 #include "server.h"
+#include "survey.h"
 
 #include "base/banned.h"
 
@@ -20,29 +18,9 @@
 
 /* Stores ------------------------------------------------------------------- */
 
-/* One look at every store at once, each by a worker of its own. */
-struct survey {
-    struct request *request;
-    size_t left; /* answers to come */
-    bool only_ready;
-    struct probe {
-        struct job job;
-        struct survey *survey;
-        struct store *store;
-        int code;
-        hf_error err;
-    } probes[STORES_MAX];
-};
-
-static void probe(struct job *job)
-{
-    struct probe *probe = (struct probe *)job;
-    hf_query query = {.size = sizeof query, .name = "holdfast", .name_len = 8};
-    hf_view *view = NULL;
-
-    probe->code = hf_inspect(probe->store->client, &query, &view, &probe->err);
-    hf_view_free(view);
-}
+/* Whether it answers: the smallest question there is. */
+static const hf_query small_question = {
+    .size = sizeof small_question, .name = "holdfast", .name_len = 8};
 
 static void write_store(struct cli_json *json, const struct probe *probe)
 {
@@ -66,81 +44,42 @@ static void write_store(struct cli_json *json, const struct probe *probe)
     cli_json_close(json, '}');
 }
 
-static void write_stores(struct survey *survey)
+static void write_stores(struct request *request, const struct survey *survey)
 {
-    const struct server *server = survey->request->server;
     struct reply_writer writer;
 
-    if (!reply_begin(&survey->request->reply, 200, &writer))
+    if (!reply_begin(&request->reply, 200, &writer))
         return;
     cli_json_open(&writer.json, NULL, '{');
     cli_json_open(&writer.json, "stores", '[');
-    for (size_t i = 0; i < server->stores.count; i++)
+    for (size_t i = 0; i < survey->count; i++)
         write_store(&writer.json, &survey->probes[i]);
     cli_json_close(&writer.json, ']');
-    cli_json_bool(&writer.json, "allow_break", server->allow_break);
+    cli_json_bool(&writer.json, "allow_break", request->server->allow_break);
     cli_json_close(&writer.json, '}');
     reply_end(&writer);
 }
 
-static void write_ready(struct survey *survey)
+void look_stores(struct request *request)
 {
-    for (size_t i = 0; i < survey->request->server->stores.count; i++) {
+    survey_start(request, &small_question, write_stores);
+}
+
+static void write_ready(struct request *request, const struct survey *survey)
+{
+    for (size_t i = 0; i < survey->count; i++) {
         if (survey->probes[i].code != HF_OK) { /* not its text: nobody has shown a token */
-            reply_refuse(&survey->request->reply, 503, HF_UNAVAILABLE, "a store does not answer");
+            reply_refuse(&request->reply, 503, HF_UNAVAILABLE, "a store does not answer");
             return;
         }
     }
-    survey->request->reply = (struct reply){
+    request->reply = (struct reply){
         .status = 200, .type = "text/plain; charset=utf-8", .fixed = "ready\n", .len = 6};
-}
-
-static void probe_done(struct posted *posted)
-{
-    struct probe *probe = (struct probe *)((char *)posted - offsetof(struct probe, job.posted));
-    struct survey *survey = probe->survey;
-
-    if (--survey->left > 0)
-        return;
-    if (survey->only_ready)
-        write_ready(survey);
-    else
-        write_stores(survey);
-    request_resume(survey->request);
-    free(survey);
-}
-
-static void look_at_all(struct request *request, bool only_ready)
-{
-    struct stores *stores = &request->server->stores;
-    struct survey *survey = calloc(1, sizeof *survey);
-
-    if (survey == NULL) {
-        reply_refuse(&request->reply, 500, HF_NO_MEMORY, hf_code_text(HF_NO_MEMORY));
-        return;
-    }
-    *survey = (struct survey){.request = request, .left = stores->count, .only_ready = only_ready};
-    request_suspend(request);
-    for (size_t i = 0; i < stores->count; i++) {
-        struct probe *p = &survey->probes[i];
-        *p = (struct probe){.job = {.work = probe, .posted.run = probe_done},
-                            .survey = survey,
-                            .store = &stores->list[i]};
-        if (workers_give(&p->store->workers, &p->job))
-            continue;
-        p->code = hf__fail(&p->err, HF_FULL, "too many requests wait for this store");
-        loop_post(&request->server->loop, &p->job.posted);
-    }
-}
-
-void look_stores(struct request *request)
-{
-    look_at_all(request, false);
 }
 
 void look_ready(struct request *request)
 {
-    look_at_all(request, true);
+    survey_start(request, &small_question, write_ready);
 }
 
 /* Doctor ------------------------------------------------------------------- */

@@ -118,11 +118,48 @@ def test_what_is_not_there_is_404_and_what_is_not_for_it_405():
             assert server.get(path).status == 400, path
 
 
-def test_metrics_are_open_metrics():
-    with Server() as server:
+def read_metrics(text):
+    """The samples by name and labels. What stands in no family, twice, or not in order, is an error."""
+    samples, families, family, kind = {}, set(), None, None
+    lines = text.split("\n")
+    assert lines[-2:] == ["# EOF", ""]
+    for line in lines[:-2]:
+        meta = re.fullmatch(r"# (TYPE|HELP|UNIT) (\w+) (.+)", line)
+        if meta:
+            if meta[1] == "TYPE":
+                family, kind = meta[2], meta[3]
+                assert family not in families and kind in ("gauge", "counter", "histogram")
+                families.add(family)
+            assert meta[2] == family and (meta[1] != "UNIT" or family.endswith("_" + meta[3])), line
+            continue
+        sample = re.fullmatch(r'(\w+?)(_total|_bucket|_count|_sum)?((?:\{(?:\w+="[^"\\\n]*",?)+\})?) (\d+(?:\.\d+)?)', line)
+        assert sample and (sample[1] if kind != "gauge" else sample[1] + (sample[2] or "")) == family, line
+        assert {"gauge": True, "counter": sample[2] == "_total", "histogram": sample[2] in ("_bucket", "_count", "_sum")}[kind], line
+        key = sample[1] + (sample[2] or "") + sample[3]
+        assert key not in samples, line
+        samples[key] = float(sample[4])
+    return samples
+
+
+def test_metrics_are_open_metrics_and_count():
+    with Server("-u", "memory://x") as server:
         answer = server.get("/metrics")
         assert answer.headers["Content-Type"].startswith("application/openmetrics-text; version=1.0.0")
-        assert answer.bytes.endswith(b"\n# EOF\n") and b"holdfast_serve_connections 1\n" in answer.bytes
+        before = read_metrics(answer.bytes.decode())
+        assert before["holdfast_serve_connections"] == 1 and before['holdfast_store_up{store="main"}'] == 1
+        lock = "/v1/stores/main/locks/<\"job\">".replace("<", "%3C").replace(">", "%3E").replace('"', "%22")
+        for lives in ("lease", "lease"):
+            server.post(lock + "/acquire", {"lives": lives})
+        server.command("lock", "-q", "--never-expires", "other")
+        after = read_metrics(server.get("/metrics").bytes.decode())
+        assert after['holdfast_grants_total{store="main"}'] == 1 and after['holdfast_grants_total{store="memory"}'] == 0
+        assert after['holdfast_acquires_failed_total{store="main",code="HF_BUSY"}'] == 1
+        assert after['holdfast_wait_seconds_bucket{store="main",le="+Inf"}'] == 1 == after['holdfast_wait_seconds_count{store="main"}']
+        assert after['holdfast_store_holders{store="main"}'] == 2 and after['holdfast_store_never_expiring{store="main"}'] == 1
+        assert after['holdfast_lost_total{store="main",cause="expired"}'] == 0
+        assert after['holdfast_store_calls_total{store="main",call="attempt"}'] >= 2
+        assert not any("job" in key for key in after)
+        assert set(after) - set(before) == {'holdfast_acquires_failed_total{store="main",code="HF_BUSY"}'}
 
 
 if __name__ == "__main__":
