@@ -277,7 +277,7 @@ static void closing_ends_what_was_started(void **state)
     assert_int_equal(hf__open(s->url, NULL, &s->clock.env, &third, NULL), 0);
     begin(third, HF_FOREVER, 1);
     assert_int_equal(hf_acquire_start(third, "free", HF_NTS, NULL, 2, NULL), 0); /* never taken */
-    assert_true(fake_clock_run(&s->clock, 1000, has_event, third));
+    assert_true(fake_clock_stand(has_event, third));
     hf_close(third);
     assert_int_equal(in_store(s), 1);
     assert_int_equal(hf_lock_release(lock, NULL), 0);
@@ -323,7 +323,7 @@ static void what_hangs_delays_no_other_bid(void **state)
     hf_lock *lock = next(s->client).lock;
     atomic_store(&s->store->hold[PUPPET_RELEASE], 1);
     assert_int_equal(hf_release_start(lock, 2, NULL), 0);
-    assert_true(fake_clock_run(&s->clock, 1000, a_release_hangs, s));
+    assert_true(fake_clock_stand(a_release_hangs, s));
     assert_int_equal(hf_acquire_start(s->client, "y", HF_NTS, NULL, 3, NULL), 0);
     hf_event event = next(s->client);
     check_event(&event, HF_EVENT_ACQUIRED, 3, HF_OK);

@@ -27,7 +27,7 @@ static void c5_a_wait_ends_by_the_clock_and_leaves_nothing(void **state)
     struct asker a;
 
     start(&a, s->client, 60000);
-    assert_true(fake_clock_run(&s->clock, 1000, two_in_store, s));
+    assert_true(fake_clock_stand(two_in_store, s));
     assert_false(fake_clock_run(&s->clock, 20000, has_ended, &a));
     assert_int_equal(in_store(s), 2); /* its signs of life kept it in the queue */
     finish(s, &a);
@@ -45,7 +45,7 @@ static void c5_a_cancelled_wait_leaves_nothing(void **state)
 
     assert_int_equal(hf_cancel_new(&a.opt.cancel), 0);
     assert_int_equal(pthread_create(&a.thread, NULL, ask, &a), 0);
-    assert_true(fake_clock_run(&s->clock, 1000, two_in_store, s));
+    assert_true(fake_clock_stand(two_in_store, s));
     hf_cancel_fire(a.opt.cancel);
     finish(s, &a);
     assert_int_equal(a.r, HF_CANCELLED);
@@ -65,7 +65,7 @@ static void closing_wakes_those_who_wait(void **state)
 
     assert_int_equal(hf__open(s->url, NULL, &s->clock.env, &third, NULL), 0);
     start(&a, third, HF_FOREVER);
-    assert_true(fake_clock_run(&s->clock, 1000, two_in_store, s));
+    assert_true(fake_clock_stand(two_in_store, s));
     hf_close(third);
     finish(s, &a);
     assert_int_equal(a.r, HF_CLOSED);
@@ -81,7 +81,7 @@ static void c12_a_hand_over_is_pushed_and_claimed(void **state)
     uint64_t first, second;
 
     start(&a, s->client, HF_FOREVER);
-    assert_true(fake_clock_run(&s->clock, 1000, two_in_store, s));
+    assert_true(fake_clock_stand(two_in_store, s));
     int asked = atomic_load(&s->store->calls[PUPPET_ATTEMPT]);
     assert_int_equal(hf_lock_generation(lock, &first), 0);
     assert_int_equal(hf_lock_release(lock, NULL), 0);
@@ -179,7 +179,7 @@ static void a_wait_without_end_in_milliseconds_does_not_end_at_once(void **state
     struct asker a;
 
     start(&a, s->client, INT64_MAX);
-    assert_true(fake_clock_run(&s->clock, 1000, two_in_store, s));
+    assert_true(fake_clock_stand(two_in_store, s));
     hf_lock_release(lock, NULL);
     finish(s, &a);
     assert_int_equal(a.r, 0);
@@ -226,7 +226,7 @@ static void a_cancelled_thread_leaves_the_client_whole(void **state)
     struct asker a;
 
     start(&a, s->client, 5000);
-    assert_true(fake_clock_run(&s->clock, 1000, two_in_store, s));
+    assert_true(fake_clock_stand(two_in_store, s));
     pthread_cancel(a.thread); /* takes effect when the call is over */
     finish(s, &a);
     assert_int_equal(a.r, HF_TIMEOUT);
@@ -255,7 +255,7 @@ static void c12_push_is_asked_for_again_when_descriptors_are_free(void **state)
 
     fake_clock_advance(&s->clock, 1000);
     start(&a, s->client, HF_FOREVER);
-    assert_true(fake_clock_run(&s->clock, 1000, listens, s->client));
+    assert_true(fake_clock_stand(listens, s->client));
     assert_int_equal(hf_lock_release(lock, NULL), 0);
     finish(s, &a);
     assert_int_equal(a.r, 0);
