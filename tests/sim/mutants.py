@@ -74,7 +74,7 @@ MUTANTS = [
      [("lock->claim_unanswered = lock->lost_told = lock->called = false;", "lock->claim_unanswered = lock->called = false;"),
       ("lock->duty != HF__DUTY_KEEP || lock->lost_told", "lock->lost_told")], None),
     ("loss told by the callback alone", "src/core/lock.c",
-     "    lock->lost_told = true;\n    hf__lock_show_lost(lock);", "    lock->lost_told = true;"),
+     "hf_cause_text(lock->bidder.cause));\n    hf__lock_show_lost(lock);", "hf_cause_text(lock->bidder.cause));"),
     ("news of a started bid wake nobody", "src/core/wait.c",
      "    if (lock->started != NULL)\n        hf__started_ready(lock->started);\n    else if", "    if"),
     ("all writes have one number", "src/core/value.c", "value->order = ++lock->value_order;", "value->order = 1;"),
