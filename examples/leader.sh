@@ -16,9 +16,13 @@ trap 'asked=yes; [ -z "$run" ] || kill "$run"' TERM INT HUP
 while [ -z "$asked" ]; do
     holdfast run --ttl 10s --on-lost kill --note "$(uname -n)" leader/my-service -- "$@" &
     run=$!
-    # A signal ends the first `wait` early; the second one waits for the service.
-    wait "$run" || [ -z "$asked" ] || wait "$run"
+    wait "$run"
     status=$?
+    # A signal ends that `wait` early; this one waits for the service.
+    if [ -n "$asked" ] && [ "$status" -gt 128 ]; then
+        wait "$run"
+        status=$?
+    fi
     run=''
     case $status in
     0) exit 0 ;;

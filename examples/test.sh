@@ -91,6 +91,12 @@ play_leader() {
     wait $second || fail "the second leader failed"
     [ "$(cat "$dir/ran")" = "$(printf 'a\nb')" ] || fail "ran: $(cat "$dir/ran")"
     end_leader_by_term
+    # A service that fails is started again; a mistake is told.
+    "$example" sh -c 'echo tried >>"$dir/tries"; [ "$(wc -l <"$dir/tries")" -ge 2 ]' 2>"$dir/err" || fail "it was not tried again"
+    grep -q 'ended with status 1' "$dir/err" || fail "it said: $(cat "$dir/err")"
+    status=0
+    "$example" no-such-command 2>"$dir/err" || status=$?
+    [ $status -eq 127 ] || fail "a command that is not there gives $status"
 }
 
 # TERM ends the service, with what it has started, and gives the lock back; a standby just leaves.
