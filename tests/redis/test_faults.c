@@ -38,7 +38,7 @@ static int is_free(void *name)
 
 static void c6_reply_lost_after_the_script_ran_is_adopted(void **state)
 {
-    hf_client *client = open_behind("op_timeout=300ms");
+    hf_client *client = open_behind("op_timeout=2s");
     hf_lock *lock = NULL;
 
     (void)state;
