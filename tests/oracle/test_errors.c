@@ -93,18 +93,32 @@ static void write_fault(char *to, size_t size, int times, const struct row *row)
              row->native, row->native != 0 ? "ORA-" : "", row->native);
 }
 
+/* A conflict is tried again until the time is up. If the machine is busy just then, the last try is not
+ * answered, and the outcome is unknown, or that of a connection that did not come about: then there is
+ * more time. */
+static int attempt_until_it_speaks(struct world *w, const struct row *row)
+{
+    int64_t ms = row->again ? 500 : AMPLE_MS;
+
+    for (;; ms *= 2) {
+        struct hf__answer answer = {0};
+        int r = attempt(w, ms, &answer);
+        if (ms >= AMPLE_MS || (r == row->code && strstr(w->walk.err.text, row->says) != NULL))
+            return r;
+    }
+}
+
 static void c6_every_error_has_one_meaning(void **state)
 {
     struct world *w = *state;
 
     for (size_t i = 0; i < COUNT(rows); i++) {
         const struct row *row = &rows[i];
-        struct hf__answer answer = {0};
         char line[200], what[40];
         snprintf(what, sizeof what, "%s %d", row->state, row->native);
         write_fault(line, sizeof line, 0, row);
         script(w, "", line);
-        check_number(what, attempt(w, row->again ? 500 : AMPLE_MS, &answer), row->code);
+        check_number(what, attempt_until_it_speaks(w, row), row->code);
         check_contains(what, w->walk.err.text, row->says);
         check_lacks(what, w->walk.err.text, "[Oracle]");
         check_lacks(what, w->walk.err.text, "Sesam");
