@@ -154,6 +154,7 @@ def leg_gcc(leg):
     """The build that people use, and every test that needs no server but one Redis."""
     leg.build(**GCC)
     leg.checks("vendor-c", ["scripts/vendor-c", "--check", leg.dir])
+    leg.checks("abi", ["scripts/check-abi", leg.dir])
     leg.test(*LOCAL)
 
 
@@ -249,8 +250,9 @@ def leg_bindings(leg):
 
 
 def leg_packages(leg):
-    """Debian's packages: built, examined, and used in a bare system, which is fetched."""
+    """Debian's packages in a bare system, which is fetched; and what a release publishes for other languages and systems."""
     leg.checks("packages", [sys.executable, "scripts/check-packages.py", os.path.join(OUT, "packages")])
+    leg.checks("release", [sys.executable, "scripts/check-release.py", os.path.join(OUT, "release")])
 
 
 def leg_style(leg):

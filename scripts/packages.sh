@@ -56,6 +56,7 @@ command:npm       npm                  npm                   npm         npm
 command:flock     util-linux           util-linux            util-linux  util-linux-misc
 command:clang     clang                clang                 clang       clang
 fuzzer            libclang-rt-dev      compiler-rt           compiler-rt compiler-rt
+command:abidiff   abigail-tools        libabigail            -           -
 command:clang-format clang-format      clang-tools-extra     clang       clang-extra-tools
 command:shellcheck shellcheck          ShellCheck            shellcheck  shellcheck
 command:jq        jq                   jq                    jq          jq
@@ -82,6 +83,8 @@ command:dpkg-buildpackage dpkg-dev     -                     -           -
 command:dh        debhelper            -                     -           -
 command:lintian   lintian              -                     -           -
 command:debootstrap debootstrap        -                     -           -
+command:rpmbuild  rpm                  rpm-build             rpm-tools   rpm
+command:rpmlint   rpmlint              rpmlint               -           -
 '
 
 say() {

@@ -1,8 +1,7 @@
 """Compiles the module _native (cffi, API mode, stable ABI): the declarations are those of holdfast.h, as the
 compiler's preprocessor gives them, so they cannot differ from the library that is linked.
 
-The library is found by pkg-config, or where HOLDFAST_CFLAGS and HOLDFAST_LIBS say. See setup.py for a wheel that
-carries it."""
+The library is found by pkg-config, or where HOLDFAST_CFLAGS and HOLDFAST_LIBS say, which may name a static one."""
 
 import os
 import shlex
@@ -51,7 +50,7 @@ ffi = FFI()
 ffi.cdef(declarations(cflags) + source("shim.cdef") + CALLBACKS)
 ffi.set_source(
     "holdfast._native", "#include <holdfast.h>\n" + source("shim.c"), py_limited_api=True,
-    extra_compile_args=cflags, extra_link_args=libs + shlex.split(os.environ.get("HOLDFAST_LDFLAGS", "")))
+    extra_compile_args=cflags, extra_link_args=libs)
 
 if __name__ == "__main__":
     ffi.compile(verbose=True)

@@ -20,7 +20,7 @@ from ._codes import Capability, Closed, Code, Forked, Invalid, Mode, Place, Unsu
 from ._error import Error, from_native
 from ._events import Events
 from ._held import Held
-from ._load import ffi, lib, modules as _modules_beside, text_of
+from ._load import ffi, lib, text_of
 from ._lock import Lock, fill_options
 from ._text import Name, Seconds, c_string, to_bytes, to_ms, to_seconds, to_text
 
@@ -89,7 +89,6 @@ class Client:
         options.size = ffi.sizeof("hf_client_options")
         keep = [ffi.new("char[]", c_string(program or _name_of_program(), "the program's name"))]
         options.program = keep[0]
-        modules = modules or _modules_beside
         if modules is not None:
             if not hasattr(options, "modules"):
                 raise Unsupported("this libholdfast takes the directory of modules from HOLDFAST_MODULES only")

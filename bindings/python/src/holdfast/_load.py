@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 from ._codes import HEADER_VERSION
@@ -26,10 +25,6 @@ def _check_version() -> str:
 
 
 version: str = _check_version()
-
-# A wheel that carries the library has the stores' modules beside it.
-_beside = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_lib")
-modules: str | None = _beside if os.path.isdir(_beside) else None
 
 
 @ffi.def_extern()  # type: ignore[untyped-decorator]
