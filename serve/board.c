@@ -340,21 +340,18 @@ static size_t first_row(const struct board *board, const struct board_filter *fi
     return low;
 }
 
-static size_t write_rows(const struct board *board, struct cli_json *json, uint64_t version,
-                         const struct board_filter *filter)
+/* The next row from `i` on that is wanted and newer than `version`; `count` if there is none. */
+static size_t next_row(const struct board *board, size_t i, uint64_t version,
+                       const struct board_filter *filter)
 {
-    size_t told = 0;
-
-    for (size_t i = first_row(board, filter); i < board->count; i++) {
+    for (; i < board->count; i++) {
         const struct row *row = &board->rows[i];
         if (!is_wanted(filter, row->name.at, row->name.len))
-            break;
-        if (row->version <= version)
-            continue;
-        cli_json_lock_object(json, row->name.at, row->name.len, &row->span, true);
-        told++;
+            return board->count;
+        if (row->version > version)
+            return i;
     }
-    return told;
+    return board->count;
 }
 
 static bool is_there(const struct board *board, const struct gone *gone)
@@ -365,48 +362,69 @@ static bool is_there(const struct board *board, const struct gone *gone)
     return i < board->count && is_wanted(&filter, board->rows[i].name.at, board->rows[i].name.len);
 }
 
-/* A lock that became free is a lock without anybody. */
-static size_t write_gone(const struct board *board, struct cli_json *json, uint64_t version,
-                         const struct board_filter *filter)
+/* The next lock that became free and is, from the `i`-th newest on; BOARD_GONE_MAX if there is none. */
+static size_t next_gone(const struct board *board, size_t i, uint64_t version,
+                        const struct board_filter *filter, const struct gone **ret_gone)
 {
-    const struct cli_span nobody = {0};
-    size_t told = 0, kept = board->gone_at < BOARD_GONE_MAX ? board->gone_at : BOARD_GONE_MAX;
-
-    for (size_t i = 1; i <= kept; i++) {
-        const struct gone *gone = &board->gone[(board->gone_at - i) % BOARD_GONE_MAX];
+    for (; i < BOARD_GONE_MAX && i < board->gone_at; i++) {
+        const struct gone *gone = &board->gone[(board->gone_at - 1 - i) % BOARD_GONE_MAX];
         if (gone->version <= version)
             break;
-        if (gone->name == NULL || !is_wanted(filter, gone->name, gone->len) ||
-            is_there(board, gone))
-            continue;
-        cli_json_lock_object(json, gone->name, gone->len, &nobody, true);
-        told++;
+        *ret_gone = gone;
+        if (gone->name != NULL && is_wanted(filter, gone->name, gone->len) &&
+            !is_there(board, gone))
+            return i;
     }
-    return told;
+    return BOARD_GONE_MAX;
+}
+
+static bool is_behind_all(const struct board *board, uint64_t version)
+{
+    return version == 0 || version < board->oldest;
+}
+
+bool board_has_news(const struct board *board, uint64_t version, const struct board_filter *filter)
+{
+    const struct gone *gone;
+
+    return is_behind_all(board, version) ||
+           next_row(board, first_row(board, filter), version, filter) < board->count ||
+           next_gone(board, 0, version, filter, &gone) < BOARD_GONE_MAX;
+}
+
+/* A lock that became free is a lock without anybody. */
+static void write_locks(const struct board *board, struct cli_json *json, uint64_t version,
+                        const struct board_filter *filter, bool with_gone)
+{
+    const struct cli_span nobody = {0};
+    const struct gone *gone;
+
+    for (size_t i = first_row(board, filter);
+         (i = next_row(board, i, version, filter)) < board->count; i++) {
+        const struct row *row = &board->rows[i];
+        cli_json_lock_object(json, row->name.at, row->name.len, &row->span, true);
+    }
+    for (size_t i = 0;
+         with_gone && (i = next_gone(board, i, version, filter, &gone)) < BOARD_GONE_MAX; i++)
+        cli_json_lock_object(json, gone->name, gone->len, &nobody, true);
 }
 
 static struct text *write_event(const struct board *board, uint64_t version,
                                 const struct board_filter *filter)
 {
+    bool full = is_behind_all(board, version);
     struct event event;
     char id[64];
-    bool full = version == 0 || version < board->oldest;
 
     snprintf(id, sizeof id, "%" PRIx64 "-%" PRIu64, board->epoch, board->version);
-    if (!event_begin(&event, "locks", id))
+    if (!board_has_news(board, version, filter) || !event_begin(&event, "locks", id))
         return NULL;
     cli_json_bool(&event.json, "full", full);
     cli_json_number(&event.json, "as_of_ms", loop_now_ms() - board->seen_ms);
     cli_json_open(&event.json, "locks", '[');
-    size_t told = write_rows(board, &event.json, full ? 0 : version, filter);
-    if (!full)
-        told += write_gone(board, &event.json, version, filter);
+    write_locks(board, &event.json, full ? 0 : version, filter, !full);
     cli_json_close(&event.json, ']');
-    struct text *text = event_end(&event);
-    if (told > 0 || full)
-        return text;
-    text_unref(text);
-    return NULL;
+    return event_end(&event);
 }
 
 struct text *board_tell(struct board *board, uint64_t version, const struct board_filter *filter)

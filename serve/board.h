@@ -41,6 +41,9 @@ uint64_t board_version(const struct board *board);
 /* Why the store could not be looked at; NULL: it was. */
 const hf_error *board_trouble(const struct board *board);
 
+/* Whether somebody who was told up to `version` has missed anything. Cheaper than to tell him. */
+bool board_has_news(const struct board *board, uint64_t version, const struct board_filter *filter);
+
 /* The event that brings somebody who was told up to `version` up to date; version 0, or one that is too long ago: all
  * of it. NULL: nothing that he listens to has changed, or out of memory. With a reference for the caller. */
 struct text *board_tell(struct board *board, uint64_t version, const struct board_filter *filter);

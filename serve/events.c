@@ -59,8 +59,13 @@ static void over(struct stream *stream)
 static void news(struct listener *listener)
 {
     struct events *events = (struct events *)((char *)listener - offsetof(struct events, listener));
+    const struct board *board = listener->board;
 
-    stream_wake(&events->stream);
+    if (board_trouble(board) != NULL || events->told_trouble ||
+        board_has_news(board, events->told, &events->filter))
+        stream_wake(&events->stream);
+    else
+        events->told = board_version(board);
 }
 
 /* "EPOCH-VERSION", as `id` said; 0: not of this server, or not ours. */
