@@ -5,14 +5,14 @@
 units() {
     command -v systemd-analyze >/dev/null || skip 'there is no systemd-analyze'
     mkdir units
-    for unit in "$TREE"/contrib/systemd/*@.*; do
+    for unit in "$TREE"/contrib/systemd/*; do
         sed "s|/usr/bin/holdfast|$HOLDFAST|" "$unit" >"units/$(basename "$unit")"
     done
 }
 
 test_systemd_understands_the_units() {
     units
-    systemd-analyze verify --man=no units/*@.* >said 2>&1 || fail "$(cat said)"
+    systemd-analyze verify --man=no units/* >said 2>&1 || fail "$(cat said)"
     [ ! -s said ] || fail "$(cat said)"
 }
 
