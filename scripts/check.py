@@ -140,7 +140,7 @@ class Leg:
         return tests
 
 
-LOCAL = ("unit", "doorman", "sim", "conformance", "fault", "cli", "examples", "fuzz", "serve")
+LOCAL = ("unit", "doorman", "sim", "conformance", "fault", "cli", "examples", "fuzz", "serve", "dashboard")
 
 
 def other_versions(leg):

@@ -53,6 +53,8 @@ command:openssl   openssl              openssl               openssl     openssl
 python:redis      python3-redis        python3-redis         python-redis py3-redis
 command:node      nodejs               nodejs                nodejs      nodejs
 command:npm       npm                  npm                   npm         npm
+browser           chromium             chromium              chromium    chromium
+command:promtool  prometheus           golang-github-prometheus prometheus prometheus
 command:flock     util-linux           util-linux            util-linux  util-linux-misc
 command:clang     clang                clang                 clang       clang
 fuzzer            libclang-rt-dev      compiler-rt           compiler-rt compiler-rt
@@ -100,6 +102,7 @@ die() {
 is_met() {
     case $1 in
     compiler) printf '#include <stdio.h>\n' | cc -E - >/dev/null 2>&1 ;;
+    browser) command -v chromium >/dev/null 2>&1 || grep -qx 'ID=ubuntu' /etc/os-release ;; # whose package is a snap
     fuzzer) [ -e "$(clang -print-file-name=libclang_rt.fuzzer-"$(uname -m)".a 2>/dev/null)" ] ;;
     command:*) command -v "${1#*:}" >/dev/null 2>&1 ;;
     library:*) pkg-config --exists "${1#*:}" 2>/dev/null ;;

@@ -52,7 +52,7 @@ function show(takeFocus) {
   document.getElementById("main").replaceChildren(view.element);
   for (const link of document.querySelectorAll("#nav a"))
     setAttribute(link, "aria-current", link.dataset.route === to.name ? "page" : null);
-  document.title = view.title === t("title") ? t("title") : `${view.title} · ${t("title")}`;
+  document.title = `${view.title} · holdfast`;
   refresh();
   if (takeFocus) {
     scrollTo(0, 0);

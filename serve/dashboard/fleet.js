@@ -146,7 +146,7 @@ export class Fleet {
   async readRecent(store) {
     if (store.keepsTrail === false) return;
     const kept = await this.readTrail(store, null, RECENT_MS);
-    store.recent = kept.filter((r) => r.what === "loss" || r.what === "break");
+    store.recent = kept.filter((r) => r.what === "lost" || r.what === "broken");
   }
 
   // The records of one name, or of all (null); none if the store keeps no trail.
@@ -216,7 +216,7 @@ export class Fleet {
     for (const [key, records] of this.memory.locks) {
       const [store, name] = key.split("\n");
       for (const r of records) {
-        if ((r.what === "loss" || r.what === "break") && !this.stores.get(store)?.keepsTrail)
+        if ((r.what === "lost" || r.what === "broken") && !this.stores.get(store)?.keepsTrail)
           found.push({ ...r, store, name });
       }
     }

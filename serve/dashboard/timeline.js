@@ -22,11 +22,12 @@ function ticks(from, to, width) {
 }
 
 const MARKS = {
-  release: (x, y) => svg("circle", { class: "end release", cx: x, cy: y, r: 4.5 }),
-  ended: (x, y) => svg("circle", { class: "end release", cx: x, cy: y, r: 4.5 }),
-  timeout: (x, y) => svg("path", { class: "end timeout", d: `M${x} ${y - 6}v12` }),
-  loss: (x, y) => svg("path", { class: "end loss", d: `M${x - 5} ${y - 5}l10 10m0 -10l-10 10` }),
-  break: (x, y) => svg("path", { class: "end break", d: `M${x + 2} ${y - 8}l-5 8h6l-5 8` }),
+  released: (x, y) => svg("circle", { class: "end released", cx: x, cy: y, r: 4.5 }),
+  ended: (x, y) => svg("circle", { class: "end ended", cx: x, cy: y, r: 4.5 }),
+  withdrawn: (x, y) => svg("path", { class: "end withdrawn", d: `M${x} ${y - 6}v12` }),
+  lost: (x, y) => svg("path", { class: "end lost", d: `M${x - 5} ${y - 5}l10 10m0 -10l-10 10` }),
+  vanished: (x, y) => MARKS.lost(x, y),
+  broken: (x, y) => svg("path", { class: "end broken", d: `M${x + 2} ${y - 8}l-5 8h6l-5 8` }),
 };
 
 export class TimeLine {
@@ -90,7 +91,7 @@ export class TimeLine {
   handOvers() {
     const lines = [];
     this.lanes.forEach((lane, i) => {
-      const next = this.lanes.findIndex((other) => other !== lane && other.held && lane.end && lane.end.what !== "timeout" &&
+      const next = this.lanes.findIndex((other) => other !== lane && other.held && lane.end && lane.over && lane.held &&
         other.held.from >= lane.end.at - 50 && other.held.from - lane.end.at < 2000);
       if (next < 0 || lane.end.at < this.from) return;
       const row = (n) => TOP + n * (LANE + LABEL) + LABEL + LANE / 2 - 4;
@@ -106,7 +107,7 @@ export function legend(lanes) {
   for (const lane of lanes) {
     for (const kind of ["wait", "held", "delay"]) if (lane[kind]) used.add(kind);
     if (lane.risks.length > 0) used.add("risk");
-    if (lane.end) used.add(lane.end.what === "ended" ? "release" : lane.end.what);
+    if (lane.end) used.add(lane.end.what);
   }
   return [...used].map((kind) => [kind, t("legend." + kind), sample(kind)]);
 }

@@ -3,8 +3,8 @@
 // A record is {at, what, ticket, generation, mode, host, user, pid, program, note, held_ms, cause}, `at` in milliseconds of
 // wall time. A store that keeps a trail gives some; the page adds what it sees itself:
 //
-//     wait -> grant -> risk <-> safe -> release | loss | break | delay -> ... | ended
-//       `---> timeout
+//     waiting -> granted -> risk <-> safe -> released | lost | broken | delay -> ... | ended
+//        `---> withdrawn | vanished
 //
 // "ended" is said where the page saw a holder go and cannot know how.
 
@@ -12,7 +12,7 @@ import { isOverdue } from "./lock.js";
 
 const MOST_RECORDS = 400; // of one lock
 const MOST_LOCKS = 2000;  // that are remembered at all
-export const ENDS = new Set(["release", "loss", "break", "timeout", "ended"]);
+export const ENDS = new Set(["released", "lost", "broken", "withdrawn", "vanished", "ended"]);
 
 function byTicket(lock) {
   const all = new Map();
@@ -27,23 +27,30 @@ function record(what, entry, at, more) {
 }
 
 function howItEnded(entry, before, now) {
-  if (entry.place === "waiting") return "timeout";
-  if (entry.place === "lingering") return "loss";
+  if (entry.place === "waiting") return "withdrawn";
+  if (entry.place === "lingering") return "lost";
   const ran_out = entry.remaining_ms !== null && now - before.at >= entry.remaining_ms - 500;
-  return isOverdue(entry) && ran_out ? "loss" : "ended";
+  return isOverdue(entry) && ran_out ? "lost" : "ended";
+}
+
+// When the first of those got in that were not in before, or now: whoever held the lock alone had left by then.
+function granted(old, current, wall) {
+  const ages = [...current.values()].filter((e) => e.place === "inside" && old.get(e.ticket)?.place !== "inside").map((e) => e.age_ms);
+  return wall - Math.max(0, ...ages);
 }
 
 // The records that lead from one reading of a lock to the next; `before` may be null. `now` is performance.now().
 export function compare(before, after, now, wall) {
   const old = byTicket(before), current = byTicket(after), found = [];
+  const next = granted(old, current, wall);
   for (const [ticket, entry] of old) {
-    if (!current.has(ticket)) found.push(record(howItEnded(entry, before, now), entry, wall));
+    if (!current.has(ticket)) found.push(record(howItEnded(entry, before, now), entry, entry.place === "waiting" ? wall : next));
   }
   for (const [ticket, entry] of current) {
     const was = old.get(ticket);
     const began = wall - entry.age_ms;
-    if (!was && entry.place === "waiting") found.push(record("wait", entry, began));
-    else if (entry.place === "inside" && was?.place !== "inside") found.push(record("grant", entry, began));
+    if (!was && entry.place === "waiting") found.push(record("waiting", entry, began));
+    else if (entry.place === "inside" && was?.place !== "inside") found.push(record("granted", entry, began));
     else if (entry.place === "lingering" && was?.place === "inside") found.push(record("delay", entry, wall));
     if (entry.place === "inside" && isOverdue(entry) !== (was ? isOverdue(was) : false))
       found.push(record(isOverdue(entry) ? "risk" : "safe", entry, wall));
@@ -64,7 +71,7 @@ export class Memory {
     const list = this.locks.get(key) ?? [];
     this.locks.delete(key); // the last one touched is the last to be forgotten
     for (const r of records) {
-      if (r.what === "ended" && this.broken.delete(r.ticket)) r.what = "break";
+      if (r.what === "ended" && this.broken.delete(r.ticket)) r.what = "broken";
       list.push(r);
     }
     list.splice(0, list.length - MOST_RECORDS);
@@ -95,10 +102,10 @@ function openLane(lanes, r) {
 }
 
 const STEPS = {
-  wait(lane, r) {
+  waiting(lane, r) {
     lane.wait ??= { from: r.at };
   },
-  grant(lane, r) {
+  granted(lane, r) {
     if (lane.wait && lane.wait.to === undefined) lane.wait.to = r.at;
     else if (!lane.wait && r.waited_ms > 0) lane.wait = { from: r.at - r.waited_ms, to: r.at };
     lane.held ??= { from: r.at };
@@ -113,12 +120,13 @@ const STEPS = {
   delay(lane, r) {
     if (lane.held) lane.held.to = r.at;
     lane.delay ??= { from: r.at };
-    lane.end ??= { at: r.at, what: "loss" };
+    lane.end ??= { at: r.at, what: "lost" };
   },
 };
 
 function finish(lane, r) {
-  if (r.what !== "timeout" && !lane.held) lane.held = { from: r.at - (r.held_ms ?? 0) };
+  if (!lane.held && !lane.wait && r.waited_ms > 0) lane.wait = { from: r.at - r.waited_ms };
+  if (!lane.held && r.generation) lane.held = { from: r.at - (r.held_ms ?? 0) };
   for (const span of [lane.wait, lane.held, lane.risks.at(-1), lane.delay]) {
     if (span && span.to === undefined) span.to = r.at;
   }

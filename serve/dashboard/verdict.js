@@ -35,7 +35,7 @@ export function lockLink(store, name) {
 function judge(fleet, now) {
   const stores = [...fleet.stores.values()];
   const down = stores.filter((store) => !store.up);
-  const recent = fleet.recent(), lost = recent.filter((r) => r.what === "loss");
+  const recent = fleet.recent(), lost = recent.filter((r) => r.what === "lost");
   const found = findings(fleet, now);
   const items = [...down.map(downItem), ...recent.map(recentItem), ...found.map((f) => findingItem(f, now))];
   const verdict = (level, text) => ({ level, text, items });
@@ -62,8 +62,8 @@ function named(store, name) {
 }
 
 function recentItem(r) {
-  const text = t(r.what === "loss" ? "recent.lost" : "recent.broken", { at: moment(r.at), who: who(r) });
-  return h("li", { class: r.what === "loss" ? "bad" : "warn" }, named(r.store, r.name), " ", text);
+  const text = t(r.what === "lost" ? "recent.lost" : "recent.broken", { at: moment(r.at), who: who(r) });
+  return h("li", { class: r.what === "lost" ? "bad" : "warn" }, named(r.store, r.name), " ", text);
 }
 
 function findingItem({ lock, reasons, weight }, now) {

@@ -6,14 +6,15 @@ import { h, setAttribute, setText } from "./dom.js";
 import { clock, duration, inPath, mode, moment, prose, visible, who } from "./format.js";
 import { age, left, Lock } from "./lock.js";
 import { TimeLine, legend } from "./timeline.js";
-import { end, lanes, merge } from "./trail.js";
+import { end, lanes, merge, start } from "./trail.js";
 import { reasonText } from "./verdict.js";
 import { t } from "./words.js";
 
 const LOOK_EVERY_MS = 1000;
 const TRAIL_EVERY_MS = 4000;
-const SPANS = [120000, 600000, 3600000, 21600000, 86400000, 604800000];
-const MOST_EVENTS = 200;
+const SPANS = [60000, 300000, 900000, 3600000, 21600000, 86400000, 604800000];
+const FITS = 12; // so many lanes are shown where nobody chose a span
+const MOST_EVENTS = 200, MOST_ENTRIES = 200;
 
 export class LockView {
   constructor(fleet, { store, name, wish }) {
@@ -44,7 +45,8 @@ export class LockView {
     this.key_ = h("ul", { class: "legend" });
     this.source = h("p", { class: "source" });
     this.spans = h("select", { id: "span", onchange: () => this.chooseSpan() },
-      SPANS.map((ms) => h("option", { value: ms, selected: ms === this.span }, t("time.last", { age: duration(ms) }))));
+      h("option", { value: 0 }, t("time.fits")),
+      SPANS.map((ms) => h("option", { value: ms, selected: ms === this.wish.span }, t("time.last", { age: duration(ms) }))));
     this.holders = h("div", { class: "scroll" });
     this.queue = h("div", { class: "scroll" });
     this.events = h("div", { class: "scroll" });
@@ -61,10 +63,6 @@ export class LockView {
 
   part(title, ...children) {
     return h("section", { class: "part" }, h("h2", null, t(title)), children);
-  }
-
-  get span() {
-    return this.wish.span ?? SPANS[1];
   }
 
   chooseSpan() {
@@ -91,14 +89,14 @@ export class LockView {
     if (performance.now() - (this.askedTrail ?? 0) > TRAIL_EVERY_MS || !this.askedTrail) {
       this.askedTrail = performance.now();
       if (this.store.keepsTrail !== false)
-        this.kept = (await this.fleet.attempt(() => this.fleet.readTrail(this.store, this.name, this.span))) ?? this.kept;
+        this.kept = (await this.fleet.attempt(() => this.fleet.readTrail(this.store, this.name, this.wish.span || SPANS.at(-1)))) ?? this.kept;
     }
     if (this.open) this.update(performance.now());
   }
 
   showValue(value) {
-    this.value.hidden = !value;
-    if (!value) return;
+    this.value.hidden = !value?.value;
+    if (this.value.hidden) return;
     this.value.replaceChildren(h("h2", null, t("lock.value")), h("pre", { tabindex: "0" }, visible(value.value)),
       value.doubt ? h("p", { class: "warn" }, t("lock.doubt")) : "");
   }
@@ -128,8 +126,14 @@ export class LockView {
     return lock.holders.length > 1 ? t("lock.many", { n: lock.holders.length, age: held }) : t("lock.held", { who: who(first), age: held });
   }
 
+  // The smallest span in which the last lanes begin.
+  fitting(all, wall) {
+    const first = Math.min(wall, ...all.slice(-FITS).map(start));
+    return SPANS.find((ms) => ms >= wall - first) ?? SPANS.at(-1);
+  }
+
   drawTime(all, wall) {
-    const from = wall - this.span;
+    const from = wall - (this.wish.span || this.fitting(all, wall));
     const width = Math.max(280, Math.floor(this.picture.clientWidth || 800));
     const line = new TimeLine({ lanes: all, from, to: wall, width, name: this.name });
     const empty = line.lanes.length === 0;
@@ -145,11 +149,13 @@ export class LockView {
   }
 
   // Rows are kept while the tickets are the same, so that the focus stays on a button.
-  fillEntries(place, entries, none, now) {
-    const signature = entries.map((entry) => `${entry.ticket}${entry.place}`).join() + this.fleet.mayBreak;
+  fillEntries(place, all, none, now) {
+    const entries = all.slice(0, MOST_ENTRIES);
+    const signature = entries.map((entry) => `${entry.ticket}${entry.place}`).join() + all.length + this.fleet.mayBreak;
     if (place.dataset.shown !== signature) {
       place.dataset.shown = signature;
-      place.replaceChildren(entries.length === 0 ? h("p", { class: "none" }, t(none)) : this.entryTable(entries));
+      place.replaceChildren(entries.length === 0 ? h("p", { class: "none" }, t(none)) : this.entryTable(entries),
+        all.length > entries.length ? h("p", { class: "none" }, t("more", { n: all.length - entries.length })) : "");
     }
     const { at } = this.lock;
     [...place.querySelectorAll("tbody tr")].forEach((tr, i) => {
@@ -186,7 +192,7 @@ export class LockView {
   }
 
   breakButton(entry) {
-    const label = t("break.of", { who: who(entry) });
+    const label = t(entry.place === "waiting" ? "break.remove.of" : "break.of", { who: who(entry) });
     return h("button", {
       type: "button", class: "danger", "aria-label": label, onclick: () => {
         const now = performance.now(), { at } = this.lock;
