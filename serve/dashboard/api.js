@@ -46,18 +46,33 @@ export async function post(path, body) {
   return text ? JSON.parse(text) : {};
 }
 
-// One block of a stream of server-sent events: "event: x\ndata: ...".
-function parse(block) {
-  const event = { event: "message", data: "", id: null };
-  for (const line of block.split("\n")) {
-    const colon = line.indexOf(":");
-    if (colon === 0) continue;
-    const field = colon < 0 ? line : line.slice(0, colon);
-    const value = colon < 0 ? "" : line.slice(colon + 1).replace(/^ /, "");
-    if (field === "data") event.data += (event.data ? "\n" : "") + value;
-    else if (field === "event" || field === "id") event[field] = value;
+// Server-sent events out of pieces of text. A line may come in many pieces, and be long: each piece is looked at once.
+class EventReader {
+  constructor() {
+    this.pieces = []; // of the line that is not over
+    this.event = {};
   }
-  return event;
+
+  // The events that this piece completes: {event, data, id}.
+  *read(piece) {
+    const [first, ...rest] = piece.split("\n");
+    this.pieces.push(first);
+    for (const next of rest) {
+      const line = this.pieces.join("").replace(/\r$/, "");
+      this.pieces = [next];
+      if (line !== "") this.field(line);
+      else if (this.event.data !== undefined) yield this.event;
+      if (line === "") this.event = {};
+    }
+  }
+
+  field(line) {
+    const colon = line.indexOf(":");
+    const name = colon < 0 ? line : line.slice(0, colon);
+    const value = colon < 0 ? "" : line.slice(colon + 1).replace(/^ /, "");
+    if (name === "data" && this.event.data !== undefined) this.event.data += `\n${value}`;
+    else if (name !== "") this.event[name] = value;
+  }
 }
 
 // Reads events until the stream ends, fails or `signal` stops it. EventSource would do this, but sends no token.
@@ -65,17 +80,12 @@ export async function follow(path, { signal, lastId, onEvent, onAlive }) {
   const more = { Accept: "text/event-stream" };
   if (lastId) more["Last-Event-ID"] = lastId;
   const reply = await open(path, { headers: headers(more), signal });
-  const reader = reply.body.pipeThrough(new TextDecoderStream()).getReader();
-  let rest = "";
+  const pieces = reply.body.pipeThrough(new TextDecoderStream()).getReader();
+  const reader = new EventReader();
   for (;;) {
-    const { done, value } = await reader.read();
+    const { done, value } = await pieces.read();
     if (done) return;
-    onAlive?.();
-    const blocks = (rest + value.replace(/\r\n?/g, "\n")).split("\n\n");
-    rest = blocks.pop();
-    for (const block of blocks) {
-      const event = parse(block);
-      if (event.data) await onEvent(event);
-    }
+    onAlive();
+    for (const event of reader.read(value)) await onEvent(event);
   }
 }

@@ -40,18 +40,19 @@ function choices(entry, left) {
     choice("yes", t("break.now"), t("break.now.why"), false));
 }
 
-// Asks, and breaks. `done()` is called after it was broken. Cancel has the focus: Enter alone breaks nothing.
-export function askBreak({ store, name, entry, age, left, done }) {
+// Asks, and breaks: begin() is called before that is sent, done() or failed() after. Cancel has the focus: Enter alone breaks nothing.
+export function askBreak({ store, name, entry, age, left, begin, done, failed }) {
   const dialog = document.getElementById("ask-break");
-  const failed = h("p", { class: "bad", role: "alert", hidden: true });
+  const refused = h("p", { class: "bad", role: "alert", hidden: true });
   const cancel = h("button", { type: "button", onclick: () => dialog.close() }, t("cancel"));
   const submit = h("button", { type: "submit", class: "danger" }, t("break.confirm"));
   const text = t(entry.place === "waiting" ? "break.waiter" : "break.who", { who: who(entry), age: duration(age) });
-  const form = h("form", null, h("p", null, text), choices(entry, left), failed, h("div", { class: "buttons" }, cancel, submit));
+  const form = h("form", null, h("p", null, text), choices(entry, left), refused, h("div", { class: "buttons" }, cancel, submit));
 
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     submit.disabled = true;
+    begin();
     try {
       const now = new FormData(form).get("now") === "yes";
       await api.post(`${store.path("/locks/")}${inPath(name)}/break`, { ticket: entry.ticket, now });
@@ -59,8 +60,9 @@ export function askBreak({ store, name, entry, age, left, done }) {
       say(t("break.done"));
       done();
     } catch (error) {
-      failed.textContent = visible(error.message);
-      failed.hidden = false;
+      failed();
+      refused.textContent = visible(error.message);
+      refused.hidden = false;
       submit.disabled = false;
     }
   });

@@ -7,7 +7,7 @@ import { inPath } from "./format.js";
 import { Lock } from "./lock.js";
 import { Memory, compare } from "./trail.js";
 
-const PAGE = 1000;
+const PAGE = 1000, PORTION = 500;
 const STORES_EVERY_MS = 5000;
 const LOCKS_EVERY_MS = 4000; // and 2 ms more for each lock
 const RECENT_MS = 3600000;
@@ -30,6 +30,7 @@ export class Store {
     this.locks = new Map(); // by name
     this.loaded = false;
     this.live = false;
+    this.lastId = null; // of the last event
     this.keepsTrail = null; // not known yet
     this.recent = [];       // losses and breaks that its trail tells
     this.update(json);
@@ -125,19 +126,18 @@ export class Fleet {
   }
 
   async readLocks(store) {
-    const began = performance.now();
+    const began = performance.now(); // what is told was so at that time or later
     let after = null;
     do {
       const query = new URLSearchParams({ limit: PAGE });
       if (after !== null) query.set("after", after);
+      const asked = performance.now();
       const page = await api.get(store.path(`/locks?${query}`));
-      for (const json of page.locks) this.take(store, json);
+      await this.takeAll(store, page.locks, asked);
       after = page.next ?? null;
       this.changed();
     } while (after !== null);
-    for (const lock of store.locks.values()) {
-      if (lock.at < began) this.take(store, { name: lock.name, holders: [], queue: [] });
-    }
+    this.forgetBefore(store, began);
     store.loaded = true;
     this.answered = Date.now();
   }
@@ -170,6 +170,7 @@ export class Fleet {
       let alive = false;
       await this.attempt(() => api.follow(store.path("/events"), {
         signal: stop.signal,
+        lastId: store.lastId,
         onAlive: () => {
           clearTimeout(silence);
           silence = setTimeout(() => stop.abort(), SILENT_MS);
@@ -185,21 +186,45 @@ export class Fleet {
     }
   }
 
-  onEvent(store, { event, data }) {
-    if (event !== "locks") return;
-    for (const json of JSON.parse(data).locks) this.take(store, json);
+  // "locks": all of them, or those that changed; "away" and "back": whether the store answers.
+  async onEvent(store, { event, data, id }) {
+    const told = JSON.parse(data);
+    if (event === "away" || event === "back") {
+      store.up = event === "back";
+      store.error = told.error ?? null;
+    } else if (event === "locks") {
+      const at = performance.now() - told.as_of_ms;
+      await this.takeAll(store, told.locks, at);
+      if (told.full) this.forgetBefore(store, at);
+      store.lastId = id;
+    }
     this.changed();
   }
 
-  // A new reading of one lock: what led to it is remembered.
-  take(store, json) {
+  // In portions, so that the page goes on while a crowd comes in.
+  async takeAll(store, list, at) {
+    for (let i = 0; i < list.length; i++) {
+      if (i % PORTION === PORTION - 1) await pause(0);
+      this.take(store, list[i], at);
+    }
+  }
+
+  // What was not told since is not there any more.
+  forgetBefore(store, at) {
+    for (const lock of store.locks.values()) {
+      if (lock.at < at) this.take(store, { name: lock.name }, at);
+    }
+  }
+
+  // A reading of one lock, made at `at`: what led to it is remembered. An older one than the last changes nothing.
+  take(store, json, at) {
     const before = store.locks.get(json.name) ?? null;
-    const lock = new Lock(store.id, json, performance.now());
+    if (before !== null && before.at > at) return;
+    const lock = new Lock(store.id, json, at);
     if (before !== null || store.loaded)
       this.memory.add(lock.key, compare(before, lock, performance.now(), Date.now()));
     if (lock.free) store.locks.delete(lock.name);
     else store.locks.set(lock.name, lock);
-    return lock;
   }
 
   *locks() {

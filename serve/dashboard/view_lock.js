@@ -81,9 +81,10 @@ export class LockView {
   }
 
   async ask() {
+    const asked = performance.now();
     await this.fleet.attempt(async () => {
       const json = await api.get(`${this.store.path("/locks/")}${inPath(this.name)}?value=1`);
-      this.fleet.take(this.store, json);
+      this.fleet.take(this.store, json, asked);
       this.showValue(json.value);
     });
     if (performance.now() - (this.askedTrail ?? 0) > TRAIL_EVERY_MS || !this.askedTrail) {
@@ -198,8 +199,9 @@ export class LockView {
         const now = performance.now(), { at } = this.lock;
         askBreak({
           store: this.store, name: this.name, entry, age: age(entry, at, now), left: left(entry, at, now),
+          begin: () => this.fleet.memory.broken.add(entry.ticket), // its end may be told before the answer is
+          failed: () => this.fleet.memory.broken.delete(entry.ticket),
           done: () => {
-            this.fleet.memory.broken.add(entry.ticket);
             this.askedTrail = 0;
             this.ask();
           },
