@@ -3,6 +3,8 @@
 #include "server.h"
 
 #include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -130,16 +132,39 @@ static void completed(void *cls, struct MHD_Connection *connection, void **conte
     request_free(request);
 }
 
-static void count_connection(void *cls, struct MHD_Connection *connection, void **context,
-                             enum MHD_ConnectionNotificationCode code)
+/* A machine that has vanished says no farewell: what lives on its connections must not live on. The kernel asks, also
+ * while we have nothing to send, and gives up when nothing is confirmed for so long. A unix socket refuses it. */
+static void notice_silence(int fd, unsigned idle_s)
+{
+    const struct {
+        int level, name, value;
+    } options[] = {
+        {SOL_SOCKET, SO_KEEPALIVE, 1},
+        {IPPROTO_TCP, TCP_KEEPIDLE, (int)(idle_s + 1) / 2},
+        {IPPROTO_TCP, TCP_KEEPINTVL, (int)(idle_s + 3) / 4},
+        {IPPROTO_TCP, TCP_USER_TIMEOUT, (int)idle_s * 1000},
+    };
+
+    for (size_t i = 0; i < sizeof options / sizeof options[0]; i++)
+        setsockopt(fd, options[i].level, options[i].name, &options[i].value,
+                   sizeof options[i].value);
+}
+
+static void on_connection(void *cls, struct MHD_Connection *connection, void **context,
+                          enum MHD_ConnectionNotificationCode code)
 {
     struct server *server = cls;
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
 
-    (void)connection, (void)context;
-    if (code == MHD_CONNECTION_NOTIFY_STARTED)
+    (void)context;
+    if (code == MHD_CONNECTION_NOTIFY_STARTED) {
         server->counters.connections++;
-    else
+        if (info != NULL)
+            notice_silence(info->connect_fd, server->limits.idle_s);
+    } else {
         server->counters.connections--;
+    }
 }
 
 void server_count(struct server *server, const struct route *route, unsigned status)
@@ -167,7 +192,7 @@ static struct MHD_Daemon *start_daemon(struct server *server, const struct liste
     return MHD_start_daemon(
         flags, 0, NULL, NULL, handle, server, MHD_OPTION_LISTEN_SOCKET, listen->fd,
         MHD_OPTION_URI_LOG_CALLBACK, see_uri, server, MHD_OPTION_NOTIFY_COMPLETED, completed,
-        server, MHD_OPTION_NOTIFY_CONNECTION, count_connection, server, MHD_OPTION_CONNECTION_LIMIT,
+        server, MHD_OPTION_NOTIFY_CONNECTION, on_connection, server, MHD_OPTION_CONNECTION_LIMIT,
         server->limits.connections, MHD_OPTION_CONNECTION_TIMEOUT, server->limits.idle_s,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY, MHD_OPTION_STRICT_FOR_CLIENT,
         1, MHD_OPTION_ARRAY, listen->tls_cert != NULL ? tls : tls + 2, MHD_OPTION_END);

@@ -2,10 +2,11 @@
 
 import os
 import signal
+import subprocess
 import sys
 import threading
 
-from served import Server, eventually, main
+from served import PATIENCE, Server, Skip, eventually, main
 
 LOCK = "/v1/stores/main/locks/job"
 LEASE = {"lives": "lease", "ttl_ms": 60000}
@@ -213,6 +214,29 @@ def test_a_killed_server_loses_no_lease_and_what_lived_on_its_connections_ends_i
             assert next_one.post("/v1/stores/main/locks/lease/release", {"ticket": lease["ticket"]}).status == 200
         held.close()
         waiting.close()
+
+
+def test_a_machine_that_vanishes_without_a_word_holds_nothing_for_long():
+    # Both ends in a network of their own, whose loopback goes down: nothing arrives any more, and nobody says so.
+    inside = """
+import subprocess, sys
+sys.path.insert(0, sys.argv[1])
+from served import Server, eventually
+subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+with Server("--idle-timeout", "2s") as server:
+    held = server.stream("POST", "/v1/stores/main/locks/job/acquire", {"lives": "connection", "ttl_ms": 60000})
+    held.expect("acquired")
+    subprocess.run(["ip", "link", "set", "lo", "down"], check=True)
+    eventually(lambda: "job" not in server.locks())
+    print("free")
+"""
+    for words in (["unshare", "-n"], ["unshare", "-rn"]):
+        if subprocess.run([*words, "true"], stderr=subprocess.DEVNULL, check=False).returncode == 0:
+            said = subprocess.run([*words, sys.executable, "-c", inside, os.path.dirname(os.path.abspath(__file__))],
+                                  stdout=subprocess.PIPE, check=False, timeout=2 * PATIENCE).stdout
+            assert said == b"free\n", said
+            return
+    raise Skip("a network of its own cannot be had")
 
 
 if __name__ == "__main__":
