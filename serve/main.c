@@ -127,6 +127,7 @@ static int take_signals(struct server *server, struct signals *signals)
     sigemptyset(&set);
     sigaddset(&set, SIGTERM);
     sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGHUP);
     signals->server = server;
     signals->source.ready = on_signal;
     signal(SIGPIPE, SIG_IGN);

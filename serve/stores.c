@@ -72,10 +72,21 @@ static void take_events(struct source *source, uint32_t events)
     bids_take_events((struct store *)((char *)source - offsetof(struct store, events)));
 }
 
+/* What happens in the background, a lock that was lost above all, for whoever reads the log of the server. */
+static void log_entry(const hf_log_entry *entry, void *arg)
+{
+    const struct store *store = arg;
+
+    cli_fail(0, "%s: %s", store->id, entry->text);
+}
+
 static int open_client(struct stores *stores, struct store *store, const char *url)
 {
-    static const hf_client_options options = {
-        .size = sizeof options, .program = SERVER_PROGRAM, .metrics = 1};
+    const hf_client_options options = {.size = sizeof options,
+                                       .program = SERVER_PROGRAM,
+                                       .metrics = 1,
+                                       .on_log = log_entry,
+                                       .log_arg = store};
     hf_error err = {0};
 
     if (hf__url_is_redacted(url))

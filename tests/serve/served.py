@@ -109,10 +109,15 @@ class Server:
         words = [COMMAND, "serve", "-u", "main=" + self.url, "--listen", listen, *options]
         if tokens is not None:
             words += ["--token-file", self.write("tokens", tokens)]
-        self.process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True,
+        self.log = os.path.join(self.dir, "log")
+        with open(self.log, "wb") as log:
+            self.start(words, log, environment)
+
+    def start(self, words, log, environment):
+        self.process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=log, text=True,
                                         env={**os.environ, **(environment or {}), "HOME": self.dir})
         line = self.process.stdout.readline()
-        assert line.startswith("listening on "), (line, self.process.wait())
+        assert line.startswith("listening on "), (line, self.process.wait(), self.said())
         self.address = line.split("://")[1].strip()
 
     def write(self, name, text):
@@ -136,6 +141,11 @@ class Server:
         """By TERM: its status."""
         self.process.terminate()
         return self.process.wait(PATIENCE)
+
+    def said(self):
+        """What it has said on standard error, line by line."""
+        with open(self.log, encoding="utf-8") as log:
+            return log.read().splitlines()
 
     def kill(self):
         self.process.kill()
