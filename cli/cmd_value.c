@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "cli.h"
-#include "json.h"
+#include "entry.h"
 
 #include "base/banned.h"
 
@@ -24,18 +24,6 @@ struct value {
     int doubt;
     bool live;
 };
-
-/* Whoever is let in gets a larger number: one that is there is the present holder's. */
-static bool is_live(const hf_view *view, uint64_t generation)
-{
-    const hf_entry *e;
-
-    for (size_t i = 0; (e = hf_view_entry(view, i)) != NULL; i++) {
-        if (e->place == HF_PLACE_INSIDE && e->generation == generation && generation != 0)
-            return true;
-    }
-    return false;
-}
 
 static void print_json(const char *name, const struct value *v)
 {
@@ -91,7 +79,7 @@ static int run(struct cli *cli, int argc, char **argv)
     query.name = argv[0];
     if (hf_inspect(client, &query, &view, &err) == HF_OK) {
         hf_view_value(view, &v.bytes, &v.len, &v.generation, &v.doubt);
-        v.live = is_live(view, v.generation);
+        v.live = cli_value_is_live(view, v.generation);
         status = print(cli, argv[0], &v);
         hf_view_free(view);
     } else {

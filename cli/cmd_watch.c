@@ -10,13 +10,47 @@
 #include "base/banned.h"
 
 static int64_t interval_ms = HF_WATCH_DEFAULT_MS, count;
+static bool with_value;
 
 static const struct cli_option options[] = {
     {0, "interval", CLI_DURATION, &interval_ms, "DUR", NULL, 10, 3600000,
      "how often to look at the store (1s)"},
     {0, "count", CLI_NUMBER, &count, "N", NULL, 1, INT64_MAX, "end after N lines"},
+    {0, "value", CLI_FLAG, &with_value, NULL, NULL, 0, 0,
+     "with the value that the holder has written, and a line when it changes"},
     {0},
 };
+
+/* Of the present holder: whoever connects to what another one has written there finds nobody. */
+static void print_value(FILE *out, const hf_view *view)
+{
+    const void *bytes;
+    size_t len;
+    uint64_t generation;
+
+    if (hf_view_value(view, &bytes, &len, &generation, NULL) != HF_OK ||
+        !cli_value_is_live(view, generation))
+        return;
+    fputs("; value ", out);
+    cli_print_json_string(out, bytes, len);
+}
+
+static void json_value(struct cli_json *json, const hf_view *view)
+{
+    const void *bytes;
+    size_t len;
+    uint64_t generation;
+    int doubt;
+
+    if (hf_view_value(view, &bytes, &len, &generation, &doubt) != HF_OK)
+        return;
+    if (generation != 0)
+        cli_json_bytes(json, "value", bytes, len);
+    else
+        cli_json_null(json, "value");
+    cli_json_bool(json, "live", cli_value_is_live(view, generation));
+    cli_json_bool(json, "doubt", doubt);
+}
 
 static void print_text(const hf_view *view)
 {
@@ -37,6 +71,7 @@ static void print_text(const hf_view *view)
         printf(", token %" PRIu64, holder->generation);
     if (waiting > 0)
         printf("; %zu wait%s", waiting, waiting == 1 ? "s" : "");
+    print_value(stdout, view);
     putchar('\n');
 }
 
@@ -45,10 +80,15 @@ static void print_view(const struct cli *cli, const char *name, const hf_view *v
     struct cli_json json = {.out = stdout};
     struct cli_span all = {.view = view, .count = hf_view_count(view)};
 
-    if (cli->json)
-        cli_json_lock(&json, name, strlen(name), &all, true);
-    else
+    if (!cli->json) {
         print_text(view);
+        return;
+    }
+    cli_json_open(&json, NULL, '{');
+    cli_json_lock_fields(&json, name, strlen(name), &all, true);
+    json_value(&json, view);
+    cli_json_close(&json, '}');
+    cli_json_end(&json);
 }
 
 static void print_error(const struct cli *cli, const char *name, const hf_error *err)
@@ -104,7 +144,8 @@ static int run(struct cli *cli, int argc, char **argv)
     int status = cli_open(cli, &client);
     if (status != 0)
         return status;
-    hf_query query = {.size = sizeof query, .name = argv[0], .name_len = strlen(argv[0])};
+    hf_query query = {
+        .size = sizeof query, .name = argv[0], .name_len = strlen(argv[0]), .value = with_value};
     if (hf_watch_new(client, &query, interval_ms, &watch, &err) == HF_OK) {
         status = follow(cli, argv[0], watch);
         hf_watch_free(watch);

@@ -222,6 +222,18 @@ int cli_look(hf_client *client, const char *name, hf_view **ret_view)
     return 0;
 }
 
+/* Whoever is let in gets a larger number: one that is there is the present holder's. */
+bool cli_value_is_live(const hf_view *view, uint64_t generation)
+{
+    const hf_entry *e;
+
+    for (size_t i = 0; (e = hf_view_entry(view, i)) != NULL; i++) {
+        if (e->place == HF_PLACE_INSIDE && e->generation == generation && generation != 0)
+            return true;
+    }
+    return false;
+}
+
 const hf_entry *cli_find_ticket(const hf_view *view, const char *ticket)
 {
     const hf_entry *e;

@@ -51,6 +51,10 @@ int cli_fail_conflict(int status, const hf_error *err, hf_client *client, const 
 /* Looks for one name. 0 with a view to free, or an exit status after a sentence. */
 int cli_look(hf_client *client, const char *name, hf_view **ret_view);
 
+/* Whether the grant of this token is one of those inside: a value that it has written is the present
+ * holder's. */
+bool cli_value_is_live(const hf_view *view, uint64_t generation);
+
 /* The entry with this ticket, or NULL. */
 const hf_entry *cli_find_ticket(const hf_view *view, const char *ticket);
 

@@ -66,11 +66,26 @@ void screen_begin(void)
     fputs("\033[H\033[J", stdout);
 }
 
+static struct winsize measure(void)
+{
+    struct winsize size = {0};
+
+    ioctl(STDOUT_FILENO, TIOCGWINSZ, &size);
+    return size;
+}
+
 size_t screen_lines(void)
 {
-    struct winsize size;
+    size_t lines = measure().ws_row;
 
-    return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 0 ? size.ws_row : 24;
+    return lines > 0 ? lines : 24;
+}
+
+size_t screen_columns(void)
+{
+    size_t columns = measure().ws_col;
+
+    return columns > 0 ? columns : 80;
 }
 
 /* 0, or SCREEN_END. */
@@ -88,14 +103,17 @@ static int take_signal(struct screen *screen)
     return 0;
 }
 
-int screen_key(struct screen *screen, int64_t wait_ms)
+int screen_key(struct screen *screen, int fd, int64_t wait_ms)
 {
-    struct pollfd fds[] = {{STDIN_FILENO, POLLIN, 0}, {screen->signal_fd, POLLIN, 0}};
+    struct pollfd fds[] = {
+        {STDIN_FILENO, POLLIN, 0}, {screen->signal_fd, POLLIN, 0}, {fd, POLLIN, 0}};
     unsigned char key;
 
-    if (poll(fds, 2, wait_ms < INT32_MAX ? (int)wait_ms : INT32_MAX) <= 0)
+    if (poll(fds, 3, wait_ms < INT32_MAX ? (int)wait_ms : INT32_MAX) <= 0)
         return 0;
     if (fds[1].revents != 0)
         return take_signal(screen);
+    if (fds[0].revents == 0)
+        return 0;
     return read(STDIN_FILENO, &key, 1) == 1 ? key : SCREEN_END;
 }

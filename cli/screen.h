@@ -22,9 +22,10 @@ void screen_close(struct screen *screen); /* everything is as it was before */
 /* What is printed from now on is a new picture; lines that are too long are cut by the terminal. */
 void screen_begin(void);
 size_t screen_lines(void);
+size_t screen_columns(void);
 
-/* The next key, 0 when the time is over or the terminal has another size, or SCREEN_END. Ctrl-Z stops the
+/* The next key, 0 when the time is over, the terminal has another size or `fd` is readable, or SCREEN_END. Ctrl-Z stops the
  * program with the terminal as it was. */
-int screen_key(struct screen *screen, int64_t wait_ms);
+int screen_key(struct screen *screen, int fd, int64_t wait_ms);
 
 #endif

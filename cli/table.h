@@ -11,6 +11,9 @@ struct cli_table {
     size_t columns;
     char *text;  /* all cells, each with a NUL */
     size_t size; /* of text */
+    /* What is wider than this is cut, and ends in ".."; 0: nothing is */
+    size_t widest; /* a cell */
+    size_t line;   /* a line */
 };
 
 /* `titles` ends with NULL: the first row. False after a sentence: out of memory. */

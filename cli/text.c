@@ -33,16 +33,37 @@ static size_t char_width(uint32_t c)
     return WITHIN(c, none) ? 0 : WITHIN(c, wide) ? 2 : 1;
 }
 
+/* The length of the character that the text begins with, and the columns that it takes. */
+static size_t step(const char *text, size_t left, size_t *ret_columns)
+{
+    uint32_t c;
+    size_t n = hf__utf8_decode(text, left, &c);
+
+    *ret_columns = n > 0 ? char_width(c) : 1;
+    return n > 0 ? n : 1;
+}
+
+size_t cli_fit(const char *text, size_t columns)
+{
+    size_t len = strlen(text), used = 0, width;
+
+    while (used < len) {
+        size_t n = step(text + used, len - used, &width);
+        if (width > columns)
+            break;
+        columns -= width;
+        used += n;
+    }
+    return used;
+}
+
 size_t cli_width(const char *text)
 {
-    size_t width = 0, left = strlen(text), n;
-    uint32_t c;
+    size_t total = 0, left = strlen(text), width, n;
 
     for (; left > 0; text += n, left -= n) {
-        n = hf__utf8_decode(text, left, &c);
-        width += n > 0 ? char_width(c) : 1;
-        if (n == 0)
-            n = 1;
+        n = step(text, left, &width);
+        total += width;
     }
-    return width;
+    return total;
 }

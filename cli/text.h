@@ -11,4 +11,7 @@
 /* Columns that printed text takes. */
 size_t cli_width(const char *text);
 
+/* How many bytes of it fit into so many columns; no character is cut. */
+size_t cli_fit(const char *text, size_t columns);
+
 #endif

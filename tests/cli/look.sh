@@ -373,6 +373,25 @@ test_c18_watch_prints_each_change() {
     sed -n 3p lines | grep -q '  free$'
 }
 
+ends_free() {
+    tail -n 1 "$1" | grep -Eq "$2"
+}
+
+test_c18_watch_tells_the_value_of_the_present_holder() {
+    "$HOLDFAST" watch --value --interval 20ms x >lines &
+    lines=$!
+    "$HOLDFAST" watch --value --interval 20ms --json x >out &
+    objects=$!
+    "$HOLDFAST" run --value 'host "a":1' x -- sh -c 'until [ -e enough ]; do sleep 0.05; done' &
+    eventually grep -q '  held by .*; value "host \\"a\\":1"$' lines
+    eventually grep -q '"live":true' out
+    touch enough
+    eventually ends_free lines '  free$'
+    eventually ends_free out '"free":true.*"live":false'
+    kill "$lines" "$objects"
+    json 'map(select(.live).value) | unique == ["host \"a\":1"]'
+}
+
 test_c18_watch_json_is_that_of_show() {
     hf lock -q x --ttl 1m
     hf watch --count 1 --json x
@@ -415,6 +434,14 @@ test_top_once_is_sorted() {
     kill "$!"
     hf top --prefix b
     lacks out '^a '
+    hf lock -q "$(printf 'one\033[2Jtwo')" --ttl 1m
+    hf top --filter 2Jt --json
+    json 'map(.name) == ["one\u001b[2Jtwo"]'
+    hf top --filter nothing
+    status_is 0
+    out_is_empty
+    hf top --filter "$(printf %070d 0)"
+    refused 64 'filter is too long'
     hf top -u "fault+$HOLDFAST_URL?fail=inspect:*"
     refused 69 'made to fail'
 }

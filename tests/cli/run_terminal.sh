@@ -283,6 +283,51 @@ end 10 0
 X
 }
 
+test_top_filters_by_what_is_typed() {
+    hf lock -q only-this --ttl 1m
+    hf lock -q other --ttl 1m
+    in_script "$HOLDFAST" top --interval 1h <<'X'
+expect 10 2 locks, 0 waiting
+send /
+expect 10 /_
+send thisx\x7f
+expect 10 1 lock of 2, 0 waiting; by age
+expect 10   /this_
+send \r
+expect 10 (q)uit
+send q
+expect 10 \e[?1049l
+end 10 0
+X
+}
+
+test_top_ends_while_the_store_does_not_answer() {
+    hf lock -q held --ttl 1m
+    in_script "$HOLDFAST" top --interval 100ms -u "fault+$HOLDFAST_URL?hang=inspect:2-&op_timeout=10m" <<'X'
+expect 10 1 lock, 0 waiting
+expect 10 no answer for 2s
+send n
+expect 10 by name
+send \x03
+expect 10 \e[?1049l
+end 10 0
+X
+}
+
+test_top_asks_no_more_often_for_a_key() {
+    in_script "$HOLDFAST" top --interval 1h -u "trace+$HOLDFAST_URL?trace=$PWD/calls" <<'X'
+expect 10 0 locks
+send nlwanlwan
+expect 10 by name
+send w
+expect 10 by waiting
+send q
+expect 10 \e[?1049l
+end 10 0
+X
+    [ "$(grep -c inspect calls)" -eq 1 ]
+}
+
 test_top_shows_no_old_locks() {
     hf lock -q hidden --ttl 1m
     in_script "$HOLDFAST" top -u "fault+$HOLDFAST_URL?fail=inspect:*" <<'X'
