@@ -6,13 +6,59 @@
 
 struct workload workload;
 
+/* Each lock that was had is held, or its hold is over. */
+static void check_counters(hf_client *client)
+{
+    hf_metrics m = {.size = sizeof m};
+    uint64_t lost = 0;
+    hf_error err = {0};
+    int r = hf_metrics_read(client, &m, &err);
+
+    if (r == HF_CLOSED || r == HF_FORKED)
+        return;
+    if (r < 0)
+        sim_fail("metrics: %s", err.text);
+    for (size_t i = 0; i < HF_METRICS_CAUSES; i++)
+        lost += m.lost[i];
+    if (m.grants != m.held + m.hold.count || m.wait.count > m.grants || lost > m.hold.count ||
+        m.hand_over.count > m.wait.count || m.renewal_left.count > m.renewals)
+        sim_fail("counters: %llu grants, %llu held, %llu holds over, %llu lost",
+                 (unsigned long long)m.grants, (unsigned long long)m.held,
+                 (unsigned long long)m.hold.count, (unsigned long long)lost);
+}
+
+/* Takes its time now and then, so that entries have to wait. */
+static void on_log(const hf_log_entry *entry, void *arg)
+{
+    struct program *p = arg;
+    struct call *c = ledger_begin(CALL_ASK, NULL, NULL);
+    int64_t began_ns = sim.now_ns;
+
+    ledger_callback_begin(c, false);
+    sim_note("log: %s", entry->text);
+    if (entry->text[0] == '\0' || (entry->name == NULL) != (entry->name_len == 0) ||
+        entry->level < 1 || entry->level > 3 ||
+        (entry->kind == HF_LOG_LOST) != (entry->cause != HF_CAUSE_NONE))
+        sim_fail("log: an entry that makes no sense: '%s'", entry->text);
+    if (sim_chance(300))
+        sim_sleep(sim_between(1, 300) * SIM_MS);
+    check_counters(p->client);
+    hf_close(p->client); /* must do nothing */
+    ledger_callback_end(c, false, began_ns);
+    ledger_end(c);
+}
+
 static void open_client(struct program *p)
 {
     char url[64];
+    /* By the seed itself: what others do is the same with it and without. */
+    bool counts = workload.with[FEATURE_METRICS] && (sim.seed + (uint64_t)p->slot) % 3 == 0;
+    hf_client_options opt = {
+        .size = sizeof opt, .metrics = counts, .on_log = counts ? on_log : NULL, .log_arg = p};
     hf_error err = {0};
 
     snprintf(url, sizeof url, "sim://store?op_timeout=%lldms", (long long)network.op_timeout_ms);
-    if (hf_open(url, NULL, &p->client, &err) < 0)
+    if (hf_open(url, &opt, &p->client, &err) < 0)
         sim_fail("open: %s", err.text);
     sim_note("open");
 }

@@ -9,22 +9,23 @@
 #define WORKERS_MAX  4
 
 /* What a seed may do: all of it, less what the command line says (--without). */
-#define SIM_FEATURES(X)                                                          \
-    X(CALLBACKS, "callbacks", "callbacks call the library")                      \
-    X(CLOSES, "closes", "clients are closed while others use them")              \
-    X(KILLS, "kills", "processes die")                                           \
-    X(FREEZES, "freezes", "processes stand still")                               \
-    X(FORKS, "forks", "processes fork")                                          \
-    X(BREAKS, "breaks", "locks are broken")                                      \
-    X(ADOPTS, "adopts", "locks are detached and adopted")                        \
-    X(NEVER, "never", "locks that never expire")                                 \
-    X(CANCELS, "cancels", "waits are cancelled")                                 \
-    X(LOSSES, "losses", "the server loses its last writes")                      \
-    X(STEPS, "steps", "the server's clock steps")                                \
-    X(WEATHER, "weather", "requests are lost, late, slow, refused, repeated")    \
-    X(CROWDS, "crowds", "many locks in one client")                              \
-    X(EVENTS, "events", "acquires and releases are started, and told by events") \
-    X(VALUES, "values", "values, releases that keep a lock closed, holders that are told")
+#define SIM_FEATURES(X)                                                                    \
+    X(CALLBACKS, "callbacks", "callbacks call the library")                                \
+    X(CLOSES, "closes", "clients are closed while others use them")                        \
+    X(KILLS, "kills", "processes die")                                                     \
+    X(FREEZES, "freezes", "processes stand still")                                         \
+    X(FORKS, "forks", "processes fork")                                                    \
+    X(BREAKS, "breaks", "locks are broken")                                                \
+    X(ADOPTS, "adopts", "locks are detached and adopted")                                  \
+    X(NEVER, "never", "locks that never expire")                                           \
+    X(CANCELS, "cancels", "waits are cancelled")                                           \
+    X(LOSSES, "losses", "the server loses its last writes")                                \
+    X(STEPS, "steps", "the server's clock steps")                                          \
+    X(WEATHER, "weather", "requests are lost, late, slow, refused, repeated")              \
+    X(CROWDS, "crowds", "many locks in one client")                                        \
+    X(EVENTS, "events", "acquires and releases are started, and told by events")           \
+    X(VALUES, "values", "values, releases that keep a lock closed, holders that are told") \
+    X(METRICS, "metrics", "clients that count and have a log")
 
 enum feature {
 #define X(id, name, text) FEATURE_##id,
