@@ -437,9 +437,12 @@ int hf_lock_release_after(hf_lock *lock, int64_t at_least_ms, hf_error *err)
         return free_after_close(lock, err);
     if (r < 0)
         return r;
-    if (lock->at_least_ms < at_least_ms)
+    int64_t before_ms = lock->at_least_ms;
+    if (before_ms < at_least_ms)
         lock->at_least_ms = at_least_ms;
     r = hf__lock_give_back(lock, err);
+    if (r == HF_DEADLOCK) /* refused: the handle is there, and as it was */
+        lock->at_least_ms = before_ms;
     hf__leave_unlock(client, &visit);
     return r;
 }

@@ -93,11 +93,10 @@ static int look(hf_watch *watch, hf_view **ret_view, hf_error *err)
     hf_view *view;
 
     watch->due_ns = hf__moment_after(hf__now_ns(client->env), watch->interval_ms);
+    set_timer(watch, watch->due_ns); /* before the look: whoever waits beside it is to sleep */
     hf__unlock_client(client);
     int r = hf__view_make(client, &watch->query, &view, err);
     hf__lock_client(client);
-    if (!client->closing) /* or it stays as hf_close() has set it */
-        set_timer(watch, watch->due_ns);
 
     hf_view *before = watch->last;
     if (r == 0 && before != NULL && hf__views_are_alike(before, view)) {

@@ -422,9 +422,39 @@ static void c3_max_hold_is_refused_for_an_adopted_lock_that_never_expires(void *
     hf_close(client);
 }
 
+/* Somebody's callback asks for the lock to stay closed, and is refused. */
+static void keep_closed_in_callback(hf_lock *lock, hf_cause cause, void *arg)
+{
+    (void)cause;
+    atomic_store((atomic_int *)arg, hf_lock_release_after(lock, 3600000, NULL));
+}
+
+static void c14_a_release_that_was_refused_keeps_nothing_closed(void **state)
+{
+    hf_client *client = open_store("g14", NULL), *other = open_store("g14", NULL);
+    hf_options opt = HF_OPTIONS_INIT;
+    hf_event event = {.size = sizeof event};
+    static atomic_int result = 1;
+
+    (void)state;
+    opt.on_wanted = keep_closed_in_callback;
+    opt.arg = &result;
+    hf_lock *lock = take(client, "x", &opt);
+    assert_int_equal(hf_acquire_start(other, "x", HF_NTS, NULL, 1, NULL), 0);
+    AWAIT(atomic_load(&result) != 1);
+    assert_int_equal(atomic_load(&result), HF_DEADLOCK);
+    assert_int_equal(hf_lock_release(lock, NULL), 0);
+    assert_int_equal(hf_event_next(other, PATIENCE_MS, &event), 0);
+    assert_int_equal(event.kind, HF_EVENT_ACQUIRED);
+    hf_close(client);
+    hf_close(other);
+    hf_lock_release(event.lock, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(c14_a_release_that_was_refused_keeps_nothing_closed),
         cmocka_unit_test(c2_a_detached_lock_is_not_released_by_the_close),
         cmocka_unit_test(c13_a_close_does_not_wait_for_a_callback_that_waits_for_it),
         cmocka_unit_test(c13_a_callback_never_releases_its_own_lock),
