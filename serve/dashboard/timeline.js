@@ -23,6 +23,7 @@ function ticks(from, to, width) {
 
 const MARKS = {
   released: (x, y) => svg("circle", { class: "end released", cx: x, cy: y, r: 4.5 }),
+  letgo: (x, y) => MARKS.released(x, y),
   ended: (x, y) => svg("circle", { class: "end ended", cx: x, cy: y, r: 4.5 }),
   withdrawn: (x, y) => svg("path", { class: "end withdrawn", d: `M${x} ${y - 6}v12` }),
   lost: (x, y) => svg("path", { class: "end lost", d: `M${x - 5} ${y - 5}l10 10m0 -10l-10 10` }),

@@ -3,16 +3,18 @@
 // A record is {at, what, ticket, generation, mode, host, user, pid, program, note, held_ms, cause}, `at` in milliseconds of
 // wall time. A store that keeps a trail gives some; the page adds what it sees itself:
 //
-//     waiting -> granted -> risk <-> safe -> released | lost | broken | delay -> ... | ended
+//     waiting -> granted -> risk <-> safe -> released | lost | broken | delay -> ... | letgo | ended
 //        `---> withdrawn | vanished
 //
-// "ended" is said where the page saw a holder go and cannot know how.
+// "letgo" is said where the page saw a holder go before its lease can have run out: released or broken; "ended" where it
+// cannot know.
 
 import { isOverdue } from "./lock.js";
 
 const MOST_RECORDS = 400; // of one lock
 const MOST_LOCKS = 2000;  // that are remembered at all
-export const ENDS = new Set(["released", "lost", "broken", "withdrawn", "vanished", "ended"]);
+const DOUBT_MS = 500;     // a lease of which more is left has not run out
+export const ENDS = new Set(["released", "lost", "broken", "withdrawn", "vanished", "letgo", "ended"]);
 
 function byTicket(lock) {
   const all = new Map();
@@ -29,8 +31,9 @@ function record(what, entry, at, more) {
 function howItEnded(entry, before, now) {
   if (entry.place === "waiting") return "withdrawn";
   if (entry.place === "lingering") return "lost";
-  const ran_out = entry.remaining_ms !== null && now - before.at >= entry.remaining_ms - 500;
-  return isOverdue(entry) && ran_out ? "lost" : "ended";
+  const left = entry.remaining_ms === null ? Infinity : entry.remaining_ms - (now - before.at);
+  if (left > DOUBT_MS) return "letgo";
+  return isOverdue(entry) ? "lost" : "ended";
 }
 
 // When the first of those got in that were not in before, or now: whoever held the lock alone had left by then.
@@ -71,7 +74,7 @@ export class Memory {
     const list = this.locks.get(key) ?? [];
     this.locks.delete(key); // the last one touched is the last to be forgotten
     for (const r of records) {
-      if (r.what === "ended" && this.broken.delete(r.ticket)) r.what = "broken";
+      if ((r.what === "letgo" || r.what === "ended") && this.broken.delete(r.ticket)) r.what = "broken";
       list.push(r);
     }
     list.splice(0, list.length - MOST_RECORDS);
@@ -109,6 +112,7 @@ const STEPS = {
     if (lane.wait && lane.wait.to === undefined) lane.wait.to = r.at;
     else if (!lane.wait && r.waited_ms > 0) lane.wait = { from: r.at - r.waited_ms, to: r.at };
     lane.held ??= { from: r.at };
+    lane.who = r; // now with its token
   },
   risk(lane, r) {
     lane.risks.push({ from: r.at });
@@ -148,6 +152,7 @@ export function lanes(records, lock, now, wall) {
     const lane = openLane(found, { ...entry, at });
     if (entry.place === "waiting") lane.wait ??= { from: at };
     else lane.held ??= { from: at };
+    lane.who = entry;
   }
   for (const lane of found.values()) {
     if (!lane.over && !present.has(lane.ticket) && lock !== null) closeUnseen(lane, wall);

@@ -12,7 +12,7 @@ import { t } from "./words.js";
 
 const LOOK_EVERY_MS = 1000;
 const TRAIL_EVERY_MS = 4000;
-const SPANS = [60000, 300000, 900000, 3600000, 21600000, 86400000, 604800000];
+const SPANS = [20000, 60000, 300000, 900000, 3600000, 21600000, 86400000, 604800000];
 const FITS = 12; // so many lanes are shown where nobody chose a span
 const MOST_EVENTS = 200, MOST_ENTRIES = 200;
 

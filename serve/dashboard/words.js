@@ -130,6 +130,7 @@ const WORDS = {
   "legend.risk": ["at risk", "有风险"],
   "legend.delay": ["kept closed", "保持关闭"],
   "legend.released": ["released", "释放"],
+  "legend.letgo": ["let go", "放开"],
   "legend.ended": ["ended, how was not seen", "已结束，原因未见"],
   "legend.lost": ["lost", "丢失"],
   "legend.broken": ["broken", "强制解除"],
@@ -145,6 +146,7 @@ const WORDS = {
   "what.withdrawn": ["gave up waiting", "放弃等待"],
   "what.vanished": ["vanished while it waited", "等待时消失"],
   "what.delay": ["holder vanished, kept closed", "持有者消失，锁保持关闭"],
+  "what.letgo": ["let go (released or broken)", "放开（释放或被强制解除）"],
   "what.ended": ["ended (released, or lost unseen)", "已结束（释放，或未看到的丢失）"],
 
   "stores.title": ["Stores", "存储"],

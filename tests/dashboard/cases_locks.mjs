@@ -72,7 +72,7 @@ export async function a_lock_has_holders_a_queue_and_a_time_line({ browser, shot
     await page.locator(".picture rect.held").waitFor();
     await page.getByRole("cell", { name: "began to wait" }).waitFor();
     holder.kill("SIGTERM");
-    await page.locator(".picture .end.ended").waitFor();
+    await page.locator(".picture .end.released").waitFor();
     await eventually(async () => (await page.locator(".picture rect.held").count()) === 2, "the next one holds it");
     await page.getByText("Nobody waits.").waitFor();
     await page.locator(".picture .handover").waitFor({ state: "attached" });

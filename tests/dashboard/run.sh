@@ -27,4 +27,4 @@ if ! cmp -s package.json node_modules/.of-package.json; then
         skip "npm could not fetch playwright-core and axe-core: $(tail -n 1 npm.log)"
     cp package.json node_modules/.of-package.json
 fi
-exec node run.mjs "$@"
+exec node "${DASHBOARD_PROGRAM:-run.mjs}" "$@"
