@@ -177,10 +177,13 @@ static int operate(struct hf__store *store, const struct hf__sql_operation *op, 
 
     for (unsigned done = 0;; done++) {
         int64_t pause_ms = sql->type->retry_ms << (done < 5 ? done : 5);
-        int64_t needs_ms = sql->type->least_ms > 0 ? 2 * pause_ms + sql->type->least_ms : 0;
+        int64_t began_ns = hf__now_ns(sql->pool.env);
         r = operate_once(store, op, deadline_ns, ret_answer, &tries, &why);
+        int64_t now_ns = hf__now_ns(sql->pool.env);
         /* What was refused is surely not applied; what is sent too late to be answered would be unknown. */
-        if (done >= tries || hf__now_ns(sql->pool.env) + needs_ms * HF__NS_PER_MS >= deadline_ns)
+        int64_t needs_ms = 2 * pause_ms + sql->type->least_ms;
+        int64_t needs_ns = needs_ms * HF__NS_PER_MS + 2 * (now_ns - began_ns);
+        if (done >= tries || now_ns + (sql->type->least_ms > 0 ? needs_ns : 0) >= deadline_ns)
             break;
         hf__pool_sleep(&sql->pool, pause_ms);
         why = (hf_error){0};
