@@ -83,7 +83,9 @@ static void visit(struct ctx *ctx, hf_client *client, const char *name, struct r
         CHECK(atomic_fetch_add(&room->inside, 1) == 0);
         atomic_fetch_add(&room->served, 1);
         CHECK(atomic_fetch_sub(&room->inside, 1) == 1);
-        EXPECT(HF_OK, hf_lock_release(lock, NULL));
+        /* A crowded server may not answer in time. Then the release goes on by itself (C6). */
+        int r = hf_lock_release(lock, &ctx->err);
+        CHECK(r == HF_OK || r == HF_UNKNOWN);
     }
 }
 
