@@ -14,10 +14,10 @@
 #include "base/banned.h"
 
 static const struct cli_verb *const verbs[] = {
-    &cli_verb_run,    &cli_verb_elect, &cli_verb_lock,  &cli_verb_unlock, &cli_verb_renew,
-    &cli_verb_ls,     &cli_verb_show,  &cli_verb_value, &cli_verb_watch,  &cli_verb_top,
-    &cli_verb_break,  &cli_verb_check, &cli_verb_setup, &cli_verb_gc,     &cli_verb_doctor,
-    &cli_verb_stores, &cli_verb_bench, &cli_verb_serve,
+    &cli_verb_run,    &cli_verb_elect,  &cli_verb_lock,  &cli_verb_unlock, &cli_verb_renew,
+    &cli_verb_ls,     &cli_verb_show,   &cli_verb_value, &cli_verb_watch,  &cli_verb_top,
+    &cli_verb_log,    &cli_verb_break,  &cli_verb_check, &cli_verb_setup,  &cli_verb_gc,
+    &cli_verb_doctor, &cli_verb_stores, &cli_verb_bench, &cli_verb_serve,
 };
 
 /* For the completions; not shown to anybody. */

@@ -103,7 +103,7 @@ _holdfast() {
         _holdfast_options "$cur"
     elif [[ ! $name ]]; then
         case $verb in
-        run | elect | lock | unlock | renew | show | value | watch | break) _holdfast_ask "$cur" __names ;;
+        run | elect | lock | unlock | renew | show | value | watch | log | break) _holdfast_ask "$cur" __names ;;
         stores) mapfile -t COMPREPLY < <(compgen -W "$("${COMP_WORDS[0]}" __schemes | tr -d :)" -- "$cur") ;;
         doctor) _holdfast_urls "$cur" ;;
         esac

@@ -72,6 +72,8 @@ extern "C" {
 #define HF_TOGETHER_MAX     64                     /* locks of one hf_acquire_all() */
 #define HF_TTL_DEFAULT_MS   30000
 #define HF_WATCH_DEFAULT_MS 1000 /* a watch looks this often */
+#define HF_TRAIL_DEFAULT    1000 /* the newest so many entries of a trail */
+#define HF_TRAIL_MAX        100000
 
 typedef struct hf_client hf_client; /* a connection to one store, with its keeper thread */
 typedef struct hf_lock hf_lock;     /* a lock that was obtained */
@@ -79,6 +81,7 @@ typedef struct hf_cancel hf_cancel; /* a way to end another thread's wait */
 typedef struct hf_gate hf_gate;     /* kept with a resource: the newest tokens it has seen */
 typedef struct hf_view hf_view;     /* what hf_inspect() found */
 typedef struct hf_watch hf_watch;   /* looks again and again, and tells what is new */
+typedef struct hf_trail hf_trail;   /* what hf_history() found */
 
 /* Errors: code, value, exit status of the command, text -------------------- */
 #define HF_ERRORS(X)                                                                      \
@@ -230,7 +233,8 @@ void hf_close(hf_client *client);
     X(HF_CAN_PERSIST, 12, "persist", "never-expiring locks survive a restart of the store")   \
     X(HF_CAN_AT_LEAST, 13, "at-least", "a release can keep the lock closed for a time (C14)") \
     X(HF_CAN_VALUE, 14, "value", "a value that only the holder writes (C15)")                 \
-    X(HF_CAN_WANTED, 15, "wanted", "a holder is told that somebody waits (C16)")
+    X(HF_CAN_WANTED, 15, "wanted", "a holder is told that somebody waits (C16)")              \
+    X(HF_CAN_HISTORY, 16, "history", "a trail of who held it, in the store")
 /* A store with "never" and "persist" can pass on locks that never expire, even without "detach". */
 
 enum hf_capability {
@@ -659,6 +663,66 @@ int hf_watch_next(hf_watch *watch, int64_t wait_ms, hf_view **ret_view, hf_error
  * poll() and the like: do not read or close it. HF_INVALID or HF_FORKED as negative values. */
 int hf_watch_fd(hf_watch *watch);
 void hf_watch_free(hf_watch *watch); /* NULL is fine; also after hf_close() */
+
+/* The trail ---------------------------------------------------------------- */
+
+/* A client whose URL says history=N writes down what becomes of grants and bids, in the store, which keeps
+ * the last N bids of each lock (one that had to wait may count twice). It is for people and proves
+ * nothing: clocks are not exact, and what clients without that option do is not written down (C21). */
+#define HF_TRAIL_KINDS(X)                                                                       \
+    X(HF_TRAIL_GRANTED, 1, "granted", "the bid was let in; its client may not know yet")        \
+    X(HF_TRAIL_RELEASED, 2, "released", "the holder let go")                                    \
+    X(HF_TRAIL_LOST, 3, "lost", "the lease ran out; noticed by whoever came next")              \
+    X(HF_TRAIL_BROKEN, 4, "broken", "somebody took the grant away, or the place in the queue")  \
+    X(HF_TRAIL_WITHDRAWN, 5, "withdrawn", "the bidder gave up: it timed out, or was cancelled") \
+    X(HF_TRAIL_VANISHED, 6, "vanished", "who waited gave no sign of life any more")
+
+typedef enum hf_trail_kind {
+#define HF__X(id, value, name, text) id = value,
+    HF_TRAIL_KINDS(HF__X)
+#undef HF__X
+} hf_trail_kind;
+const char *hf_trail_kind_name(hf_trail_kind kind); /* "granted"; "" if unknown; static */
+
+/* Only the library makes these; later versions append fields. The strings live as long as the
+ * trail. */
+typedef struct hf_trail_entry {
+    const char *name; /* also ends in NUL */
+    size_t name_len;
+    hf_trail_kind kind;
+    int64_t at_ms; /* since 1970, by the clock of the store, or of who wrote it down */
+    hf_mode mode;
+    char ticket[HF_TICKET_SIZE];              /* of the bid: the same from its grant to its end */
+    uint64_t generation;                      /* 0: it was not let in */
+    int64_t held_ms;                          /* for how long, of the end of a grant; 0 otherwise */
+    int64_t waited_ms;                        /* before it was let in or gave up; 0 otherwise */
+    const char *host, *user, *program, *note; /* of the bid */
+    int64_t pid;
+    const char *cause; /* LOST: "expired"; "unclaimed" if its client never knew of the grant;
+                          "reboot". BROKEN: who did it. "" otherwise */
+} hf_trail_entry;
+
+typedef struct hf_history_query {
+    size_t size;      /* sizeof(hf_history_query) */
+    const char *name; /* of this lock; NULL: any */
+    size_t name_len;
+    const char *prefix; /* names that begin like this; NULL: any */
+    size_t prefix_len;
+    int64_t since_ms; /* from this moment on; 0: no limit. Milliseconds since 1970 */
+    int64_t until_ms; /* before this moment; 0: no limit */
+    int64_t at_ms;    /* not 0: the grants of those who held at this moment, as far as is known. Not
+                         together with the two above */
+    int64_t limit;    /* the newest so many; 0: HF_TRAIL_DEFAULT; at most HF_TRAIL_MAX */
+} hf_history_query;
+
+/* Reads the trail, in the order of time. The URL of who reads it need not say history=N. `query` may
+ * be NULL. Errors: HF_INVALID, HF_UNSUPPORTED, HF_UNAVAILABLE, HF_DENIED, HF_CORRUPT, HF_NO_MEMORY,
+ * HF_FORKED, HF_CLOSED. */
+int hf_history(hf_client *client, const hf_history_query *query, hf_trail **ret_trail,
+               hf_error *err);
+size_t hf_trail_count(const hf_trail *trail);
+const hf_trail_entry *hf_trail_entry_at(const hf_trail *trail, size_t i); /* NULL past the end */
+void hf_trail_free(hf_trail *trail);
 
 /* Takes the lock away from a ticket. If the holder has a lease, the lock stays closed until the
  * lease ends, because the holder may be alive; it learns in time that the lock is LOST. `now` skips

@@ -76,9 +76,10 @@ const (
 	CanAtLeast Capability = 1 << 13 // a release can keep the lock closed for a time (C14)
 	CanValue   Capability = 1 << 14 // a value that only the holder writes (C15)
 	CanWanted  Capability = 1 << 15 // a holder is told that somebody waits (C16)
+	CanHistory Capability = 1 << 16 // a trail of who held it, in the store
 )
 
-var capabilityNames = []string{"shared", "limit", "lease", "never", "delay", "queue", "push", "token", "check", "break", "detach", "process", "persist", "at-least", "value", "wanted"}
+var capabilityNames = []string{"shared", "limit", "lease", "never", "delay", "queue", "push", "token", "check", "break", "detach", "process", "persist", "at-least", "value", "wanted", "history"}
 
 // A Cause says why a lock was lost.
 type Cause int
@@ -157,6 +158,8 @@ const (
 	togetherMax    = 64
 	ttlDefaultMs   = 30000
 	watchDefaultMs = 1000
+	trailDefault   = 1000
+	trailMax       = 100000
 	buckets        = 18
 	metricsCodes   = 32
 	metricsCauses  = 16

@@ -16,6 +16,8 @@ const struct hf__option hf__common_options[] = {
      "how long one request to the store may take"},
     {"retain", HF__OPTION_DURATION, "30d", 1000, HF__DURATION_MAX_MS,
      "how long the record of a lock that nobody uses is kept"},
+    {"history", HF__OPTION_NUMBER, "0", 0, HF__HISTORY_MAX,
+     "writes down who held what: the last so many bids of each lock are kept"},
     {0},
 };
 

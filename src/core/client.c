@@ -121,9 +121,21 @@ static int read_common_options(hf_client *client, const char *text, hf_error *er
         return r;
     client->op_timeout_ms = hf__url_number(&url, "op_timeout");
     client->retain_ms = hf__url_number(&url, "retain");
+    client->history = hf__url_number(&url, "history");
     client->retire_ms = 10 * client->op_timeout_ms < 60000 ? 60000 : 10 * client->op_timeout_ms;
     hf__url_clear(&url);
     return 0;
+}
+
+/* What cannot be written down is refused, or a trail that is empty would look like a quiet night. */
+static int check_history(hf_client *client, hf_error *err)
+{
+    if (client->history == 0 || client->store->capabilities & HF_CAN_HISTORY)
+        return 0;
+    hf__fail(err, HF_UNSUPPORTED, "%s keeps no history: leave history=%lld out of the URL",
+             client->store->type->name, (long long)client->history);
+    client->store->type->close(client->store);
+    return HF_UNSUPPORTED;
 }
 
 /* What somebody wants to know of it. */
@@ -147,6 +159,8 @@ static int open_store(hf_client *client, const char *url, hf_error *err)
     client->host.op_timeout_ms = client->op_timeout_ms;
     client->host.open_inner = hf__store_open;
     int r = hf__store_open(&client->host, url, &client->store, err);
+    if (r == 0)
+        r = check_history(client, err);
     if (r == 0 && (client->meter != NULL || client->log != NULL)) {
         r = hf__meter_store(client, client->store, &client->store, err);
         if (r < 0)

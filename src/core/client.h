@@ -49,6 +49,7 @@ struct hf_client {
     pid_t pid;
     struct hf__fork_guard *fork_guard; /* NULL: the system has no such memory */
     int64_t op_timeout_ms, retain_ms, retire_ms;
+    int64_t history; /* bids in the trail of a name; 0: none is written */
     uint64_t seed;
 
     pthread_mutex_t mutex;

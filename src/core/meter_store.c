@@ -116,6 +116,16 @@ static int metered_inspect(struct hf__store *store, const struct hf__search *sea
     return end(&call, hf__wrapper_inspect(store, search, deadline_ns, &call.err));
 }
 
+/* A look as well. */
+static int metered_trail(struct hf__store *store, const struct hf__trail_search *search,
+                         int64_t deadline_ns, hf_error *err)
+{
+    struct call call;
+
+    begin(store, &call, HF_CALL_INSPECT, err);
+    return end(&call, hf__wrapper_trail(store, search, deadline_ns, &call.err));
+}
+
 static int metered_upkeep(struct hf__store *store, enum hf__upkeep what, int64_t retain_ms,
                           int64_t deadline_ns, uint64_t *ret_count, hf_error *err)
 {
@@ -176,6 +186,8 @@ int hf__meter_store(hf_client *client, struct hf__store *inner, struct hf__store
     m->type.renew = metered_renew;
     m->type.inspect = metered_inspect;
     m->type.close = metered_close;
+    if (m->type.trail != NULL)
+        m->type.trail = metered_trail;
     if (m->type.upkeep != NULL)
         m->type.upkeep = metered_upkeep;
     if (m->type.diagnose != NULL)

@@ -1,4 +1,4 @@
-/* What a store must do: one table of ten functions.
+/* What a store must do: one table of eleven functions.
  *
  * A store keeps one doorman record per name and applies the doorman's operations to it, each in one
  * atomic step and, if it can, one round trip. The core does everything else: deadlines, waiting,
@@ -29,7 +29,7 @@
 #include "base/who.h"
 #include "doorman/doorman.h"
 
-#define HF__STORE_ABI 4
+#define HF__STORE_ABI 5
 
 struct hf__store;
 
@@ -84,6 +84,34 @@ struct hf__search {
      * Non-zero stops and is returned by inspect. What has expired but was not swept is not shown as
      * inside. */
     int (*found)(void *ctx, const char *name, size_t name_len, const struct hf__entry *entry);
+    void *ctx;
+};
+
+/* One entry of a trail, see hf_trail_entry. */
+struct hf__trail_entry {
+    const char *name;
+    size_t name_len;
+    hf_trail_kind kind;
+    int64_t at_ms; /* since 1970 */
+    hf_mode mode;
+    struct hf__ticket ticket;
+    uint64_t generation;
+    int64_t span_ms; /* it had held, or, GRANTED and without a generation, waited */
+    const struct hf__who *who;
+    const char *cause;
+};
+
+/* What `trail` looks for, and whom it tells. */
+struct hf__trail_search {
+    const char *name; /* exactly this; NULL: any */
+    size_t name_len;
+    const char *prefix; /* NULL: any */
+    size_t prefix_len;
+    int64_t since_ms; /* since 1970; what lies before may be told all the same */
+    size_t limit;     /* the newest so many, more may be told; 0: all */
+    /* Called name by name, for those of one name in the order in which they were written. All is borrowed
+     * during the call. Non-zero stops and is returned by trail. */
+    int (*found)(void *ctx, const struct hf__trail_entry *entry);
     void *ctx;
 };
 
@@ -160,6 +188,14 @@ struct hf__store_type {
 
     /* Takes what has come, without blocking, and passes it on. NULL unless HF_CAN_PUSH. */
     void (*wake)(struct hf__store *store, hf__wake_sink *sink, void *ctx);
+
+    /* Reads the trail; changes nothing. NULL unless HF_CAN_HISTORY. A store with it keeps one if the URL's
+     * option `history` is not 0: in the step that changes the record, if it can, it writes the end of each bid,
+     * and its grant if it had waited (hf__trail_change(); core/trail.c tells the other grants). The last
+     * so many bids of each name stay; one that had waited may count twice. Without the option nothing is written,
+     * sent or asked for it. */
+    int (*trail)(struct hf__store *store, const struct hf__trail_search *search,
+                 int64_t deadline_ns, hf_error *err);
 };
 
 /* A module (holdfast-<name>.so) exports this one symbol. */

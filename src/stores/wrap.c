@@ -115,6 +115,16 @@ int hf__wrapper_inspect(struct hf__store *store, const struct hf__search *search
     return r;
 }
 
+int hf__wrapper_trail(struct hf__store *store, const struct hf__trail_search *search,
+                      int64_t deadline_ns, hf_error *err)
+{
+    struct hf__wrapper *w = wrapper_of(store);
+    int r = w->inner->type->trail(w->inner, search, deadline_ns, err);
+
+    hf__wrapper_sync(w);
+    return r;
+}
+
 int hf__wrapper_upkeep(struct hf__store *store, enum hf__upkeep what, int64_t retain_ms,
                        int64_t deadline_ns, uint64_t *ret_count, hf_error *err)
 {

@@ -19,14 +19,14 @@ test_bash_loads_it_quietly() {
 }
 
 test_bash_completes_verbs() {
-    offers holdfast lo
+    offers holdfast loc
     out_is lock
     offers holdfast -u memory: sh
     out_is show
     offers holdfast help un
     out_is unlock
     offers holdfast ''
-    [ "$(wc -l <out)" -eq 19 ]
+    [ "$(wc -l <out)" -eq 20 ]
 }
 
 test_bash_completes_options_of_the_verb() {

@@ -446,6 +446,68 @@ test_top_once_is_sorted() {
     refused 69 'made to fail'
 }
 
+test_log_says_who_held_it() {
+    url="$HOLDFAST_URL?history=20"
+    hf log -u "$url"
+    status_is 0
+    out_is_empty
+    hf run -u "$url" x -- true
+    hf lock -q -u "$url" y --ttl 1m --note 'for now'
+    hf log
+    status_is 0
+    out_has '^TIME +NAME +WHAT +MODE +HELD +WAITED +TOKEN +WHO +NOTE$'
+    out_has '^20[^ ]* +x +released +exclusive '
+    hf log --json
+    json 'map([.name, .what]) == [["x", "granted"], ["x", "released"], ["y", "granted"]]'
+    json '.[1] | .held_ms >= 0 and .waited_ms == null and .cause == null and (.generation | length > 10)'
+    hf log --json y
+    json 'length == 1 and .[0].note == "for now" and .[0].host != "" and .[0].pid > 0'
+    hf log --json --limit 1
+    json 'map(.name) == ["y"]'
+    hf log --json --prefix x --since 1h
+    json 'map(.what) == ["granted", "released"]'
+    hf log --until 1h
+    out_is_empty
+}
+
+test_log_at_a_moment() {
+    url="$HOLDFAST_URL?history=20"
+    hf lock -q -u "$url" x --ttl 1m
+    hf log --json --at "$(date -u -d '1 second' +%Y-%m-%dT%H:%M:%SZ)" x
+    status_is 0
+    json 'map(.what) == ["granted"]'
+    hf log --at 1h x
+    refused 1 'nobody is known to have held it then'
+    hf log -q --at 2001-02-03 x
+    status_is 1
+}
+
+test_log_refuses_what_is_no_moment() {
+    for when in noon 25:00 2026-13-01 -1 '' 03:12x 9999999999999d; do
+        hf log --at "$when"
+        refused 64 'is no moment'
+    done
+    hf log --at 1h --since 2h
+    refused 64 'does not go with'
+    hf log a b
+    refused 64 'give one name'
+    hf log -u 'memory://x?history=10001'
+    refused 64 "option 'history' is '10001': it must be from 0 to 10000"
+}
+
+test_log_at_is_the_last_time_it_was_so_late() {
+    export TZ=Asia/Tokyo
+    url="$HOLDFAST_URL?history=20"
+    hf run -u "$url" x -- true
+    hf log --json --since "$(date +%H:%M)" x
+    json 'length == 2'
+    hf log x
+    out_has '^20[^ ]*[+]09:00 '
+    hf log --since "$(date -d '1 hour' +%H:%M)" --until "$(date +%H:%M)" x
+    out_is_empty
+    unset TZ
+}
+
 waits_for() {
     "$HOLDFAST" show --json "$1" | grep -q '"waiting"'
 }

@@ -26,7 +26,7 @@ test_every_verb_has_a_page_and_every_page_a_verb() {
     verbs | sort >by_command
     ls "$MAN" | sed -n 's/^holdfast-\(.*\)\.1$/\1/p' | sort >by_page
     diff by_command by_page
-    [ "$(wc -l <by_command)" -eq 18 ]
+    [ "$(wc -l <by_command)" -eq 19 ]
     for verb in $(verbs); do
         grep -q "^\.It Xr holdfast-$verb 1" "$MAN/holdfast.1"
     done

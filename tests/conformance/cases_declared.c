@@ -131,6 +131,19 @@ static void c16_telling_is_as_declared(struct ctx *ctx)
     check_acquire(ctx, HF_CAN_WANTED, opt);
 }
 
+static void c21_a_trail_is_as_declared(struct ctx *ctx)
+{
+    char url[2000];
+    hf_client *client = open_client(ctx), *writer = NULL;
+    hf_trail *trail = NULL;
+
+    snprintf(url, sizeof url, "%s%chistory=6", ctx->url, strchr(ctx->url, '?') ? '&' : '?');
+    EXPECT(expected(ctx, HF_CAN_HISTORY), hf_open(url, NULL, &writer, &ctx->err));
+    EXPECT(expected(ctx, HF_CAN_HISTORY), hf_history(client, NULL, &trail, &ctx->err));
+    hf_trail_free(trail);
+    hf_close(writer);
+}
+
 const struct conformance_case cases_declared[] = {
     CASE(0, c9_shared_locks_are_as_declared),
     CASE(0, c1_limits_are_as_declared),
@@ -143,5 +156,6 @@ const struct conformance_case cases_declared[] = {
     CASE(0, c14_staying_closed_is_as_declared),
     CASE(0, c15_values_are_as_declared),
     CASE(0, c16_telling_is_as_declared),
+    CASE(0, c21_a_trail_is_as_declared),
     {0},
 };

@@ -70,6 +70,11 @@ hf_client *open_impatient(struct ctx *ctx)
     return open_wrapped(ctx, "", "op_timeout=300ms");
 }
 
+hf_client *open_with(struct ctx *ctx, const char *opts)
+{
+    return open_wrapped(ctx, "", opts);
+}
+
 hf_client *open_fault(struct ctx *ctx, const char *opts)
 {
     return open_wrapped(ctx, "fault+", opts);

@@ -80,7 +80,7 @@ extern const struct conformance_case cases_declared[], cases_mutex[], cases_wait
     cases_lease[], cases_lost[], cases_delay[], cases_names[], cases_reentry[], cases_fence[],
     cases_never[], cases_fork[], cases_crowd[], cases_lost_reply[], cases_wake[], cases_broken[],
     cases_close[], cases_detach[], cases_cut_off[], cases_attacks[], cases_at_least[],
-    cases_value[], cases_wanted[], cases_watch[], cases_together[];
+    cases_value[], cases_wanted[], cases_watch[], cases_together[], cases_history[];
 
 /* Expectations ------------------------------------------------------------- */
 #define CHECK(condition) \
@@ -111,6 +111,7 @@ const char *name_of(struct ctx *ctx, const char *suffix);
 /* Closed at the end of the case, unless it was closed with close_client(). */
 hf_client *open_client(struct ctx *ctx);
 hf_client *open_impatient(struct ctx *ctx);                  /* with an op_timeout of 300 ms */
+hf_client *open_with(struct ctx *ctx, const char *options);  /* URL with these options */
 hf_client *open_fault(struct ctx *ctx, const char *options); /* fault+URL with these options */
 hf_client *open_traced(struct ctx *ctx, const char *options,
                        const char *path); /* fault+trace+URL */

@@ -20,11 +20,11 @@
 #define JOBS_MAX         16
 
 static const struct conformance_case *const tables[] = {
-    cases_declared,   cases_mutex,  cases_wait,    cases_wake,    cases_rw,
-    cases_lease,      cases_lost,   cases_cut_off, cases_delay,   cases_names,
-    cases_attacks,    cases_detach, cases_never,   cases_broken,  cases_fence,
-    cases_at_least,   cases_value,  cases_wanted,  cases_reentry, cases_fork,
-    cases_lost_reply, cases_close,  cases_crowd,   cases_watch,   cases_together,
+    cases_declared, cases_mutex,   cases_wait,       cases_wake,     cases_rw,      cases_lease,
+    cases_lost,     cases_cut_off, cases_delay,      cases_names,    cases_attacks, cases_detach,
+    cases_never,    cases_broken,  cases_fence,      cases_at_least, cases_value,   cases_wanted,
+    cases_reentry,  cases_fork,    cases_lost_reply, cases_close,    cases_crowd,   cases_watch,
+    cases_together, cases_history,
 };
 #define TABLE_COUNT (sizeof tables / sizeof tables[0])
 

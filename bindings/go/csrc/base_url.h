@@ -15,8 +15,9 @@
 #include "base_duration.h"
 #include "holdfast.h"
 
-#define HF__URL_MAX      4096 /* bytes in a URL */
-#define HF__SETTINGS_MAX 64   /* options in a URL */
+#define HF__URL_MAX      4096  /* bytes in a URL */
+#define HF__SETTINGS_MAX 64    /* options in a URL */
+#define HF__HISTORY_MAX  10000 /* bids in the trail of a lock */
 
 enum hf__option_kind { HF__OPTION_TEXT, HF__OPTION_NUMBER, HF__OPTION_DURATION, HF__OPTION_SWITCH };
 

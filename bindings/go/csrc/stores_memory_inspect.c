@@ -4,25 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base_bytes.h"
 #include "stores_memory_memory.h"
+#include "stores_memory_names.h"
 #include "stores_search.h"
 
 #include "base_banned.h"
 
 #define ROOMS_AT_ONCE 64
-
-struct name {
-    size_t len;
-    char bytes[];
-};
-
-struct names {
-    const struct hf__search *search;
-    struct name **all;
-    size_t count, capacity;
-    bool no_memory;
-};
 
 /* One entry, copied, with a reference to its client. */
 struct seen {
@@ -37,42 +25,9 @@ struct page {
     size_t count, capacity;
 };
 
-static void add_name(struct names *names, const char *bytes, size_t len)
+static bool has_members(const struct room *room)
 {
-    struct name *name = malloc(sizeof *name + len);
-
-    if (name != NULL && names->count == names->capacity) {
-        size_t capacity = names->capacity < 64 ? 64 : 2 * names->capacity;
-        struct name **all = realloc(names->all, capacity * sizeof *all);
-        if (all != NULL) {
-            names->all = all;
-            names->capacity = capacity;
-        }
-    }
-    if (name == NULL || names->count == names->capacity) {
-        free(name);
-        names->no_memory = true;
-        return;
-    }
-    name->len = len;
-    memcpy(name->bytes, bytes, len);
-    names->all[names->count++] = name;
-}
-
-static void add_room(struct hf__link *link, void *ctx)
-{
-    struct names *names = ctx;
-    const struct room *room = (const struct room *)link;
-
-    if (!hf__room_is_empty(room) && hf__search_wants(names->search, room->name, room->name_len))
-        add_name(names, room->name, room->name_len);
-}
-
-static int by_name(const void *a, const void *b)
-{
-    const struct name *x = *(struct name *const *)a, *y = *(struct name *const *)b;
-
-    return hf__bytes_order(x->bytes, x->len, y->bytes, y->len);
+    return !hf__room_is_empty(room);
 }
 
 static bool add_member(struct page *page, const struct name *name, const struct member *m,
@@ -159,29 +114,15 @@ static void clear_page(struct memory *m, struct page *page)
     page->count = 0;
 }
 
-static void find_names(struct memory *m, struct names *names)
-{
-    const struct hf__search *search = names->search;
-
-    pthread_mutex_lock(&m->space->mutex);
-    if (search->name != NULL)
-        add_name(names, search->name, search->name_len);
-    else
-        hf__table_each(&m->space->rooms, add_room, names);
-    pthread_mutex_unlock(&m->space->mutex);
-    if (names->count > 1)
-        qsort(names->all, names->count, sizeof(*names->all), by_name);
-}
-
 int hf__memory_inspect(struct hf__store *store, const struct hf__search *search,
                        int64_t deadline_ns, hf_error *err)
 {
     struct memory *m = (struct memory *)store;
-    struct names names = {.search = search};
+    struct names names = {.search = search, .wanted = has_members};
     struct page page = {0};
 
     (void)deadline_ns;
-    find_names(m, &names);
+    hf__memory_find_names(m, &names);
     int r = names.no_memory ? HF_NO_MEMORY : 0;
     for (size_t i = 0; r == 0 && i < names.count; i += ROOMS_AT_ONCE) {
         size_t left = names.count - i;
@@ -190,9 +131,7 @@ int hf__memory_inspect(struct hf__store *store, const struct hf__search *search,
             r = show_page(&page, search);
         clear_page(m, &page);
     }
-    for (size_t i = 0; i < names.count; i++)
-        free(names.all[i]);
-    free(names.all);
+    hf__memory_free_names(&names);
     free(page.seen);
     return r == HF_NO_MEMORY ? hf__fail(err, r, NULL) : r;
 }

@@ -51,6 +51,7 @@ static int open_memory(const struct hf__url *url, const struct hf__host *host,
         return no_memory(err);
     }
     m->retain_ms = hf__url_number(url, "retain");
+    m->history = hf__url_number(url, "history");
     m->base = (struct hf__store){.type = &hf__memory_store_type,
                                  .host = host,
                                  .capabilities = hf__memory_store_type.capabilities};
@@ -114,6 +115,10 @@ static int apply(struct memory *m, struct room *room, const struct hf__operation
     bool attempt = op->kind == HF__OPERATION_ATTEMPT, adds = attempt || op->retire_ms > 0;
 
     w.now_ms = at.now_ms;
+    w.history = m->history;
+    w.op = op;
+    w.at = at;
+    w.self = m->base.host->self;
     w.ticket = op->bid != NULL ? &op->bid->ticket : NULL;
     w.newcomer = adds ? hf__member_new(m->client, attempt ? op->bid->who->note : "") : NULL;
     if ((adds && w.newcomer == NULL) || !make_value(room, op))
@@ -293,7 +298,7 @@ const struct hf__store_type hf__memory_store_type = {
     .summary = "between the threads of one process",
     .capabilities = HF_CAN_SHARE | HF_CAN_LIMIT | HF_CAN_LEASE | HF_CAN_NEVER | HF_CAN_DELAY |
                     HF_CAN_QUEUE | HF_CAN_PUSH | HF_CAN_TOKEN | HF_CAN_CHECK | HF_CAN_BREAK |
-                    HF_CAN_DETACH | HF_CAN_AT_LEAST | HF_CAN_VALUE | HF_CAN_WANTED,
+                    HF_CAN_DETACH | HF_CAN_AT_LEAST | HF_CAN_VALUE | HF_CAN_WANTED | HF_CAN_HISTORY,
     .options = options,
     .open = open_memory,
     .close = close_memory,
@@ -304,4 +309,5 @@ const struct hf__store_type hf__memory_store_type = {
     .diagnose = diagnose,
     .wake_fd = wake_fd,
     .wake = wake,
+    .trail = hf__memory_trail,
 };

@@ -47,6 +47,19 @@ struct crowd {
     struct hf__heap due;
 };
 
+/* One entry of a trail. */
+struct step {
+    struct step *next;
+    hf_trail_kind kind;
+    int64_t wall_ms, span_ms;
+    struct hf__ticket ticket;
+    uint64_t generation;
+    hf_mode mode;
+    struct client *client;
+    const char *cause; /* behind the note */
+    char note[];
+};
+
 /* One name. */
 struct room {
     struct hf__link link;
@@ -56,6 +69,8 @@ struct room {
     struct crowd sharers;    /* inside or lingering, with one limit */
     uint32_t sharers_limit;
     struct crowd queue;
+    struct step *first_step, **last_step; /* its trail */
+    size_t steps, ends;                   /* all of them; but for the grants */
     int64_t touched_ms;
     struct room *older, *newer; /* all rooms, by touched_ms */
     size_t name_len;

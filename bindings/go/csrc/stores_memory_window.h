@@ -13,6 +13,10 @@ struct window {
     const struct hf__ticket *ticket; /* whom the operation is about; NULL: nobody */
     struct member *newcomer;         /* for an entry that the doorman may add; NULL: it adds none */
     int64_t now_ms;
+    int64_t history;                /* 0: no trail */
+    const struct hf__operation *op; /* for the trail, as are the next two */
+    struct hf__moment at;
+    const struct hf__who *self;
     size_t
         waiters; /* how many of the queue's first are in it: raise it when the doorman wants MORE */
     struct hf__record record; /* its entries stand beside space->members */

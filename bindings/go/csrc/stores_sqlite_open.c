@@ -244,6 +244,8 @@ static int connect_database(struct hf__sqlite *s, hf_error *err)
     if (code == 0 && is_of_before(s))
         code = upgrade(s, err);
     if (code == 0)
+        code = hf__sqlite_make_trail(s, err);
+    if (code == 0)
         code = hf__sqlite_boot_adopt(s, err);
     if (code == 0 && lstat(s->wal_path, &st) == 0) { /* the first read has made it */
         s->wal.dev = st.st_dev;
@@ -266,6 +268,7 @@ static int fill_in(struct hf__sqlite *s, const struct hf__url *url, hf_error *er
                         force);
     s->allow_network = force != NULL;
     s->retain_ms = hf__url_number(url, "retain");
+    s->history = hf__url_number(url, "history");
     if (env->random(env->ctx, &s->jitter, sizeof s->jitter) != 0)
         return hf__fail_errno(err, HF_SYSTEM, "sqlite: no random bits");
     s->jitter |= 1;

@@ -96,7 +96,7 @@ static int apply(struct hf__sqlite *s, const struct hf__operation *op, struct hf
         if (answer.verdict != HF__VERDICT_MORE)
             break;
     }
-    code = hf__sqlite_save(s, op->bid, at, err);
+    code = hf__sqlite_save(s, op, at, err);
     if (code == 0 && op->kind == HF__OPERATION_READ)
         op->value->doubt = s->record.doubt; /* who opened it may have vanished just now */
     if (code == 0 && op->kind == HF__OPERATION_WRITE && answer.verdict == HF__VERDICT_DONE)
@@ -229,7 +229,7 @@ const struct hf__store_type hf__sqlite_store_type = {
     .capabilities = HF_CAN_SHARE | HF_CAN_LIMIT | HF_CAN_LEASE | HF_CAN_NEVER | HF_CAN_DELAY |
                     HF_CAN_QUEUE | HF_CAN_PUSH | HF_CAN_TOKEN | HF_CAN_CHECK | HF_CAN_BREAK |
                     HF_CAN_DETACH | HF_CAN_PROCESS | HF_CAN_PERSIST | HF_CAN_AT_LEAST |
-                    HF_CAN_VALUE | HF_CAN_WANTED,
+                    HF_CAN_VALUE | HF_CAN_WANTED | HF_CAN_HISTORY,
     .options = hf__sqlite_options,
     .ddl = hf__sqlite_schema,
     .open = hf__sqlite_open,
@@ -241,4 +241,5 @@ const struct hf__store_type hf__sqlite_store_type = {
     .diagnose = hf__sqlite_diagnose,
     .wake_fd = hf__sqlite_wake_fd,
     .wake = hf__sqlite_wake,
+    .trail = hf__sqlite_trail,
 };

@@ -33,16 +33,17 @@ static int purge_lock(struct hf__sqlite *s, struct purge *p, const char *name, s
                                            .remembered = true,
                                            .now_ms = at.now_ms};
     struct hf__bid nobody = {.name = name, .name_len = name_len};
+    struct hf__operation sweep = {.kind = HF__OPERATION_SWEEP, .bid = &nobody};
     sqlite3_stmt *q;
     bool empty = true;
     int code = hf__sqlite_load(s, &everything, err);
 
     if (code != 0)
         return code;
-    hf__doorman_apply(&s->record, &(struct hf__operation){.kind = HF__OPERATION_SWEEP}, at);
+    hf__doorman_apply(&s->record, &sweep, at);
     for (size_t i = 0; i < s->record.count; i++)
         empty = empty && s->record.entries[i].place == HF__PLACE_GONE;
-    code = hf__sqlite_save(s, &nobody, at, err);
+    code = hf__sqlite_save(s, &sweep, at, err);
     p->removed += empty;
     if (code == 0 && empty)
         code = hf__sqlite_statement(s, HF__SQLITE_STATEMENT_DROP_LOCK, &q, err);
@@ -50,6 +51,8 @@ static int purge_lock(struct hf__sqlite *s, struct purge *p, const char *name, s
         return code;
     sqlite3_bind_int64(q, 1, s->lock.id);
     code = hf__sqlite_run(s, q, "purge", err);
+    if (code == 0)
+        hf__sqlite_drop_trail(s);
     return code == 0 ? hf__sqlite_drop_value(s, &nobody, err) : code;
 }
 

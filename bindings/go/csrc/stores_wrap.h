@@ -34,6 +34,8 @@ int hf__wrapper_renew(struct hf__store *store, struct hf__renewal *items, size_t
                       int64_t deadline_ns, hf_error *err);
 int hf__wrapper_inspect(struct hf__store *store, const struct hf__search *search,
                         int64_t deadline_ns, hf_error *err);
+int hf__wrapper_trail(struct hf__store *store, const struct hf__trail_search *search,
+                      int64_t deadline_ns, hf_error *err);
 int hf__wrapper_upkeep(struct hf__store *store, enum hf__upkeep what, int64_t retain_ms,
                        int64_t deadline_ns, uint64_t *ret_count, hf_error *err);
 int hf__wrapper_diagnose(struct hf__store *store, hf_finding_callback *found, void *arg,

@@ -100,6 +100,8 @@ export const Capability = {
   VALUE: 16384,
   /** a holder is told that somebody waits (C16) */
   WANTED: 32768,
+  /** a trail of who held it, in the store */
+  HISTORY: 65536,
 } as const;
 
 export const capabilityNames = [
@@ -119,6 +121,7 @@ export const capabilityNames = [
   "at-least",
   "value",
   "wanted",
+  "history",
 ] as const;
 
 /** Why a lock was lost. */
@@ -262,6 +265,8 @@ export const AT_LEAST_MAX_MS = 31622400000;
 export const TOGETHER_MAX = 64;
 export const TTL_DEFAULT_MS = 30000;
 export const WATCH_DEFAULT_MS = 1000;
+export const TRAIL_DEFAULT = 1000;
+export const TRAIL_MAX = 100000;
 export const BUCKETS = 18;
 export const METRICS_CODES = 32;
 export const METRICS_CAUSES = 16;

@@ -70,11 +70,13 @@ def no_function_is_forgotten():
                 with open(os.path.join(folder, name), encoding="utf-8") as file:
                     text += file.read()
     without = {
-        # not bound yet, as README.md says: several locks at once, values, a release that keeps the lock closed, watching
+        # not bound yet, as README.md says: several locks at once, values, a release that keeps the lock closed,
+        # watching, the trail
         "hf_acquire_all", "hf_release_all", "hf_lock_value", "hf_lock_set_value", "hf_lock_wanted", "hf_view_value",
         "hf_lock_release_after", "hf_watch_new", "hf_watch_next", "hf_watch_fd", "hf_watch_free",
         # a thread's acquire asks by itself before it is started, and a coroutine must not
         "hf_acquire_or_start",
+        "hf_history", "hf_trail_count", "hf_trail_entry_at", "hf_trail_free", "hf_trail_kind_name",
         # the tables are generated from the header, and a name is the one that was given
         "hf_code_name", "hf_code_text", "hf_code_exit_status", "hf_cause_text", "hf_lock_name"}
     for function in functions:

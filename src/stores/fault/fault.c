@@ -137,6 +137,19 @@ static int fault_inspect(struct hf__store *store, const struct hf__search *searc
     return r;
 }
 
+/* A look, as far as plans are concerned. */
+static int fault_trail(struct hf__store *store, const struct hf__trail_search *search,
+                       int64_t deadline_ns, hf_error *err)
+{
+    struct fault *f = fault_of(store);
+    struct hf__fault_order order = hf__fault_plan_next(&f->plan, HF__FAULT_OP_INSPECT);
+    int r = before(f, order, deadline_ns, err);
+
+    if (r == 0)
+        r = after(f, order, deadline_ns, hf__wrapper_trail(store, search, deadline_ns, err), err);
+    return r;
+}
+
 static int fault_upkeep(struct hf__store *store, enum hf__upkeep what, int64_t retain_ms,
                         int64_t deadline_ns, uint64_t *ret_count, hf_error *err)
 {
@@ -194,6 +207,7 @@ const struct hf__store_type hf_store_type_v1 = {
     .diagnose = hf__wrapper_diagnose,
     .wake_fd = fault_wake_fd,
     .wake = fault_wake,
+    .trail = fault_trail,
 };
 
 /* The plan comes first: a rule that is written wrongly is to be told even if the inner store is

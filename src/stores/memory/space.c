@@ -1,6 +1,7 @@
 /* See space.h. The table of spaces is the one thing here that is global: it is what makes two
  * clients of one process meet. A forked child is another process: it starts without any. */
 #include "stores/memory/space.h"
+#include "stores/memory/trail.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -112,6 +113,7 @@ struct room *hf__space_get(struct space *space, const char *name, size_t len)
     memcpy(room->name, name, len);
     room->name_len = len;
     room->generation = space->generation;
+    room->last_step = &room->first_step;
     hf__table_add(&space->rooms, &room->link, hf__hash(space->seed, name, len));
     be_newest(space, room);
     return room;
@@ -149,6 +151,7 @@ void hf__space_remove(struct space *space, struct room *room)
     forget_age(space, room);
     hf__heap_clear(&room->sharers.due);
     hf__heap_clear(&room->queue.due);
+    hf__memory_forget(room, 0);
     free(room->value);
     free(room);
 }

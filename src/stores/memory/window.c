@@ -1,5 +1,6 @@
 /* See window.h. Entries are copied out and back, so a window that was too small is simply dropped. */
 #include "stores/memory/window.h"
+#include "stores/memory/trail.h"
 
 #include <stdlib.h>
 
@@ -231,6 +232,8 @@ bool hf__window_save(struct window *w, bool skip_asker)
             hf__client_call(m->client, &e->ticket, e->generation);
         if (e->effects & HF__EFFECT_WANTED)
             hf__client_call(m->client, &e->ticket, 0);
+        if (w->history > 0)
+            hf__memory_note(w, m, is_new ? NULL : &m->entry, e);
         e->effects = 0;
         m->entry = *e;
         write_back(w, m, is_new);

@@ -56,7 +56,7 @@ void hf__sqlite_boot_read(struct hf__sqlite *s)
         s->offset_ms = sec * 1000 + nsec / HF__NS_PER_MS;
 }
 
-/* ?1 now, ?2 the wall clock in us. In this order: what a vanished holder had opened is in doubt; what
+/* ?1 now, ?2 the wall clock in us, ?3 how many the trail keeps. In this order: what a vanished holder had opened is in doubt; what
  * lingers already keeps its span, but for a time that counts from the grant (C14), which goes on by the
  * wall clock, or a machine that starts each morning would lose a slot each day; then those who held
  * with a delay begin to linger. */
@@ -76,23 +76,37 @@ static const char *const voiding[] = {
     "UPDATE holdfast_lock SET waiting = 0, retired = 0 WHERE waiting <> 0 OR retired <> 0",
 };
 
+/* Before them, for whoever keeps a trail. Nobody knows when the machine went. */
+static const char noting[] =
+    "INSERT OR REPLACE INTO holdfast_history SELECT (lock << 32) + (2 * seq + 1) % (2 * ?3),"
+    " ?2 / 1000, 3, mode, ticket, generation, max(0, ?2 - generation) / 1000, host, user, program,"
+    " pid, note, 'reboot' FROM holdfast_entry WHERE place = 2 AND until IS NOT NULL";
+
+static int void_some(struct hf__sqlite *s, const char *sql, struct hf__moment at, hf_error *err)
+{
+    sqlite3_stmt *statement = NULL;
+    int result = sqlite3_prepare_v2(s->db, sql, -1, &statement, NULL);
+
+    if (result == SQLITE_OK) {
+        sqlite3_bind_int64(statement, 1, at.now_ms);
+        sqlite3_bind_int64(statement, 2, (int64_t)at.stamp_us);
+        sqlite3_bind_int64(statement, 3, s->history); /* of the first */
+        result = sqlite3_step(statement);
+    }
+    sqlite3_finalize(statement);
+    return result == SQLITE_DONE
+               ? 0
+               : hf__sqlite_fail(s, result, "void the leases of another boot", err);
+}
+
 static int void_leases(struct hf__sqlite *s, hf_error *err)
 {
     struct hf__moment at = hf__sqlite_moment(s, NULL);
+    int code = s->history > 0 ? void_some(s, noting, at, err) : 0;
 
-    for (size_t i = 0; i < sizeof voiding / sizeof voiding[0]; i++) {
-        sqlite3_stmt *statement = NULL;
-        int result = sqlite3_prepare_v2(s->db, voiding[i], -1, &statement, NULL);
-        if (result == SQLITE_OK) {
-            sqlite3_bind_int64(statement, 1, at.now_ms);
-            sqlite3_bind_int64(statement, 2, (int64_t)at.stamp_us);
-            result = sqlite3_step(statement);
-        }
-        sqlite3_finalize(statement);
-        if (result != SQLITE_DONE)
-            return hf__sqlite_fail(s, result, "void the leases of another boot", err);
-    }
-    return 0;
+    for (size_t i = 0; code == 0 && i < sizeof voiding / sizeof voiding[0]; i++)
+        code = void_some(s, voiding[i], at, err);
+    return code;
 }
 
 /* Empty if it is not known. */

@@ -196,9 +196,10 @@ static bool differs(const struct hf__entry *a, const struct hf__entry *b)
 }
 
 /* A name gets its row with the first entry: bids that are refused at once leave none behind. */
-static int save_new(struct hf__sqlite *s, const struct hf__entry *e, const struct hf__bid *bid,
-                    hf_error *err)
+static int save_new(struct hf__sqlite *s, const struct hf__entry *e, const struct hf__operation *op,
+                    struct hf__moment at, hf_error *err)
 {
+    const struct hf__bid *bid = op->bid;
     int code = 0;
 
     if (e->place == HF__PLACE_GONE)
@@ -210,10 +211,13 @@ static int save_new(struct hf__sqlite *s, const struct hf__entry *e, const struc
     if (e->place == HF__PLACE_RETIRED)
         return save_retired(s, e, true, err);
     s->lock.waiting += e->place == HF__PLACE_WAITING;
-    return add_entry(s, e, bid, err);
+    code = add_entry(s, e, bid, err);
+    return code == 0 && s->history > 0 ? hf__sqlite_note(s, op, at, e, s->lock.last_seq, err)
+                                       : code;
 }
 
-static int save_old(struct hf__sqlite *s, const struct hf__entry *e, hf_error *err)
+static int save_old(struct hf__sqlite *s, const struct hf__entry *e, const struct hf__operation *op,
+                    struct hf__moment at, hf_error *err)
 {
     const struct hf__sqlite_row *row = e->who;
     int code;
@@ -229,6 +233,8 @@ static int save_old(struct hf__sqlite *s, const struct hf__entry *e, hf_error *e
     if (e->opened && !row->was.opened) /* or a power cut would end it without a doubt */
         s->durable = true;
     s->lock.waiting += (e->place == HF__PLACE_WAITING) - (row->was.place == HF__PLACE_WAITING);
+    if (s->history > 0 && (code = hf__sqlite_note(s, op, at, e, row->seq, err)) != 0)
+        return code;
     if (e->place != HF__PLACE_GONE && e->place != HF__PLACE_RETIRED)
         return set_entry(s, e, row->seq, err);
     code = drop_entry(s, row->seq, err);
@@ -261,9 +267,10 @@ static bool lock_differs(const struct hf__sqlite_lock *a, const struct hf__sqlit
            a->waiting != b->waiting || a->retired != b->retired;
 }
 
-int hf__sqlite_save(struct hf__sqlite *s, const struct hf__bid *bid, struct hf__moment at,
+int hf__sqlite_save(struct hf__sqlite *s, const struct hf__operation *op, struct hf__moment at,
                     hf_error *err)
 {
+    const struct hf__bid *bid = op->bid;
     struct hf__sqlite_lock before = s->lock;
     int64_t wall_ms = (int64_t)(at.stamp_us / 1000);
     int code = 0;
@@ -272,7 +279,8 @@ int hf__sqlite_save(struct hf__sqlite *s, const struct hf__bid *bid, struct hf__
         const struct hf__entry *e = &s->record.entries[i];
         if (e->effects == 0)
             continue;
-        code = e->effects & HF__EFFECT_NEW ? save_new(s, e, bid, err) : save_old(s, e, err);
+        code =
+            e->effects & HF__EFFECT_NEW ? save_new(s, e, op, at, err) : save_old(s, e, op, at, err);
         const struct hf__sqlite_row *row = e->who;
         bool own = hf__ticket_equal(&e->ticket, &bid->ticket);
         bool ended = e->place == HF__PLACE_GONE || e->place == HF__PLACE_RETIRED;

@@ -22,7 +22,7 @@
 #define HF__SQLITE_WAL_SHORT   300  /* pages in the WAL before a checkpoint, */
 #define HF__SQLITE_WAL_LONG    2000 /* and for a client that stays */
 
-extern const char hf__sqlite_schema[];
+extern const char hf__sqlite_schema[], hf__sqlite_history[];
 extern const struct hf__option hf__sqlite_options[];
 
 /* The statements that are prepared once per connection. ?1 is the lock's id unless it says
@@ -70,6 +70,10 @@ extern const struct hf__option hf__sqlite_options[];
     X(DOUBT_VALUE, "INSERT INTO holdfast_value (name, generation, nth, doubt, bytes)"             \
                    " VALUES (?1, 0, 0, 1, x'') ON CONFLICT (name) DO UPDATE SET doubt = 1")       \
     X(DROP_VALUE, "DELETE FROM holdfast_value WHERE name = ?1 AND length(bytes) = 0")             \
+    X(ADD_TRAIL,                                                                                  \
+      "INSERT OR REPLACE INTO holdfast_history SELECT (?1 << 32) + ?8, ?2, ?3, mode, ticket, ?4," \
+      " ?5, host, user, program, pid, note, ?6 FROM holdfast_entry WHERE lock = ?1 AND seq = ?7") \
+    X(DROP_TRAIL, "DELETE FROM holdfast_history WHERE id >= ?1 << 32 AND id < (?1 + 1) << 32")    \
     X(FORGET_RETIRED, "DELETE FROM holdfast_retired INDEXED BY holdfast_retired_until"            \
                       " WHERE lock = ?1 AND until <= ?2")
 
@@ -124,7 +128,7 @@ struct hf__sqlite {
     char *path, *wal_path; /* absolute */
     struct hf__rights rights;
     bool allow_network;
-    int64_t retain_ms;
+    int64_t retain_ms, history;
     struct {
         dev_t dev;
         ino_t ino;
@@ -271,9 +275,20 @@ struct hf__sqlite_window {
 /* Fills s->record and s->lock. */
 int hf__sqlite_load(struct hf__sqlite *s, const struct hf__sqlite_window *window, hf_error *err);
 
-/* Writes what the doorman has changed; `bid` is for an entry that is new. Adds to s->calls. */
-int hf__sqlite_save(struct hf__sqlite *s, const struct hf__bid *bid, struct hf__moment at,
+/* Writes what the doorman has changed; op->bid is for an entry that is new, and names the lock. Adds to
+ * s->calls. */
+int hf__sqlite_save(struct hf__sqlite *s, const struct hf__operation *op, struct hf__moment at,
                     hf_error *err);
+
+/* trail.c. The table, if this client writes one. */
+int hf__sqlite_make_trail(struct hf__sqlite *s, hf_error *err);
+
+/* What has become of the entry, whose row is still there or there already. Only with s->history. */
+int hf__sqlite_note(struct hf__sqlite *s, const struct hf__operation *op, struct hf__moment at,
+                    const struct hf__entry *entry, int64_t seq, hf_error *err);
+void hf__sqlite_drop_trail(struct hf__sqlite *s);
+int hf__sqlite_trail(struct hf__store *store, const struct hf__trail_search *search,
+                     int64_t deadline_ns, hf_error *err);
 
 /* value.c. What is not there is empty. */
 int hf__sqlite_load_value(struct hf__sqlite *s, const char *name, size_t name_len,

@@ -207,6 +207,17 @@ static int trace_inspect(struct hf__store *store, const struct hf__search *searc
     return end(&line, r);
 }
 
+static int trace_trail(struct hf__store *store, const struct hf__trail_search *search,
+                       int64_t deadline_ns, hf_error *err)
+{
+    struct line line;
+
+    begin(store, &line, "trail", err);
+    if (search->name != NULL)
+        put_name(&line, search->name, search->name_len);
+    return end(&line, hf__wrapper_trail(store, search, deadline_ns, line.err));
+}
+
 static int trace_upkeep(struct hf__store *store, enum hf__upkeep what, int64_t retain_ms,
                         int64_t deadline_ns, uint64_t *ret_count, hf_error *err)
 {
@@ -296,6 +307,7 @@ const struct hf__store_type hf_store_type_v1 = {
     .diagnose = hf__wrapper_diagnose,
     .wake_fd = hf__wrapper_wake_fd,
     .wake = trace_wake,
+    .trail = trace_trail,
 };
 
 static int trace_open(const struct hf__url *url, const struct hf__host *host,

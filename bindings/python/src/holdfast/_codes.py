@@ -52,6 +52,7 @@ class Capability(enum.IntFlag):
     AT_LEAST = 8192  # a release can keep the lock closed for a time (C14)
     VALUE = 16384  # a value that only the holder writes (C15)
     WANTED = 32768  # a holder is told that somebody waits (C16)
+    HISTORY = 65536  # a trail of who held it, in the store
 
 
 class Cause(enum.IntEnum):
@@ -302,6 +303,8 @@ AT_LEAST_MAX_MS = 31622400000
 TOGETHER_MAX = 64
 TTL_DEFAULT_MS = 30000
 WATCH_DEFAULT_MS = 1000
+TRAIL_DEFAULT = 1000
+TRAIL_MAX = 100000
 BUCKETS = 18
 METRICS_CODES = 32
 METRICS_CAUSES = 16

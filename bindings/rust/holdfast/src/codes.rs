@@ -257,10 +257,12 @@ pub mod capability {
     pub const VALUE: u32 = 1 << 14;
     /// A holder is told that somebody waits (C16).
     pub const WANTED: u32 = 1 << 15;
+    /// A trail of who held it, in the store.
+    pub const HISTORY: u32 = 1 << 16;
 
-    pub(crate) const NAMES: [&str; 16] = [
+    pub(crate) const NAMES: [&str; 17] = [
         "shared", "limit", "lease", "never", "delay", "queue", "push", "token", "check", "break",
-        "detach", "process", "persist", "at-least", "value", "wanted",
+        "detach", "process", "persist", "at-least", "value", "wanted", "history",
     ];
 }
 
@@ -293,6 +295,10 @@ pub const TOGETHER_MAX: i64 = 64;
 pub const TTL_DEFAULT_MS: i64 = 30000;
 /// `HF_WATCH_DEFAULT_MS` of holdfast.h.
 pub const WATCH_DEFAULT_MS: i64 = 1000;
+/// `HF_TRAIL_DEFAULT` of holdfast.h.
+pub const TRAIL_DEFAULT: i64 = 1000;
+/// `HF_TRAIL_MAX` of holdfast.h.
+pub const TRAIL_MAX: i64 = 100000;
 /// `HF_BUCKETS` of holdfast.h.
 pub const BUCKETS: i64 = 18;
 /// `HF_METRICS_CODES` of holdfast.h.

@@ -108,7 +108,9 @@ public final class Codes {
         /** A value that only the holder writes (C15). */
         VALUE(14, "value"),
         /** A holder is told that somebody waits (C16). */
-        WANTED(15, "wanted");
+        WANTED(15, "wanted"),
+        /** A trail of who held it, in the store. */
+        HISTORY(16, "history");
 
         final int bit;
         /** Its name in the documentation. */
@@ -410,6 +412,8 @@ public final class Codes {
     static final long TOGETHER_MAX = 64L;
     static final long TTL_DEFAULT_MS = 30000L;
     static final long WATCH_DEFAULT_MS = 1000L;
+    static final long TRAIL_DEFAULT = 1000L;
+    static final long TRAIL_MAX = 100000L;
     static final long BUCKETS = 18L;
     static final long METRICS_CODES = 32L;
     static final long METRICS_CAUSES = 16L;

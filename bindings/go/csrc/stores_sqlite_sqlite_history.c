@@ -1,0 +1,20 @@
+extern const char hf__sqlite_history[];
+const char hf__sqlite_history[] =
+    "-- The trail (option history=N): made by the first client whose URL asks for it, and written by such clients only, in\n"
+    "-- the transaction that changes the lock. They go with the lock's row.\n"
+    "CREATE TABLE IF NOT EXISTS holdfast_history (\n"
+    "    id         INTEGER PRIMARY KEY,        -- the lock's id, times 2^32, and a place in its ring: trail.c\n"
+    "    at         INTEGER NOT NULL,           -- ms since 1970\n"
+    "    what       INTEGER NOT NULL,           -- 1 granted, 2 released, 3 lost, 4 broken, 5 withdrawn, 6 vanished\n"
+    "    mode       INTEGER NOT NULL,           -- 0 exclusive, 1 shared\n"
+    "    ticket     BLOB NOT NULL,\n"
+    "    generation INTEGER NOT NULL,           -- the fencing token; 0: it was not let in\n"
+    "    span       INTEGER NOT NULL,           -- ms for which it had held, or waited\n"
+    "    host       TEXT NOT NULL,\n"
+    "    user       TEXT NOT NULL,\n"
+    "    program    TEXT NOT NULL,\n"
+    "    pid        INTEGER NOT NULL,\n"
+    "    note       TEXT NOT NULL,\n"
+    "    cause      TEXT NOT NULL\n"
+    ") STRICT;\n"
+    ;
