@@ -8,6 +8,10 @@
 #define PROCESSES 10
 #define CROWD_MAX 500
 
+/* The dead are missed after so long, and who gives no sign of life for so long has lost its place: the
+ * longest there is, because a crowd may make its server slow. */
+#define TTL_MS 10000
+
 static int crowd, per_process; /* each case runs in a process of its own */
 
 static void gather(const struct ctx *ctx)
@@ -34,7 +38,7 @@ struct waiter {
 static void *wait_in_crowd(void *arg)
 {
     struct waiter *w = arg;
-    hf_options opt = options(4000, HF_FOREVER); /* the dead are missed after so long */
+    hf_options opt = options(TTL_MS, HF_FOREVER);
     hf_lock *lock;
 
     opt.patience_ms = HF_FOREVER; /* a crowd may make its server slow */
