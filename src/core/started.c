@@ -18,7 +18,7 @@ static void show_events(hf_client *client, bool any)
         return;
     if (any)
         eventfd_write(client->event_fd, 1);
-    else
+    else if (!client->closing) /* or whoever sleeps there would not hear of that */
         eventfd_read(client->event_fd, &count);
 }
 

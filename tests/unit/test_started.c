@@ -310,6 +310,40 @@ static void closing_wakes_who_waits_for_an_event(void **state)
     assert_int_equal((intptr_t)r, HF_CLOSED);
 }
 
+static void *close_it(void *arg)
+{
+    hf_close(arg);
+    return NULL;
+}
+
+/* Whoever sleeps there may not have seen it yet: who takes the last event must not take it away. */
+static void closing_goes_on_waking_when_the_last_event_is_gone(void **state)
+{
+    struct stage *s = *state;
+    hf_client *third;
+    struct puppet *store = puppet_open(s->url, &s->clock.env, &third);
+    struct pollfd fd = {.events = POLLIN};
+    struct asker a;
+    pthread_t closer;
+    hf_lock *lock;
+
+    assert_int_equal(acquire_or_start(third, HF_FOREVER, 5, &lock), 0);
+    fd.fd = hf_event_fd(third);
+    assert_true(fake_clock_run(&s->clock, 60000, has_event, third)); /* it is at risk */
+    atomic_store(&store->hold[PUPPET_ATTEMPT], 1);
+    start(&a, third, 0);
+    while (atomic_load(&store->held[PUPPET_ATTEMPT]) == 0)
+        usleep(1000);
+    assert_int_equal(pthread_create(&closer, NULL, close_it, third), 0); /* it waits for that one */
+    while (hf_event_fd(third) != HF_CLOSED)
+        usleep(1000);
+    assert_int_equal(hf_lock_release(lock, NULL), HF_CLOSED); /* and its event is gone */
+    assert_int_equal(poll(&fd, 1, 0), 1);
+    atomic_store(&store->hold[PUPPET_ATTEMPT], 0);
+    pthread_join(a.thread, NULL);
+    pthread_join(closer, NULL);
+}
+
 static int a_release_hangs(void *arg)
 {
     return atomic_load(&((struct stage *)arg)->store->held[PUPPET_RELEASE]) == 1;
@@ -430,6 +464,7 @@ int main(void)
         CASE(closing_ends_what_was_left_waiting),
         CASE(closing_ends_what_was_started),
         CASE(closing_wakes_who_waits_for_an_event),
+        CASE(closing_goes_on_waking_when_the_last_event_is_gone),
         CASE(what_hangs_delays_no_other_bid),
         CASE(a_crowd_of_bids_needs_a_few_threads_and_little_memory),
         CASE(mistakes_are_told_at_once),
