@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "cli.h"
-#include "json.h"
 #include "moment.h"
 #include "table.h"
+#include "trail.h"
 
 #include "base/banned.h"
 
@@ -96,41 +96,11 @@ static int print_table(const struct cli *cli, const hf_trail *trail)
     return cli_table_print(&table, cli, 0, 0);
 }
 
-static void json_span(struct cli_json *json, const char *key, bool has, int64_t ms)
-{
-    if (has)
-        cli_json_number(json, key, ms);
-    else
-        cli_json_null(json, key);
-}
-
 static void print_object(const hf_trail_entry *e)
 {
     struct cli_json json = {.out = stdout};
-    bool waited = e->kind == HF_TRAIL_GRANTED || e->generation == 0;
-    char when[40];
 
-    cli_format_utc(e->at_ms, when, sizeof when);
-    cli_json_open(&json, NULL, '{');
-    cli_json_text(&json, "at", when);
-    cli_json_number(&json, "at_ms", e->at_ms);
-    cli_json_bytes(&json, "name", e->name, e->name_len);
-    cli_json_text(&json, "what", hf_trail_kind_name(e->kind));
-    cli_json_text(&json, "mode", e->mode == HF_SHARED ? "shared" : "exclusive");
-    cli_json_text(&json, "ticket", e->ticket);
-    cli_json_generation(&json, "generation", e->generation);
-    json_span(&json, "held_ms", !waited, e->held_ms);
-    json_span(&json, "waited_ms", waited, e->waited_ms);
-    cli_json_bytes(&json, "host", e->host, strlen(e->host));
-    cli_json_bytes(&json, "user", e->user, strlen(e->user));
-    cli_json_number(&json, "pid", e->pid);
-    cli_json_bytes(&json, "program", e->program, strlen(e->program));
-    cli_json_bytes(&json, "note", e->note, strlen(e->note));
-    if (e->cause[0] != '\0')
-        cli_json_bytes(&json, "cause", e->cause, strlen(e->cause));
-    else
-        cli_json_null(&json, "cause");
-    cli_json_close(&json, '}');
+    cli_json_trail_entry(&json, e);
     cli_json_end(&json);
 }
 

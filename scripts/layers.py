@@ -31,7 +31,7 @@ NEIGHBOURS = {
 }
 # What the command may know of the core: see the top of that header.
 DOORS = {("cli", "core"): {"core/registry.h"}, ("serve", "core"): {"core/registry.h"},
-         ("serve", "cli"): {"cli/" + name for name in ("capability.h", "cli.h", "entry.h", "findings.h", "json.h", "serve_options.h")},
+         ("serve", "cli"): {"cli/" + name for name in ("capability.h", "cli.h", "entry.h", "findings.h", "json.h", "serve_options.h", "trail.h")},
          ("core", "stores"): {"stores/store.h", "stores/builtin.h", "stores/wrap.h"}}
 
 

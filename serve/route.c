@@ -15,6 +15,7 @@ static const struct route routes[] = {
     {"GET", "v1/openapi.json", ROLE_NONE, asset_openapi, false},
     {"GET", "v1/stores", ROLE_READ, look_stores, false},
     {"GET", "v1/stores/{store}/doctor", ROLE_READ, look_doctor, false},
+    {"GET", "v1/stores/{store}/history", ROLE_READ, history_read, false},
     {"GET", "v1/stores/{store}/locks", ROLE_READ, look_locks, false},
     {"GET", "v1/stores/{store}/locks/{name}", ROLE_READ, look_lock, false},
     {"GET", "v1/stores/{store}/events", ROLE_READ, events_start, false},

@@ -15,6 +15,9 @@ void look_ready(struct request *request);
 void events_start(struct request *request);
 void bid_start(struct request *request);
 
+/* history.c */
+void history_read(struct request *request);
+
 /* change.c */
 void change_renew(struct request *request);
 void change_release(struct request *request);

@@ -31,7 +31,7 @@ export class Store {
     this.loaded = false;
     this.live = false;
     this.lastId = null; // of the last event
-    this.keepsTrail = null; // not known yet
+    this.keepsTrail = null; // not known
     this.recent = [];       // losses and breaks that its trail tells
     this.update(json);
   }
@@ -149,13 +149,13 @@ export class Fleet {
     store.recent = kept.filter((r) => r.what === "lost" || r.what === "broken");
   }
 
-  // The records of one name, or of all (null); none if the store keeps no trail.
-  async readTrail(store, name, since_ms) {
+  // The records of one name, or of all (null), of the last `span_ms`; none if the store keeps no trail.
+  async readTrail(store, name, span_ms) {
     const query = name === null ? "" : `name=${inPath(name)}&`;
     try {
-      const { history } = await api.get(store.path(`/history?${query}since_ms=${since_ms}`));
-      store.keepsTrail = true;
-      return history;
+      const { history } = await api.get(store.path(`/history?${query}since_ms=${Math.max(0, Date.now() - span_ms)}`));
+      if (history.length > 0 || /[?&]history=/.test(store.url)) store.keepsTrail = true; // others may write one, or nobody
+      return history.map((record) => ({ ...record, at: record.at_ms }));
     } catch (error) {
       if (!(error instanceof api.Refused) || error.status === 401) throw error;
       store.keepsTrail = false;

@@ -118,3 +118,27 @@ export async function stores_show_what_doctor_finds({ browser, shot }) {
     await shot(page, "stores", { fullPage: true });
   });
 }
+
+// What was before the page was opened, only the store can tell.
+export async function a_trail_tells_what_was_before({ browser, shot }) {
+  const server = await Server.start();
+  try {
+    const trail = ["-u", `${server.url}?history=100`];
+    server.command(...trail, "run", "report", "--", "sleep", "0.2");
+    server.command(...trail, "lock", "--ttl", "100ms", "--note", "frozen", "report");
+    await eventually(() => !server.locks().has("report"));
+    server.command(...trail, "run", "report", "--", "true");
+    const page = await openPage(browser, server);
+    await page.getByRole("heading", { name: "1 lock was lost in the last hour." }).waitFor();
+    await page.getByRole("link", { name: "report" }).click();
+    await page.getByText("From the trail that the store keeps.").waitFor();
+    await page.locator(".picture .end.lost").waitFor();
+    equal(await page.locator(".picture .end.released").count(), 2, "releases that are drawn");
+    const told = await page.locator(".c-what").allTextContents();
+    equal(told.join(), "released,granted,lost (expired),granted,released,granted", "what happened, the newest first");
+    await shot(page, "trail", { fullPage: true });
+    await closePage(page);
+  } finally {
+    await server.close();
+  }
+}
