@@ -31,8 +31,9 @@ async function open(path, options) {
   throw new Refused(reply.status, body?.error);
 }
 
-// An object, or throws: Refused with the server's sentence, TypeError if the server is not there.
-export async function get(path, signal) {
+// An object, or throws: Refused with the server's sentence, something else if the server is not there, or is frozen.
+export async function get(path, patience_ms = 8000) {
+  const signal = AbortSignal.timeout(patience_ms);
   return (await open(path, { headers: headers({ Accept: "application/json" }), signal })).json();
 }
 

@@ -61,30 +61,24 @@ export class Fleet {
   // Runs for as long as the page is open.
   async start() {
     for (;;) {
+      const asked = Date.now();
       await this.attempt(() => this.readStores());
+      this.blind = this.answered < asked;
       this.changed();
       await pause(STORES_EVERY_MS);
       await seen();
     }
   }
 
-  // One question; tells whether it was answered. A refused token is asked for again.
+  // One question: its answer, or undefined. A refused token is asked for again.
   async attempt(question) {
     try {
       const answer = await question();
-      this.blind = false;
       this.answered = Date.now();
       return answer;
     } catch (error) {
-      if (error.name === "AbortError") return undefined;
-      if (error instanceof api.Refused) {
-        this.blind = false;
-        this.answered = Date.now();
-        if (error.status === 401) await this.askToken(api.token() !== null);
-      } else {
-        this.blind = true;
-      }
-      this.changed();
+      if (error instanceof api.Refused) this.answered = Date.now();
+      if (error.status === 401) await this.askToken(api.token() !== null);
       return undefined;
     }
   }

@@ -11,9 +11,9 @@
 
 import { isOverdue } from "./lock.js";
 
-const MOST_RECORDS = 400; // of one lock
-const MOST_LOCKS = 2000;  // that are remembered at all
-const DOUBT_MS = 500;     // a lease of which more is left has not run out
+const MOST_RECORDS = 400;      // of one lock
+const MOST_IN_ALL = 20000;     // then the lock that was quiet for longest is forgotten
+const DOUBT_MS = 500;          // a lease of which more is left has not run out
 export const ENDS = new Set(["released", "lost", "broken", "withdrawn", "vanished", "letgo", "ended"]);
 
 function byTicket(lock) {
@@ -66,20 +66,27 @@ export class Memory {
   constructor() {
     this.since = Date.now();
     this.locks = new Map();
+    this.count = 0; // of all records
     this.broken = new Set(); // tickets that were broken from this page
   }
 
   add(key, records) {
     if (records.length === 0) return;
-    const list = this.locks.get(key) ?? [];
-    this.locks.delete(key); // the last one touched is the last to be forgotten
+    const list = this.of(key);
+    this.forget(key); // and put in again: the last one touched is the last to be forgotten
     for (const r of records) {
       if ((r.what === "letgo" || r.what === "ended") && this.broken.delete(r.ticket)) r.what = "broken";
       list.push(r);
     }
     list.splice(0, list.length - MOST_RECORDS);
     this.locks.set(key, list);
-    if (this.locks.size > MOST_LOCKS) this.locks.delete(this.locks.keys().next().value);
+    this.count += list.length;
+    while (this.count > MOST_IN_ALL) this.forget(this.locks.keys().next().value);
+  }
+
+  forget(key) {
+    this.count -= this.of(key).length;
+    this.locks.delete(key);
   }
 
   of(key) {

@@ -27,6 +27,10 @@ export function reasonText(lock, reason, now, form = "flag") {
   });
 }
 
+export function blindText(fleet) {
+  return fleet.answered ? t("blind.since", { at: clock(fleet.answered) }) : t("blind.never");
+}
+
 export function lockLink(store, name) {
   return `#/lock/${encodeURIComponent(store)}/${encodeURIComponent(name)}`;
 }
@@ -40,10 +44,8 @@ function judge(fleet, now) {
   const items = [...down.map(downItem), ...recent.map(recentItem), ...found.map((f) => findingItem(f, now))];
   const verdict = (level, text) => ({ level, text, items });
 
-  if (fleet.blind) {
-    const since = fleet.answered ? t("blind.since", { at: clock(fleet.answered) }) : t("blind.never");
-    return { level: "bad", text: t("verdict.blind"), items: [h("li", { class: "bad" }, since), ...items] };
-  }
+  if (fleet.blind)
+    return { level: "bad", text: t("verdict.blind"), items: [h("li", { class: "bad" }, blindText(fleet)), ...items] };
   if (!fleet.loaded) return verdict("wait", t("verdict.loading"));
   if (down.length === 1) return verdict("bad", t("verdict.down", { store: visible(down[0].id) }));
   if (down.length > 1) return verdict("bad", t("verdict.downs", { n: down.length }));

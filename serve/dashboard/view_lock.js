@@ -7,7 +7,7 @@ import { clock, duration, inPath, mode, moment, prose, visible, who } from "./fo
 import { age, left, Lock } from "./lock.js";
 import { TimeLine, legend } from "./timeline.js";
 import { end, lanes, merge, start } from "./trail.js";
-import { reasonText } from "./verdict.js";
+import { blindText, reasonText } from "./verdict.js";
 import { t } from "./words.js";
 
 const LOOK_EVERY_MS = 1000;
@@ -108,15 +108,23 @@ export class LockView {
 
   update(now) {
     const { lock } = this, wall = Date.now();
-    setText(this.sentence, this.describe(lock, now));
-    const reasons = lock.reasons(now);
-    this.reasons.replaceChildren(...reasons.map((r) => h("li", { class: "warn" }, reasonText(lock, r, now))));
-    this.reasons.hidden = reasons.length === 0;
+    setText(this.sentence, this.store ? this.describe(lock, now) : this.fleet.loaded ? t("lock.nostore", { store: visible(this.storeId) }) : "");
+    this.showTrouble(lock, now);
     const records = merge(this.kept, this.fleet.memory.of(this.key));
     this.drawTime(lanes(records, lock, now, wall), wall);
     this.fillEntries(this.holders, lock.holders, "lock.nobody.holds", now);
     this.fillEntries(this.queue, lock.queue, "lock.nobody.waits", now);
     this.fillEvents(records);
+  }
+
+  // What is shown may be old, or wants a look.
+  showTrouble(lock, now) {
+    const items = lock.reasons(now).map((reason) => h("li", { class: "warn" }, reasonText(lock, reason, now)));
+    if (this.fleet.blind) items.unshift(h("li", { class: "bad" }, blindText(this.fleet)));
+    else if (this.store?.up === false)
+      items.unshift(h("li", { class: "bad" }, t("verdict.down", { store: visible(this.storeId) }), " ", visible(this.store.error?.text ?? "")));
+    this.reasons.replaceChildren(...items);
+    this.reasons.hidden = items.length === 0;
   }
 
   describe(lock, now) {

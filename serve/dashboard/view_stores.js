@@ -5,6 +5,7 @@ import { h, setAttribute, setText } from "./dom.js";
 import { visible } from "./format.js";
 import { t } from "./words.js";
 
+const PATIENCE_MS = 60000; // it asks a store that is ill, too
 const LEVELS = { problem: 3, warning: 2, note: 1, fine: 0 };
 
 class Card {
@@ -27,7 +28,7 @@ class Card {
     this.button.disabled = true;
     setText(this.verdict, t("store.examining"));
     try {
-      const { findings, verdict } = await api.get(this.store.path("/doctor"));
+      const { findings, verdict } = await api.get(this.store.path("/doctor"), PATIENCE_MS);
       setText(this.verdict, visible(verdict));
       this.show([...findings].sort((a, b) => LEVELS[b.level] - LEVELS[a.level]));
     } catch (error) {

@@ -101,6 +101,7 @@ const WORDS = {
   "locks.title": ["Locks", "锁"],
 
   "lock.back": ["All locks", "全部锁"],
+  "lock.nostore": ["This server has no store “{store}”.", "此服务器没有名为“{store}”的存储。"],
   "lock.free": ["Nobody holds it, nobody waits.", "没有人持有，也没有人等待。"],
   "lock.held": ["Held by {who} for {age}.", "由 {who} 持有，已 {age}。"],
   "lock.many": ["Held by {n} together, the first for {age}.", "由 {n} 个共同持有，最久 {age}。"],

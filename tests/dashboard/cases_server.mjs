@@ -1,6 +1,8 @@
-// A crowd of locks, and a server that goes away.
+// A crowd of locks, and servers and stores that go away.
 
-import { Server, assert, closePage, equal, eventually, openPage, row, settled } from "./served.mjs";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { Server, Skip, assert, closePage, equal, eventually, openPage, row, settled } from "./served.mjs";
 
 // Only the rows in sight are in the page, wherever it is scrolled to. How long it takes is told, not asserted.
 export async function ten_thousand_locks_are_a_few_rows({ browser, shot }) {
@@ -53,6 +55,46 @@ export async function a_server_that_went_away_is_said_and_found_again({ browser,
     await page.getByText("Live", { exact: true }).waitFor();
     await settled(page);
     equal(await page.getByRole("heading", { name: "This page is not live." }).count(), 0, "what it says then");
+    await closePage(page);
+  } finally {
+    await server.close();
+  }
+}
+
+// A server that takes connections and answers nothing looks alive to everything but a clock.
+export async function a_frozen_server_is_not_believed({ browser }) {
+  const server = await Server.start();
+  try {
+    server.command("lock", "--ttl", "10m", "kept");
+    const page = await openPage(browser, server, { hash: "#/lock/main/kept" });
+    await page.getByText(/^Held by/).waitFor();
+    server.process.kill("SIGSTOP");
+    await page.getByText(/holdfast-serve has not answered since/).waitFor();
+    server.process.kill("SIGCONT");
+    await page.getByText(/holdfast-serve has not answered since/).waitFor({ state: "detached" });
+    await closePage(page);
+  } finally {
+    server.process.kill("SIGCONT");
+    await server.close();
+  }
+}
+
+export async function a_store_that_does_not_answer_comes_first({ browser, shot }) {
+  if (!existsSync(join(process.env.HOLDFAST_MODULES, "holdfast-redis.so"))) throw new Skip("the store for Redis was not built");
+  const server = await Server.start({ options: ["-u", "orders=redis://127.0.0.1:9/0?op_timeout=1s"] });
+  try {
+    server.command("lock", "--never-expires", "reindex");
+    const page = await openPage(browser, server);
+    await page.getByRole("heading", { name: "orders does not answer." }).waitFor();
+    await row(page, "reindex").getByRole("cell", { name: "main" }).waitFor();
+    await page.getByRole("combobox", { name: /^Store/ }).selectOption("orders");
+    await page.getByText("No lock matches.").waitFor();
+    await shot(page, "two-stores");
+    await page.getByRole("link", { name: "orders" }).click();
+    await page.getByText("does not answer").waitFor();
+    await page.getByText("answers", { exact: true }).waitFor();
+    await page.goto(`${server.origin}/#/lock/nowhere/x`);
+    await page.getByText("This server has no store “nowhere”.").waitFor();
     await closePage(page);
   } finally {
     await server.close();

@@ -9,6 +9,8 @@ import { createInterface } from "node:readline";
 const COMMAND = process.env.HOLDFAST;
 export const PATIENCE = 30000;
 
+export class Skip extends Error {}
+
 export function assert(truth, what) {
   if (!truth) throw new Error(what);
 }
