@@ -82,9 +82,9 @@ int hf__adopt(hf_lock *lock, const char *ticket, const hf_options *opt, hf_error
     lock->order_is_unknown = true;
 
     int r = find_terms(lock, err);
-    if (r == 0 && !hf__can_pass_on(client, lock->bid.ttl_ms == 0))
+    if (r == 0 && !hf__can_pass_on(client, lock->bid.ttl_ms == HF__NEVER))
         r = hf__fail(err, HF_UNSUPPORTED, "this store's leases end with their client");
-    if (r == 0 && opt->max_hold_ms > 0 && lock->bid.ttl_ms == 0)
+    if (r == 0 && opt->max_hold_ms > 0 && lock->bid.ttl_ms == HF__NEVER)
         r = hf__fail(err, HF_INVALID, "max-hold needs a lease; this lock never expires");
     if (r == 0)
         r = learn_grant(lock, err);

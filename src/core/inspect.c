@@ -83,7 +83,7 @@ static int add(void *ctx, const char *name, size_t name_len, const struct hf__en
                      .mode = e->mode,
                      .limit = e->limit,
                      .generation = e->generation,
-                     .ttl_ms = e->ttl_ms == 0 ? HF_NEVER : e->ttl_ms,
+                     .ttl_ms = span(e->ttl_ms),
                      .lock_delay_ms = e->lock_delay_ms,
                      .age_ms = e->since_ms,
                      .remaining_ms = span(e->until_ms),

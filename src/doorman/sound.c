@@ -21,8 +21,9 @@ static bool is_instant(int64_t ms)
 
 bool hf__entry_is_sound(const struct hf__entry *e)
 {
-    if (e->place < HF__PLACE_WAITING || e->place > HF__PLACE_RETIRED || !is_span(e->ttl_ms) ||
-        !is_span(e->lock_delay_ms) || !is_span(e->retire_ms) || !is_instant(e->since_ms))
+    if (e->place < HF__PLACE_WAITING || e->place > HF__PLACE_RETIRED ||
+        !(e->ttl_ms == HF__NEVER || is_span(e->ttl_ms)) || !is_span(e->lock_delay_ms) ||
+        !is_span(e->retire_ms) || !is_instant(e->since_ms))
         return false;
     if (e->place == HF__PLACE_INSIDE && e->generation == 0)
         return false;

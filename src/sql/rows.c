@@ -113,7 +113,7 @@ int hf__sql_show(const char *store, struct hf__sql_entry *entry, const struct hf
         .mode = hf__sql_flag(cells[HF__SQL_ENTRY_SHARED]) ? HF_SHARED : HF_EXCLUSIVE,
         .limit = (uint32_t)room,
         .generation = (uint64_t)hf__sql_integer(cells[HF__SQL_ENTRY_GENERATION], 0),
-        .ttl_ms = hf__sql_integer(cells[HF__SQL_ENTRY_TTL], 0),
+        .ttl_ms = hf__ttl_of_stored(hf__sql_integer(cells[HF__SQL_ENTRY_TTL], 0)),
         .lock_delay_ms = hf__sql_integer(cells[HF__SQL_ENTRY_DELAY], 0),
         .since_ms = hf__sql_integer(cells[HF__SQL_ENTRY_SINCE], 0),
         .until_ms = hf__sql_integer(cells[HF__SQL_ENTRY_UNTIL], HF__NEVER),

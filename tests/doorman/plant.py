@@ -74,7 +74,7 @@ BUGS = [
      "    if (waiter != NULL && waiter->place == HF__PLACE_WAITING)\n        return answer(HF__VERDICT_STALE);\n"),
     ("PROVISIONAL_NEVER_CUT", "doorman.c",
      "    if (e->until_ms != HF__NEVER && e->until_ms - now_ms > e->lease_ms)\n        give(e, now_ms, e->lease_ms);",
-     "    int64_t span_ms = PLANTED && e->ttl_ms == 0 && e->place == HF__PLACE_INSIDE ? 0 : e->lease_ms;\n"
+     "    int64_t span_ms = PLANTED && e->ttl_ms == HF__NEVER && e->place == HF__PLACE_INSIDE ? 0 : e->lease_ms;\n"
      "    if (e->until_ms != HF__NEVER && e->until_ms - now_ms > span_ms)\n        give(e, now_ms, span_ms);"),
     ("DEADLINE_FROM_RECEIPT", "bidder.c", "believe(b, from->sent_ns, from->lease_ms,", "believe(b, PLANTED ? now_ns : from->sent_ns, from->lease_ms,"),
     ("AT_LEAST_IGNORED", "doorman.c", "op->at_least_ms > 0 ?", "op->at_least_ms > 0 && !PLANTED ?"),

@@ -141,11 +141,11 @@ static void c3_break_of_what_never_expires_opens_after_the_delay(void **state)
 
     (void)state;
     begin(&p);
-    renew(&p, 1, attempt(&p, with_delay(with_ttl(writer(1), 0), 2000)).generation);
+    renew(&p, 1, attempt(&p, with_delay(with_ttl(writer(1), HF__NEVER), 2000)).generation);
     breaks(&p, 1, false);
     is("delay", left_ms(&p, 1), 2000);
     begin(&p);
-    attempt(&p, with_delay(with_ttl(writer(1), 0), 2000));
+    attempt(&p, with_delay(with_ttl(writer(1), HF__NEVER), 2000));
     breaks(&p, 1, false);
     is("unclaimed: its provisional lease, no delay", left_ms(&p, 1), 5000);
 }

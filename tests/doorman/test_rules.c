@@ -133,9 +133,9 @@ static void c3_a_repeated_attempt_restarts_the_lease(void **state)
 
 static void c3_own_and_provisional_leases(void **state)
 {
-    static const int64_t cases[][3] = {{0, 5000, 5000},       {100, 1000, 100},
-                                       {1000, 1000, 1000},    {3000, 3000, 3000},
-                                       {10000, 10000, 10000}, {60000, 10000, 10000}};
+    static const int64_t cases[][3] = {{HF__NEVER, 5000, 5000}, {100, 1000, 100},
+                                       {1000, 1000, 1000},      {3000, 3000, 3000},
+                                       {10000, 10000, 10000},   {60000, 10000, 10000}};
 
     (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
@@ -150,7 +150,7 @@ static void c3_what_never_expires_is_provisional_until_claimed(void **state)
 
     (void)state;
     begin(&p);
-    struct hf__answer a = attempt(&p, with_ttl(writer(1), 0));
+    struct hf__answer a = attempt(&p, with_ttl(writer(1), HF__NEVER));
     is("not claimed", a.claimed, false);
     is("own lease", left_ms(&p, 1), 5000);
     pass(&p, 4000);
@@ -169,7 +169,7 @@ static void c3_a_clock_that_went_back_prolongs_nothing_beyond_the_lease(void **s
     (void)state;
     begin(&p);
     attempt(&p, writer(1));
-    attempt(&p, with_ttl(writer(2), 0));
+    attempt(&p, with_ttl(writer(2), HF__NEVER));
     withdraw(&p, 3, 60000);
     pass(&p, -3600000);
     sweep(&p);

@@ -24,7 +24,7 @@ static void entries_of_ours_are_sound(void **state)
 {
     (void)state;
     assert_true(hf__entry_is_sound(&good));
-    assert_true(WITH(until_ms, HF__NEVER) && WITH(lease_ms, HF__NEVER) && WITH(ttl_ms, 0));
+    assert_true(WITH(until_ms, HF__NEVER) && WITH(lease_ms, HF__NEVER) && WITH(ttl_ms, HF__NEVER));
     assert_true(WITH(ttl_ms, HF_TTL_MAX_MS) && WITH(lock_delay_ms, HF_DELAY_MAX_MS));
     assert_true(WITH(place, HF__PLACE_RETIRED) && WITH(since_ms, -5));
 }
@@ -37,7 +37,7 @@ static void numbers_that_nobody_writes_are_not(void **state)
     assert_false(WITH(generation, 0));
     assert_false(WITH(generation, UINT64_MAX));
     assert_false(WITH(ttl_ms, -1));
-    assert_false(WITH(ttl_ms, INT64_MAX));
+    assert_false(WITH(ttl_ms, INT64_MAX - 1));
     assert_false(WITH(lock_delay_ms, INT64_MAX));
     assert_false(WITH(retire_ms, INT64_MIN));
     assert_false(WITH(since_ms, INT64_MAX));

@@ -20,7 +20,7 @@ struct operation {
 /* Each number always bids alike. */
 static struct hf__bid bid_of(unsigned number)
 {
-    static const int64_t ttls_ms[] = {0, 500, 3000, 20000}, delays_ms[] = {0, 0, 700, 4000};
+    static const int64_t ttls_ms[] = {HF__NEVER, 500, 3000, 20000}, delays_ms[] = {0, 0, 700, 4000};
     struct hf__bid bid = number % 3 == 0 ? writer(number) : reader(number, number % 5 / 2 * 2);
 
     bid.ttl_ms = ttls_ms[number % 4];

@@ -98,7 +98,7 @@ const struct scenario scenarios[] = {
      .messages = 2,
      .breaks = 1,
      .clients = 2,
-     .client = {FAR(WRITER(0, 2500)), NEAR(WRITER(0, 0))}},
+     .client = {FAR(WRITER(HF__NEVER, 2500)), NEAR(WRITER(HF__NEVER, 0))}},
     {.name = "clock back",
      .tick_ms = 2500,
      .life = 1,
@@ -106,7 +106,7 @@ const struct scenario scenarios[] = {
      .steps_back = 1,
      .back_ms = 5000,
      .clients = 2,
-     .client = {FAR(WRITER(0, 0)), NEAR(WRITER(5000, 2500))}},
+     .client = {FAR(WRITER(HF__NEVER, 0)), NEAR(WRITER(5000, 2500))}},
     {.name = "a ttl below the own lease",
      .tick_ms = 500,
      .life = 1,
@@ -221,7 +221,7 @@ const struct scenario scenarios[] = {
      .deep = true,
      .breaks = 1,
      .clients = 2,
-     .client = {FAR(WRITER(0, 2500)), NEAR(READER(0, 5000, 2500))}},
+     .client = {FAR(WRITER(HF__NEVER, 2500)), NEAR(READER(0, 5000, 2500))}},
 };
 const size_t scenario_count = sizeof scenarios / sizeof scenarios[0];
 

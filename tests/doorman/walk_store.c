@@ -230,7 +230,7 @@ static void remember_let_in(struct step *p)
         if (!was_let_in(p, e))
             continue;
         bool knows = p->d->kind == ATTEMPT && ticket_number(&e->ticket) == p->d->ticket;
-        g->claimed = knows && e->ttl_ms != 0;
+        g->claimed = knows && e->ttl_ms != HF__NEVER;
         g->broken = g->cut = g->kept = g->age = g->called = g->heard_nobody = g->opened = 0;
     }
 }

@@ -60,7 +60,8 @@ static void read_simple(const uint8_t *data, size_t size)
     struct hf__cs_value value = hf__cs_read_value(bytes);
     size_t len;
 
-    REQUIRE(value.ttl_ms >= -1 && value.ttl_ms <= HF_TTL_MAX_MS && value.since_ms >= 0);
+    REQUIRE(value.ttl_ms == HF__NEVER || (value.ttl_ms >= -1 && value.ttl_ms <= HF_TTL_MAX_MS));
+    REQUIRE(value.since_ms >= 0);
     REQUIRE(strlen(hf__who_plain(value.who.note)) <= 4 * HF_NOTE_MAX);
     if (!hf__cs_name_bytes(bytes, name, &len))
         return;

@@ -23,7 +23,7 @@ static void read_record(struct hf__slice value)
     struct hf__etcd_details d;
 
     if (hf__etcd_details_read(value, &d)) {
-        REQUIRE(d.ttl_ms >= 0 && d.ttl_ms <= HF_TTL_MAX_MS);
+        REQUIRE(d.ttl_ms == HF__NEVER || (d.ttl_ms > 0 && d.ttl_ms <= HF_TTL_MAX_MS));
         REQUIRE(d.delay_ms >= 0 && d.delay_ms <= HF_DELAY_MAX_MS);
         sum += (unsigned)(strlen(d.who.host) + strlen(d.who.user) + strlen(d.who.program) +
                           strlen(d.who.note) + strlen(d.inbox));

@@ -210,7 +210,7 @@ static void operate(struct shape *s)
     const struct hf__store_type *type = &hf__sqlite_store_type;
     struct hf__bid bid = {.name = "a",
                           .name_len = 1,
-                          .ttl_ms = shape_choose(s, 2) ? 30000 : 0,
+                          .ttl_ms = shape_choose(s, 2) ? 30000 : HF__NEVER,
                           .retire_ms = 60000,
                           .queue = shape_choose(s, 2),
                           .who = &who};

@@ -95,7 +95,7 @@ static void check_data(const char *data, size_t len)
     }
     hf__zk_parse(data, (int)len, &d);
     REQUIRE(strlen(d.host) < sizeof d.host && strlen(d.note) <= HF_NOTE_MAX);
-    REQUIRE(d.ttl_ms >= -1 && d.ttl_ms <= HF_TTL_MAX_MS);
+    REQUIRE(d.ttl_ms == HF__NEVER || (d.ttl_ms >= -1 && d.ttl_ms <= HF_TTL_MAX_MS));
     REQUIRE(d.lock_delay_ms >= 0 && d.lock_delay_ms <= HF_DELAY_MAX_MS);
     if (memchr(data, '\0', len) != NULL || d.ttl_ms < 0)
         return;

@@ -77,7 +77,7 @@ static void extend(struct walk *w, struct walk_request *q)
 
 static struct walk_request make_request(struct walk *w)
 {
-    static const int64_t ttls[] = {0, 100, 700, 1000, 5000, 12000, 30000, 60000};
+    static const int64_t ttls[] = {HF__NEVER, 100, 700, 1000, 5000, 12000, 30000, 60000};
     static const int64_t delays[] = {0, 0, 0, 500, 9000};
     static const int64_t retires[] = {0, 0, 3000, 60000};
     static const int64_t limits[] = {0, 0, 1, 2, 3};

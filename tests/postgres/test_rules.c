@@ -56,9 +56,9 @@ static void write_call(const struct walk *w, const struct walk_request *q, char 
         snprintf(sql, ROOM,
                  "%s holdfast_attempt('lock-%u', '\\x%s', %s, %s, %" PRId64 ", %" PRId64
                  ", %" PRId64 ", %s, 'rules', 'host', 'user', 'program', 1, 'note', NULL, %s)",
-                 clock, w->lock, ticket, b->mode == HF_SHARED ? "true" : "false", room, b->ttl_ms,
-                 b->lock_delay_ms, b->retire_ms, b->queue ? "true" : "false",
-                 b->tell ? "true" : "false");
+                 clock, w->lock, ticket, b->mode == HF_SHARED ? "true" : "false", room,
+                 hf__ttl_stored(b->ttl_ms), b->lock_delay_ms, b->retire_ms,
+                 b->queue ? "true" : "false", b->tell ? "true" : "false");
     else if (q->kind == WALK_RENEW)
         snprintf(sql, ROOM,
                  "%s holdfast_renew(ARRAY['lock-%u'::bytea], ARRAY['\\x%s'::bytea], ARRAY[%" PRIu64

@@ -57,8 +57,8 @@ struct terms {
 static void make_terms(const struct walk *walk, const struct hf__bid *bid, struct terms *t)
 {
     char ticket[HF_TICKET_SIZE];
-    int64_t lease_ms = bid->ttl_ms > 0 ? bid->ttl_ms : hf__provisional_lease_ms(0);
-    int64_t delay_ms = bid->ttl_ms > 0 ? bid->lock_delay_ms : 0;
+    int64_t lease_ms = bid->ttl_ms != HF__NEVER ? bid->ttl_ms : hf__provisional_lease_ms(HF__NEVER);
+    int64_t delay_ms = bid->ttl_ms != HF__NEVER ? bid->lock_delay_ms : 0;
 
     t->span[0] = '\0';
     if (bid->mode == HF_EXCLUSIVE && walk->record.generation < (uint64_t)walk->now_us)
@@ -67,9 +67,9 @@ static void make_terms(const struct walk *walk, const struct hf__bid *bid, struc
     t->terms_len = (size_t)snprintf(
         t->terms, sizeof t->terms,
         "%" PRId64 "%c%" PRId64 " %" PRId64 " %" PRId64 " %c %u %d 0:0%cabc%s%cwho%s", walk->now_us,
-        bid->lock_delay_ms > 0 || bid->ttl_ms == 0 ? 'd' : 'H', bid->ttl_ms, bid->lock_delay_ms,
-        bid->retire_ms, bid->mode == HF_SHARED ? 'S' : 'X', bid->limit, bid->queue, 0,
-        bid->tell ? "w" : "", 0, ticket);
+        bid->lock_delay_ms > 0 || bid->ttl_ms == HF__NEVER ? 'd' : 'H', hf__ttl_stored(bid->ttl_ms),
+        bid->lock_delay_ms, bid->retire_ms, bid->mode == HF_SHARED ? 'S' : 'X', bid->limit,
+        bid->queue, 0, bid->tell ? "w" : "", 0, ticket);
 }
 
 static long long calls_in(const char *commandstats, const char *command)

@@ -76,7 +76,7 @@ static void c3_a_grant_that_never_expires_outlives_the_boot(void **state)
     struct fixture *f = *state;
     struct hf__bid holder = make_bid(f, "x"), next = make_bid(f, "x");
 
-    holder.ttl_ms = 0;
+    holder.ttl_ms = HF__NEVER;
     uint64_t generation = attempt(f, &holder).generation;
     assert_true(renew(f, &holder, generation).claimed);
     pass_time(f, 60 * SECOND);
@@ -96,7 +96,7 @@ static void c3_an_unclaimed_grant_does_not_outlive_the_boot(void **state)
     struct fixture *f = *state;
     struct hf__bid holder = make_bid(f, "x"), next = make_bid(f, "x");
 
-    holder.ttl_ms = 0;
+    holder.ttl_ms = HF__NEVER;
     assert_false(attempt(f, &holder).claimed);
     reboot(f);
     assert_int_equal(attempt(f, &next).verdict, HF__VERDICT_GRANTED);

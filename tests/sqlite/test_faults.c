@@ -36,7 +36,7 @@ static void a_grant_that_never_expires_is_synced_when_claimed_and_released(void 
     struct hf__bid bid = make_bid(f, "x");
     struct hf__answer a = {0};
 
-    bid.ttl_ms = 0;
+    bid.ttl_ms = HF__NEVER;
     begin_wal(f);
     uint64_t generation = attempt(f, &bid).generation;
     check_number("provisional: it would end by itself", disk.syncs, 0);
@@ -48,7 +48,7 @@ static void a_grant_that_never_expires_is_synced_when_claimed_and_released(void 
     check_number("released", disk.syncs, 2);
 
     bid = make_bid(f, "y");
-    bid.ttl_ms = 0;
+    bid.ttl_ms = HF__NEVER;
     renew(f, &bid, attempt(f, &bid).generation);
     check_number("claimed again", disk.syncs, 3);
     check_ok(f, "break", ask_store(f->store, op_break(&bid, true), soon(f), &a, &f->err));
@@ -61,7 +61,7 @@ static void c6_a_failed_sync_leaves_the_outcome_unknown(void **state)
     struct hf__bid bid = make_bid(f, "x");
     struct hf__answer a = {0};
 
-    bid.ttl_ms = 0;
+    bid.ttl_ms = HF__NEVER;
     renew(f, &bid, attempt(f, &bid).generation);
     disk.fail_syncs = 1;
     int code = ask_store(f->store, op_release(&bid, 0), soon(f), &a, &f->err);

@@ -32,7 +32,7 @@ static const char *const names[NAMES] = {"invoice/1", "invoice/1 "};
 
 static void renew_person(struct world *w, int lock, struct person *p)
 {
-    static const int64_t ttls[] = {0, 100, 700, 5000, 10000, 30000};
+    static const int64_t ttls[] = {HF__NEVER, 100, 700, 5000, 10000, 30000};
     static const int64_t delays[] = {0, 0, 0, 300, 2500};
     static const int64_t retires[] = {0, 1000, 60000};
 

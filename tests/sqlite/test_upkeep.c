@@ -34,7 +34,7 @@ static void purge_keeps_what_is_held(void **state)
     struct hf__bid holder = make_bid(f, "x");
     uint64_t removed = 0;
 
-    holder.ttl_ms = 0;
+    holder.ttl_ms = HF__NEVER;
     renew(f, &holder, attempt(f, &holder).generation);
     for (int i = 0; i < 450; i++) { /* more than a batch */
         char name[16];
@@ -113,7 +113,7 @@ static void what_is_held_or_in_use_stays(void **state)
     struct fixture *f = *state;
     struct hf__bid holder = make_bid(f, "held");
 
-    holder.ttl_ms = 0;
+    holder.ttl_ms = HF__NEVER;
     renew(f, &holder, attempt(f, &holder).generation);
     pass_time(f, 20 * DAY);
     use_names(f, "in use", 20);

@@ -353,7 +353,7 @@ static void without_a_socket_waiters_ask_often(void **state)
     struct fixture *f = *state;
     struct hf__bid holder = make_bid(f, "x"), waiter = make_bid(f, "x");
 
-    holder.ttl_ms = 0;
+    holder.ttl_ms = HF__NEVER;
     renew(f, &holder, attempt(f, &holder).generation);
     waiter.queue = true;
     for (int i = 0; i < 50; i++) {
@@ -370,7 +370,7 @@ static void with_a_socket_the_next_one_still_asks_each_second(void **state)
     struct hf__bid holder = make_bid(f, "x"), waiter = make_bid(f, "x");
 
     assert_true(f->store->type->wake_fd(f->store) >= 0);
-    holder.ttl_ms = 0;
+    holder.ttl_ms = HF__NEVER;
     renew(f, &holder, attempt(f, &holder).generation);
     waiter.queue = true;
     assert_in_range(attempt(f, &waiter).ask_again_ms, 500, 1000);

@@ -234,7 +234,7 @@ static bool needs_claim(const struct hf__acquiring *bid)
 
     if (lock->bidder.claimed)
         return false;
-    if (lock->bid.ttl_ms == 0 || lock->bid.lock_delay_ms > 0 || bid->confirmed)
+    if (lock->bid.ttl_ms == HF__NEVER || lock->bid.lock_delay_ms > 0 || bid->confirmed)
         return true;
     return bid->max_hold_ms > 0 && hf__moment_after(hf__now_ns(bid->lock->client->env),
                                                     bid->max_hold_ms) > lock->bidder.deadline_ns;

@@ -39,7 +39,7 @@ static int64_t renewal_due(const hf_lock *lock)
         return lock->retry_ns;
     if (!b->claimed)
         return b->known_ns + b->lease_ms * HF__NS_PER_MS / 16;
-    int64_t lease_ms = b->lease_ms == HF__NEVER ? 3 * hf__own_lease_ms(0) : b->lease_ms;
+    int64_t lease_ms = b->lease_ms == HF__NEVER ? 3 * hf__own_lease_ms(HF__NEVER) : b->lease_ms;
     int64_t due_ns = hf__lease_renew_ns(b->sent_ns, lease_ms);
     return due_ns - due_ns % (lease_ms * HF__NS_PER_MS / 24);
 }

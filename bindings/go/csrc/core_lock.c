@@ -55,7 +55,7 @@ hf_lock *hf__lock_new(hf_client *client, const struct hf__name *name, const hf_o
                                  .name_len = name->len,
                                  .mode = opt->mode,
                                  .limit = opt->mode == HF_SHARED ? opt->limit : 0,
-                                 .ttl_ms = opt->ttl_ms == HF_NEVER ? 0 : opt->ttl_ms,
+                                 .ttl_ms = opt->ttl_ms == HF_NEVER ? HF__NEVER : opt->ttl_ms,
                                  .lock_delay_ms = opt->lock_delay_ms,
                                  .retire_ms = client->retire_ms,
                                  .queue = opt->wait_ms != 0,
@@ -474,7 +474,7 @@ static int detach(hf_lock *lock, hf_error *err)
 
     if (lock->in_call && hf__workers_include_me(&client->notifier))
         return hf__fail(err, HF_DEADLOCK, "a callback must not detach the lock it is about");
-    if (!hf__can_pass_on(client, lock->bid.ttl_ms == 0))
+    if (!hf__can_pass_on(client, lock->bid.ttl_ms == HF__NEVER))
         return hf__fail(err, HF_UNSUPPORTED, "this store's %s end with their client",
                         hf__can_pass_on(client, true) ? "leases" : "locks");
     if (!lock->bidder.claimed)

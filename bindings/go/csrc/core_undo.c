@@ -41,15 +41,16 @@ static int64_t may_hold_ms(const hf_lock *lock, bool release, int64_t now_ns)
     const struct hf__bidder *b = &lock->bidder;
     int64_t ttl_ms = lock->bid.ttl_ms, lease_ms = hf__provisional_lease_ms(ttl_ms);
     int64_t delay_ms = lock->bid.lock_delay_ms;
+    bool for_ever = ttl_ms == HF__NEVER;
 
-    if (!release && ttl_ms == 0 && (lock->claim_unanswered || b->claimed))
+    if (!release && for_ever && (lock->claim_unanswered || b->claimed))
         return HF_NEVER;
     if (!release)
-        return hf__own_lease_ms(ttl_ms) + (ttl_ms > lease_ms ? ttl_ms : lease_ms) + delay_ms;
+        return hf__own_lease_ms(ttl_ms) + (for_ever ? lease_ms : ttl_ms) + delay_ms;
     if (b->deadline_ns == INT64_MAX)
         return HF_NEVER;
     if (lock->trouble != NULL || lock->renewals > 0)
-        return (b->lease_ms > ttl_ms ? b->lease_ms : ttl_ms) + delay_ms +
+        return (for_ever || b->lease_ms > ttl_ms ? b->lease_ms : ttl_ms) + delay_ms +
                (lock->renewals > 0 ? lock->client->op_timeout_ms : 0);
     int64_t left_ns = b->sent_ns + b->lease_ms * HF__NS_PER_MS - now_ns;
     return (left_ns < 0 ? 0 : left_ns / HF__NS_PER_MS + 1) + delay_ms;

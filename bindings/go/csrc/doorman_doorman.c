@@ -3,7 +3,7 @@
 
 int64_t hf__own_lease_ms(int64_t ttl_ms)
 {
-    if (ttl_ms == 0)
+    if (ttl_ms == HF__NEVER)
         return 5000;
     return ttl_ms < 1000 ? 1000 : ttl_ms > 10000 ? 10000 : ttl_ms;
 }
@@ -12,7 +12,7 @@ int64_t hf__provisional_lease_ms(int64_t ttl_ms)
 {
     int64_t own = hf__own_lease_ms(ttl_ms);
 
-    return ttl_ms != 0 && ttl_ms < own ? ttl_ms : own;
+    return ttl_ms < own ? ttl_ms : own;
 }
 
 struct hf__entry *hf__record_find(const struct hf__record *record, const struct hf__ticket *ticket)
@@ -163,7 +163,7 @@ static void enter(struct hf__record *record, struct hf__entry *e, bool knows, st
     record->generation = next > at.stamp_us ? next : at.stamp_us;
     e->generation = record->generation;
     e->since_ms = at.now_ms;
-    e->claimed = knows && e->ttl_ms != 0;
+    e->claimed = knows && e->ttl_ms != HF__NEVER;
     move(e, HF__PLACE_INSIDE);
     e->effects |= HF__EFFECT_LET_IN;
     give(e, at.now_ms, e->claimed ? e->ttl_ms : hf__provisional_lease_ms(e->ttl_ms));
@@ -416,7 +416,7 @@ static struct hf__answer renew(struct hf__record *record, const struct hf__opera
 
     if (names_it) {
         e->claimed = true;
-        give(e, at.now_ms, e->ttl_ms == 0 ? HF__NEVER : e->ttl_ms);
+        give(e, at.now_ms, e->ttl_ms);
     } else if (inside && op->generation == 0) {
         give(e, at.now_ms, e->lease_ms);
     } else if (e != NULL && e->place == HF__PLACE_WAITING) {

@@ -59,7 +59,7 @@ struct hf__entry {
     hf_mode mode;
     uint32_t limit;      /* 0: none */
     uint64_t generation; /* 0 until let in */
-    int64_t ttl_ms;      /* 0: never expires */
+    int64_t ttl_ms;      /* HF__NEVER: until it is released or broken */
     int64_t lock_delay_ms;
     int64_t retire_ms; /* how long its ticket is remembered after it is over */
     int64_t since_ms;  /* joined, or let in */
@@ -146,7 +146,7 @@ struct hf__bid {
     struct hf__ticket ticket;
     hf_mode mode;
     uint32_t limit;
-    int64_t ttl_ms; /* 0: never expires */
+    int64_t ttl_ms; /* HF__NEVER: until it is released or broken */
     int64_t lock_delay_ms;
     int64_t retire_ms;
     bool queue; /* false: no-wait */
@@ -154,9 +154,19 @@ struct hf__bid {
     const struct hf__who *who;
 };
 
-/* How long a waiter counts as alive without a sign of life: clamp(ttl, 1 s, 10 s), 5 s for ttl
- * 0. */
+/* How long a waiter counts as alive without a sign of life: clamp(ttl, 1 s, 10 s), 5 s for a
+ * lock that never expires. */
 int64_t hf__own_lease_ms(int64_t ttl_ms);
+
+/* Rows, scripts and nodes say 0 for a ttl of HF__NEVER: what a store writes, and what it has read. */
+static inline int64_t hf__ttl_stored(int64_t ttl_ms)
+{
+    return ttl_ms == HF__NEVER ? 0 : ttl_ms;
+}
+static inline int64_t hf__ttl_of_stored(int64_t stored_ms)
+{
+    return stored_ms == 0 ? HF__NEVER : stored_ms;
+}
 
 /* The lease of a grant its bidder may not know of: the own lease, or the ttl if that is shorter. */
 int64_t hf__provisional_lease_ms(int64_t ttl_ms);

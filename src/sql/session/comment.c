@@ -37,7 +37,7 @@ void hf__session_comment_format(const struct hf__bid *bid, const struct hf__who 
 
     hf__ticket_format(&bid->ticket, ticket);
     snprintf(buf, HF__SESSION_COMMENT_MAX, "/*holdfast %s %c %" PRId64 " %" PRId64 " %s,%s,%s,%s*/",
-             ticket, bid->mode == HF_SHARED ? 's' : 'x', bid->ttl_ms, who->pid,
+             ticket, bid->mode == HF_SHARED ? 's' : 'x', hf__ttl_stored(bid->ttl_ms), who->pid,
              put_word(who->host, host, sizeof host), put_word(who->user, user, sizeof user),
              put_word(who->program, program, sizeof program),
              put_word(who->note, note, sizeof note));
@@ -80,7 +80,7 @@ bool hf__session_comment_parse(const char *statement, struct hf__session_comment
     for (size_t i = 0; i < 4; i++)
         at = read_word(at, ret_about->text[i], sizeof ret_about->text[i]);
     ret_about->mode = mode == 's' ? HF_SHARED : HF_EXCLUSIVE;
-    ret_about->ttl_ms = ttl_ms;
+    ret_about->ttl_ms = hf__ttl_of_stored(ttl_ms);
     ret_about->who = (struct hf__who){.host = ret_about->text[0],
                                       .user = ret_about->text[1],
                                       .program = ret_about->text[2],

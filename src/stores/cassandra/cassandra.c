@@ -45,7 +45,7 @@ static int operate(struct hf__store *store, const struct hf__operation *op, int6
                                      .pid = who.pid,
                                      .skew_ms = s->skew_ms};
         kept.who = &self;
-        bid.ttl_ms += bid.ttl_ms > 0 ? s->skew_ms : 0;
+        bid.ttl_ms += bid.ttl_ms != HF__NEVER ? s->skew_ms : 0;
         bid.retire_ms += s->skew_ms;
     }
     return apply(s, &kept, deadline_ns, ret_answer, err);

@@ -50,7 +50,7 @@ static int show(const struct hf__search *search, const struct hf__cs_lock *lock,
         e.until_ms -= now_ms + (e.place == HF__PLACE_INSIDE ? x->skew_ms : 0);
     if (e.until_ms < 0)
         e.until_ms = 0;
-    e.ttl_ms -= e.ttl_ms > 0 ? x->skew_ms : 0;
+    e.ttl_ms -= e.ttl_ms != HF__NEVER ? x->skew_ms : 0;
     struct hf__who who = {.host = plain(text.host, sizeof text.host, x->host),
                           .user = plain(text.user, sizeof text.user, x->user),
                           .program = plain(text.program, sizeof text.program, x->program),

@@ -62,7 +62,7 @@ static int read_entry(struct hf__cql_bytes bytes, struct hf__entry *e, struct hf
         e->limit = (uint32_t)take_number(&r, 0);
         e->generation = (uint64_t)take_number(&r, 0);
         hf__cql_get_boolean(hf__cql_take_bytes(&r), &e->claimed);
-        e->ttl_ms = take_number(&r, 0);
+        e->ttl_ms = hf__ttl_of_stored(take_number(&r, 0));
         x->skew_ms = take_number(&r, 0);
         e->lock_delay_ms = take_number(&r, 0);
         e->retire_ms = take_number(&r, 0);
@@ -76,8 +76,8 @@ static int read_entry(struct hf__cql_bytes bytes, struct hf__entry *e, struct hf
         return corrupt("a bid is too short", err);
     if (!hf__entry_is_sound(e) || x->skew_ms < 0 || x->skew_ms > HF__SPAN_MAX_MS)
         return corrupt("a number of a bid is out of range", err);
-    if (e->ttl_ms >
-        0) /* the row has what the client asked for, the doorman what the lease must be */
+    /* The row has what the client asked for, the doorman what the lease must be. */
+    if (e->ttl_ms != HF__NEVER)
         e->ttl_ms += x->skew_ms;
     return 0;
 }
@@ -196,7 +196,7 @@ static void put_entry(struct hf__cql_writer *w, const struct hf__cs_row *row,
         put_number(w, e->limit);
         put_number(w, (int64_t)e->generation);
         put(w, hf__cql_boolean(e->claimed));
-        put_number(w, e->ttl_ms > 0 ? e->ttl_ms - x->skew_ms : 0);
+        put_number(w, e->ttl_ms != HF__NEVER ? e->ttl_ms - x->skew_ms : 0);
         put_number(w, x->skew_ms);
         put_number(w, e->lock_delay_ms);
         put_number(w, e->retire_ms);

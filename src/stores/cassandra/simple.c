@@ -136,11 +136,12 @@ static struct hf__answer not_now(struct hf__cs *s, const struct hf__bid *bid, in
 
 static struct hf__answer granted(const struct hf__bid *bid, int64_t sent_ns)
 {
-    bool claimed = bid->ttl_ms > 0; /* one that never expires has to be claimed first */
+    bool claimed = bid->ttl_ms != HF__NEVER; /* one that never expires has to be claimed first */
 
     return (struct hf__answer){.verdict = HF__VERDICT_GRANTED,
                                .generation = number_of(&bid->ticket),
-                               .lease_ms = claimed ? bid->ttl_ms : hf__provisional_lease_ms(0),
+                               .lease_ms =
+                                   claimed ? bid->ttl_ms : hf__provisional_lease_ms(HF__NEVER),
                                .claimed = claimed,
                                .sent_ns = sent_ns};
 }
@@ -153,11 +154,12 @@ static int attempt(struct hf__cs *s, const struct hf__operation *op, struct ask 
     char value[HF__CS_VALUE_TEXT];
     bool applied = false, unsure;
 
-    bid.ttl_ms -= bid.ttl_ms > 0 ? s->skew_ms : 0; /* seconds() adds it */
+    bid.ttl_ms -= bid.ttl_ms != HF__NEVER ? s->skew_ms : 0; /* seconds() adds it */
     const struct hf_env *env = s->base.host->env;
     hf__cs_write_value(value, sizeof value, &bid, (int64_t)(env->wall_us(env->ctx) / 1000));
     a->value = value;
-    a->ttl_s = seconds(s, bid.ttl_ms > 0 ? bid.ttl_ms : hf__provisional_lease_ms(0));
+    a->ttl_s =
+        seconds(s, bid.ttl_ms != HF__NEVER ? bid.ttl_ms : hf__provisional_lease_ms(HF__NEVER));
     int64_t sent_ns = hf__now_ns(env);
     struct hf__cs_note known;
     bool seen = look_up(s, &bid.ticket, &known);
@@ -223,9 +225,9 @@ static int renew(struct hf__cs *s, const struct hf__operation *op, struct ask *a
     snprintf(value, sizeof value, "%.*s", (int)text.len, (const char *)text.data);
     bool knows = op->generation == number_of(&bid.ticket);
     a->value = value;
-    a->ttl_s = bid.ttl_ms > 0 ? seconds(s, bid.ttl_ms)
-               : knows        ? 0
-                              : seconds(s, hf__provisional_lease_ms(0));
+    a->ttl_s = bid.ttl_ms != HF__NEVER ? seconds(s, bid.ttl_ms)
+               : knows                 ? 0
+                                       : seconds(s, hf__provisional_lease_ms(HF__NEVER));
     int64_t sent_ns = hf__now_ns(s->base.host->env);
     struct hf__cs_note known;
     bool too_late = look_up(s, &bid.ticket, &known) && known.until_ns <= sent_ns;
@@ -239,7 +241,7 @@ static int renew(struct hf__cs *s, const struct hf__operation *op, struct ask *a
         return code;
     *ret_answer = applied ? granted(&bid, sent_ns)
                           : (struct hf__answer){.verdict = HF__VERDICT_GONE, .sent_ns = sent_ns};
-    if (applied && bid.ttl_ms == 0 && knows) {
+    if (applied && bid.ttl_ms == HF__NEVER && knows) {
         ret_answer->lease_ms = HF__NEVER;
         ret_answer->claimed = true;
     }

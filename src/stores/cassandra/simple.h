@@ -16,8 +16,8 @@ bool hf__cs_name_bytes(struct hf__cql_bytes text, char to[HF_NAME_MAX], size_t *
 /* The value says who holds: "ttl since pid host user program note", where only the note has
  * blanks. */
 struct hf__cs_value {
-    int64_t ttl_ms, since_ms,
-        pid; /* ttl -1: a value that is not ours; then all of it is the note */
+    int64_t ttl_ms; /* HF__NEVER; -1: a value that is not ours, and all of it is the note */
+    int64_t since_ms, pid;
     struct hf__who_text who;
 };
 void hf__cs_write_value(char *text, size_t size, const struct hf__bid *bid, int64_t since_ms);

@@ -66,8 +66,9 @@ void hf__cs_write_value(char *text, size_t size, const struct hf__bid *bid, int6
         if (words[i][0] == '\0')
             words[i][0] = '-', words[i][1] = '\0';
     }
-    snprintf(text, size, "%" PRId64 " %" PRId64 " %" PRId64 " %s %s %s %s", bid->ttl_ms, since_ms,
-             who.pid, who.host, who.user, who.program, who.note);
+    snprintf(text, size, "%" PRId64 " %" PRId64 " %" PRId64 " %s %s %s %s",
+             hf__ttl_stored(bid->ttl_ms), since_ms, who.pid, who.host, who.user, who.program,
+             who.note);
 }
 
 struct hf__cs_value hf__cs_read_value(struct hf__cql_bytes text)
@@ -87,6 +88,7 @@ struct hf__cs_value hf__cs_read_value(struct hf__cql_bytes text)
         v = (struct hf__cs_value){.ttl_ms = -1};
         used = -1;
     }
+    v.ttl_ms = hf__ttl_of_stored(v.ttl_ms);
     snprintf(v.who.note, sizeof v.who.note, "%.1024s", &copy[used + 1]);
     return v;
 }
@@ -163,13 +165,13 @@ static int show(struct hf__cs *s, const struct hf__search *search, struct kept *
                           .place = HF__PLACE_INSIDE,
                           .mode = HF_EXCLUSIVE,
                           .claimed = true,
-                          .ttl_ms = v->ttl_ms > 0 ? v->ttl_ms : 0,
+                          .ttl_ms = v->ttl_ms >= 0 ? v->ttl_ms : HF__NEVER,
                           .since_ms =
                               v->since_ms > 0 && v->since_ms < now_ms ? now_ms - v->since_ms : 0,
                           .until_ms = row->left_ms,
                           .who = &who};
 
-    if (e.ttl_ms > 0 && e.until_ms > e.ttl_ms)
+    if (e.until_ms > e.ttl_ms)
         e.until_ms = e.ttl_ms; /* as it was told at most */
     if (!hf__search_is_old_enough(search, &e))
         return 0;

@@ -69,7 +69,7 @@ static int granted(struct hf__etcd_attempt *a, const struct hf__etcd_seen *s,
     hf__etcd_unwatch(a->e, &a->bid->ticket);
     ret->verdict = HF__VERDICT_GRANTED;
     ret->generation = s->generation;
-    ret->claimed = a->bid->ttl_ms != 0 && !s->handed;
+    ret->claimed = a->bid->ttl_ms != HF__NEVER && !s->handed;
     ret->lease_ms = ret->claimed ? a->bid->ttl_ms : hf__provisional_lease_ms(a->bid->ttl_ms);
     if (a->known.tells && a->known.joined == s->revision) /* in one step: nobody was there */
         hf__etcd_watch_behind(a->e, a->name, &a->known, s->revision);
@@ -204,7 +204,7 @@ int hf__etcd_attempt(struct hf__store *store, const struct hf__bid *bid, int64_t
     } else if (k->retired) {
         ret_answer->verdict = HF__VERDICT_WITHDRAWN;
         r = 0;
-    } else if (k->generation != 0 && k->ttl_ms > 0 &&
+    } else if (k->generation != 0 && k->ttl_ms != HF__NEVER &&
                hf__now_ns(a->e->base.host->env) - k->proved_ns >= k->ttl_ms * HF__NS_PER_MS) {
         /* It was let in, and its ttl has passed by our own clock, which is the earlier one. A ticket
          * is let in once. */

@@ -42,7 +42,7 @@ static void find_old(struct hf__link *link, void *ctx)
     int64_t useless_ns = b->proved_ns + (2 * lease_ms + REMEMBER_MS) * HF__NS_PER_MS;
 
     /* The core says nothing more of a lock that is lost: its entry ends by its age. */
-    bool aged = b->ttl_ms > 0 && b->proved_ns > 0 && useless_ns <= old->now_ns;
+    bool aged = b->ttl_ms != HF__NEVER && b->proved_ns > 0 && useless_ns <= old->now_ns;
     if ((aged || b->forget_ns <= old->now_ns) && old->count < BATCH)
         old->found[old->count++] = b;
 }

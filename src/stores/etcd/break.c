@@ -112,7 +112,7 @@ static int decide(struct breach *b, bool now, bool *ret_done)
         return hf__fail(b->err, HF_UNSUPPORTED,
                         "another client holds it and cannot be asked to leave; break it now, or "
                         "wait until its lease ends");
-    if (f->ours && !now && f->lease != 0 && f->ttl_ms != 0)
+    if (f->ours && !now && f->lease != 0 && f->ttl_ms != HF__NEVER)
         return mark_it(b, ret_done);
     return f->delay_ms > 0 ? close_for_delay(b, ret_done) : delete_it(b, ret_done);
 }

@@ -105,6 +105,7 @@ int hf__etcd_find(struct hf__etcd *e, struct hf__etcd_name name, const struct hf
     free(from);
     int r = hf__etcd_commit(e, &t, deadline_ns, &answer, err);
     memset(ret_found, 0, sizeof *ret_found);
+    ret_found->ttl_ms = HF__NEVER; /* for all that is known */
     if (r == 0)
         read_answer(ret_found, e, &answer, ticket);
     hf__etcd_answer_clear(&answer);

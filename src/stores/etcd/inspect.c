@@ -194,15 +194,15 @@ static struct hf__entry describe(const struct view *v, const struct entry *e,
                               .since_ms = e->since_ms == 0 || age_ms < 0 ? 0 : age_ms,
                               .until_ms = left_ms,
                               .claimed = inside && !e->handed &&
-                                         (d->ttl_ms != 0 || !e->ours || e->lease == 0)};
+                                         (d->ttl_ms != HF__NEVER || !e->ours || e->lease == 0)};
 
     if (e->lease == 0)
         shown.until_ms = HF__NEVER;
-    else if (shown.place == HF__PLACE_INSIDE && e->ours && d->ttl_ms != 0)
+    else if (shown.place == HF__PLACE_INSIDE && e->ours && d->ttl_ms != HF__NEVER)
         shown.until_ms = left_ms - (given_ms - d->ttl_ms);
     else if (shown.place == HF__PLACE_LINGERING && left_ms > d->delay_ms && d->delay_ms > 0)
         shown.until_ms = life->left_s * 1000;
-    if (shown.until_ms > shown.ttl_ms && shown.place == HF__PLACE_INSIDE && shown.ttl_ms > 0)
+    if (shown.until_ms > shown.ttl_ms && shown.place == HF__PLACE_INSIDE)
         shown.until_ms = shown.ttl_ms;
     if (shown.until_ms < 1)
         shown.until_ms = 1;

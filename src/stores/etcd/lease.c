@@ -17,8 +17,8 @@ static int64_t seconds_up(int64_t ms)
 /* One that never expires waits, and is let in, with a lease like everybody; see renew.c. */
 int64_t hf__etcd_lease_seconds(int64_t ttl_ms, int64_t delay_ms)
 {
-    if (ttl_ms == 0)
-        return seconds_up(hf__own_lease_ms(0));
+    if (ttl_ms == HF__NEVER)
+        return seconds_up(hf__own_lease_ms(HF__NEVER));
     return seconds_up(ttl_ms) + seconds_up(delay_ms);
 }
 
@@ -166,5 +166,5 @@ bool hf__etcd_is_dead(const struct hf__etcd_life *life, int64_t ttl_ms)
 
 bool hf__etcd_lingers(const struct hf__etcd_life *life, int64_t ttl_ms, int64_t delay_ms)
 {
-    return delay_ms > 0 && ttl_ms > 0 && life->left_s < life->given_s - seconds_up(ttl_ms);
+    return delay_ms > 0 && ttl_ms != HF__NEVER && life->left_s < life->given_s - seconds_up(ttl_ms);
 }

@@ -237,7 +237,7 @@ static const char *read_words(const struct hf__etcd_record *r, const char *name)
 
 bool hf__etcd_details_read(struct hf__slice value, struct hf__etcd_details *ret)
 {
-    *ret = (struct hf__etcd_details){.who = {"", "", "", "", 0}};
+    *ret = (struct hf__etcd_details){.ttl_ms = HF__NEVER, .who = {"", "", "", "", 0}};
     if (!hf__etcd_record_read(value, &ret->keep))
         return false;
     const struct hf__etcd_record *r = &ret->keep;
@@ -245,13 +245,14 @@ bool hf__etcd_details_read(struct hf__slice value, struct hf__etcd_details *ret)
     const char *inbox = hf__etcd_record_text(r, "inbox");
     if (ticket == NULL || !hf__ticket_parse(ticket, &ret->ticket))
         return false;
-    ret->ttl_ms = hf__etcd_record_number(r, "ttl_ms");
+    int64_t ttl_ms = hf__etcd_record_number(r, "ttl_ms");
     ret->delay_ms = hf__etcd_record_number(r, "delay_ms");
     ret->since_ms = hf__etcd_record_since(r);
     ret->tells = hf__etcd_record_number(r, "tell") != 0;
-    if (ret->ttl_ms < 0 || ret->ttl_ms > HF_TTL_MAX_MS || ret->delay_ms < 0 ||
+    if (ttl_ms < 0 || ttl_ms > HF_TTL_MAX_MS || ret->delay_ms < 0 ||
         ret->delay_ms > HF_DELAY_MAX_MS)
         return false; /* none of ours writes this */
+    ret->ttl_ms = hf__ttl_of_stored(ttl_ms);
     snprintf(ret->inbox, sizeof ret->inbox, "%s", inbox != NULL ? inbox : "");
     ret->who = (struct hf__who){.host = read_words(r, "host"),
                                 .user = read_words(r, "user"),
@@ -329,7 +330,7 @@ char *hf__etcd_details_text(const struct hf__etcd *e, const struct hf__bid *bid)
     add(&b, "{\"ticket\":\"");
     add(&b, ticket);
     add(&b, "\"");
-    add_number(&b, "ttl_ms", bid->ttl_ms);
+    add_number(&b, "ttl_ms", hf__ttl_stored(bid->ttl_ms));
     add_number(&b, "delay_ms", bid->lock_delay_ms);
     add_number(&b, "since_ms", (int64_t)(env->wall_us(env->ctx) / 1000));
     add_number(&b, "pid", who->pid);

@@ -105,7 +105,7 @@ static int keep_alive(struct batch *b)
             continue;
         /* One that never expires may have dropped it, and the answer was lost: look at the place.
          */
-        if (!alive[at++] && s->known.ttl_ms != 0)
+        if (!alive[at++] && s->known.ttl_ms != HF__NEVER)
             answer_lost(s);
     }
     free(leases);
@@ -145,9 +145,7 @@ static void answer_granted(struct sign *s, bool claimed)
     a->verdict = HF__VERDICT_GRANTED;
     a->generation = s->known.generation;
     a->claimed = claimed;
-    a->lease_ms = !claimed               ? hf__provisional_lease_ms(s->known.ttl_ms)
-                  : s->known.ttl_ms == 0 ? HF__NEVER
-                                         : s->known.ttl_ms;
+    a->lease_ms = claimed ? s->known.ttl_ms : hf__provisional_lease_ms(s->known.ttl_ms);
 }
 
 /* Its bidder knows of it. */
@@ -168,12 +166,12 @@ static int claim(struct batch *b, struct sign *s)
         hf__etcd_compare(&t, &keys[0], s->known.joined);
         hf__etcd_compare(&t, &keys[1], s->known.generation);
         hf__etcd_compare(&t, &keys[2], 0);
-        if (s->known.ttl_ms == 0)
+        if (s->known.ttl_ms == HF__NEVER)
             hf__etcd_put_again(&t, &keys[0], 0);
         if (s->known.handed) /* the first value that it gets: since when it is held */
-            hf__etcd_put(&t, &keys[1], value, s->known.ttl_ms == 0 ? 0 : s->lease);
+            hf__etcd_put(&t, &keys[1], value, s->known.ttl_ms == HF__NEVER ? 0 : s->lease);
         else
-            hf__etcd_put_again(&t, &keys[1], s->known.ttl_ms == 0 ? 0 : s->lease);
+            hf__etcd_put_again(&t, &keys[1], s->known.ttl_ms == HF__NEVER ? 0 : s->lease);
     }
     int r = hf__etcd_commit(b->e, &t, b->deadline_ns, &answer, b->err);
     bool done = r == 0 && answer.succeeded;
@@ -184,7 +182,7 @@ static int claim(struct batch *b, struct sign *s)
         answer_lost(s);
     }
     s->known.handed &= !done;
-    if (done && s->known.ttl_ms == 0) {
+    if (done && s->known.ttl_ms == HF__NEVER) {
         s->known.lease_dropped = true;
         hf__etcd_lease_revoke(b->e, lease, b->deadline_ns, NULL); /* nothing hangs on it any more */
     }
@@ -208,7 +206,7 @@ static int begin(struct batch *b, struct sign *s)
         return 0;
     }
     int64_t age_ns = hf__now_ns(b->e->base.host->env) - k->proved_ns;
-    if (k->generation != 0 && k->ttl_ms > 0 && age_ns >= k->ttl_ms * HF__NS_PER_MS) {
+    if (k->generation != 0 && k->ttl_ms != HF__NEVER && age_ns >= k->ttl_ms * HF__NS_PER_MS) {
         /* By our own clock it was over before this was sent: nobody believes in it any more. Without
          * a lock-delay it need not wait for the whole seconds of its lease. */
         if (k->delay_ms == 0)
@@ -218,7 +216,7 @@ static int begin(struct batch *b, struct sign *s)
     }
     /* Its lease was shown to be alive a moment ago: the claim is all there is to do, and counts from
      * there. */
-    if (k->handed && k->ttl_ms != 0 && s->item->generation == k->generation &&
+    if (k->handed && k->ttl_ms != HF__NEVER && s->item->generation == k->generation &&
         age_ns < hf__provisional_lease_ms(k->ttl_ms) * HF__NS_PER_MS / 3) {
         int r = claim(b, s);
         s->item->answer.sent_ns = k->proved_ns;
@@ -241,7 +239,7 @@ static int conclude(struct batch *b, struct sign *s, const struct hf__etcd_answe
     uint64_t generation = mark != NULL ? mark->created : 0;
     bool dropped = place != NULL && place->lease == 0;
     bool handed = hf__etcd_is_handed(mark, joined);
-    bool claimed = s->known.ttl_ms == 0 ? dropped : !handed;
+    bool claimed = s->known.ttl_ms == HF__NEVER ? dropped : !handed;
     bool alone = generation == 0 && s->behind != 0 && !before; /* it asks */
 
     if (joined == 0 || joined != s->known.joined || broken || alone ||

@@ -79,7 +79,7 @@ static int locate(struct access *x)
 
     if (hf__etcd_bid_get(x->e, &bid->ticket, NULL, &known) && known.joined != 0) {
         int64_t age_ns = hf__now_ns(x->e->base.host->env) - known.proved_ns;
-        bool over = known.ttl_ms > 0 && age_ns >= known.ttl_ms * HF__NS_PER_MS;
+        bool over = known.ttl_ms != HF__NEVER && age_ns >= known.ttl_ms * HF__NS_PER_MS;
         x->lease = known.lease;
         x->mode = known.mode;
         x->opened = known.opened;

@@ -64,8 +64,8 @@ static int call_attempt(struct hf__my *s, struct hf__my_conn *c, const struct hf
     hf__my_add_bytes(&t, bid->ticket.bits, sizeof bid->ticket.bits);
     hf__my_add(&t, ", %d, ", bid->mode == HF_SHARED);
     hf__my_add_or_null(&t, bid->mode == HF_SHARED ? bid->limit : 0, 0);
-    hf__my_add(&t, ", %" PRId64 ", %" PRId64 ", %" PRId64 ", %d, ", bid->ttl_ms, bid->lock_delay_ms,
-               bid->retire_ms, bid->queue);
+    hf__my_add(&t, ", %" PRId64 ", %" PRId64 ", %" PRId64 ", %d, ", hf__ttl_stored(bid->ttl_ms),
+               bid->lock_delay_ms, bid->retire_ms, bid->queue);
     hf__my_add_text(&t, op->wake);
     add_who(&t, bid->who != NULL ? bid->who : s->base.host->self);
     hf__my_add(&t, ", %" PRId64 ", %d)", hf__sql_latest_us(&s->sql, deadline_ns), bid->tell);

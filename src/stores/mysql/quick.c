@@ -30,7 +30,7 @@ static bool is_simple(const struct hf__sql_operation *op)
     const struct hf__bid *bid = op->bid;
 
     if (op->kind == HF__OPERATION_ATTEMPT)
-        return bid->mode == HF_EXCLUSIVE && bid->ttl_ms > 0 && bid->lock_delay_ms == 0 &&
+        return bid->mode == HF_EXCLUSIVE && bid->ttl_ms != HF__NEVER && bid->lock_delay_ms == 0 &&
                !bid->tell;
     return (op->kind == HF__OPERATION_RELEASE || op->kind == HF__OPERATION_WITHDRAW) &&
            op->retire_ms == 0 && op->at_least_ms == 0;

@@ -57,7 +57,7 @@ static void add_attempt(struct hf__ora *s, struct hf__ora_conn *c, const struct 
 {
     hf__ora_add_number(c, bid->mode == HF_SHARED);
     hf__ora_add_or_null(c, bid->mode == HF_SHARED ? bid->limit : 0, 0);
-    hf__ora_add_number(c, bid->ttl_ms);
+    hf__ora_add_number(c, hf__ttl_stored(bid->ttl_ms));
     hf__ora_add_number(c, bid->lock_delay_ms);
     hf__ora_add_number(c, bid->retire_ms);
     hf__ora_add_number(c, bid->queue);

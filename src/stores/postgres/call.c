@@ -103,7 +103,7 @@ static int call_attempt(struct hf__pg *s, struct hf__pg_conn *c, const struct hf
     hf__pg_bytes(&q, bid->ticket.bits, sizeof bid->ticket.bits);
     hf__pg_flag(&q, bid->mode == HF_SHARED);
     hf__pg_number_or_null(&q, bid->mode == HF_SHARED ? bid->limit : 0, 0);
-    hf__pg_number(&q, bid->ttl_ms);
+    hf__pg_number(&q, hf__ttl_stored(bid->ttl_ms));
     hf__pg_number(&q, bid->lock_delay_ms);
     hf__pg_number(&q, bid->retire_ms);
     hf__pg_flag(&q, bid->queue);

@@ -66,11 +66,12 @@ static bool grant_as_bid(const struct hf__bid *bid, const char *digits, struct h
     if (bid == NULL || end != digits + 16 || *end != '\0' || generation < 1 ||
         generation > HF__REDIS_NUMBER_MAX)
         return false;
+    bool claimed = bid->ttl_ms != HF__NEVER;
     *a =
         (struct hf__answer){.verdict = HF__VERDICT_GRANTED,
                             .generation = (uint64_t)generation,
-                            .lease_ms = bid->ttl_ms > 0 ? bid->ttl_ms : hf__provisional_lease_ms(0),
-                            .claimed = bid->ttl_ms > 0,
+                            .lease_ms = claimed ? bid->ttl_ms : hf__provisional_lease_ms(HF__NEVER),
+                            .claimed = claimed,
                             .sent_ns = a->sent_ns};
     return true;
 }

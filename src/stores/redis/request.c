@@ -31,8 +31,8 @@ static void add_terms(struct hf__redis *s, struct hf__redis_conn *c,
     if (op->generation > 0)
         at = hf__redis_put_number(at, op->generation);
     /* A lock that only the rules may end: the short way of a release knows nothing of these. */
-    *at++ = bid->lock_delay_ms > 0 || bid->ttl_ms == 0 || s->set.signal != 0 ? 'd' : 'H';
-    at = put_field(at, bid->ttl_ms, ' ');
+    *at++ = bid->lock_delay_ms > 0 || bid->ttl_ms == HF__NEVER || s->set.signal != 0 ? 'd' : 'H';
+    at = put_field(at, hf__ttl_stored(bid->ttl_ms), ' ');
     at = put_field(at, bid->lock_delay_ms, ' ');
     at = put_field(at, bid->retire_ms, ' ');
     at = put_bytes(at, bid->mode == HF_SHARED ? "S " : "X ", 2);
@@ -83,8 +83,9 @@ void hf__redis_add_bid(struct hf__redis *s, struct hf__redis_conn *c,
                        const struct hf__redis_operation *op, const char *channel)
 {
     const struct hf__bid *bid = op->bid;
-    int64_t lease_ms = bid->ttl_ms > 0 ? bid->ttl_ms : hf__provisional_lease_ms(0);
-    int64_t delay_ms = bid->ttl_ms > 0 ? bid->lock_delay_ms : 0;
+    bool never = bid->ttl_ms == HF__NEVER; /* it has to be claimed first */
+    int64_t lease_ms = never ? hf__provisional_lease_ms(HF__NEVER) : bid->ttl_ms;
+    int64_t delay_ms = never ? 0 : bid->lock_delay_ms;
 
     hf__redis_script(c, op->script, 2, 4);
     hf__redis_add_names(c, &op->names);

@@ -62,7 +62,7 @@ static bool parse_line(const char *line, struct hf__entry *e)
     e->since_ms = numbers[0];
     e->until_ms = numbers[1] == HF__REDIS_NUMBER_MAX ? HF__NEVER : numbers[1];
     e->generation = (uint64_t)numbers[2];
-    e->ttl_ms = numbers[3];
+    e->ttl_ms = hf__ttl_of_stored(numbers[3]);
     e->lock_delay_ms = numbers[4];
     e->retire_ms = numbers[5];
     e->limit = (uint32_t)numbers[6];
@@ -109,7 +109,7 @@ static int show_stranger(const struct hf__redis_room *room)
     struct hf__who who = {.host = "", .user = "", .program = "(another client)", .note = note};
     struct hf__entry e = {.place = HF__PLACE_INSIDE,
                           .claimed = true,
-                          .ttl_ms = pttl_ms < 0 ? 0 : pttl_ms,
+                          .ttl_ms = pttl_ms < 0 ? HF__NEVER : pttl_ms,
                           .until_ms = pttl_ms < 0 ? HF__NEVER : pttl_ms};
 
     hf__printable(at[VALUE]->str, (size_t)at[VALUE]->len, note, sizeof note);

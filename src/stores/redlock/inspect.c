@@ -135,7 +135,7 @@ static int show(struct hf__redlock_inspection *w, const redisReply *page, size_t
         e.since_ms = page->element[0]->integer - e.since_ms;
         e.since_ms = e.since_ms < 0 ? 0 : e.since_ms;
     } else {
-        e.ttl_ms = left_ms < 0 ? 0 : left_ms;
+        e.ttl_ms = e.until_ms;
     }
     bool digested = lock->element[DIGEST]->type == REDIS_REPLY_STRING;
     hf__ticket_parse(digested ? lock->element[DIGEST]->str : value->str, &e.ticket);

@@ -75,7 +75,7 @@ int hf__sqlite_read_entry(sqlite3_stmt *q, struct hf__sqlite_row *ret_row, hf_er
     row.was.mode = sqlite3_column_int(q, 3) == HF_SHARED ? HF_SHARED : HF_EXCLUSIVE;
     row.was.limit = (uint32_t)room;
     row.was.generation = (uint64_t)sqlite3_column_int64(q, 5);
-    row.was.ttl_ms = sqlite3_column_int64(q, 6);
+    row.was.ttl_ms = hf__ttl_of_stored(sqlite3_column_int64(q, 6));
     row.was.lock_delay_ms = sqlite3_column_int64(q, 7);
     row.was.retire_ms = sqlite3_column_int64(q, 8);
     row.was.since_ms = sqlite3_column_int64(q, 9);

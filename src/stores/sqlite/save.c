@@ -78,7 +78,7 @@ static int add_entry(struct hf__sqlite *s, const struct hf__entry *e, const stru
     sqlite3_bind_int(q, 5, (int)e->mode);
     sqlite3_bind_int64(q, 6, e->limit);
     sqlite3_bind_int64(q, 7, (int64_t)e->generation);
-    sqlite3_bind_int64(q, 8, e->ttl_ms);
+    sqlite3_bind_int64(q, 8, hf__ttl_stored(e->ttl_ms));
     sqlite3_bind_int64(q, 9, e->lock_delay_ms);
     sqlite3_bind_int64(q, 10, e->retire_ms);
     sqlite3_bind_int64(q, 11, e->since_ms);

@@ -203,7 +203,7 @@ int hf__zk_attempt(struct hf__store *store, const struct hf__bid *bid, int64_t d
 {
     struct hf__zk *zk = (struct hf__zk *)store;
 
-    if (bid->ttl_ms == 0 && bid->lock_delay_ms > 0)
+    if (bid->ttl_ms == HF__NEVER && bid->lock_delay_ms > 0)
         return hf__fail(err, HF_UNSUPPORTED,
                         "a lock that never expires cannot have a lock-delay here");
     int r = hf__zk_start_timer_thread(zk, err);

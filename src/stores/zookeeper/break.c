@@ -149,7 +149,7 @@ static int break_node(struct breaking *q, struct hf__zk *zk, const struct hf__ti
         return rc;
     bool foreign = q->details.ttl_ms < 0;
     bool delays = q->details.lock_delay_ms > 0 && !q->details.waits;
-    bool gentle = !now && !foreign && !q->permanent && q->details.ttl_ms > 0;
+    bool gentle = !now && !foreign && !q->permanent && q->details.ttl_ms != HF__NEVER;
     q->cannot_be_asked = foreign && !now && !q->permanent && !q->waits;
     if (q->cannot_be_asked)
         return ZOK;

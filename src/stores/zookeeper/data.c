@@ -41,8 +41,8 @@ char *hf__zk_describe(const struct hf__bid *bid, const struct hf__who *self)
     int r = asprintf(&line,
                      "holdfast1 gen=0 waits=0 ttl=%" PRId64 " delay=%" PRId64
                      " ticket=%s pid=%" PRId64 " host=%s user=%s program=%s note=%s%s",
-                     bid->ttl_ms, bid->lock_delay_ms, ticket, self->pid, host, user, program, note,
-                     bid->tell ? " tell=1" : "");
+                     hf__ttl_stored(bid->ttl_ms), bid->lock_delay_ms, ticket, self->pid, host, user,
+                     program, note, bid->tell ? " tell=1" : "");
     return r < 0 ? NULL : line;
 }
 
@@ -173,4 +173,5 @@ void hf__zk_parse(const char *data, int len, struct hf__zk_details *ret)
     if (ret->ttl_ms < 0 || ret->ttl_ms > HF_TTL_MAX_MS || ret->lock_delay_ms < 0 ||
         ret->lock_delay_ms > HF_DELAY_MAX_MS)
         *ret = (struct hf__zk_details){.ttl_ms = -1}; /* none of ours writes this */
+    ret->ttl_ms = hf__ttl_of_stored(ret->ttl_ms);
 }

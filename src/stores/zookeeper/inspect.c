@@ -61,25 +61,27 @@ static void describe(const struct view *v, const struct seen *seen, const struct
     const struct hf_env *env = v->zk->base.host->env;
     const struct Stat *stat = &seen->node->stat;
     int64_t wall_ms = (int64_t)(env->wall_us(env->ctx) / 1000);
-    bool never = d->ttl_ms == 0 || (d->ttl_ms < 0 && stat->ephemeralOwner == 0);
+    bool foreign = d->ttl_ms < 0;
+    int64_t ttl_ms = foreign ? HF__NEVER : d->ttl_ms;
+    bool never = d->ttl_ms == HF__NEVER || (foreign && stat->ephemeralOwner == 0);
     char uuid[37];
 
     *e = (struct hf__entry){.ticket = d->ticket,
                             .place = seen->waits ? HF__PLACE_WAITING : HF__PLACE_INSIDE,
                             .mode = seen->child.mode,
-                            .ttl_ms = d->ttl_ms > 0 ? d->ttl_ms : 0,
+                            .ttl_ms = ttl_ms,
                             .lock_delay_ms = d->lock_delay_ms,
                             .since_ms = wall_ms > stat->ctime ? wall_ms - stat->ctime : 0,
                             .until_ms =
-                                never && !seen->waits ? HF__NEVER : hf__own_lease_ms(d->ttl_ms)};
+                                never && !seen->waits ? HF__NEVER : hf__own_lease_ms(ttl_ms)};
     if (!d->has_ticket)
         hf__zk_ticket_of(seen->child.name, &e->ticket);
     if (seen->waits)
         return;
     e->generation = d->generation != 0 ? d->generation : (uint64_t)stat->czxid;
-    e->claimed = !d->waits && (d->ttl_ms != 0 || stat->ephemeralOwner == 0);
-    if (d->ttl_ms > 0)
-        e->until_ms = d->ttl_ms;
+    e->claimed = !d->waits && (d->ttl_ms != HF__NEVER || stat->ephemeralOwner == 0);
+    if (ttl_ms != HF__NEVER)
+        e->until_ms = ttl_ms;
     hf__zk_uuid(&e->ticket, uuid);
     for (int i = 0; i < v->requests->name_count;
          i++) { /* it is broken, or its client says it is lost */

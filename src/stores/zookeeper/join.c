@@ -50,8 +50,8 @@ static int make_node(struct hf__zk_bidding *b, int64_t deadline_ns, struct hf__z
         made->text = NULL;
         b->generation = (uint64_t)made->stat.czxid;
         /* A first grant is known with its answer. */
-        b->claimed =
-            b->ttl_ms > 0 && b->session->asked_ms == hf__zk_hold_ms(b->ttl_ms, b->lock_delay_ms);
+        b->claimed = b->ttl_ms != HF__NEVER &&
+                     b->session->asked_ms == hf__zk_hold_ms(b->ttl_ms, b->lock_delay_ms);
         if (b->state == HF__ZK_STATE_JOINING)
             b->state = HF__ZK_STATE_JOINED;
     }

@@ -47,7 +47,8 @@ bool hf__zk_before(int32_t a, int32_t b);
 bool hf__zk_blocks(const struct hf__zk_child *other, const struct hf__zk_child *mine);
 
 struct hf__zk_details {
-    int64_t ttl_ms, lock_delay_ms, pid;
+    int64_t ttl_ms; /* HF__NEVER; -1: of another client, which tells none */
+    int64_t lock_delay_ms, pid;
     uint64_t generation;    /* 0: the node's own czxid */
     bool waits;             /* in a waiter's session */
     bool has_ticket, tells; /* tells: its holder wants to know when somebody waits */

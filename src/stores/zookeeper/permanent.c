@@ -13,7 +13,7 @@
 
 bool hf__zk_may_be_permanent(const struct hf__zk_bidding *b)
 {
-    return b->permanent || (b->ttl_ms == 0 && b->unsure);
+    return b->permanent || (b->ttl_ms == HF__NEVER && b->unsure);
 }
 
 void hf__zk_renew_session(struct hf__zk_bidding *b, int64_t deadline_ns)
@@ -25,7 +25,7 @@ void hf__zk_renew_session(struct hf__zk_bidding *b, int64_t deadline_ns)
     bool needed = hf__zk_may_be_permanent(b) && b->state != HF__ZK_STATE_RETIRED &&
                   b->session != NULL && b->session->state == HF__ZK_SESSION_DEAD;
     pthread_mutex_unlock(&zk->mutex);
-    if (!needed || hf__zk_session(zk, hf__zk_hold_ms(0, 0), deadline_ns, &s, NULL) != 0)
+    if (!needed || hf__zk_session(zk, hf__zk_hold_ms(HF__NEVER, 0), deadline_ns, &s, NULL) != 0)
         return;
     pthread_mutex_lock(&zk->mutex);
     if (b->session != NULL && b->session != s && b->session->state == HF__ZK_SESSION_DEAD) {
@@ -61,7 +61,7 @@ static int find_node(struct hf__zk_bidding *b, int64_t deadline_ns)
         rc = path[0] != '\0' ? hf__zk_get(b->session, path, deadline_ns, node) : ZNONODE;
     if (rc == ZOK) {
         hf__zk_parse(node->text, node->text_len, &d);
-        if (node->stat.ephemeralOwner != 0 || d.ttl_ms != 0 || !d.has_ticket ||
+        if (node->stat.ephemeralOwner != 0 || d.ttl_ms != HF__NEVER || !d.has_ticket ||
             !hf__ticket_equal(&d.ticket, &b->ticket))
             rc = ZNONODE;
     }
@@ -83,13 +83,15 @@ static int find_node(struct hf__zk_bidding *b, int64_t deadline_ns)
 int hf__zk_take_over(struct hf__zk *zk, const struct hf__renewal *renewal, int64_t deadline_ns,
                      struct hf__zk_bidding **ret_bidding)
 {
-    struct hf__bid bid = {
-        .name = renewal->name, .name_len = renewal->name_len, .ticket = renewal->ticket};
+    struct hf__bid bid = {.name = renewal->name,
+                          .name_len = renewal->name_len,
+                          .ticket = renewal->ticket,
+                          .ttl_ms = HF__NEVER};
     struct hf__zk_session *s;
 
     if (hf__zk_start_timer_thread(zk, NULL) != 0)
         return ZSYSTEMERROR;
-    if (hf__zk_session(zk, hf__zk_hold_ms(0, 0), deadline_ns, &s, NULL) != 0)
+    if (hf__zk_session(zk, hf__zk_hold_ms(HF__NEVER, 0), deadline_ns, &s, NULL) != 0)
         return ZCONNECTIONLOSS;
     struct hf__zk_bidding *b = hf__zk_bidding_make(zk, &bid);
     if (b == NULL || !hf__zk_begin(b, deadline_ns)) {

@@ -11,7 +11,7 @@
 /* A lock that never expires is only provisional while it lives in a session. */
 int64_t hf__zk_hold_ms(int64_t ttl_ms, int64_t lock_delay_ms)
 {
-    return ttl_ms == 0 ? hf__own_lease_ms(0) : ttl_ms + lock_delay_ms;
+    return ttl_ms == HF__NEVER ? hf__own_lease_ms(HF__NEVER) : ttl_ms + lock_delay_ms;
 }
 
 int64_t hf__zk_wait_ms(int64_t ttl_ms, int64_t lock_delay_ms)
@@ -86,7 +86,8 @@ int hf__zk_move(struct hf__zk_bidding *b, struct hf__zk_session *to, int64_t dea
     struct hf__zk_session *by = permanent ? b->session : to;
     bool waits = !permanent && to->asked_ms < hf__zk_hold_ms(b->ttl_ms, b->lock_delay_ms);
     int rc = ZSYSTEMERROR, mode = permanent ? ZOO_PERSISTENT : ZOO_EPHEMERAL;
-    char *data = hf__zk_redescribe(b->data, b->generation, waits || (!permanent && b->ttl_ms == 0));
+    char *data =
+        hf__zk_redescribe(b->data, b->generation, waits || (!permanent && b->ttl_ms == HF__NEVER));
     char owner[HF__ZK_PATH_MAX];
     zoo_op_t ops[5];
     struct hf__zk_call *call = hf__zk_call_new();
@@ -147,7 +148,7 @@ static int adopt(struct hf__zk_bidding *b, const char *path, const struct hf__zk
         free(b->path);
         b->path = copy;
         b->generation = d.generation != 0 ? d.generation : (uint64_t)node->stat.czxid;
-        b->claimed = permanent || (b->ttl_ms > 0 && !d.waits);
+        b->claimed = permanent || (b->ttl_ms != HF__NEVER && !d.waits);
         settle(b, s, permanent, data);
         rc = ZOK;
     }

@@ -150,7 +150,7 @@ static int claim(struct item *item, int64_t deadline_ns)
     pthread_mutex_lock(&b->zk->mutex);
     bool moves = rc == ZOK && !b->claimed && b->state == HF__ZK_STATE_JOINED && b->session != NULL;
     pthread_mutex_unlock(&b->zk->mutex);
-    if (moves && b->ttl_ms == 0) {
+    if (moves && b->ttl_ms == HF__NEVER) {
         rc = b->permanent ? ZOK : hf__zk_move(b, NULL, deadline_ns);
     } else if (moves && b->session->asked_ms != hold_ms) {
         if (hf__zk_hold_session(b, deadline_ns, &s, NULL) == 0) {

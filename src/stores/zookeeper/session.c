@@ -218,7 +218,7 @@ int hf__zk_hold_session(struct hf__zk_bidding *b, int64_t deadline_ns,
 
     if (r != 0)
         return r;
-    if (b->ttl_ms > 0 && s->timeout_ms < hold_ms) {
+    if (b->ttl_ms != HF__NEVER && s->timeout_ms < hold_ms) {
         r = hf__fail(err, HF_UNSUPPORTED,
                      "ttl and lock-delay are %lld ms, but the server ends sessions after %lld ms: "
                      "ask for less, or raise its maxSessionTimeout",
