@@ -173,6 +173,30 @@ static void metered_close(struct hf__store *store)
     free(store);
 }
 
+/* Named one by one: a function of the store inside that were left in the table would be called with the
+ * wrong store. */
+static struct hf__store_type make_type(const struct hf__store_type *inner)
+{
+    return (struct hf__store_type){
+        .abi = inner->abi,
+        .name = inner->name,
+        .schemes = inner->schemes,
+        .summary = inner->summary,
+        .capabilities = inner->capabilities,
+        .options = inner->options,
+        .ddl = inner->ddl,
+        .close = metered_close,
+        .operate = metered_operate,
+        .renew = metered_renew,
+        .inspect = metered_inspect,
+        .trail = inner->trail != NULL ? metered_trail : NULL,
+        .upkeep = inner->upkeep != NULL ? metered_upkeep : NULL,
+        .diagnose = inner->diagnose != NULL ? metered_diagnose : NULL,
+        .wake_fd = inner->wake_fd != NULL ? hf__wrapper_wake_fd : NULL,
+        .wake = inner->wake != NULL ? metered_wake : NULL,
+    };
+}
+
 int hf__meter_store(hf_client *client, struct hf__store *inner, struct hf__store **ret_store,
                     hf_error *err)
 {
@@ -181,21 +205,7 @@ int hf__meter_store(hf_client *client, struct hf__store *inner, struct hf__store
     if (m == NULL)
         return hf__fail(err, HF_NO_MEMORY, NULL);
     m->client = client;
-    m->type = *inner->type;
-    m->type.operate = metered_operate;
-    m->type.renew = metered_renew;
-    m->type.inspect = metered_inspect;
-    m->type.close = metered_close;
-    if (m->type.trail != NULL)
-        m->type.trail = metered_trail;
-    if (m->type.upkeep != NULL)
-        m->type.upkeep = metered_upkeep;
-    if (m->type.diagnose != NULL)
-        m->type.diagnose = metered_diagnose;
-    if (m->type.wake_fd != NULL)
-        m->type.wake_fd = hf__wrapper_wake_fd;
-    if (m->type.wake != NULL)
-        m->type.wake = metered_wake;
+    m->type = make_type(inner->type);
     hf__wrapper_around(&m->wrapper, &m->type, inner);
     *ret_store = &m->wrapper.base;
     return 0;

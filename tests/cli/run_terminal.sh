@@ -301,6 +301,19 @@ end 10 0
 X
 }
 
+test_top_lets_no_name_push_the_rest_off_the_screen() {
+    hf lock -q "$(printf %0500d 0)" --ttl 1m
+    hf lock -q "$(printf '\344\270\255%.0s' $(seq 100))" --ttl 1m
+    in_script sh -c "stty cols 60 rows 10; exec $HOLDFAST top --interval 1h --sort name" <<'X'
+expect 10 2 locks
+expect 10 0000000000000000000000..  exclusive
+expect 10 中中中中中中中中中中中..  exclusive
+send q
+expect 10 \e[?1049l
+end 10 0
+X
+}
+
 test_top_ends_while_the_store_does_not_answer() {
     hf lock -q held --ttl 1m
     in_script "$HOLDFAST" top --interval 100ms -u "fault+$HOLDFAST_URL?hang=inspect:2-&op_timeout=10m" <<'X'

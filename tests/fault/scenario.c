@@ -257,12 +257,18 @@ static void check_nothing_is_left(const struct scenario *scenario)
     hf_close(client);
 }
 
+static void ignore_log(const hf_log_entry *entry, void *arg)
+{
+    (void)entry, (void)arg;
+}
+
 int scenario_run(const struct scenario *scenario)
 {
+    hf_client_options opt = {.size = sizeof opt, .metrics = 1, .on_log = ignore_log};
     struct tour t = {.scenario = scenario};
     hf_error err = {0};
 
-    if (take(&t, "open", hf_open(scenario->url, NULL, &t.client, &err), 0, &err) == 0) {
+    if (take(&t, "open", hf_open(scenario->url, &opt, &t.client, &err), 0, &err) == 0) {
         contend(&t);
         reenter(&t);
         share(&t);
