@@ -26,6 +26,10 @@ import (
 // started, and done by the library's few threads: so a crowd costs a hop, not a thread each.
 const maxDirect = 4
 
+// maxBrief calls of a client at most only start or stop something. They wait for nobody, but on a busy machine the scheduler
+// gives each call that is longer than 20 us a thread, which stays.
+const maxBrief = 2
+
 // Client is a connection to one store. All its methods are for every goroutine.
 type Client struct {
 	mu     sync.RWMutex // read: a call is in C; written: Close
@@ -38,6 +42,7 @@ type Client struct {
 	pumped chan struct{}
 
 	direct atomic.Int32
+	brief  chan struct{} // a place for each call that starts or stops something
 	admin  chan struct{} // a place for each call that may block and has no event
 
 	told     sync.Mutex
@@ -93,7 +98,7 @@ func Open(url string, options ...OpenOption) (*Client, error) {
 		return nil, err
 	}
 	c := &Client{
-		warn: o.warn, admin: make(chan struct{}, maxDirect), pumped: make(chan struct{}),
+		warn: o.warn, brief: make(chan struct{}, maxBrief), admin: make(chan struct{}, maxDirect), pumped: make(chan struct{}),
 		grants: map[uint64]*grant{}, entered: map[*C.hf_lock]*grant{}, releases: map[uint64]chan<- *Error{},
 	}
 	var e C.hf_error
@@ -205,8 +210,13 @@ func (c *Client) acquire(ctx context.Context, name string, t *terms) (*Held, err
 	here := C.int(0)
 	if c.direct.Add(1) <= maxDirect || t.c.reentrant != 0 { // who enters again does not wait
 		here = 1
+	} else {
+		c.brief <- struct{}{}
 	}
 	r := C.hfgo_acquire(c.c, chars(name), C.size_t(len(name)), &t.c, note, C.uint64_t(g.tag), here, &got, &e)
+	if here == 0 {
+		<-c.brief
+	}
 	c.direct.Add(-1)
 	c.leave()
 	_ = keep

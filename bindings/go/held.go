@@ -119,7 +119,9 @@ func (g *grant) wait(ctx context.Context) *Error {
 		case <-done:
 		case <-ctx.Done():
 			if g.client.enter("") == nil {
+				g.client.brief <- struct{}{}
 				C.hf_acquire_stop(g.client.c, C.uint64_t(g.tag))
+				<-g.client.brief
 				g.client.leave()
 			}
 			<-done
@@ -197,7 +199,9 @@ func (g *grant) release() *Error {
 	c.direct.Add(-1)
 	released := make(chan *Error, 1)
 	tag := c.expect(released)
+	c.brief <- struct{}{}
 	r := C.hf_release_start(lock, C.uint64_t(tag), &e)
+	<-c.brief
 	c.leave()
 	if r != C.HF_OK { // the library has no thread or memory for it
 		c.told.Lock()

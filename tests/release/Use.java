@@ -5,7 +5,7 @@ import io.holdfast.Holdfast;
 import java.time.Duration;
 
 public class Use {
-    public static void main(String[] args) {
+    public static void main(String[] args) throws InterruptedException {
         try (Holdfast locks = Holdfast.open("sqlite:" + args[0] + "/locks.db");
              Held held = locks.lock("a").acquire(Duration.ofSeconds(10))) {
             try (Held second = locks.lock("a").acquire(Duration.ZERO)) {
