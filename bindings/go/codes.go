@@ -143,7 +143,7 @@ const (
 )
 
 const (
-	headerVersion  = "0.1.0"
+	headerVersion  = "0.2.0"
 	nameMax        = 512
 	noteMax        = 256
 	valueMax       = 1024

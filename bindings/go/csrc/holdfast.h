@@ -55,7 +55,7 @@ extern "C" {
 #pragma GCC visibility push(default)
 #endif
 
-#define HF_VERSION "0.1.0" /* of this header; the library's own: hf_version() */
+#define HF_VERSION "0.2.0" /* of this header; the library's own: hf_version() */
 
 #define HF_NAME_MAX         512                    /* bytes in a name */
 #define HF_NOTE_MAX         256                    /* bytes in a note */
@@ -123,7 +123,7 @@ typedef struct hf_error {
     int64_t reserved[3]; /* 0 */
 } hf_error;
 
-const char *hf_version(void);       /* of the library in use: "0.1.0"; static */
+const char *hf_version(void);       /* of the library in use: "0.2.0"; static */
 const char *hf_code_name(int code); /* "HF_BUSY"; never NULL; static */
 const char *hf_code_text(int code); /* its text in the list above; never NULL; static */
 int hf_code_exit_status(int code);  /* the command's exit status for it; 70 for an unknown code */

@@ -250,7 +250,7 @@ export const errorClasses: Readonly<Record<number, typeof HoldfastError>> = {
   [-19]: SystemError,
 };
 
-export const HEADER_VERSION = "0.1.0";
+export const HEADER_VERSION = "0.2.0";
 export const NAME_MAX = 512;
 export const NOTE_MAX = 256;
 export const VALUE_MAX = 1024;

@@ -288,7 +288,7 @@ ERRORS: dict[int, type[Error]] = {
     -19: System,
 }
 
-HEADER_VERSION = "0.1.0"
+HEADER_VERSION = "0.2.0"
 NAME_MAX = 512
 NOTE_MAX = 256
 VALUE_MAX = 1024

@@ -266,7 +266,7 @@ pub mod capability {
     ];
 }
 
-pub(crate) const HEADER_VERSION: &str = "0.1.0";
+pub(crate) const HEADER_VERSION: &str = "0.2.0";
 /// `HF_NAME_MAX` of holdfast.h.
 pub const NAME_MAX: i64 = 512;
 /// `HF_NOTE_MAX` of holdfast.h.

@@ -391,7 +391,7 @@ public final class Codes {
         }
     }
 
-    static final String HEADER_VERSION = "0.1.0";
+    static final String HEADER_VERSION = "0.2.0";
     static final int EVENT_ACQUIRED = 1;
     static final int EVENT_FAILED = 2;
     static final int EVENT_RELEASED = 3;
