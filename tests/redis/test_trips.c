@@ -239,15 +239,36 @@ static void flushed_script_costs_one_more_trip_once(void **state)
     hf_close(client);
 }
 
+/* What a trail costs is in the same round trips, and its key is there only for who asks for it. */
+static void trail_costs_no_round_trip(void **state)
+{
+    hf_client *plain = open_live(""), *writer = open_live("history=5");
+    hf_lock *lock;
+
+    (void)state;
+    for (int round = 0; round < 10; round++) {
+        hf_client *client = round < 5 ? plain : writer;
+        assert_int_equal(try_lock(client, "t", 60000, &lock), HF_OK);
+        check_trip("attempt", round % 5 > 0);
+        assert_int_equal(hf_lock_release(lock, NULL), HF_OK);
+        check_trip("release", round % 5 > 0);
+        int64_t entries = ask_number(redis, "XLEN holdfast.h:{holdfast:t}");
+        check_number("entries", entries, round < 5 ? 0 : round - 4);
+        look();
+    }
+    assert_true(ask_number(redis, "PTTL holdfast.h:{holdfast:t}") > 0);
+    hf_close(writer);
+    hf_close(plain);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up_monitor, tear_down_monitor)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(each_operation_is_one_round_trip),
-        TEST(withdraw_is_one_round_trip),
-        TEST(many_locks_are_renewed_in_one_call),
-        TEST(flushed_script_costs_one_more_trip_once),
+        TEST(each_operation_is_one_round_trip),   TEST(withdraw_is_one_round_trip),
+        TEST(many_locks_are_renewed_in_one_call), TEST(flushed_script_costs_one_more_trip_once),
+        TEST(trail_costs_no_round_trip),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,8 +1,8 @@
 -- attempt: somebody bids.
 -- KEYS  key book
 -- ARGV  ticket span terms retain        terms: gen letter ttl delay retire mode limit queue yield\0who ticket
---       for retain see read_settings in notes.lua
-read_settings(ARGV[4])
+--       for retain see read_settings in notes.lua; it comes again behind, if a trail is kept
+read_settings(ARGV[5] or ARGV[4])
 local ttl, delay, retire, mode, limit, queue, yield, who =
     string.match(ARGV[3], '^%d*%a(%d+) (%d+) (%d+) (%u) (%d+) (%d) (%d+:%d+)%z(.*)' .. ARGV[1] .. '$')
 local lock = open(KEYS[1], KEYS[2])
@@ -42,6 +42,7 @@ elseif e.place ~= 'W' then
     return close(lock, 'withdrawn')
 elseif queue == '0' then
     if not is_new then
+        trail(lock, 'D', e, now - e.since, 0, '')
         lift(lock, e)
         e.place = 'gone'
         lay(lock, e)

@@ -2,6 +2,7 @@
 -- KEYS  key book
 -- ARGV  ticket [now]        in one word
 --       retain                 see read_settings in notes.lua
+--       who                    breaks it, for the trail
 read_settings(ARGV[2])
 redis.call('DEL', 'holdfast.n' .. string.sub(KEYS[2], 11)) -- see release.lua
 local lock = open(KEYS[1], KEYS[2])
@@ -26,6 +27,9 @@ local found = e and e.place ~= 'R'
 local named = not e and lock.foreign and ticket_of_stranger(lock.key) == ticket
 if found then
     tell(lock, e, 0)
+    if e.place ~= 'L' then
+        trail(lock, 'B', e, now - e.since, 0, ARGV[3])
+    end
     if e.place == 'I' then
         break_inside(e, at_once)
     elseif e.place == 'W' or at_once then

@@ -31,7 +31,7 @@ struct hf__redis_settings {
     bool allow_evicting;
     int64_t poll_ms, recheck_ms;
     int64_t yield, yield_for_ms;
-    int64_t retain_ms;
+    int64_t retain_ms, history;
     char signal; /* whom to tell that a key is free: 'L' python-redis-lock, 'P' Spring; 0: nobody */
     struct hf__pool_limits limits;
     int64_t wait_replicas, replica_timeout_ms; /* 0: do not wait */

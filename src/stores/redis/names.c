@@ -13,7 +13,7 @@
 
 #include "base/banned.h"
 
-#define KINDS "btqwilervn"
+#define KINDS "btqwilervnh"
 
 static bool has_brace(const char *bytes, size_t len)
 {

@@ -18,6 +18,9 @@
 --   holdfast.l:X      those of them with a limit, by limit
 --   holdfast.e:X      those of them with a lock-delay, by its end
 --   holdfast.r:X      tickets that are retired, by when they are forgotten
+--   holdfast.h:X      the trail, for who asks for one: a stream of "what mode generation span ago ticket\0cause\0who".
+--                     What: G granted, R released (r: since the generation), L lost, B broken, D withdrawn, V vanished; span is how long it
+--                     had held or waited, ago how long before the entry it happened, who has no channel
 --   holdfast.v:X      the value, once a holder has opened it: "generation order doubt opened bytes". The generation
 --                     and the order of who wrote it; doubt 1 or 0; the generation of the holder who has read or
 --                     written it and not yet ended, or 0. If that one is not inside it has vanished.
@@ -43,12 +46,12 @@ local NEVER = 9007199254740991
 local QUEUE_MAX, RETIRED_MAX = 10000, 10000
 
 -- How long notes are kept that nobody needs, and which strangers are told that the key is free: "retain",
--- or "retain L<list>", "retain P<channel>".
-local retain, signal
+-- or "retain L<list>", "retain P<channel>". "retain~N" if the last N entries of a trail are kept.
+local retain, signal, kept
 
 local function read_settings(word)
-    local number, rest = string.match(word, '^(%d+) ?(.*)$')
-    retain, signal = tonumber(number), rest
+    local number, count, rest = string.match(word, '^(%d+)~?(%d*) ?(.*)$')
+    retain, signal, kept = tonumber(number), rest, count ~= '' and count
 end
 
 local function own_lease(ttl)
@@ -123,6 +126,15 @@ end
 
 local function set_of(lock, kind)
     return 'holdfast.' .. kind .. lock.tail
+end
+
+-- What has become of an entry, if somebody wants to know. What cannot be written is not: nothing else depends on it.
+local function trail(lock, what, e, span, ago, cause)
+    if kept then
+        local entry = string.format('%s%s %d %d %d %s\0%s\0', what, e.mode, e.gen, math.max(span, 0), ago, e.ticket, cause)
+        redis.pcall('XADD', set_of(lock, 'h'), 'MAXLEN', #kept > 2 and '~' or '=', kept, '*', 'e', entry .. string.match(e.who, '^[^%z]*%z?(.*)$'))
+        redis.pcall('PEXPIRE', set_of(lock, 'h'), retain)
+    end
 end
 
 local function time_left(key)

@@ -114,6 +114,7 @@ static int read_settings(const struct hf__url *url, struct hf__redis *s, hf_erro
     /* With replicas a hand-over would be believed before they have it. */
     set->poll = poll || set->wait_replicas > 0;
     set->retain_ms = hf__url_number(url, "retain");
+    set->history = hf__url_number(url, "history");
     set->poll_ms = hf__url_number(url, "poll");
     set->recheck_ms = hf__url_number(url, "recheck");
     set->yield = hf__url_number(url, "yield");

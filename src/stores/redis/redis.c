@@ -225,7 +225,8 @@ const struct hf__store_type hf_store_type_v1 = {
     .summary = "one Redis server, on the keys that other lock clients use",
     .capabilities = HF_CAN_SHARE | HF_CAN_LIMIT | HF_CAN_LEASE | HF_CAN_NEVER | HF_CAN_DELAY |
                     HF_CAN_QUEUE | HF_CAN_PUSH | HF_CAN_TOKEN | HF_CAN_CHECK | HF_CAN_BREAK |
-                    HF_CAN_DETACH | HF_CAN_PROCESS | HF_CAN_AT_LEAST | HF_CAN_VALUE | HF_CAN_WANTED,
+                    HF_CAN_DETACH | HF_CAN_PROCESS | HF_CAN_AT_LEAST | HF_CAN_VALUE |
+                    HF_CAN_WANTED | HF_CAN_HISTORY,
     .options = hf__redis_options,
     .open = hf__redis_open,
     .close = hf__redis_close,
@@ -236,4 +237,5 @@ const struct hf__store_type hf_store_type_v1 = {
     .diagnose = hf__redis_diagnose,
     .wake_fd = hf__redis_wake_fd,
     .wake = hf__redis_wake,
+    .trail = hf__redis_trail,
 };

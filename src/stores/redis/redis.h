@@ -281,6 +281,10 @@ int hf__redis_inspect(struct hf__store *store, const struct hf__search *search, 
                       hf_error *err);
 int hf__redis_upkeep(struct hf__store *store, enum hf__upkeep what, int64_t retain_ms,
                      int64_t deadline_ns, uint64_t *ret_count, hf_error *err);
+/* trail.c */
+int hf__redis_trail(struct hf__store *store, const struct hf__trail_search *search,
+                    int64_t deadline_ns, hf_error *err);
+
 /* For the doctor: tries a lock, and being called and told, and reports that. */
 void hf__redis_try(struct hf__redis *s, struct hf__redis_conn *c, const struct hf__report *to,
                    int64_t deadline_ns);

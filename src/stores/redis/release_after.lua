@@ -14,6 +14,7 @@ if e and e.place == 'I' and e.since + at_least > now then
     if e.opened then
         shut_value(lock, e)
     end
+    trail(lock, 'R', e, now - e.since, 0, '')
     lift(lock, e)
     e.place, e.span, e.opened = 'L', tonumber(at_least), false
     e.till = e.since + e.span

@@ -2,7 +2,7 @@
 -- exclusive as well, and the value was not opened. What the rules below would do, in nine commands. ZPOPMIN comes first because a full server
 -- allows it, and after it the others.
 local last, since, due, rest, keep, till
-if vouched then
+if vouched and not ARGV[3] then
     last, since, due, rest, keep, till =
         string.match(redis.call('GET', KEYS[2]) or '',
                      '^(%d+)b(%d+) (%d+)( (%d+) %d+ %d+ 0 0:0 )%x+ IX%u %d+ (%d+) %d+ %d+ %d+ %d+%z[^o%z]*%z')

@@ -1,6 +1,7 @@
 /* What an operation says to its script: for a bid its terms, for the others the ticket. */
 #include <string.h>
 
+#include "doorman/trail.h"
 #include "stores/redis/redis.h"
 
 #include "base/banned.h"
@@ -59,10 +60,14 @@ static void add_terms(struct hf__redis *s, struct hf__redis_conn *c,
 void hf__redis_add_settings(const struct hf__redis *s, struct hf__redis_conn *c,
                             const struct hf__redis_names *names)
 {
-    char word[HF__REDIS_DIGITS + sizeof LIST_BEFORE + HF__REDIS_KEY_MAX], *at = word;
+    char word[2 * HF__REDIS_DIGITS + 1 + sizeof LIST_BEFORE + HF__REDIS_KEY_MAX], *at = word;
     size_t before = strlen(s->set.key_before);
 
     at = hf__redis_put_number(at, (uint64_t)s->set.retain_ms);
+    if (s->set.history > 0) {
+        *at++ = '~';
+        at = hf__redis_put_number(at, (uint64_t)s->set.history);
+    }
     if (s->set.signal != 0) {
         *at++ = ' ';
         *at++ = s->set.signal;
@@ -87,7 +92,7 @@ void hf__redis_add_bid(struct hf__redis *s, struct hf__redis_conn *c,
     int64_t lease_ms = never ? hf__provisional_lease_ms(HF__NEVER) : bid->ttl_ms;
     int64_t delay_ms = never ? 0 : bid->lock_delay_ms;
 
-    hf__redis_script(c, op->script, 2, 4);
+    hf__redis_script(c, op->script, 2, s->set.history > 0 ? 5 : 4);
     hf__redis_add_names(c, &op->names);
     hf__redis_add_ticket(c, &bid->ticket);
     if (bid->mode == HF_EXCLUSIVE && op->generation > 0 && s->set.signal == 0)
@@ -95,6 +100,8 @@ void hf__redis_add_bid(struct hf__redis *s, struct hf__redis_conn *c,
     else
         hf__redis_add(c, "", 0);
     add_terms(s, c, op, channel);
+    if (s->set.history > 0) /* the quick way counts with it */
+        hf__redis_add_number(c, (uint64_t)s->set.retain_ms);
     hf__redis_add_settings(s, c, &op->names);
 }
 
@@ -114,8 +121,17 @@ void hf__redis_add_change(struct hf__redis *s, struct hf__redis_conn *c,
         *end++ = ' ';
         end = hf__redis_put_number(end, (uint64_t)op->at_least_ms);
     }
-    hf__redis_script(c, op->script, 2, 2);
+    bool breaks = op->script == HF__REDIS_SCRIPT_BREAK;
+    bool tells = s->set.history > 0 && (breaks || op->script == HF__REDIS_SCRIPT_RELEASE);
+    hf__redis_script(c, op->script, 2, tells ? 3 : 2);
     hf__redis_add_names(c, &op->names);
     hf__redis_add(c, word, (size_t)(end - word));
     hf__redis_add_settings(s, c, &op->names);
+    if (tells && breaks) {
+        char breaker[HF__TRAIL_CAUSE_MAX];
+        hf__trail_breaker(s->base.host->self, breaker);
+        hf__redis_add_text(c, breaker);
+    } else if (tells) {
+        hf__redis_add_number(c, (uint64_t)s->set.history);
+    }
 }

@@ -19,6 +19,9 @@ end
 
 -- A holder whose time is over. One that knew it held keeps the door closed for its lock-delay.
 local function expire(lock, e)
+    if e.place == 'I' then
+        trail(lock, 'L', e, e.till - e.since, now - e.till, e.claimed and 'expired' or 'unclaimed')
+    end
     lift(lock, e)
     while e.place ~= 'gone' and e.till <= now do
         if e.place == 'I' and e.claimed and e.delay > 0 then
@@ -53,6 +56,10 @@ local function forget(lock, kind)
     local tickets = over(lock, kind, 1000)
     while #tickets > 0 do
         for _, ticket in ipairs(tickets) do
+            local e = kept and kind == 'w' and find(lock, ticket)
+            if e then
+                trail(lock, 'V', e, e.till - e.since, now - e.till, '')
+            end
             lock.entries[ticket] = false
             erase(lock, ticket)
         end
@@ -96,6 +103,9 @@ local function void(lock)
     for _, ticket in ipairs(tickets) do
         local e = member(lock, ticket)
         if e then
+            if e.place == 'I' then
+                trail(lock, 'L', e, now - e.since, 0, 'deleted')
+            end
             leave(lock, e, e.retire)
         end
     end
@@ -184,8 +194,12 @@ end
 
 -- A bidder that is let in by its own attempt knows of it from the answer; anybody else may be dead.
 local function enter(lock, e, knows)
+    local waited = now - e.since
     lock.gen = math.max(lock.gen + 1, stamp)
     e.place, e.gen, e.since = 'I', lock.gen, now
+    if waited > 0 then
+        trail(lock, 'G', e, waited, 0, '')
+    end
     e.claimed = knows and e.ttl > 0
     give(lock, e, lease_of(e))
     if not knows then
@@ -330,6 +344,9 @@ local function end_bid(lock, ticket, retire, unused)
     local was = e.place
     if was == 'I' and e.opened then
         shut_value(lock, e)
+    end
+    if was == 'I' or was == 'W' then
+        trail(lock, was == 'I' and not unused and 'R' or 'D', e, now - e.since, 0, '')
     end
     if was == 'I' or was == 'W' or was == 'L' and unused then
         leave(lock, e, retire)
