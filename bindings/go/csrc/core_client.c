@@ -1,24 +1,19 @@
-/* Opening and closing, and the door through which every call on a client goes. */
+/* Opening a client, and the door through which every call on it goes. Closing: close.c. */
 #include "core_client.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "core_abi_struct.h"
 #include "core_registry.h"
 #include "core_started.h"
-#include "core_watch.h"
 
 #include "base_banned.h"
 
-#define WORKER_STACK     (512 * 1024)
-#define CLOSERS_MAX      7
-#define LOCKS_PER_CLOSER 16
+#define WORKER_STACK (512 * 1024)
 
 static const char *user_name(char buf[24])
 {
@@ -274,16 +269,6 @@ void hf__calling_end(hf_client *client, const struct hf__calling *calling)
     *at = calling->next;
 }
 
-/* Mutex held. */
-static bool in_callback(const hf_client *client)
-{
-    const struct hf__calling *calling = client->calling;
-
-    while (calling != NULL && !pthread_equal(calling->thread, pthread_self()))
-        calling = calling->next;
-    return calling != NULL || hf__workers_include_me(&client->notifier);
-}
-
 void hf__unref_client(hf_client *client)
 {
     bool last = --client->refs == 0;
@@ -325,107 +310,6 @@ void hf__after_call_unlocked(hf_client *client)
     hf__lock_client(client);
     hf__after_call(client);
     hf__unlock_client(client);
-}
-
-/* Closing. ------------------------------------------------------------------------------------- */
-struct closing {
-    hf_client *client;
-    bool store_answers; /* once it does not, nobody tries any more: the leases end by themselves */
-};
-
-/* Gives back what is still held, so that others need not wait for the leases to end, and ends what
- * the withdrawer has not. Those whose turn has not come are renewed meanwhile. Mutex held, released
- * meanwhile; several threads may do this at once. */
-static void release_all(struct closing *closing)
-{
-    hf_client *client = closing->client;
-    hf_lock *lock;
-
-    while ((lock = client->on_duty) != NULL) {
-        bool undo = lock->duty == HF__DUTY_UNDO;
-        bool held = !undo && hf__lock_holds(lock, hf__now_ns(client->env));
-
-        held |= lock->bidder.cause == HF_CAUSE_MAX_HOLD; /* as in hf_lock_release() */
-        hf__lock_ref(lock);
-        hf__duty_end(lock);
-        if (held) /* without a callback: whoever closes the client knows */
-            hf__bidder_lose(&lock->bidder, HF_CAUSE_CLOSED);
-        hf__lock_show_lost(lock);
-        if (closing->store_answers && (held || undo)) {
-            struct hf__answer answer;
-            int r = hf__undo_once(lock, held || lock->undo_is_release, hf__op_deadline(client),
-                                  &answer, NULL);
-            closing->store_answers &= r == 0;
-        }
-        hf__lock_unref(lock);
-    }
-}
-
-static void *run_release_all(void *arg)
-{
-    struct closing *closing = arg;
-
-    hf__lock_client(closing->client);
-    release_all(closing);
-    hf__unlock_client(closing->client);
-    return NULL;
-}
-
-/* With some helpers if there are many locks, since each is a round trip. Mutex held, released
- * meanwhile. */
-static void release_with_helpers(hf_client *client)
-{
-    struct closing closing = {.client = client, .store_answers = true};
-    pthread_t helpers[CLOSERS_MAX];
-    size_t wanted = client->lock_count / LOCKS_PER_CLOSER, started = 0;
-
-    while (started < wanted && started < CLOSERS_MAX &&
-           hf__thread_start(&helpers[started], "hf-closer", WORKER_STACK, run_release_all,
-                            &closing) == 0)
-        started++;
-    release_all(&closing);
-    hf__unlock_client(client);
-    for (size_t i = 0; i < started; i++)
-        pthread_join(helpers[i], NULL);
-    hf__lock_client(client);
-}
-
-void hf_close(hf_client *client)
-{
-    if (client == NULL || hf__is_forked(client))
-        return; /* in a forked child everything belongs to the parent */
-
-    int cancel_state = hf__forbid_cancel();
-    hf__lock_client(client);
-    if (in_callback(client)) { /* it would wait for itself */
-        hf__unlock_client(client);
-        hf__allow_cancel(cancel_state);
-        return;
-    }
-    client->closing = true;
-    for (hf_lock *lock = client->on_duty; lock != NULL; lock = lock->next)
-        hf__wait_tell(lock, HF__NEWS_CLOSED);
-    if (client->event_fd >= 0) /* whoever waits for one */
-        eventfd_write(client->event_fd, 1);
-    hf__watches_close(client);
-    while (client->users > 0)
-        pthread_cond_wait(&client->changed, &client->mutex);
-    release_with_helpers(client);
-    hf__unlock_client(client);
-    /* Nothing is on duty: there is no job left but what is under way, and what is to be told. */
-    hf__workers_stop(&client->runner);
-    hf__workers_stop(&client->renewer);
-    hf__workers_stop(&client->withdrawer);
-    hf__keeper_stop(client);
-    hf__workers_stop(&client->notifier);
-    hf__wake_reader_close(client);
-
-    client->store->type->close(client->store);
-    hf__lock_client(client);
-    hf__drop_events(client);
-    client->store = NULL;
-    hf__unref_client(client);
-    hf__allow_cancel(cancel_state);
 }
 
 uint32_t hf_capabilities(const hf_client *client)

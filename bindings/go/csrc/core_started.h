@@ -15,13 +15,7 @@
 #define HF_CORE_STARTED_H
 
 #include "core_acquire.h"
-
-enum hf__tell {
-    HF__TELL_OUTCOME = 1,
-    HF__TELL_AT_RISK = 2,
-    HF__TELL_LOST = 4,
-    HF__TELL_WANTED = 8
-};
+#include "core_events.h"
 
 struct hf__started {
     hf_client *client;
@@ -29,7 +23,7 @@ struct hf__started {
     uint64_t tag;
     struct hf__timer turn;           /* the runner's */
     struct hf__link by_tag;          /* a bid that is under way */
-    struct hf__started *prev, *next; /* in client->events */
+    struct hf__started *prev, *next; /* in the queue of events */
     hf_error *err;                   /* why, or why it sleeps; NULL: no reason, or no memory */
     int code;                        /* how it ended */
     unsigned char tells;             /* what stands there: hf__tell */
@@ -49,13 +43,6 @@ int hf__bid_or_start(hf_lock *lock, const hf_options *opt, uint64_t tag, hf_erro
 /* There are news of a bid that was started. */
 void hf__started_ready(struct hf__started *started);
 void hf__runner_work(hf_client *client);
-
-/* Tells of a lock that was acquired so; nothing for any other. */
-void hf__tell_event(hf_lock *lock, enum hf__tell what);
-void hf__forget_events(hf_lock *lock); /* it is given back */
-
-/* The client is closed: what nobody has taken goes. */
-void hf__drop_events(hf_client *client);
 
 void hf__started_free(struct hf__started *started); /* NULL is fine */
 
