@@ -185,7 +185,7 @@ def build_asan(leg):
 def leg_asan(leg):
     """Memory errors, leaks and undefined behaviour."""
     build_asan(leg)
-    leg.test("unit", "doorman", "sim", "conformance", "fault", "cli", "examples", slower=6, **ASAN)
+    leg.test("unit", "doorman", "sim", "conformance", "fault", "cli", "examples", "serve", slower=6, **ASAN)
 
 
 # A thread costs ten times as much here, so crowds are smaller: 300 would test the machine.

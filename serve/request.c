@@ -34,6 +34,8 @@ void request_free(struct request *request)
         request->next->prev = request->prev;
     target_clear(&request->target);
     reply_clear(&request->reply);
+    if (request->response != NULL) /* the client went away before it could be queued */
+        MHD_destroy_response(request->response);
     free(request->body);
     free(request);
 }

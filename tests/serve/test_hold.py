@@ -1,5 +1,6 @@
 """Locks over HTTP: leases that are renewed by their ticket, and locks that live as long as a connection."""
 
+import json
 import os
 import signal
 import subprocess
@@ -92,6 +93,19 @@ def test_a_client_that_goes_away_while_it_waits_leaves_nothing():
         assert len(server.locks()["job"]["holders"]) == 1
 
 
+def test_who_hangs_up_at_once_leaves_nothing():
+    """Not even memory: the sanitizers' leg sees that."""
+    with Server() as server:
+        body = json.dumps(CONNECTION).encode()
+        for _ in range(200):
+            hasty = server.socket()
+            hasty.sendall(b"POST " + LOCK.encode() + b"/acquire HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                          b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
+            hasty.close()
+        assert server.post(LOCK + "/acquire", {**LEASE, "wait_ms": 20000}).status == 200
+        eventually(lambda: waits(server, 0))
+
+
 def test_a_lock_lives_as_long_as_its_connection():
     with Server() as server:
         with server.stream("POST", LOCK + "/acquire", CONNECTION) as first:
@@ -109,7 +123,7 @@ def test_a_lock_lives_as_long_as_its_connection():
 
 def test_it_is_renewed_while_the_connection_lasts():
     with Server() as server:
-        with server.stream("POST", LOCK + "/acquire", {**CONNECTION, "ttl_ms": 300}) as stream:
+        with server.stream("POST", LOCK + "/acquire", {**CONNECTION, "ttl_ms": 3000}) as stream:
             ticket = stream.expect("acquired")["ticket"]
             seen = set()
             # Its remaining time would be less each time: it grows only by renewals.
