@@ -24,7 +24,8 @@ def test_a_page_of_another_origin_can_do_nothing():
     with Server("--allow-break") as server:
         ticket = server.command("lock", "-q", "--ttl", "1m", "mine").decode().strip()
         paths = [("GET", "/v1/stores"), ("GET", "/v1/stores/main/locks"), ("GET", "/v1/stores/main/doctor"), ("GET", "/metrics"),
-                 ("POST", "/v1/stores/main/locks/mine/break"), ("POST", "/v1/stores/main/check")]
+                 ("GET", "/v1/stores/main/events"), ("POST", "/v1/stores/main/locks/mine/break"), ("POST", "/v1/stores/main/check"),
+                 ("POST", "/v1/stores/main/locks/other/acquire"), ("POST", "/v1/stores/main/locks/mine/release")]
         for method, path in paths:
             for headers in ({"Origin": "http://evil.example"}, {"Origin": "null"}, {"Sec-Fetch-Site": "cross-site"},
                             {"Sec-Fetch-Site": "same-site"}, {"Origin": "http://127.0.0.1:1"}):
