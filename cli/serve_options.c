@@ -1,6 +1,8 @@
 /* See serve_options.h. */
 #include "serve_options.h"
 
+#include "base/url.h"
+
 #include "base/banned.h"
 
 struct cli_serve cli_serve_given = {.max_connections = 1024, .idle_ms = 30000};
@@ -22,6 +24,8 @@ const struct cli_option cli_serve_options[] = {
      "another name by which the server is called; may be given several times"},
     {0, "allow-break", CLI_FLAG, &GIVEN.allow_break, NULL, NULL, 0, 0,
      "let clients break locks, if their token allows it"},
+    {0, "history", CLI_NUMBER, &GIVEN.history, "N", NULL, 0, HF__HISTORY_MAX,
+     "keep the last N bids of each lock in the stores, for /v1/stores/ID/history"},
     {0, "max-connections", CLI_NUMBER, &GIVEN.max_connections, "N", NULL, 1, 1000000,
      "so many at once (1024)"},
     {0, "idle-timeout", CLI_DURATION, &GIVEN.idle_ms, "DUR", NULL, 1000, 3600000,

@@ -13,6 +13,7 @@ struct cli_serve {
     struct cli_names hosts;
     bool allow_break;
     int64_t max_connections, idle_ms;
+    int64_t history; /* 0: as the URLs say */
 };
 
 extern struct cli_serve cli_serve_given; /* after the parsing, with the presets */

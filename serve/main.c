@@ -176,6 +176,7 @@ static int run(void)
     }
     server->stores.loop = &server->loop;
     server->stores.server = server;
+    server->stores.history = cli_serve_given.history;
     int status = open_listen(server, &listen);
     if (status == 0)
         status = serve(server, &listen);

@@ -80,6 +80,20 @@ static void log_entry(const hf_log_entry *entry, void *arg)
     cli_fail(0, "%s: %s", store->id, entry->text);
 }
 
+/* With history=N, if that is asked for and not said already. NULL: out of memory. */
+static char *with_history(const char *url, int64_t history)
+{
+    const char *options = strchr(url, '?');
+    char *text;
+
+    if (history == 0 || strstr(options != NULL ? options : "", "history=") != NULL)
+        return strdup(url);
+    return asprintf(&text, "%s%chistory=%jd", url, options != NULL ? '&' : '?', (intmax_t)history) <
+                   0
+               ? NULL
+               : text;
+}
+
 static int open_client(struct stores *stores, struct store *store, const char *url)
 {
     const hf_client_options options = {.size = sizeof options,
@@ -94,7 +108,13 @@ static int open_client(struct stores *stores, struct store *store, const char *u
                         "the URL of '%s' has its password removed; write it whole, or "
                         "use password_file",
                         store->id);
-    if (hf_open(url, &options, &store->client, &err) != HF_OK)
+    char *whole = with_history(url, stores->history);
+    if (whole == NULL)
+        return cli_fail(EXIT_MACHINE, "out of memory");
+    int code = hf_open(whole, &options, &store->client, &err);
+    explicit_bzero(whole, strlen(whole));
+    free(whole);
+    if (code != HF_OK)
         return cli_fail_error(&err);
     store->server = stores->server;
     store->events.ready = take_events;

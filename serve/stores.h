@@ -29,6 +29,7 @@ struct store {
 };
 
 struct stores {
+    int64_t history; /* written into each URL that says nothing of it; 0: not */
     struct loop *loop;
     struct server *server;
     size_t count;

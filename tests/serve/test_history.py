@@ -42,6 +42,17 @@ def test_a_store_without_a_trail_has_an_empty_one():
         assert server.get(HISTORY).json == {"history": []}
 
 
+def test_the_server_has_it_kept():
+    with Server("--history", "10", "-u", "plain=memory://x?history=0") as server:
+        for store in ("main", "plain"):
+            lock = f"/v1/stores/{store}/locks/job"
+            ticket = server.post(lock + "/acquire", {"lives": "lease"}).json["ticket"]
+            server.post(lock + "/release", {"ticket": ticket})
+        kept = server.get("/v1/stores/main/history").json["history"]
+        assert [record["what"] for record in kept] == ["granted", "released"]
+        assert server.get("/v1/stores/plain/history").json == {"history": []}
+
+
 def test_what_makes_no_sense_is_refused():
     with Server() as server:
         for query in ("since_ms=x", "since_ms=-1", "limit=100001", "name=", "name=a&prefix=a", "at_ms=1&since_ms=1",
