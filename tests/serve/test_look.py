@@ -1,10 +1,16 @@
 """What only reads: the same objects as the command prints."""
 
 import json
+import os
 import re
+import shutil
+import signal
+import subprocess
 import sys
+import tempfile
+import threading
 
-from served import Server, main, name_in_path
+from served import Server, Skip, eventually, main, name_in_path
 
 
 def test_the_stores_say_what_they_can_and_whether_they_answer():
@@ -25,6 +31,32 @@ def test_a_password_is_not_told():
         assert not away["up"] and away["error"]["code"] == "HF_UNAVAILABLE" and away["error"]["retriable"]
         assert server.get("/readyz").status == 503
         assert server.get("/healthz").status == 200
+
+
+def test_a_store_that_hangs_holds_up_nobody_else():
+    if shutil.which("redis-server") is None:
+        raise Skip("there is no redis-server")
+    with tempfile.TemporaryDirectory() as place:
+        redis = subprocess.Popen(["redis-server", "--port", "0", "--unixsocket", place + "/socket", "--dir", place],
+                                 stdout=subprocess.DEVNULL)
+        try:
+            eventually(lambda: os.path.exists(place + "/socket"))
+            with Server("-u", f"hangs=redis+unix://{place}/socket?op_timeout=60s") as server:
+                assert server.get("/v1/stores/hangs/locks").json["locks"] == []
+                redis.send_signal(signal.SIGSTOP)
+                answers = []
+                asker = threading.Thread(target=lambda: answers.append(server.get("/v1/stores/hangs/locks")))
+                asker.start()
+                for _ in range(3):
+                    ticket = server.post("/v1/stores/main/locks/job/acquire", {"lives": "lease"}).json["ticket"]
+                    assert server.post("/v1/stores/main/locks/job/release", {"ticket": ticket}).status == 200
+                assert not answers
+                redis.send_signal(signal.SIGCONT)
+                asker.join()
+                assert answers[0].status == 200
+        finally:
+            redis.kill()
+            redis.wait()
 
 
 def without_time(lock):
