@@ -148,7 +148,8 @@ export class Fleet {
     const query = name === null ? "" : `name=${inPath(name)}&`;
     try {
       const { history } = await api.get(store.path(`/history?${query}since_ms=${Math.max(0, Date.now() - span_ms)}`));
-      if (history.length > 0 || /[?&]history=/.test(store.url)) store.keepsTrail = true; // others may write one, or nobody
+      // Who holds now is told in any case: that alone is no trail.
+      if (/[?&]history=/.test(store.url) || history.some((record) => record.what !== "granted")) store.keepsTrail = true;
       return history.map((record) => ({ ...record, at: record.at_ms }));
     } catch (error) {
       if (!(error instanceof api.Refused) || error.status === 401) throw error;

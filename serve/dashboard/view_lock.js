@@ -47,9 +47,9 @@ export class LockView {
     this.spans = h("select", { id: "span", onchange: () => this.chooseSpan() },
       h("option", { value: 0 }, t("time.fits")),
       SPANS.map((ms) => h("option", { value: ms, selected: ms === this.wish.span }, t("time.last", { age: duration(ms) }))));
-    this.holders = h("div", { class: "scroll" });
-    this.queue = h("div", { class: "scroll" });
-    this.events = h("div", { class: "scroll" });
+    this.holders = h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": t("lock.holders") });
+    this.queue = h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": t("lock.waiting") });
+    this.events = h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": t("events.title") });
     this.value = h("section", { class: "part", hidden: true });
     this.element = h("div", { class: "view lock" },
       h("section", { class: "heading" },

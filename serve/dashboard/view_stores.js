@@ -15,7 +15,7 @@ class Card {
     this.state = h("span", { class: "state" });
     this.error = h("p", { class: "bad" });
     this.verdict = h("p", { class: "sentence" });
-    this.findings = h("div", { class: "scroll" });
+    this.findings = h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": t("store.findings", { store: visible(store.id) }) });
     this.button = h("button", { type: "button", onclick: () => this.examine() }, t("store.examine"));
     this.can = h("p", { class: "can" });
     this.element = h("section", { class: "store part" },
@@ -41,7 +41,7 @@ class Card {
     const rows = findings.map(({ level, clause, text }) => h("tr", { class: level },
       h("td", { class: "c-level" }, t("level." + level)), h("td", { class: "c-clause" }, clause ?? ""),
       h("td", { class: "c-finding" }, visible(text))));
-    this.findings.replaceChildren(h("table", { class: "plain findings", "aria-label": t("store.findings", { store: visible(this.store.id) }) },
+    this.findings.replaceChildren(h("table", { class: "plain findings" },
       h("thead", null, h("tr", null, ["level", "clause", "finding"].map((id) => h("th", { scope: "col" }, t("column." + id))))),
       h("tbody", null, rows)));
   }
