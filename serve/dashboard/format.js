@@ -34,9 +34,9 @@ export function number(n) {
 }
 
 // Characters that show nothing, or turn the order of others around, are written as their code: two names that
-// differ must not look the same.
+// differ must not look the same. So is a blank at an end, which nobody would see.
 export function visible(text) {
-  return text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Co}\p{Cn}]/gu,
+  return text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Co}\p{Cn}]|^ | $/gu,
     (c) => `\\u{${c.codePointAt(0).toString(16)}}`);
 }
 

@@ -9,7 +9,7 @@ import { Server, assert, closePage, equal, openPage, settled } from "./served.mj
 const NAMES = [
   ["<img src=x onerror=alert(1)>"], ["\"><script>alert(1)</script>"], ["';alert(1)//"], ["{{7*7}}${7*7}"], ["javascript:alert(1)"],
   ["../../v1/stores"], ["a/b/../c?x=1#y"], ["__proto__"], ["constructor"], ["50% off", "50%25 off"], ["%2e%2e%2f", "%252e%252e%252f"],
-  ["a b  c"], [" "], ["锁/库存 🔒"], ["a\u202eb", "a\\u{202e}b"], ["zero\u200bwidth", "zero\\u{200b}width"],
+  ["a b  c"], [" ", "\\u{20}"], ["b ", "b\\u{20}"], ["锁/库存 🔒"], ["a\u202eb", "a\\u{202e}b"], ["zero\u200bwidth", "zero\\u{200b}width"],
   ["line\nbreak", "line\\u{a}break"], ["\u001b[31mred", "\\u{1b}[31mred"], ["x".repeat(512)], ["&lt;b&gt;"],
 ];
 
