@@ -118,6 +118,7 @@ void cli_json_entry(struct cli_json *json, const char *key, const hf_entry *entr
     cli_json_number(json, "age_ms", entry->age_ms);
     cli_json_span(json, "remaining_ms", entry->remaining_ms);
     cli_json_bool(json, "claimed", entry->claimed != 0);
+    cli_json_bool(json, "cached", entry->cached != 0);
     cli_json_bytes(json, "host", entry->host, strlen(entry->host));
     cli_json_bytes(json, "user", entry->user, strlen(entry->user));
     cli_json_number(json, "pid", entry->pid);

@@ -77,9 +77,10 @@ const (
 	CanValue   Capability = 1 << 14 // a value that only the holder writes (C15)
 	CanWanted  Capability = 1 << 15 // a holder is told that somebody waits (C16)
 	CanHistory Capability = 1 << 16 // a trail of who held it, in the store
+	CanCache   Capability = 1 << 17 // a released lock can stay with its client (C20)
 )
 
-var capabilityNames = []string{"shared", "limit", "lease", "never", "delay", "queue", "push", "token", "check", "break", "detach", "process", "persist", "at-least", "value", "wanted", "history"}
+var capabilityNames = []string{"shared", "limit", "lease", "never", "delay", "queue", "push", "token", "check", "break", "detach", "process", "persist", "at-least", "value", "wanted", "history", "cache"}
 
 // A Cause says why a lock was lost.
 type Cause int
@@ -157,6 +158,7 @@ const (
 	atLeastMaxMs   = 31622400000
 	togetherMax    = 64
 	ttlDefaultMs   = 30000
+	ttlCachedMs    = 10000
 	watchDefaultMs = 1000
 	trailDefault   = 1000
 	trailMax       = 100000

@@ -59,6 +59,8 @@ static void free_client(hf_client *client)
     hf__heap_clear(&client->keeper.timers);
     hf__table_clear(&client->by_ticket);
     hf__table_clear(&client->by_owner);
+    hf__table_clear(&client->idle);
+    free(client->calm);
     pthread_cond_destroy(&client->changed);
     pthread_mutex_destroy(&client->mutex);
     free(client->self_text);

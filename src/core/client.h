@@ -63,6 +63,8 @@ struct hf_client {
     hf_lock *on_duty;           /* the locks that the client looks after */
     struct hf__table by_ticket; /* those of them that wait or are kept */
     struct hf__table by_owner;  /* see reentry.c */
+    struct hf__table idle;      /* see cache.h; by name */
+    struct hf__calm *calm;      /* NULL: no name has been called back yet */
 
     struct hf__keeper keeper;
     struct hf__wake_reader wake_reader;

@@ -11,6 +11,7 @@
  * themselves. */
 #include <sys/eventfd.h>
 
+#include "core/cache.h"
 #include "core/started.h"
 #include "core/watch.h"
 
@@ -113,6 +114,7 @@ void hf_close(hf_client *client)
     hf__watches_close(client);
     while (client->users > 0)
         pthread_cond_wait(&client->changed, &client->mutex);
+    hf__cache_close(client);
     release_with_helpers(client);
     hf__unlock_client(client);
     /* Nothing is on duty: there is no job left but what is under way, and what is to be told. */

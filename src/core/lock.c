@@ -51,16 +51,18 @@ hf_lock *hf__lock_new(hf_client *client, const struct hf__name *name, const hf_o
     lock->on_wanted = opt->on_wanted;
     lock->arg = opt->arg;
     lock->max_hold_ns = INT64_MAX;
-    lock->bid = (struct hf__bid){.name = lock->name,
-                                 .name_len = name->len,
-                                 .mode = opt->mode,
-                                 .limit = opt->mode == HF_SHARED ? opt->limit : 0,
-                                 .ttl_ms = opt->ttl_ms == HF_NEVER ? HF__NEVER : opt->ttl_ms,
-                                 .lock_delay_ms = opt->lock_delay_ms,
-                                 .retire_ms = client->retire_ms,
-                                 .queue = opt->wait_ms != 0,
-                                 .tell = opt->wanted != 0 || opt->on_wanted != NULL,
-                                 .who = &client->self};
+    lock->bid =
+        (struct hf__bid){.name = lock->name,
+                         .name_len = name->len,
+                         .mode = opt->mode,
+                         .limit = opt->mode == HF_SHARED ? opt->limit : 0,
+                         .ttl_ms = opt->ttl_ms == HF_NEVER ? HF__NEVER : opt->ttl_ms,
+                         .lock_delay_ms = opt->lock_delay_ms,
+                         .retire_ms = client->retire_ms,
+                         .queue = opt->wait_ms != 0,
+                         .tell = opt->wanted != 0 || opt->on_wanted != NULL || opt->cached != 0,
+                         .cached = opt->cached != 0,
+                         .who = &client->self};
     if (note_len > 0) {
         struct hf__who *who = (struct hf__who *)((char *)lock + who_at);
         *who = client->self;
@@ -112,6 +114,8 @@ int hf__lock_new_ticket(hf_lock *lock, hf_error *err)
     hf__ticket_format(&lock->bid.ticket, lock->ticket);
     hf__bidder_init(&lock->bidder);
     lock->in_store = lock->claim_unanswered = lock->lost_told = lock->called = false;
+    lock->opened_value = false;
+    lock->local_grants = 0;
     lock->value_order = 0;
     return 0;
 }
@@ -225,7 +229,8 @@ void hf__lock_keep(hf_lock *lock, int64_t max_hold_ms)
     tell_wanted(lock);
     if (lock->called && !lock->bidder.wanted)
         hf__renewer_push(lock);
-    lock->called = false;
+    lock->called &= lock->bid.cached;
+    lock->used_since_renewal = true;
     hf__keeper_schedule(lock);
 }
 

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "base/sequencer.h"
-#include "core/client.h"
+#include "core/cache.h"
 
 #include "base/banned.h"
 
@@ -112,7 +112,7 @@ int hf_lock_fd(hf_lock *lock)
  * anybody else, and is not shown. */
 static uint64_t token_of(const hf_lock *lock)
 {
-    return lock->client->capabilities & HF_CAN_TOKEN ? lock->bidder.generation : 0;
+    return lock->client->capabilities & HF_CAN_TOKEN ? hf__cache_token(lock) : 0;
 }
 
 int hf_lock_generation(const hf_lock *lock, uint64_t *ret_generation)

@@ -4,6 +4,7 @@
  * In all of them the handle is forgotten first, which waits for a callback of it; only then is the store
  * spoken to. So nobody can be told of a loss that the release itself has caused, and a callback never
  * sees a handle that is freed. */
+#include "core/cache.h"
 #include "core/started.h"
 
 #include "base/banned.h"
@@ -63,6 +64,8 @@ int hf__lock_give_back(hf_lock *lock, hf_error *err)
         bool held = hf__lock_holds(lock, hf__now_ns(client->env));
         return held ? 0 : hf__fail(err, HF_STALE, NULL);
     }
+    if (lock->bid.cached && hf__cache_keep(lock))
+        return 0;
     bool held = take_back(lock);
     hf_cause cause = lock->bidder.cause;
 
@@ -123,6 +126,9 @@ static int detach(hf_lock *lock, hf_error *err)
 
     if (lock->in_call && hf__workers_include_me(&client->notifier))
         return hf__fail(err, HF_DEADLOCK, "a callback must not detach the lock it is about");
+    if (lock->bid.cached)
+        return hf__fail(err, HF_UNSUPPORTED,
+                        "a cached lock cannot be passed on; acquire it without that");
     if (!hf__can_pass_on(client, lock->bid.ttl_ms == HF__NEVER))
         return hf__fail(err, HF_UNSUPPORTED, "this store's %s end with their client",
                         hf__can_pass_on(client, true) ? "leases" : "locks");

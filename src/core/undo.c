@@ -4,7 +4,7 @@
  * after that the withdrawer goes on in the background until the store has answered, and the caller
  * is told HF_UNKNOWN (C6). The withdrawer is apart from the renewer: what hangs here keeps no lock
  * from being renewed. */
-#include "core/client.h"
+#include "core/cache.h"
 #include "core/log.h"
 
 #include "base/banned.h"
@@ -21,7 +21,8 @@ int hf__undo_once(hf_lock *lock, bool release, int64_t deadline_ns, struct hf__a
     struct hf__operation op = {.kind = release ? HF__OPERATION_RELEASE : HF__OPERATION_WITHDRAW,
                                .bid = &lock->bid,
                                .retire_ms = lock->bidder.unanswered ? client->retire_ms : 0,
-                               .at_least_ms = release ? lock->at_least_ms : 0};
+                               .at_least_ms = release ? lock->at_least_ms : 0,
+                               .generation = release ? hf__cache_used(lock) : 0};
 
     *ret_answer = (struct hf__answer){.sent_ns = hf__now_ns(client->env)};
     hf__unlock_client(client);
@@ -56,16 +57,31 @@ static int64_t may_hold_ms(const hf_lock *lock, bool release, int64_t now_ns)
     return (left_ns < 0 ? 0 : left_ns / HF__NS_PER_MS + 1) + delay_ms;
 }
 
-static int go_on_in_background(hf_lock *lock, bool release, hf_error *err)
+static int64_t begin_undoing(hf_lock *lock, bool release)
 {
-    hf_client *client = lock->client;
-    int64_t now_ns = hf__now_ns(client->env);
+    int64_t now_ns = hf__now_ns(lock->client->env);
     int64_t hold_ms = may_hold_ms(lock, release, now_ns);
 
     hf__duty_begin(lock, HF__DUTY_UNDO);
     lock->undo_is_release = release;
     lock->undo_until_ns = hold_ms == HF_NEVER ? INT64_MAX : hf__moment_after(now_ns, hold_ms);
-    lock->retry_ns = now_ns + hf__backoff_ns(client->env, 0, HF__PAUSE_MAX_MS);
+    lock->retry_ns = now_ns;
+    return hold_ms;
+}
+
+void hf__undo_later(hf_lock *lock, bool release)
+{
+    begin_undoing(lock, release);
+    hf__withdrawer_push(lock);
+    hf__keeper_schedule(lock);
+}
+
+static int go_on_in_background(hf_lock *lock, bool release, hf_error *err)
+{
+    hf_client *client = lock->client;
+    int64_t hold_ms = begin_undoing(lock, release);
+
+    lock->retry_ns += hf__backoff_ns(client->env, 0, HF__PAUSE_MAX_MS);
     hf__keeper_schedule(lock);
 
     if (client->meter != NULL)

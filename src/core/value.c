@@ -96,6 +96,7 @@ static int begin(hf_lock *lock, struct hf__visit *visit, hf_error *err)
     if (!(lock->client->capabilities & HF_CAN_VALUE))
         return hf__fail(err, HF_UNSUPPORTED, "%s keeps no values", lock->client->store_name);
     int r = hf__enter_locked(lock->client, visit, err);
+    lock->opened_value |= r == 0;
     if (r < 0 || hf__lock_holds(lock, hf__now_ns(lock->client->env)))
         return r;
     r = fail_lost(lock, err);

@@ -70,10 +70,18 @@ static void leave(struct hf__entry *e, int64_t retire_ms, int64_t from_ms)
     }
 }
 
+static void give_numbers(struct hf__record *record, uint64_t last)
+{
+    if (record->generation < last)
+        record->generation = last;
+}
+
 /* A holder's end that it did not announce. */
 static void note_end(struct hf__record *record, const struct hf__entry *e)
 {
     record->doubt |= e->opened;
+    if (e->cached)
+        give_numbers(record, e->generation + HF__TOKENS_RESERVED);
 }
 
 /* The lease of a holder ran out. One that knew it held keeps the door closed for its lock-delay. */
@@ -225,16 +233,29 @@ static struct hf__answer granted(const struct hf__record *record, struct hf__ent
     return a;
 }
 
-/* Somebody has come to wait: each holder that asked for it is called, once. */
-static void call_holders(struct hf__record *record)
+/* Somebody has come to wait: each holder that asked for it is called, once. Who does not wait has only
+ * those called that may keep the lock without using it. */
+static void call_holders(struct hf__record *record, bool waits)
 {
     for (size_t i = 0; i < record->count; i++) {
         struct hf__entry *e = &record->entries[i];
-        if (e->place != HF__PLACE_INSIDE || !e->tell || e->told)
+        bool asked = e->tell && (waits || e->cached);
+        if (e->place != HF__PLACE_INSIDE || !asked || e->told)
             continue;
         e->told = true;
         e->effects |= HF__EFFECT_WANTED | HF__EFFECT_CHANGED;
     }
+}
+
+static struct hf__answer busy(const struct hf__record *record)
+{
+    struct hf__answer a = {.verdict = HF__VERDICT_BUSY};
+
+    for (size_t i = 0; i < record->count; i++) {
+        const struct hf__entry *e = &record->entries[i];
+        a.wanted |= e->place == HF__PLACE_INSIDE && e->cached;
+    }
+    return a;
 }
 
 /* When it is worth asking although nobody called: whoever is first may find that a holder has
@@ -292,6 +313,7 @@ static struct hf__entry *join(struct hf__record *record, const struct hf__bid *b
                             .retire_ms = bid->retire_ms,
                             .since_ms = now_ms,
                             .tell = bid->tell,
+                            .cached = bid->cached,
                             .who = who};
     give(e, now_ms, hf__own_lease_ms(bid->ttl_ms));
     return e;
@@ -330,12 +352,11 @@ static struct hf__answer attempt(struct hf__record *record, const struct hf__ope
         return granted(record, e);
     if (e->place != HF__PLACE_WAITING)
         return answer(HF__VERDICT_WITHDRAWN);
-    if (bid->queue && is_new)
-        call_holders(record);
-    if (bid->queue)
-        return queued(record, e, at.now_ms);
-    move(e, HF__PLACE_GONE);
-    return answer(HF__VERDICT_BUSY);
+    if (!bid->queue)
+        move(e, HF__PLACE_GONE);
+    if (is_new || !bid->queue)
+        call_holders(record, bid->queue);
+    return bid->queue ? queued(record, e, at.now_ms) : busy(record);
 }
 
 /* Its attempt may still be on the way: what has not been seen is remembered too. */
@@ -381,12 +402,24 @@ static bool stay_closed(struct hf__record *record, const struct hf__operation *o
     return true;
 }
 
+/* Of the numbers of a cached grant those that were used are gone. */
+static void note_used(struct hf__record *record, const struct hf__operation *op)
+{
+    const struct hf__entry *e =
+        op->generation != 0 ? hf__record_find(record, &op->bid->ticket) : NULL;
+    bool knows = e != NULL && e->place == HF__PLACE_INSIDE && e->cached;
+
+    if (knows && op->generation - e->generation <= HF__TOKENS_RESERVED)
+        give_numbers(record, op->generation);
+}
+
 static struct hf__answer release(struct hf__record *record, const struct hf__operation *op,
                                  struct hf__moment at)
 {
     const struct hf__ticket *ticket = &op->bid->ticket;
     enum hf__place was;
 
+    note_used(record, op);
     if (stay_closed(record, op, at.now_ms))
         was = HF__PLACE_INSIDE;
     else

@@ -36,6 +36,13 @@
 #define HF__QUEUE_MAX   10000 /* waiters per lock */
 #define HF__RETIRED_MAX 10000 /* tombstones per lock: beyond it new bids are refused */
 
+/* So many numbers after its own belong to a cached grant (C20): its client gives them to those who take
+ * the lock from it meanwhile. The record learns of them when the grant ends, by its release how many were
+ * used; nobody else comes inside before. */
+#ifndef HF__TOKENS_RESERVED /* fewer in the exhaustive test */
+#define HF__TOKENS_RESERVED (UINT64_C(1) << 20)
+#endif
+
 enum hf__place {
     HF__PLACE_GONE,
     HF__PLACE_WAITING,
@@ -69,6 +76,7 @@ struct hf__entry {
     bool tell;   /* its holder wants to know when somebody waits (C16) */
     bool told;   /* it was called for that, and has not heard since that nobody waits */
     bool opened; /* it has read or written the value (C15) */
+    bool cached; /* its client may keep it after its user has released it (C20) */
     void *who;   /* the store's own; carried along, never looked at */
 };
 
@@ -133,8 +141,9 @@ struct hf__answer {
     int64_t lease_ms;    /* GRANTED: the lease in force, HF__NEVER; QUEUED: the provisional lease a
                             hand-over would give */
     bool claimed;
-    bool wanted;          /* GRANTED, to a bid with `tell`: somebody waits */
-    size_t position;      /* QUEUED: from 1; 0 if the store did not count */
+    bool wanted;     /* GRANTED, to a bid with `tell`: somebody waits. BUSY: who is inside may not
+                             be using it, and was called: it is worth asking again soon */
+    size_t position; /* QUEUED: from 1; 0 if the store did not count */
     int64_t ask_again_ms; /* QUEUED: when it is worth asking, if nobody calls */
     int64_t sent_ns;      /* the client's clock from before the request in which the store read its
                              own; the doorman leaves it alone */
@@ -149,8 +158,9 @@ struct hf__bid {
     int64_t ttl_ms; /* HF__NEVER: until it is released or broken */
     int64_t lock_delay_ms;
     int64_t retire_ms;
-    bool queue; /* false: no-wait */
-    bool tell;  /* the holder wants to know when somebody waits; needs HF_CAN_WANTED */
+    bool queue;  /* false: no-wait */
+    bool tell;   /* the holder wants to know when somebody waits; needs HF_CAN_WANTED */
+    bool cached; /* see the entry's; with `tell`, exclusive, and with a lease; needs HF_CAN_CACHE */
     const struct hf__who *who;
 };
 
@@ -178,7 +188,8 @@ struct hf__operation {
         HF__OPERATION_ATTEMPT,
         /* The holder leaves and the next are let in. Retires the ticket, as WITHDRAW does, if
          * retire_ms > 0: an attempt of it is unanswered. With at_least_ms the door stays closed for
-         * so long after the holder was let in. DONE (it was inside), STALE, MORE. */
+         * so long after the holder was let in. The generation is the last token that was used of those
+         * of a cached grant, or 0. DONE (it was inside), STALE, MORE. */
         HF__OPERATION_RELEASE,
         /* The bidder gives up, whatever became of its bid. Retires the ticket if retire_ms > 0, also
          * one that was never seen: its attempt may still be on the way. Ends its lock-delay too:
@@ -204,7 +215,7 @@ struct hf__operation {
     void *who;                 /* ATTEMPT: goes into a new entry as it is */
     int64_t retire_ms;         /* RELEASE, WITHDRAW */
     int64_t at_least_ms;       /* RELEASE; needs HF_CAN_AT_LEAST */
-    uint64_t generation;       /* RENEW, READ, WRITE */
+    uint64_t generation;       /* RENEW, READ, WRITE; RELEASE of a cached grant */
     struct hf__value *value;   /* READ: the store fills it in. WRITE: its order and bytes */
     bool now;                  /* BREAK: without waiting for the lease */
 };

@@ -44,8 +44,9 @@ bool hf__sql_read_answer(const char *const cells[HF__SQL_ANSWER_CELLS],
     }
     if (a.verdict == HF__VERDICT_GRANTED) {
         a.claimed = hf__sql_flag(cells[HF__SQL_ANSWER_CLAIMED]);
-        a.wanted = hf__sql_flag(cells[HF__SQL_ANSWER_WANTED]);
     }
+    if (a.verdict == HF__VERDICT_GRANTED || a.verdict == HF__VERDICT_BUSY)
+        a.wanted = hf__sql_flag(cells[HF__SQL_ANSWER_WANTED]);
     if (a.verdict == HF__VERDICT_QUEUED) {
         a.position = (size_t)hf__sql_integer(cells[HF__SQL_ANSWER_PLACE], 0);
         a.ask_again_ms = hf__sql_integer(cells[HF__SQL_ANSWER_ASK_AGAIN], HF__NEVER);
@@ -119,6 +120,7 @@ int hf__sql_show(const char *store, struct hf__sql_entry *entry, const struct hf
         .until_ms = hf__sql_integer(cells[HF__SQL_ENTRY_UNTIL], HF__NEVER),
         .lease_ms = hf__sql_integer(cells[HF__SQL_ENTRY_LEASE], HF__NEVER),
         .claimed = hf__sql_flag(cells[HF__SQL_ENTRY_CLAIMED]),
+        .cached = hf__sql_flag(cells[HF__SQL_ENTRY_CACHED]),
     };
 
     if (cells[HF__SQL_ENTRY_TICKET] == NULL ||

@@ -51,6 +51,7 @@ enum {
     HF__SQL_ENTRY_UNTIL, /* null: never */
     HF__SQL_ENTRY_LEASE,
     HF__SQL_ENTRY_CLAIMED,
+    HF__SQL_ENTRY_CACHED, /* NULL: no */
     HF__SQL_ENTRY_CELLS
 };
 

@@ -69,6 +69,16 @@ int hf__sql_check_routines(const struct hf__sql *sql, int64_t version, hf_error 
                     type->name, type->routines, version, type->rules);
 }
 
+int hf__sql_flags(const struct hf__bid *bid)
+{
+    return (bid->tell ? 1 : 0) | (bid->cached ? 8 : 0);
+}
+
+bool hf__sql_is_long_release(const struct hf__sql_operation *op)
+{
+    return op->kind == HF__OPERATION_RELEASE && (op->at_least_ms > 0 || op->generation != 0);
+}
+
 int hf__sql_fail_routines(const struct hf__sql *sql, hf_error *err)
 {
     return hf__fail(err, HF_DENIED,

@@ -29,7 +29,7 @@ struct hf__sql_operation {
     int64_t retire_ms;          /* WITHDRAW, RELEASE */
     int64_t at_least_ms;        /* RELEASE */
     bool now;                   /* BREAK */
-    uint64_t generation;        /* READ, WRITE */
+    uint64_t generation;        /* READ, WRITE; RELEASE of a cached grant */
     struct hf__value *value;    /* READ, WRITE */
     struct hf__renewal **items; /* RENEW: in the order of their names */
     size_t count;
@@ -110,6 +110,12 @@ void hf__sql_note_clock(struct hf__sql *sql, int64_t server_us);
  * still hold, and must be right, however late the server gets to read the request. */
 int64_t hf__sql_latest_us(const struct hf__sql *sql, int64_t deadline_ns);
 
+/* The flags of a bid's entry, as the rules know them. */
+int hf__sql_flags(const struct hf__bid *bid);
+
+/* A release with more than a ticket and its time. */
+bool hf__sql_is_long_release(const struct hf__sql_operation *op);
+
 /* HF_DENIED: there are no routines, or none that say their version. */
 int hf__sql_fail_routines(const struct hf__sql *sql, hf_error *err);
 
@@ -140,6 +146,6 @@ int hf__sql_wake_fd(struct hf__store *store);
 #define HF__SQL_CAPABILITIES                                                                   \
     (HF_CAN_SHARE | HF_CAN_LIMIT | HF_CAN_LEASE | HF_CAN_NEVER | HF_CAN_DELAY | HF_CAN_QUEUE | \
      HF_CAN_TOKEN | HF_CAN_CHECK | HF_CAN_BREAK | HF_CAN_DETACH | HF_CAN_PROCESS | HF_CAN_PERSIST)
-#define HF__SQL_BEYOND (HF_CAN_AT_LEAST | HF_CAN_VALUE | HF_CAN_WANTED)
+#define HF__SQL_BEYOND (HF_CAN_AT_LEAST | HF_CAN_VALUE | HF_CAN_WANTED | HF_CAN_CACHE)
 
 #endif

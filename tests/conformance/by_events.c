@@ -3,7 +3,7 @@
  *
  * One thread for each client takes events at a time, whosever they are; the others look at what it
  * has found. What cannot be started is called as ever: whoever wants to be told while it waits, a
- * reentrant acquire, a release in a callback. */
+ * reentrant acquire, a cached lock, a release in a callback. */
 #include "harness.h"
 
 #undef hf_acquire
@@ -138,7 +138,7 @@ int acquire_either_way(hf_client *client, const char *name, size_t name_len, con
     struct pending me;
 
     if (!by_events || opt == NULL || ret_lock == NULL || opt->size != sizeof *opt ||
-        opt->reentrant || opt->owner == 0 || opt->on_wait != NULL)
+        opt->reentrant || opt->cached || opt->owner == 0 || opt->on_wait != NULL)
         return hf_acquire(client, name, name_len, opt, ret_lock, err);
     pthread_mutex_lock(&state.mutex);
     begin(&me, client);

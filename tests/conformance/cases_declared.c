@@ -43,6 +43,15 @@ static void c8_lock_delay_is_as_declared(struct ctx *ctx)
     check_acquire(ctx, HF_CAN_DELAY, opt);
 }
 
+static void c20_cached_locks_are_as_declared(struct ctx *ctx)
+{
+    hf_options opt = options(LONG_MS, 0);
+
+    opt.cached = 1;
+    check_acquire(ctx, HF_CAN_CACHE, opt);
+    close_client(ctx, ctx->clients[0]); /* which may have kept it */
+}
+
 static void c4_tokens_are_as_declared(struct ctx *ctx)
 {
     hf_client *client = open_client(ctx);
@@ -150,6 +159,7 @@ const struct conformance_case cases_declared[] = {
     CASE(0, c3_never_expiring_locks_are_as_declared),
     CASE(0, c8_lock_delay_is_as_declared),
     CASE(0, c4_tokens_are_as_declared),
+    CASE(0, c20_cached_locks_are_as_declared),
     CASE(0, c10_checking_is_as_declared),
     CASE(0, c3_breaking_is_as_declared),
     CASE(0, c2_detaching_is_as_declared),

@@ -80,7 +80,7 @@ extern const struct conformance_case cases_declared[], cases_mutex[], cases_wait
     cases_lease[], cases_lost[], cases_delay[], cases_names[], cases_reentry[], cases_fence[],
     cases_never[], cases_fork[], cases_crowd[], cases_lost_reply[], cases_wake[], cases_broken[],
     cases_close[], cases_detach[], cases_cut_off[], cases_attacks[], cases_at_least[],
-    cases_value[], cases_wanted[], cases_watch[], cases_together[], cases_history[];
+    cases_value[], cases_wanted[], cases_watch[], cases_together[], cases_history[], cases_cached[];
 
 /* Expectations ------------------------------------------------------------- */
 #define CHECK(condition) \

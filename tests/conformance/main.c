@@ -24,7 +24,7 @@ static const struct conformance_case *const tables[] = {
     cases_lost,     cases_cut_off, cases_delay,      cases_names,    cases_attacks, cases_detach,
     cases_never,    cases_broken,  cases_fence,      cases_at_least, cases_value,   cases_wanted,
     cases_reentry,  cases_fork,    cases_lost_reply, cases_close,    cases_crowd,   cases_watch,
-    cases_together, cases_history,
+    cases_together, cases_history, cases_cached,
 };
 #define TABLE_COUNT (sizeof tables / sizeof tables[0])
 

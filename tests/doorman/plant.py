@@ -35,11 +35,11 @@ BUGS = [
     ("DELAY_ENDED_BY_RELEASE", "doorman.c",
      "op->retire_ms, false, at.now_ms)", "op->retire_ms, PLANTED, at.now_ms)"),
     ("WRONG_TICKET_RELEASES", "doorman.c",
-     "    enum hf__place was;\n\n    if (stay_closed(",
+     "    enum hf__place was;\n\n    note_used(",
      "    for (size_t i = 0; PLANTED && i < record->count; i++) {\n"
      "        if (record->entries[i].place == HF__PLACE_INSIDE)\n"
      "            ticket = &record->entries[i].ticket;\n    }\n"
-     "    enum hf__place was;\n\n    if (stay_closed("),
+     "    enum hf__place was;\n\n    note_used("),
     ("LIMIT_OFF_BY_ONE", "doorman.c", "in->count < limit;", "in->count < limit + (PLANTED ? 1 : 0);"),
     ("EXPIRED_HOLDER_RENEWS", "doorman.c",
      "    sweep(record, at.now_ms);\n    switch (op->kind) {\n",
@@ -82,7 +82,10 @@ BUGS = [
      "    give(e, e->since_ms, op->at_least_ms);", "    give(e, PLANTED ? now_ms : e->since_ms, op->at_least_ms);"),
     ("LINGERING_ENDED_BY_BREAK", "doorman.c",
      "(e->place == HF__PLACE_WAITING || op->now))", "(e->place == HF__PLACE_WAITING || op->now || PLANTED))"),
-    ("HOLDERS_NOT_CALLED", "doorman.c", "    if (bid->queue && is_new)\n", "    if (bid->queue && is_new && !PLANTED)\n"),
+    ("HOLDERS_NOT_CALLED", "doorman.c", "    if (is_new || !bid->queue)\n", "    if ((is_new || !bid->queue) && !PLANTED)\n"),
+    ("NO_WAIT_CALLS_NOBODY", "doorman.c", "e->tell && (waits || e->cached);", "e->tell && (waits || (e->cached && !PLANTED));"),
+    ("NUMBERS_NOT_RESERVED", "doorman.c", "    if (e->cached)\n        give_numbers(", "    if (e->cached && !PLANTED)\n        give_numbers("),
+    ("USED_NUMBERS_FORGOTTEN", "doorman.c", "    if (knows && op->generation", "    if (knows && !PLANTED && op->generation"),
     ("HOLDERS_CALLED_EACH_TIME", "doorman.c", "        e->told = true;\n", "        e->told = !PLANTED;\n"),
     ("TOLD_NEVER_FORGOTTEN", "doorman.c", "    if (e->told && !a.wanted) {", "    if (e->told && !a.wanted && !PLANTED) {"),
     ("GRANT_DOES_NOT_SAY_WANTED", "doorman.c", ".wanted = e->tell && somebody_waits(record)}",

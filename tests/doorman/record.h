@@ -85,6 +85,12 @@ static inline struct hf__bid telling(struct hf__bid bid)
     return bid;
 }
 
+static inline struct hf__bid cached(struct hf__bid bid)
+{
+    bid.tell = bid.cached = true;
+    return bid;
+}
+
 static inline struct hf__answer attempt(struct place *p, struct hf__bid bid)
 {
     struct hf__answer a = ask_doorman(&p->record, op_attempt(&bid), p->at);
@@ -106,6 +112,15 @@ static inline struct hf__answer release_after(struct place *p, unsigned number, 
 {
     struct hf__bid bid = {.ticket = ticket(number)};
     struct hf__answer a = ask_doorman(&p->record, op_release_after(&bid, 0, at_least_ms), p->at);
+
+    settle(p);
+    return a;
+}
+
+static inline struct hf__answer release_used(struct place *p, unsigned number, uint64_t last)
+{
+    struct hf__bid bid = {.ticket = ticket(number)};
+    struct hf__answer a = ask_doorman(&p->record, op_release_used(&bid, 0, 0, last), p->at);
 
     settle(p);
     return a;

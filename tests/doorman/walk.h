@@ -41,6 +41,7 @@ struct bidding {
     int64_t ttl_ms, delay_ms;
     bool no_wait;
     bool tell;           /* it wants to know when somebody waits */
+    bool cached;         /* it may keep the lock after a release; with tell */
     int64_t at_least_ms; /* of its releases */
     int writes;          /* it reads the value, and writes it so many times per bid */
     bool near;           /* its requests and answers take no time and are never lost */
@@ -98,10 +99,10 @@ struct message {
     uint8_t late;   /* nobody waits for the answer any more */
     uint8_t copied; /* it arrived once already */
     uint8_t retire; /* WITHDRAW, RELEASE */
-    uint8_t named;  /* RENEW and its answer, WRITE: the generation named */
+    uint8_t named;  /* RENEW and its answer, WRITE, RELEASE: the generation named */
     uint8_t order;  /* WRITE */
     uint8_t generation;
-    uint8_t verdict, claimed;
+    uint8_t verdict, claimed, wanted;
     int64_t lease_ms;
 };
 
@@ -115,6 +116,10 @@ struct client {
     uint8_t order;         /* of its last write */
     uint8_t write_is_open; /* it was not answered: to be sent again */
     uint8_t pending;
+    /* Of a cached lock: as core/cache.c does it. */
+    uint8_t idle, called; /* not in use; somebody is known to want it */
+    uint8_t local;        /* grants since the store's own */
+    uint8_t used;         /* to be named with its release */
 };
 
 /* What an observer who sees everything remembers of a ticket. Times are ticks to come. */
@@ -187,7 +192,11 @@ struct finding {
     X(OLD_WRITE_DROPPED, "a write that was overtaken")                  \
     X(LATE_WRITE_REFUSED, "a write of a grant that is over")            \
     X(VALUE_DOUBTED, "a value in doubt")                                \
-    X(DOUBT_ENDED, "a doubt ended by a write")
+    X(DOUBT_ENDED, "a doubt ended by a write")                          \
+    X(USED_AGAIN, "a lock taken again without the store")               \
+    X(USED_ALL, "all tokens of a cached lock used")                     \
+    X(CALLED_EARLY, "a call before the grant was known")                \
+    X(TOKENS_LOST, "a cached holder that vanished")
 
 enum sight {
 #define X(id, text) SAW_##id,
@@ -215,6 +224,7 @@ struct hf__bid bid_of(const struct scenario *s, uint8_t ticket);
 void world_begin(const struct scenario *s, struct world *w);
 void world_tick(const struct scenario *s, struct world *w);
 struct hf__entry *entry_of(struct world *w, uint8_t ticket);
+uint64_t token_of(const struct client *c);
 bool conflict(const struct scenario *s, uint8_t a, uint8_t b);
 
 /* walk_tidy.c, walk_pack.c */
@@ -244,6 +254,8 @@ enum move_kind {
     SEND_AGAIN,
     READ_VALUE,
     WRITE_VALUE,
+    KEEP_IDLE,
+    USE_AGAIN,
     BID_ANEW,
     DIE,
     DELIVER,

@@ -68,7 +68,13 @@ static struct finding check_gate(struct walk *k, struct world *w, int i)
 
     if (b->limit != 0)
         return FINE;
-    bool passed = gate_pass(w, b->mode, w->client[i].bidder.generation);
+    for (int j = 0; j < i; j++) {
+        const struct client *other = &w->client[j];
+        if (b->cached && other->alive && other->bidder.phase == HF__PHASE_HOLDING &&
+            token_of(other) == token_of(&w->client[i]))
+            return FOUND("C4", "two holders have the same token");
+    }
+    bool passed = gate_pass(w, b->mode, token_of(&w->client[i]));
     if (!passed && !w->ghost[t].cut)
         return FOUND("C10", "the gate turned a live holder away");
     for (size_t j = 0; j < w->entry_count && passed; j++) {

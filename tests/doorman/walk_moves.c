@@ -30,6 +30,12 @@ static void add(struct list *l, enum move_kind kind, size_t arg)
     l->out[l->count++] = (struct move){(uint8_t)kind, (uint8_t)arg};
 }
 
+/* What was not answered may still change something, and what is not claimed has a short lease. */
+static bool may_stay(const struct client *c)
+{
+    return !c->called && c->bidder.claimed && !c->bidder.unanswered && !c->attempt_out;
+}
+
 static void list_client(const struct scenario *s, const struct world *w, int i, struct list *l)
 {
     const struct client *c = &w->client[i];
@@ -47,6 +53,10 @@ static void list_client(const struct scenario *s, const struct world *w, int i, 
         add(l, GIVE_UP, (size_t)i);
     if (room && holds)
         add(l, LET_GO, (size_t)i);
+    if (holds && s->client[i].cached && !c->idle && may_stay(c))
+        add(l, KEEP_IDLE, (size_t)i);
+    if (holds && c->idle && !c->called && c->local < HF__TOKENS_RESERVED)
+        add(l, USE_AGAIN, (size_t)i);
     if (room && s->unlock && wants_in(c))
         add(l, UNLOCK, (size_t)i);
     if (room && c->pending != NOTHING_PENDING && !c->end_out)
@@ -132,6 +142,8 @@ static void end_bid(struct world *w, int i, enum pending how)
         hf__bidder_unanswered(&c->bidder);
     hang_up(w, ticket_of(w, i), true);
     c->attempt_out = c->renew_out = c->write_out = c->end_out = 0;
+    c->used = (uint8_t)(c->local > 0 ? token_of(c) : 0);
+    c->idle = c->called = c->local = 0;
     c->bidder.phase = HF__PHASE_OVER;
     c->pending = (uint8_t)how;
 }
@@ -143,6 +155,7 @@ static void send_end(struct world *w, int i)
     c->end_out = 1;
     send(w, (struct message){.kind = c->pending == RELEASE_PENDING ? RELEASE : WITHDRAW,
                              .ticket = ticket_of(w, i),
+                             .named = c->pending == RELEASE_PENDING ? c->used : 0,
                              .retire = c->bidder.unanswered});
 }
 
@@ -174,6 +187,11 @@ static void client_act(struct world *w, enum move_kind kind, int i)
                                  .ticket = ticket,
                                  .named = (uint8_t)c->bidder.generation,
                                  .order = c->order});
+    } else if (kind == KEEP_IDLE) {
+        c->idle = 1;
+    } else if (kind == USE_AGAIN) {
+        c->idle = 0;
+        c->local++;
     } else if (kind == SEND_AGAIN) {
         send_end(w, i);
     } else if (kind == BID_ANEW) {
@@ -222,6 +240,7 @@ static void answer_request(struct world *w, const struct message *m, const struc
                              .generation = (uint8_t)a->generation,
                              .verdict = (uint8_t)a->verdict,
                              .claimed = a->claimed,
+                             .wanted = a->verdict == HF__VERDICT_GRANTED && a->wanted,
                              .lease_ms = a->lease_ms});
 }
 
@@ -243,6 +262,9 @@ static void hear_wake(struct walk *k, struct world *w, const struct message *m)
 {
     struct client *c = &w->client[client_of(m->ticket)];
     bool open = wants_in(c);
+    if (m->generation == 0 && open)
+        SAW(k, CALLED_EARLY);
+    c->called |= m->generation == 0;
     enum hf__advice advice = hf__bidder_woken(&c->bidder, m->generation, NOW_NS);
 
     if (open && advice == HF__ADVICE_HOLD)
@@ -260,6 +282,7 @@ static struct finding hear_answer(struct walk *k, struct world *w, const struct 
                            .generation = m->generation,
                            .lease_ms = m->lease_ms,
                            .claimed = m->claimed,
+                           .wanted = m->wanted,
                            .sent_ns = NOW_NS - m->age * k->s->tick_ms * 1000000};
 
     if (m->kind == WRITE_ANSWER) { /* the core believes what a renewal says, not this */
@@ -273,6 +296,7 @@ static struct finding hear_answer(struct walk *k, struct world *w, const struct 
         c->renew_out = 0;
         hf__bidder_renewed(&c->bidder, m->named, &a, NOW_NS);
     }
+    c->called |= k->s->client[i].cached && m->wanted && c->bidder.phase == HF__PHASE_HOLDING;
     if (m->verdict == HF__VERDICT_GRANTED && c->bidder.phase == HF__PHASE_ASKING)
         SAW(k, ANSWER_TOO_LATE);
     if (!held || c->bidder.phase != HF__PHASE_LOST || c->bidder.cause != HF_CAUSE_GONE)
@@ -340,6 +364,10 @@ static struct finding act(struct walk *k, struct world *w, enum move_kind kind, 
         struct hf__answer a;
         return store_apply(k, w, &reading, &a);
     }
+    if (kind == USE_AGAIN)
+        SAW(k, USED_AGAIN);
+    if (kind == USE_AGAIN && w->client[i].local + 1u == HF__TOKENS_RESERVED)
+        SAW(k, USED_ALL);
     client_act(w, kind, i);
     if (!k->s->client[i].near)
         return FINE;

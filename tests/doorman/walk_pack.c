@@ -11,7 +11,7 @@
 struct writer {
     uint8_t *at;
     const struct scenario *s;
-    uint64_t rank[32]; /* rank[r] is the generation of rank r; rank[0] = 0 */
+    uint64_t rank[64]; /* rank[r] is the generation of rank r; rank[0] = 0 */
     size_t ranks;
 };
 
@@ -61,6 +61,11 @@ static int64_t ns_ago(const struct scenario *s, int ticks)
     return NOW_NS - ticks * s->tick_ms * 1000000;
 }
 
+static const struct bidding *bidding_of(const struct scenario *s, int ticket)
+{
+    return &s->client[client_of((uint8_t)ticket)];
+}
+
 /* Generations -------------------------------------------------------------- */
 static void rank_add(struct writer *p, uint64_t generation)
 {
@@ -84,25 +89,52 @@ static void put_rank(struct writer *p, uint64_t generation)
     put(p, r);
 }
 
-/* The last generation given is above all others or equal: no matter which. */
+/* The numbers after one of a cached grant are numbers, too, and keep their places behind it. */
+static void rank_reserved(struct writer *p, uint64_t generation)
+{
+    for (uint64_t i = 1; i <= HF__TOKENS_RESERVED; i++)
+        rank_add(p, generation + i);
+}
+
+static bool caches(const struct scenario *s)
+{
+    for (int c = 0; c < s->clients; c++) {
+        if (s->client[c].cached)
+            return true;
+    }
+    return false;
+}
+
+/* The last generation given is above all others or equal: no matter which. But the numbers after one of a
+ * cached grant are not given yet. */
 static void rank_all(struct writer *p, struct world *w)
 {
     p->ranks = 1;
     p->rank[0] = 0;
     rank_add(p, w->gate_exclusive);
     rank_add(p, w->gate_highest);
-    for (size_t i = 0; i < w->entry_count; i++)
+    for (size_t i = 0; i < w->entry_count; i++) {
         rank_add(p, w->entries[i].generation);
+        if (w->entries[i].cached && w->entries[i].place == HF__PLACE_INSIDE)
+            rank_reserved(p, w->entries[i].generation);
+    }
     for (size_t i = 0; i < w->message_count; i++) {
         rank_add(p, w->message[i].generation);
         rank_add(p, w->message[i].named);
+        if (bidding_of(p->s, w->message[i].ticket)->cached && w->message[i].generation != 0)
+            rank_reserved(p, w->message[i].generation);
     }
     rank_add(p, w->value_generation);
     for (int c = 0; c < p->s->clients; c++) {
         rank_add(p, w->client[c].bidder.generation);
         rank_add(p, w->client[c].bidder.queued_generation);
+        rank_add(p, w->client[c].used);
+        if (p->s->client[c].cached && w->client[c].bidder.phase == HF__PHASE_HOLDING)
+            rank_reserved(p, w->client[c].bidder.generation);
     }
-    w->generation = p->rank[p->ranks - 1];
+    if (!caches(p->s))
+        w->generation = p->rank[p->ranks - 1];
+    rank_add(p, w->generation);
 }
 
 /* Only what a scenario can use is packed. */
@@ -118,11 +150,6 @@ static bool has_value(const struct scenario *s)
             return true;
     }
     return false;
-}
-
-static const struct bidding *bidding_of(const struct scenario *s, int ticket)
-{
-    return &s->client[client_of((uint8_t)ticket)];
 }
 
 /* The store's entries ------------------------------------------------------ */
@@ -160,6 +187,7 @@ static void get_entry(struct reader *r, struct hf__entry *e)
                             .lock_delay_ms = bid.lock_delay_ms,
                             .retire_ms = bid.retire_ms,
                             .tell = bid.tell,
+                            .cached = bid.cached,
                             .told = flags & 1,
                             .opened = flags >> 1,
                             .since_ms = since_ms,
@@ -180,6 +208,10 @@ static void put_client(struct writer *p, const struct client *c, const struct bi
     put(p, (int)b->phase | b->claimed << 4 | b->unanswered << 5);
     if (has->writes > 0)
         put(p, c->order | c->write_out << 4 | c->write_is_open << 5);
+    if (has->cached) {
+        put(p, c->idle | c->called << 1 | c->local << 2);
+        put_rank(p, c->used);
+    }
     if (b->phase == HF__PHASE_HOLDING) {
         put_rank(p, b->generation);
         put(p, ticks_of(p->s, b->lease_ms));
@@ -198,6 +230,13 @@ static void get_bidder(struct reader *r, struct client *c, const struct bidding 
     int head = get(r);
     int writes = has->writes > 0 ? get(r) : 0;
 
+    if (has->cached) {
+        int cache = get(r);
+        c->idle = cache & 1;
+        c->called = cache >> 1 & 1;
+        c->local = (uint8_t)(cache >> 2);
+        c->used = (uint8_t)get(r);
+    }
     c->order = writes & 15;
     c->write_out = writes >> 4 & 1;
     c->write_is_open = writes >> 5 & 1;
@@ -240,14 +279,14 @@ static void put_message(struct writer *p, const struct message *m)
 {
     put(p, m->kind | m->ticket << 4);
     put(p, m->age | m->late << 4 | m->copied << 5 | m->retire << 6 | m->claimed << 7);
-    if (m->kind == RENEW || m->kind == RENEW_ANSWER || m->kind == WRITE)
+    if (m->kind == RENEW || m->kind == RENEW_ANSWER || m->kind == WRITE || m->kind == RELEASE)
         put_rank(p, m->named);
     if (m->kind == WRITE)
         put(p, m->order);
     if (m->kind >= ATTEMPT_ANSWER)
         put_rank(p, m->generation);
     if (m->kind >= ATTEMPT_ANSWER && m->kind != WAKE) {
-        put(p, m->verdict);
+        put(p, m->verdict | m->wanted << 4);
         put(p, ticks_of(p->s, m->lease_ms));
     }
 }
@@ -261,14 +300,16 @@ static void get_message(struct reader *r, struct message *m)
     m->copied = flags >> 5 & 1;
     m->retire = flags >> 6 & 1;
     m->claimed = flags >> 7 & 1;
-    if (m->kind == RENEW || m->kind == RENEW_ANSWER || m->kind == WRITE)
+    if (m->kind == RENEW || m->kind == RENEW_ANSWER || m->kind == WRITE || m->kind == RELEASE)
         m->named = (uint8_t)get(r);
     if (m->kind == WRITE)
         m->order = (uint8_t)get(r);
     if (m->kind >= ATTEMPT_ANSWER)
         m->generation = (uint8_t)get(r);
     if (m->kind >= ATTEMPT_ANSWER && m->kind != WAKE) {
-        m->verdict = (uint8_t)get(r);
+        int verdict = get(r);
+        m->verdict = verdict & 15;
+        m->wanted = (uint8_t)(verdict >> 4);
         m->lease_ms = ms_of(r->s, get(r));
     }
 }

@@ -89,10 +89,33 @@ static struct finding check_let_in(const struct step *p, size_t i)
     return check_closed(p, t);
 }
 
+/* What a cached grant may have used is given when it vanishes, and what it names when it is released. */
+static uint64_t given_by_cached(const struct step *p)
+{
+    uint64_t last = p->before_generation;
+
+    for (size_t i = 0; i < p->before_count; i++) {
+        const struct hf__entry *e = &p->before[i];
+        uint8_t t = ticket_number(&e->ticket);
+        bool own = t == p->d->ticket, vanished = p->seen[t].place != HF__PLACE_INSIDE;
+        uint64_t all = e->generation + HF__TOKENS_RESERVED, used = 0;
+        if (!e->cached || e->place != HF__PLACE_INSIDE)
+            continue;
+        if (vanished || (own && p->d->kind == BREAKING))
+            used = all;
+        else if (own && p->d->kind == RELEASE && p->d->generation <= all)
+            used = p->d->generation;
+        if (vanished)
+            SAW(p->k, TOKENS_LOST);
+        last = used > last ? used : last;
+    }
+    return last;
+}
+
 /* Generations rise with every grant, in the order of the queue. */
 static struct finding check_generations(const struct step *p)
 {
-    uint64_t last = p->before_generation;
+    uint64_t last = given_by_cached(p);
 
     for (size_t i = 0; i < p->w->entry_count; i++) {
         const struct hf__entry *e = &p->w->entries[i];
@@ -234,7 +257,13 @@ static struct finding check_wanted(const struct step *p)
         uint8_t t = ticket_number(&e->ticket);
         bool asks = e->place == HF__PLACE_INSIDE && p->s->client[client_of(t)].tell;
         bool called = e->effects & HF__EFFECT_WANTED;
-        if (called && !(came && asks))
+        bool refused = p->d->kind == ATTEMPT && p->a.verdict == HF__VERDICT_BUSY &&
+                       e->place == HF__PLACE_INSIDE && e->cached;
+        if (refused && !called && !p->w->ghost[t].called)
+            return FOUND("C20", "somebody was refused, and a cached lock was not called");
+        if (refused && !p->a.wanted)
+            return FOUND("C20", "told that it is no use to ask for a cached lock again");
+        if (called && !((came && asks) || refused))
             return FOUND("C16", "a holder was called although nobody came to wait");
         if (called && p->before_called[t] && p->seen[t].place == HF__PLACE_INSIDE)
             return FOUND("C16", "a holder was called twice for the same queue");

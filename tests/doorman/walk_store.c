@@ -87,7 +87,8 @@ static void run(struct step *p)
     else if (p->d->kind == WITHDRAW)
         p->a = ask_doorman(&record, op_withdraw(&bid, retire), at);
     else if (p->d->kind == RELEASE)
-        p->a = ask_doorman(&record, op_release_after(&bid, retire, at_least_ms(p)), at);
+        p->a = ask_doorman(&record, op_release_used(&bid, retire, at_least_ms(p), p->d->generation),
+                           at);
     else if (p->d->kind == READING)
         p->a = ask_doorman(&record, op_read(&bid, p->d->generation, &value), at);
     else if (p->d->kind == WRITE)
@@ -241,14 +242,16 @@ static void call_those_let_in(struct step *p)
         const struct hf__entry *e = &p->w->entries[i];
         uint8_t t = ticket_number(&e->ticket);
         bool asked = p->d->kind == ATTEMPT && t == p->d->ticket;
-        if (!was_let_in(p, e) || asked)
+        bool called = e->cached && (e->effects & HF__EFFECT_WANTED);
+        if (!called && (!was_let_in(p, e) || asked))
             continue;
-        SAW(p->k, HANDED_OVER);
+        if (!called)
+            SAW(p->k, HANDED_OVER);
         const struct client *c = &p->w->client[client_of(t)];
         bool listens = c->alive && ticket_of(p->w, client_of(t)) == t;
         if (listens && p->w->message_count <= (size_t)p->s->messages)
-            p->w->message[p->w->message_count++] =
-                (struct message){.kind = WAKE, .ticket = t, .generation = (uint8_t)e->generation};
+            p->w->message[p->w->message_count++] = (struct message){
+                .kind = WAKE, .ticket = t, .generation = called ? 0 : (uint8_t)e->generation};
     }
 }
 

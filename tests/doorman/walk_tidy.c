@@ -59,6 +59,8 @@ static void tidy_generations(const struct scenario *s, struct world *w)
             m->verdict == HF__VERDICT_QUEUED)
             tidy_queued(w, m->ticket, &generation);
         m->generation = (uint8_t)generation;
+        if (!s->client[client_of(m->ticket)].cached)
+            m->wanted = 0; /* what it means to others they remember in their bidders only */
     }
     tidy_value(w);
     tidy_gate(w, &w->gate_exclusive);
@@ -112,6 +114,12 @@ static void tidy_bidder(const struct scenario *s, struct client *c)
     struct hf__bidder *b = &c->bidder, old = *b;
     int64_t life_ns = (s->life + 1) * s->tick_ms * 1000000;
 
+    if (old.phase != HF__PHASE_HOLDING)
+        c->idle = c->local = 0;
+    if (old.phase == HF__PHASE_LOST)
+        c->called = 0;
+    if (c->pending != RELEASE_PENDING)
+        c->used = 0;
     if (old.phase != HF__PHASE_HOLDING)
         c->order = c->write_out = c->write_is_open = 0;
     hf__bidder_init(b);

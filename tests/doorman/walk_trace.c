@@ -40,6 +40,8 @@ static const char *const act_text[] = {
     [SEND_AGAIN] = "sends the withdraw or release again",
     [READ_VALUE] = "reads the value",
     [WRITE_VALUE] = "writes the value",
+    [KEEP_IDLE] = "releases, but keeps it",
+    [USE_AGAIN] = "takes what it has kept",
     [BID_ANEW] = "bids anew with its next ticket",
     [DIE] = "dies",
 };
@@ -54,7 +56,7 @@ static void print_message(const struct message *m)
 {
     printf("%s of ", kind_name[m->kind]);
     print_ticket(m->ticket);
-    if (m->kind == RENEW)
+    if (m->kind == RENEW || (m->kind == RELEASE && m->named != 0))
         printf(" (names %u)", (unsigned)m->named);
     if (m->kind == WRITE)
         printf(" (names %u, order %u)", (unsigned)m->named, (unsigned)m->order);

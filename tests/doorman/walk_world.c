@@ -41,7 +41,8 @@ struct hf__bid bid_of(const struct scenario *s, uint8_t ticket)
                             .lock_delay_ms = b->delay_ms,
                             .retire_ms = retire_ms(s),
                             .queue = !b->no_wait,
-                            .tell = b->tell};
+                            .tell = b->tell,
+                            .cached = b->cached};
 }
 
 void world_begin(const struct scenario *s, struct world *w)
@@ -63,6 +64,11 @@ struct hf__entry *entry_of(struct world *w, uint8_t ticket)
             return &w->entries[i];
     }
     return NULL;
+}
+
+uint64_t token_of(const struct client *c)
+{
+    return c->bidder.generation + c->local;
 }
 
 bool conflict(const struct scenario *s, uint8_t a, uint8_t b)

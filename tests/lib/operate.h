@@ -41,6 +41,17 @@ static inline struct hf__operation op_release_after(const struct hf__bid *bid, i
                                   .at_least_ms = at_least_ms};
 }
 
+/* Of a cached grant, whose client has used its tokens up to this one. */
+static inline struct hf__operation op_release_used(const struct hf__bid *bid, int64_t retire_ms,
+                                                   int64_t at_least_ms, uint64_t last)
+{
+    return (struct hf__operation){.kind = HF__OPERATION_RELEASE,
+                                  .bid = bid,
+                                  .retire_ms = retire_ms,
+                                  .at_least_ms = at_least_ms,
+                                  .generation = last};
+}
+
 static inline struct hf__operation op_read(const struct hf__bid *bid, uint64_t generation,
                                            struct hf__value *value)
 {

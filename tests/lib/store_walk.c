@@ -26,8 +26,8 @@ static struct hf__answer ask(struct walk *base, const struct walk_request *q)
     if (q->kind == WALK_ATTEMPT)
         code = ask_store(s, op_attempt(&q->bid), store_walk_soon(), &a, &w->err);
     else if (q->kind == WALK_RELEASE)
-        code = ask_store(s, op_release_after(&q->bid, q->number, q->at_least_ms), store_walk_soon(),
-                         &a, &w->err);
+        code = ask_store(s, op_release_used(&q->bid, q->number, q->at_least_ms, q->generation),
+                         store_walk_soon(), &a, &w->err);
     else if (q->kind == WALK_WITHDRAW)
         code = ask_store(s, op_withdraw(&q->bid, q->number), store_walk_soon(), &a, &w->err);
     else if (q->kind == WALK_RENEW)
@@ -64,9 +64,14 @@ static int compare_entry(void *ctx, const char *name, size_t name_len, const str
     check_number("limit", got->limit, e->limit);
     check_number("entry's generation", (int64_t)got->generation, (int64_t)e->generation);
     check_number("entry's claim", got->claimed, e->claimed);
+    if (e->place == HF__PLACE_INSIDE)
+        check_number("whether it is cached", got->cached, e->cached);
     check_number("since", got->since_ms, now_ms - e->since_ms);
-    check_number("until", got->until_ms,
-                 e->until_ms == HF__NEVER ? HF__NEVER : e->until_ms - now_ms);
+    int64_t left_ms = e->until_ms == HF__NEVER ? HF__NEVER : e->until_ms - now_ms;
+    if (left_ms > e->lease_ms && got->until_ms == e->lease_ms)
+        left_ms =
+            e->lease_ms; /* the clock went back: it may be shown as the next sweep leaves it */
+    check_number("until", got->until_ms, left_ms);
     return 0;
 }
 
@@ -118,7 +123,8 @@ void store_walk(struct store_walk *w, struct hf__store *first, struct hf__store 
 {
     w->first = first;
     w->second = second;
-    w->base.can = first->type->capabilities & (HF_CAN_AT_LEAST | HF_CAN_VALUE | HF_CAN_WANTED);
+    w->base.can =
+        first->type->capabilities & (HF_CAN_AT_LEAST | HF_CAN_VALUE | HF_CAN_WANTED | HF_CAN_CACHE);
     if (w->base.quiet)
         w->base.can = 0; /* plain bids only */
     walk(&w->base, operations);

@@ -57,9 +57,17 @@ static void extend(struct walk *w, struct walk_request *q)
     static const int64_t at_least[] = {0, 0, 300, 5000, 40000};
 
     if (w->can & HF_CAN_WANTED)
-        q->bid.tell = one_in(w, 3);
+        q->bid.tell = one_in(w, 2);
     if ((w->can & HF_CAN_AT_LEAST) && q->kind == WALK_RELEASE)
         q->at_least_ms = pick(w, at_least, COUNT(at_least));
+    if ((w->can & HF_CAN_CACHE) && q->bid.mode == HF_EXCLUSIVE && q->bid.ttl_ms != HF__NEVER)
+        q->bid.cached = q->bid.tell && !one_in(w, 4);
+    if ((w->can & HF_CAN_CACHE) && q->kind == WALK_RELEASE && one_in(w, 2)) {
+        q->who = whoever_is_inside(w, q->who);
+        q->bid.ticket = w->tickets[q->who];
+        q->generation =
+            w->known[q->who] + random_below(&w->random, 3) * HF__TOKENS_RESERVED / 2 + one_in(w, 3);
+    }
     if (!(w->can & HF_CAN_VALUE) || !one_in(w, 5))
         return;
     q->kind = one_in(w, 2) ? WALK_READ : WALK_WRITE;
@@ -131,7 +139,8 @@ static struct hf__answer by_doorman(struct walk *w, const struct walk_request *q
     case WALK_ATTEMPT:
         return ask_doorman(&w->record, op_attempt(&q->bid), at);
     case WALK_RELEASE:
-        return ask_doorman(&w->record, op_release_after(&q->bid, q->number, q->at_least_ms), at);
+        return ask_doorman(&w->record,
+                           op_release_used(&q->bid, q->number, q->at_least_ms, q->generation), at);
     case WALK_WITHDRAW:
         return ask_doorman(&w->record, op_withdraw(&q->bid, q->number), at);
     case WALK_RENEW:
@@ -235,6 +244,8 @@ static void step(struct walk *w)
     w->written += q.kind == WALK_WRITE && wanted.verdict == HF__VERDICT_DONE;
     w->doubted += w->record.doubt;
     w->wanted += wanted.wanted;
+    w->used += q.kind == WALK_RELEASE && w->record.generation == q.generation && q.generation > 0;
+    w->cached += q.bid.cached && wanted.verdict == HF__VERDICT_GRANTED;
     w->kept += q.at_least_ms > 0 && wanted.verdict == HF__VERDICT_DONE;
     if (w->type->compare != NULL)
         w->type->compare(w, &q);
@@ -259,9 +270,11 @@ void walk(struct walk *w, unsigned operations)
     }
     print_message(
         "%u operations of %zu bidders; so far %u let in, %u queued, clock back %u times, %u kept"
-        " closed, %u wanted, %u written, %u in doubt\n",
+        " closed, %u wanted, %u written, %u in doubt, %u cached, %u tokens used\n",
         operations, w->bidders, w->let_in, w->queued, w->went_back, w->kept, w->wanted, w->written,
-        w->doubted);
+        w->doubted, w->cached, w->used);
+    if ((w->can & HF_CAN_CACHE) && (w->cached < 30 || w->used < 10))
+        fail_msg("too tame: too few cached grants");
 }
 
 void walk_init(struct walk *w, const struct walk_type *type)

@@ -61,7 +61,7 @@ struct walk {
     struct hf__value value; /* as it should be */
     struct hf__value read;  /* READ: what was found */
     /* What was seen so far. */
-    unsigned let_in, went_back, queued, kept, wanted, written, doubted;
+    unsigned let_in, went_back, queued, kept, wanted, written, doubted, cached, used;
     /* Its own. */
     unsigned step;
     struct hf__entry entries[WALK_CAPACITY];

@@ -69,7 +69,11 @@ static void make_terms(const struct walk *walk, const struct hf__bid *bid, struc
         "%" PRId64 "%c%" PRId64 " %" PRId64 " %" PRId64 " %c %u %d 0:0%cabc%s%cwho%s", walk->now_us,
         bid->lock_delay_ms > 0 || bid->ttl_ms == HF__NEVER ? 'd' : 'H', hf__ttl_stored(bid->ttl_ms),
         bid->lock_delay_ms, bid->retire_ms, bid->mode == HF_SHARED ? 'S' : 'X', bid->limit,
-        bid->queue, 0, bid->tell ? "w" : "", 0, ticket);
+        bid->queue, 0,
+        bid->cached ? "wk"
+        : bid->tell ? "w"
+                    : "",
+        0, ticket);
 }
 
 static long long calls_in(const char *commandstats, const char *command)
@@ -124,7 +128,7 @@ static redisReply *run_value(struct world *w, const struct walk_request *q, cons
 
 static redisReply *run(struct world *w, const struct walk_request *q)
 {
-    char key[32], book[48], ticket[HF_TICKET_SIZE], number[24], word[64], after[90];
+    char key[32], book[48], ticket[HF_TICKET_SIZE], number[24], word[64], after[110];
     const char *sha1 = scripts[q->kind].sha1;
     struct terms t;
 
@@ -133,8 +137,9 @@ static redisReply *run(struct world *w, const struct walk_request *q)
     snprintf(book, sizeof book, "holdfast.b:{%s}", key);
     snprintf(number, sizeof number, " %" PRId64, q->number);
     snprintf(word, sizeof word, "%s%s", ticket, q->number != 0 ? number : "");
-    snprintf(after, sizeof after, "%s %" PRId64 " %" PRId64, ticket, q->number, q->at_least_ms);
-    if (q->kind == WALK_RELEASE && q->at_least_ms > 0)
+    snprintf(after, sizeof after, "%s %" PRId64 " %" PRId64 " %" PRIu64, ticket, q->number,
+             q->at_least_ms, q->generation);
+    if (q->kind == WALK_RELEASE && (q->at_least_ms > 0 || q->generation > 0))
         return ask(w->redis, "EVALSHA %s 2 %s %s %s " RETAIN, hf__redis_lua_release_after_sha1, key,
                    book, after);
     if (q->kind == WALK_RELEASE)
@@ -292,7 +297,7 @@ static void c1_to_c16_scripts_answer_like_the_doorman(void **state)
         server_clear(&w.server);
         return;
     }
-    w.walk.can = HF_CAN_AT_LEAST | HF_CAN_VALUE | HF_CAN_WANTED;
+    w.walk.can = HF_CAN_AT_LEAST | HF_CAN_VALUE | HF_CAN_WANTED | HF_CAN_CACHE;
     walk(&w.walk, 40000);
     w.walk.quiet = true;
     w.walk.can = HF_CAN_VALUE | HF_CAN_WANTED;

@@ -133,7 +133,12 @@ struct call *ledger_numbered(int number)
 
 struct call *ledger_call(const char *note)
 {
-    return ledger_numbered(strncmp(note, "call ", 5) == 0 ? (int)strtol(note + 5, NULL, 10) : 0);
+    struct call *c =
+        ledger_numbered(strncmp(note, "call ", 5) == 0 ? (int)strtol(note + 5, NULL, 10) : 0);
+
+    while (c->again != NULL)
+        c = c->again;
+    return c;
 }
 
 bool ledger_all_entered(const struct process *p)

@@ -40,6 +40,8 @@ struct call {
     unsigned lost_told, risk_told;
     struct bid *bids; /* the last one first */
     struct grant *grant;
+    struct call
+        *again; /* on the same terms as this one, whose note it has: see program_acquire() */
     char note[24];
     int on_lost, on_at_risk, on_wait; /* what its callbacks do: program.c */
     bool here;                        /* started, after a first attempt of its own */
@@ -104,7 +106,7 @@ struct grant {
 /* Figures of this seed, for the summary. */
 struct figures {
     uint64_t calls, grants, losses, requests, unknown, timeouts, cancelled, closes, kills, freezes,
-        forks, breaks, adopted, wakes, data_losses, clock_steps, callbacks;
+        forks, breaks, adopted, cached, wakes, data_losses, clock_steps, callbacks;
     /* After the caller's time was up, in thousandths of an op_timeout. */
     int64_t longest_acquire_permille, longest_close_permille, longest_other_permille;
     uint64_t requests_most; /* about one ticket in a second */

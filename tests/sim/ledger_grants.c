@@ -23,6 +23,9 @@ static void check_alone(const struct grant *g)
         const struct grant *other = ledger.grants[i];
         if (other->bid->room != g->bid->room || !believes(other) || other->bid->excepted)
             continue;
+        if (other != g && other->bid == g->bid && g->call->opt.cached)
+            sim_fail("C20: '%s' was handed out twice, to call %d and call %d", g->bid->room->name,
+                     other->call->number, g->call->number);
         beside++;
         if (other->limit > 0 && other->limit < limit)
             limit = other->limit;
@@ -137,6 +140,12 @@ void ledger_acquired(struct call *call, hf_lock *lock)
         g->limit = g->bid->limit;
         figures.adopted++;
     } else {
+        if (call->opt.cached && g->bid->call != call && g->bid->call != NULL) {
+            if (g->bid->call->process != call->process)
+                sim_fail("C20: call %d was given what another process has", call->number);
+            g->bid->call = call;
+            figures.cached++;
+        }
         g->mode = g->bid->mode = call->opt.mode;
         g->limit = g->bid->limit = call->opt.limit;
         set_spent(g->bid->next);
@@ -235,7 +244,8 @@ void ledger_gave_back(struct grant *g, struct call *call, int code, const hf_err
     bool closing = g->closed || call->closed_ns != SIM_NEVER;
 
     drop(g);
-    if (code == HF_OK || code == HF_UNKNOWN) {
+    bool may_stay = code == HF_OK && g->call->opt.cached; /* with its client */
+    if ((code == HF_OK || code == HF_UNKNOWN) && !may_stay) {
         b->over = true;
         b->may_stay_ns = sim.now_ns;
         if (code == HF_UNKNOWN)

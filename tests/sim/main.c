@@ -80,6 +80,12 @@ static void run_seed(uint64_t seed, bool history, struct totals *totals)
         if (hf_gate_new(&server_room(names[i], 1)->gate) < 0)
             abort();
     }
+    for (int i = 0; i < SIM_HOMES; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "home%d", i);
+        if (hf_gate_new(&server_room(name, strlen(name))->gate) < 0)
+            abort();
+    }
     sim_note("seed %" PRIu64 ": %d names, %d programs with %d threads, %s, op_timeout %lld ms, "
              "latency %lld us",
              seed, workload.rooms, workload.programs, workload.workers,
@@ -184,11 +190,11 @@ static void print_totals(const struct totals *t, double seconds)
            t->done, seconds, t->simulated_s / 3600, t->steps, f->calls, f->grants, f->losses,
            f->requests, f->wakes, f->callbacks);
     printf("faults: %" PRIu64 " kills, %" PRIu64 " freezes, %" PRIu64 " forks, %" PRIu64
-           " closes, %" PRIu64 " broken, %" PRIu64 " adopted, %" PRIu64 " data losses, %" PRIu64
-           " clock steps; outcomes: %" PRIu64 " timeouts, %" PRIu64 " cancelled, %" PRIu64
-           " unknown\n",
-           f->kills, f->freezes, f->forks, f->closes, f->breaks, f->adopted, f->data_losses,
-           f->clock_steps, f->timeouts, f->cancelled, f->unknown);
+           " closes, %" PRIu64 " broken, %" PRIu64 " adopted, %" PRIu64 " had again, %" PRIu64
+           " data losses, %" PRIu64 " clock steps; outcomes: %" PRIu64 " timeouts, %" PRIu64
+           " cancelled, %" PRIu64 " unknown\n",
+           f->kills, f->freezes, f->forks, f->closes, f->breaks, f->adopted, f->cached,
+           f->data_losses, f->clock_steps, f->timeouts, f->cancelled, f->unknown);
     printf(
         "longest after the caller's time was up, in op_timeouts: acquire %.2f, close %.2f, others "
         "%.2f; most in a second: %" PRIu64 " steps of a process, %" PRIu64

@@ -70,6 +70,22 @@ hf_client *program_client(struct program *p)
     return p->client;
 }
 
+/* On the same terms as before, the note among them. If it is bid for all the same, its bid is the new
+ * call's. */
+static void bid_as_before(struct program *p, struct call *c)
+{
+    struct call *before = p->kept;
+
+    if (!c->opt.cached || before == NULL || before->room != c->room ||
+        before->process != c->process)
+        return;
+    p->kept = NULL;
+    before->again = c;
+    c->opt.ttl_ms = before->opt.ttl_ms;
+    c->opt.lock_delay_ms = before->opt.lock_delay_ms;
+    c->opt.note = before->opt.note;
+}
+
 struct grant *program_acquire(struct program *p, struct room *room, const hf_options *opt,
                               bool told)
 {
@@ -82,12 +98,16 @@ struct grant *program_acquire(struct program *p, struct room *room, const hf_opt
         callbacks_choose(c, &c->opt);
     c->opt.note = c->note;
     c->opt.arg = c;
-    sim_note("call %d: acquire '%s' %s limit %u ttl %lld wait %lld delay %lld max_hold %lld%s%s%s",
-             c->number, room->name, opt->mode == HF_SHARED ? "shared" : "exclusive", opt->limit,
-             (long long)opt->ttl_ms, (long long)opt->wait_ms, (long long)opt->lock_delay_ms,
-             (long long)opt->max_hold_ms, opt->by_hand ? " by_hand" : "",
-             opt->confirmed ? " confirmed" : "", opt->reentrant ? " reentrant" : "");
-    bool by_event = told && workload.with[FEATURE_EVENTS] && sim_chance(350);
+    bid_as_before(p, c);
+    sim_note(
+        "call %d: acquire '%s' %s limit %u ttl %lld wait %lld delay %lld max_hold %lld%s%s%s%s",
+        c->number, room->name, opt->mode == HF_SHARED ? "shared" : "exclusive", opt->limit,
+        (long long)opt->ttl_ms, (long long)opt->wait_ms, (long long)opt->lock_delay_ms,
+        (long long)opt->max_hold_ms, opt->by_hand ? " by_hand" : "",
+        opt->confirmed ? " confirmed" : "", opt->reentrant ? " reentrant" : "",
+        opt->cached ? " cached" : "");
+    bool by_event = told && workload.with[FEATURE_EVENTS] && sim_chance(350) &&
+                    !c->opt.cached; /* else ignored */
     int r = by_event ? acquire_by_event(p, c, &lock, &err)
                      : hf_acquire(client, room->name, room->name_len, &c->opt, &lock, &err);
     sim_note("call %d: acquire '%s' %s %s", c->number, room->name, r == 0 ? "OK" : hf_code_name(r),
@@ -125,6 +145,8 @@ void program_release(struct grant *g)
     if (r == 0 && at_least_ms > 0)
         values_check_closed(g, at_least_ms);
     sim_note("call %d: release %s %s", c->number, r == 0 ? "OK" : hf_code_name(r), err.text);
+    if (last && r == 0 && g->call->opt.cached && !by_event)
+        p->kept = g->call;
     if (last)
         ledger_gave_back(g, c, r, &err);
     ledger_end(c);

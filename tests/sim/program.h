@@ -7,6 +7,7 @@
 
 #define PROGRAMS_MAX 5
 #define WORKERS_MAX  4
+#define SIM_HOMES    12 /* names "home0" and so on, which few want at a time */
 
 /* What a seed may do: all of it, less what the command line says (--without). */
 #define SIM_FEATURES(X)                                                                    \
@@ -25,7 +26,8 @@
     X(CROWDS, "crowds", "many locks in one client")                                        \
     X(EVENTS, "events", "acquires and releases are started, and told by events")           \
     X(VALUES, "values", "values, releases that keep a lock closed, holders that are told") \
-    X(METRICS, "metrics", "clients that count and have a log")
+    X(METRICS, "metrics", "clients that count and have a log")                             \
+    X(CACHE, "cache", "released locks stay with their clients")
 
 enum feature {
 #define X(id, name, text) FEATURE_##id,
@@ -39,6 +41,7 @@ struct program {
     int slot, workers_left;
     hf_client *client;
     bool closing, finished;
+    struct call *kept;         /* whose cached lock was released last, and may be here yet */
     struct grant *side;        /* a lock that whoever likes may release */
     const struct fiber *taker; /* of the next event; NULL: nobody waits for one */
     uint64_t taker_mutexes;    /* that it had taken before */

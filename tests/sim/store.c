@@ -200,7 +200,7 @@ const struct hf__store_type sim_store_type = {
     .capabilities = HF_CAN_SHARE | HF_CAN_LIMIT | HF_CAN_LEASE | HF_CAN_NEVER | HF_CAN_DELAY |
                     HF_CAN_QUEUE | HF_CAN_PUSH | HF_CAN_TOKEN | HF_CAN_CHECK | HF_CAN_BREAK |
                     HF_CAN_DETACH | HF_CAN_PROCESS | HF_CAN_PERSIST | HF_CAN_AT_LEAST |
-                    HF_CAN_VALUE | HF_CAN_WANTED,
+                    HF_CAN_VALUE | HF_CAN_WANTED | HF_CAN_CACHE,
     .options = options,
     .open = NULL, /* see __wrap_hf__store_open() */
     .close = close_store,

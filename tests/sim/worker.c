@@ -37,6 +37,8 @@ static hf_options choose_options(void)
     opt.confirmed = sim_chance(150);
     opt.reentrant = sim_chance(200);
     opt.wanted = workload.with[FEATURE_VALUES] && sim_chance(300);
+    opt.cached = workload.with[FEATURE_CACHE] && opt.mode == HF_EXCLUSIVE &&
+                 opt.ttl_ms != HF_NEVER && sim_chance(400);
     return opt;
 }
 
@@ -222,10 +224,37 @@ static void give_back(struct grant *g)
         program_release(g);
 }
 
+/* What was released last, and may still be here. */
+static void take_again(struct program *p)
+{
+    hf_options opt = p->kept->opt;
+
+    opt.cancel = NULL;
+    opt.on_at_risk = opt.on_lost = opt.on_wanted = NULL;
+    opt.on_wait = NULL;
+    opt.max_hold_ms = sim_chance(100) ? sim_between(20, 3000) : 0;
+    opt.wait_ms = sim_chance(300) ? 0 : sim_between(1, 4000);
+    struct grant *g = program_acquire(p, p->kept->room, &opt, sim_chance(300));
+    if (g == NULL)
+        return;
+    hold(g, sim_chance(400) ? 0 : sim_between(0, opt.ttl_ms / 2) * SIM_MS);
+    give_back(g);
+}
+
+/* Its own, but for others who want it now and then. */
+static struct room *home_room(void)
+{
+    char name[16];
+
+    snprintf(name, sizeof name, "home%d",
+             sim_chance(900) ? sim.self->number % SIM_HOMES : (int)sim_between(0, SIM_HOMES - 1));
+    return server_room(name, strlen(name));
+}
+
 static void take_and_hold(struct program *p)
 {
     hf_options opt = choose_options();
-    struct room *room = any_room();
+    struct room *room = opt.cached && sim_chance(600) ? home_room() : any_room();
     bool cancels = workload.with[FEATURE_CANCELS] && sim_chance(200);
     struct grant *g =
         cancels ? acquire_with_cancel(p, room, &opt) : program_acquire(p, room, &opt, true);
@@ -238,6 +267,8 @@ static void take_and_hold(struct program *p)
         acquire_again(p, g);
     hold(g, sim_chance(500) ? 0 : sim_between(0, most_ms) * SIM_MS);
     give_back(g);
+    for (int i = 0; i < 4 && opt.cached && p->kept != NULL && sim_chance(800); i++)
+        take_again(p);
 }
 
 static void adopt(struct program *p)

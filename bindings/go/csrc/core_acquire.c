@@ -26,6 +26,8 @@
 
 #include "base_banned.h"
 
+#define IDLE_ASKS_MAX 5 /* of a bid that does not wait */
+
 static int stop_because(struct hf__acquiring *bid, int code)
 {
     return hf__fail(bid->err, code, NULL);
@@ -189,6 +191,20 @@ static bool is_worth_another_try(const struct hf__acquiring *bid, int code)
            is_left(bid->lock);
 }
 
+/* Whoever has it may not be using it, and was called: it is asked again, after pauses that grow from 2 ms to
+ * 32 ms and are less than a tenth of a second together. */
+static int ask_for_cached(struct hf__acquiring *bid)
+{
+    int64_t pause_ns = (INT64_C(2) << bid->idle_asks) * HF__NS_PER_MS;
+
+    if (bid->idle_asks == IDLE_ASKS_MAX || begin_waiting(bid) < 0)
+        return stop_because(bid, HF_BUSY);
+    bid->idle_asks++;
+    bid->lock->waiter->ask_ns = hf__now_ns(bid->lock->client->env) + pause_ns;
+    bid->lock->waiter->sign_ns = INT64_MAX;
+    return fall_asleep(bid, 0);
+}
+
 static int ask(struct hf__acquiring *bid)
 {
     struct hf__answer answer;
@@ -216,7 +232,7 @@ static int ask(struct hf__acquiring *bid)
                  "the store answers later than the lease lasts: ask for a longer ttl");
         return bear_setback(bid, HF_UNAVAILABLE);
     case HF__ADVICE_REFUSED:
-        return stop_because(bid, HF_BUSY);
+        return answer.wanted ? ask_for_cached(bid) : stop_because(bid, HF_BUSY);
     case HF__ADVICE_NO_ROOM:
         return hf__fail(bid->err, HF_FULL, "the queue is full (%d)", HF__QUEUE_MAX);
     case HF__ADVICE_REBID:

@@ -20,14 +20,15 @@ struct hf__acquiring {
     unsigned setbacks; /* since it last had a place in the queue */
     int slept_over;    /* the error of the setback, which `err` tells; 0: it was queued */
 
-    bool waits;      /* for others */
-    bool callable;   /* somebody listened already when the last attempt was sent */
-    bool patient;    /* the caller has said how long to bear a store that is away */
-    bool confirmed;  /* not to be had before the store knows that we know */
-    bool spent;      /* the store will not grant this ticket any more */
-    bool stopped;    /* the caller does not want it any more */
-    bool slept;      /* ASLEEP was the last outcome */
-    bool slept_ours; /* it was ours then, and only its claim was missing */
+    bool waits;              /* for others */
+    bool callable;           /* somebody listened already when the last attempt was sent */
+    bool patient;            /* the caller has said how long to bear a store that is away */
+    bool confirmed;          /* not to be had before the store knows that we know */
+    bool spent;              /* the store will not grant this ticket any more */
+    bool stopped;            /* the caller does not want it any more */
+    bool slept;              /* ASLEEP was the last outcome */
+    bool slept_ours;         /* it was ours then, and only its claim was missing */
+    unsigned char idle_asks; /* a bid that does not wait has asked for a cached lock again */
 };
 
 /* What a step leads to: 0 the next one, negative giving up, or one of these. */

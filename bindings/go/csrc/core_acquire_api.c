@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core_abi_struct.h"
+#include "core_cache.h"
 #include "core_started.h"
 
 #include "base_banned.h"
@@ -25,7 +26,7 @@ int hf__copy_options(const hf_options *given, hf_options *ret, hf_error *err)
     if (given != NULL)
         r = hf__copy_abi_struct(&type, given, ret, err);
     if (r == 0 && ret->ttl_ms == 0)
-        ret->ttl_ms = HF_TTL_DEFAULT_MS;
+        ret->ttl_ms = ret->cached ? HF_TTL_CACHED_MS : HF_TTL_DEFAULT_MS;
     return r;
 }
 
@@ -49,6 +50,8 @@ static int check_options(const hf_options *opt, hf_error *err)
     if (opt->max_hold_ms > 0 && opt->ttl_ms == HF_NEVER)
         return hf__fail(err, HF_INVALID,
                         "max-hold needs a lease; a lock that never expires has none");
+    if (opt->cached && (opt->mode != HF_EXCLUSIVE || opt->ttl_ms == HF_NEVER))
+        return hf__fail(err, HF_INVALID, "a cached lock is exclusive, and has a lease");
     if (opt->owner >> 63 != 0)
         return hf__fail(err, HF_INVALID, "the owner must be below 2^63");
     if (opt->note != NULL && strlen(opt->note) > HF_NOTE_MAX)
@@ -70,6 +73,7 @@ static int check_capabilities(const hf_client *client, const hf_options *opt, hf
         {opt->max_hold_ms > 0, HF_CAN_LEASE, "leases, which max-hold needs"},
         {opt->wanted != 0 || opt->on_wanted != NULL, HF_CAN_WANTED,
          "way to tell that somebody waits"},
+        {opt->cached != 0, HF_CAN_CACHE, "cached locks"},
     };
 
     for (size_t i = 0; i < sizeof wants / sizeof wants[0]; i++) {
@@ -133,6 +137,8 @@ static int prepare(hf_client *client, const hf_options *given, struct request *q
         r = check_options(&q->opt, err);
     if (r == 0)
         r = check_capabilities(client, &q->opt, err);
+    if (q->tag != NULL || q->ticket != NULL) /* what is started tells by events whose it is */
+        q->opt.cached = 0;
     return r;
 }
 
@@ -172,8 +178,10 @@ static int enter_and_acquire(hf_client *client, struct request *q, const hf_opti
             : hf__is_forked(client) ? hf__fail(err, HF_FORKED, NULL)
                                     : prepare(client, given, q, err);
 
-    if (r < 0)
-        return r;
+    if (r == 0 && q->opt.cached)
+        r = hf__cache_acquire(client, &q->name, &q->opt, ret_lock, err);
+    if (r != 0)
+        return r < 0 ? r : 0;
     hf_lock *lock = hf__lock_new(client, &q->name, &q->opt);
     if (lock == NULL)
         return hf__fail(err, HF_NO_MEMORY, NULL);

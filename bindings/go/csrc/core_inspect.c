@@ -88,6 +88,7 @@ static int add(void *ctx, const char *name, size_t name_len, const struct hf__en
                      .age_ms = e->since_ms,
                      .remaining_ms = span(e->until_ms),
                      .claimed = e->claimed,
+                     .cached = e->cached && e->place == HF__PLACE_INSIDE,
                      .pid = who->pid};
     hf__ticket_format(&e->ticket, to->ticket);
     if (pack_strings(name, name_len, who, to) == NULL)
@@ -255,8 +256,11 @@ static int compare(void *ctx, const char *name, size_t name_len, const struct hf
     struct check *check = ctx;
 
     (void)name, (void)name_len;
-    if (e->place == HF__PLACE_INSIDE && e->generation == check->sequencer->generation &&
-        e->mode == check->sequencer->mode && (e->limit > 0) == check->sequencer->limited)
+    uint64_t after = check->sequencer->generation - e->generation;
+    uint64_t its_own = e->cached ? HF__TOKENS_RESERVED : 0; /* the client has it, whoever of it */
+
+    if (e->place == HF__PLACE_INSIDE && after <= its_own && e->mode == check->sequencer->mode &&
+        (e->limit > 0) == check->sequencer->limited)
         check->live = true;
     return 0;
 }

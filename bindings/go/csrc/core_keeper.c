@@ -7,6 +7,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "core_cache.h"
 #include "core_started.h"
 
 #include "base_banned.h"
@@ -67,6 +68,10 @@ static int64_t next_moment(const hf_lock *lock)
         when_ns = earlier(when_ns, care_due(lock));
         break;
     case HF__DUTY_KEEP:
+        if (lock->is_idle && (lock->called || b->wanted || b->phase != HF__PHASE_HOLDING)) {
+            when_ns = 0;
+            break;
+        }
         if (b->phase != HF__PHASE_HOLDING) {
             bool untold = lock->call_lost && lock->call_turn.slot == 0;
             when_ns = untold ? lock->retry_ns : INT64_MAX;
@@ -134,6 +139,8 @@ static void help_waiting(hf_lock *lock, int64_t now_ns)
 
 static void keep(hf_lock *lock, int64_t now_ns)
 {
+    if (lock->is_idle && hf__cache_let_go(lock, now_ns, now_ns >= care_due(lock)))
+        return;
     if (!hf__lock_holds(lock, now_ns)) { /* and it was told, if there was a thread for it */
         if (lock->call_lost)
             hf__notifier_push(lock);
@@ -166,6 +173,7 @@ static int64_t tick(hf_client *client)
 
     while ((timer = hf__heap_first(&keeper->timers)) != NULL && timer->when_ns <= now_ns) {
         hf_lock *lock = (hf_lock *)((char *)timer - offsetof(hf_lock, timer));
+        hf__lock_ref(lock);
         if (lock->duty == HF__DUTY_WAIT)
             help_waiting(lock, now_ns);
         else if (lock->duty == HF__DUTY_KEEP)
@@ -173,6 +181,7 @@ static int64_t tick(hf_client *client)
         else if (lock->duty == HF__DUTY_UNDO)
             hf__withdrawer_push(lock);
         hf__keeper_schedule(lock);
+        hf__lock_unref(lock);
     }
     /* What is set already, and comes first, stays. */
     int64_t next_ns = timer != NULL ? timer->when_ns : INT64_MAX;

@@ -63,9 +63,13 @@ struct hf_lock {
                               may linger; no attempt since was refused */
     bool claim_unanswered; /* a renewal that named the grant may have been applied */
     bool lost_told;
-    bool called;           /* while it waited: whether somebody waits behind it is to be asked */
+    bool called; /* while it waited: whether somebody waits behind it is to be asked. Of a cached
+                              one: for good, it is to go back */
+    bool opened_value;     /* it has asked for the value, or written it */
     bool order_is_unknown; /* it was taken over: somebody may have written before */
     uint64_t value_order;  /* of the last write of the value */
+
+    uint32_t local_grants; /* after the store's own: see cache.h */
 
     unsigned renewals; /* that name the grant, under way: each may still be applied */
 
@@ -73,6 +77,8 @@ struct hf_lock {
     unsigned failures; /* of jobs, in a row */
     int64_t retry_ns;  /* a job failed: not before then */
     bool risk_told, wanted_told;
+    bool is_idle;            /* KEEP: its user has released it, and the client has kept it */
+    bool used_since_renewal; /* of what can be idle */
     enum hf__job job;
     bool job_again;      /* it was asked for while it is under way */
     unsigned job_number; /* a job under way that has another number is of an earlier duty */
@@ -82,7 +88,7 @@ struct hf_lock {
     struct hf__timer job_turn;  /* the renewer's or the withdrawer's */
     struct hf__timer call_turn; /* the notifier's */
     struct hf__link by_ticket;
-    struct hf__link by_owner;
+    struct hf__link by_owner;    /* while it is idle, which is nobody's: by name (cache.h) */
     struct hf__waiter *waiter;   /* WAIT */
     struct hf__started *started; /* how it was acquired, if not by a call that waits; NULL */
     uint64_t owner;
@@ -190,6 +196,9 @@ void hf__notifier_forget(hf_lock *lock);
  * store stays away. `release`: it was held and goes back in good order. It has no duty. HF_OK,
  * HF_STALE, HF_UNKNOWN (with may_hold_ms). Released meanwhile. */
 int hf__undo(hf_lock *lock, bool release, hf_error *err);
+
+/* Leaves that to the withdrawer, whoever it was on duty for. */
+void hf__undo_later(hf_lock *lock, bool release);
 
 /* One try, until `deadline_ns`. Released meanwhile. */
 int hf__undo_once(hf_lock *lock, bool release, int64_t deadline_ns, struct hf__answer *ret_answer,

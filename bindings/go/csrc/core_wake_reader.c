@@ -6,7 +6,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "core_client.h"
+#include "core_cache.h"
 
 #include "base_banned.h"
 
@@ -19,7 +19,9 @@
 static struct hf__waiter *deliver(hf_lock *lock, uint64_t generation)
 {
     if (lock->duty == HF__DUTY_KEEP) {
-        if (generation == 0)
+        if (generation == 0 && lock->bid.cached)
+            hf__cache_called(lock);
+        if (generation == 0 && !lock->is_idle)
             hf__renewer_push(lock);
         return NULL;
     }

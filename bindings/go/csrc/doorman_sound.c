@@ -27,8 +27,9 @@ bool hf__entry_is_sound(const struct hf__entry *e)
         return false;
     if (e->place == HF__PLACE_INSIDE && e->generation == 0)
         return false;
-    return e->generation <= TOKEN_MAX && is_lease(e->lease_ms) &&
-           (e->until_ms == HF__NEVER || is_instant(e->until_ms));
+    if (e->generation > TOKEN_MAX - (e->cached ? HF__TOKENS_RESERVED : 0))
+        return false;
+    return is_lease(e->lease_ms) && (e->until_ms == HF__NEVER || is_instant(e->until_ms));
 }
 
 bool hf__record_is_sound(const struct hf__record *record)

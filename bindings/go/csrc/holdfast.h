@@ -71,8 +71,9 @@ extern "C" {
 #define HF_AT_LEAST_MAX_MS  (366LL * 24 * 3600000) /* longest that a release keeps it closed */
 #define HF_TOGETHER_MAX     64                     /* locks of one hf_acquire_all() */
 #define HF_TTL_DEFAULT_MS   30000
-#define HF_WATCH_DEFAULT_MS 1000 /* a watch looks this often */
-#define HF_TRAIL_DEFAULT    1000 /* the newest so many entries of a trail */
+#define HF_TTL_CACHED_MS    10000 /* of a cached lock */
+#define HF_WATCH_DEFAULT_MS 1000  /* a watch looks this often */
+#define HF_TRAIL_DEFAULT    1000  /* the newest so many entries of a trail */
 #define HF_TRAIL_MAX        100000
 
 typedef struct hf_client hf_client; /* a connection to one store, with its keeper thread */
@@ -234,7 +235,8 @@ void hf_close(hf_client *client);
     X(HF_CAN_AT_LEAST, 13, "at-least", "a release can keep the lock closed for a time (C14)") \
     X(HF_CAN_VALUE, 14, "value", "a value that only the holder writes (C15)")                 \
     X(HF_CAN_WANTED, 15, "wanted", "a holder is told that somebody waits (C16)")              \
-    X(HF_CAN_HISTORY, 16, "history", "a trail of who held it, in the store")
+    X(HF_CAN_HISTORY, 16, "history", "a trail of who held it, in the store")                  \
+    X(HF_CAN_CACHE, 17, "cache", "a released lock can stay with its client (C20)")
 /* A store with "never" and "persist" can pass on locks that never expire, even without "detach". */
 
 enum hf_capability {
@@ -263,7 +265,8 @@ typedef struct hf_options {
     size_t size;           /* sizeof(hf_options) */
     hf_mode mode;          /* HF_EXCLUSIVE or HF_SHARED */
     uint32_t limit;        /* HF_SHARED: at most this many holders; 0: no limit */
-    int64_t ttl_ms;        /* the lease; 0: HF_TTL_DEFAULT_MS; HF_NEVER: until released or broken */
+    int64_t ttl_ms;        /* the lease; 0: HF_TTL_DEFAULT_MS, or with `cached` HF_TTL_CACHED_MS;
+                              HF_NEVER: until released or broken */
     int64_t wait_ms;       /* 0: do not wait for others; HF_FOREVER; on CLOCK_BOOTTIME. A request
                               in progress at the end may take one more op_timeout, and withdrawing
                               the bid another one */
@@ -295,6 +298,12 @@ typedef struct hf_options {
     hf_lock_callback *on_wanted; /* somebody has come to wait for the lock, or is found to wait */
     int64_t wanted;              /* 1: tell that, by hf_lock_wanted() or HF_EVENT_WANTED; on_wanted
                                     asks for it too */
+    int64_t cached; /* 1: the lock may stay with this client when it is released. The next
+                       hf_acquire() of it here, on the same terms, is then local and takes less than
+                       a microsecond; it has a higher token. It goes back when somebody else wants it
+                       and it is not in use, and when it was not used for a third of its lease. A
+                       client that dies costs its lease, in use or not. For hf_acquire() only;
+                       exclusive, with a lease. Ignored where no call from the store can be heard */
 } hf_options;
 
 #if defined(__cplusplus) && __cplusplus >= 201103L
@@ -305,7 +314,7 @@ typedef struct hf_options {
 #define HF_OPTIONS_INIT                                                                       \
     {                                                                                         \
         sizeof(hf_options), HF_EXCLUSIVE, 0, HF_TTL_DEFAULT_MS, HF_FOREVER, 0, 0, 0, 0, 0, 0, \
-            HF__NULL, HF__NULL, HF__NULL, HF__NULL, HF__NULL, HF__NULL, 0, HF__NULL, 0        \
+            HF__NULL, HF__NULL, HF__NULL, HF__NULL, HF__NULL, HF__NULL, 0, HF__NULL, 0, 0     \
     }
 
 /* Takes the lock, waiting for at most opt->wait_ms. `opt` NULL means HF_OPTIONS_INIT. A reentrant
@@ -472,7 +481,7 @@ hf_cause hf_lock_cause(const hf_lock *lock); /* why it was lost; HF_CAUSE_NONE i
 int hf_lock_error(const hf_lock *lock, hf_error *err);
 
 /* Whether somebody waits for the lock, as the store last said: with the grant, with each renewal, and at
- * once where it can call (HF_CAN_PUSH). 0 without opt->wanted, and when it is lost. */
+ * once where it can call (HF_CAN_PUSH). 0 without opt->wanted or opt->cached, and when it is lost. */
 int hf_lock_wanted(const hf_lock *lock);
 
 /* How long the lock stays ours without another renewal, by the local clock, with a safety margin. 0
@@ -561,7 +570,7 @@ typedef struct hf_metrics {
 
     /* Since it was opened. Acquires that were refused for their arguments, and those of a lock that was
      * entered again, are not counted */
-    uint64_t grants;                   /* locks that were obtained or adopted */
+    uint64_t grants;                   /* locks obtained or adopted, cached ones too */
     uint64_t failed[HF_METRICS_CODES]; /* acquires that ended without one */
     hf_histogram wait;                 /* of acquires that ended with one: how long they took */
     hf_histogram hand_over;            /* those of them that were queued: from the moment the client
@@ -618,6 +627,7 @@ typedef struct hf_entry {
     int claimed;          /* the holder knows that it holds */
     const char *host, *user, *program, *note;
     int64_t pid;
+    int cached; /* its client may not be using it */
 } hf_entry;
 
 typedef struct hf_query {

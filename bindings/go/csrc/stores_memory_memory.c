@@ -298,7 +298,8 @@ const struct hf__store_type hf__memory_store_type = {
     .summary = "between the threads of one process",
     .capabilities = HF_CAN_SHARE | HF_CAN_LIMIT | HF_CAN_LEASE | HF_CAN_NEVER | HF_CAN_DELAY |
                     HF_CAN_QUEUE | HF_CAN_PUSH | HF_CAN_TOKEN | HF_CAN_CHECK | HF_CAN_BREAK |
-                    HF_CAN_DETACH | HF_CAN_AT_LEAST | HF_CAN_VALUE | HF_CAN_WANTED | HF_CAN_HISTORY,
+                    HF_CAN_DETACH | HF_CAN_AT_LEAST | HF_CAN_VALUE | HF_CAN_WANTED | HF_CAN_CACHE |
+                    HF_CAN_HISTORY,
     .options = options,
     .open = open_memory,
     .close = close_memory,

@@ -82,13 +82,14 @@ int hf__sqlite_read_entry(sqlite3_stmt *q, struct hf__sqlite_row *ret_row, hf_er
     row.was.until_ms = read_instant(q, 10);
     row.was.lease_ms = read_instant(q, 11);
     row.was.claimed = sqlite3_column_int(q, 12) != 0;
-    if (room < 0 || room > UINT32_MAX || !hf__entry_is_sound(&row.was))
-        return corrupt("a number of an entry is out of range", err);
-    row.can_wake = read_bits(q, 13, row.wake, sizeof row.wake);
     int flags = sqlite3_column_int(q, 14);
     row.was.tell = (flags & HF__SQLITE_TELL) != 0;
     row.was.told = (flags & HF__SQLITE_TOLD) != 0;
     row.was.opened = (flags & HF__SQLITE_OPENED) != 0;
+    row.was.cached = (flags & HF__SQLITE_CACHED) != 0;
+    if (room < 0 || room > UINT32_MAX || !hf__entry_is_sound(&row.was))
+        return corrupt("a number of an entry is out of range", err);
+    row.can_wake = read_bits(q, 13, row.wake, sizeof row.wake);
     *ret_row = row;
     return 0;
 }

@@ -19,6 +19,7 @@
 #define HF__SQLITE_TELL        1  /* holdfast_entry.flags */
 #define HF__SQLITE_TOLD        2
 #define HF__SQLITE_OPENED      4
+#define HF__SQLITE_CACHED      8
 #define HF__SQLITE_WAL_SHORT   300  /* pages in the WAL before a checkpoint, */
 #define HF__SQLITE_WAL_LONG    2000 /* and for a client that stays */
 

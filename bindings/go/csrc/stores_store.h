@@ -149,7 +149,8 @@ struct hf__store_type {
     /* hf__doorman_apply() on the record of op->bid->name: ATTEMPT, RELEASE, WITHDRAW, BREAK if it is
      * one with HF_CAN_BREAK, READ and WRITE with HF_CAN_VALUE. Tells those it let in, in the same step,
      * and the client of one that was broken, if it can. With HF_CAN_WANTED it calls those marked so,
-     * with generation 0, if it can; it is asked for its wake_fd before the first bid with `tell`.
+     * with generation 0, if it can; it is asked for its wake_fd before the first bid with `tell`. With
+     * HF_CAN_CACHE it keeps the mark `cached` of an entry, and shows it.
      * `op->who` is NULL here; bid->who says who asks. A WRITE that was answered DONE outlives what a
      * grant that never expires outlives.
      *

@@ -102,6 +102,8 @@ export const Capability = {
   WANTED: 32768,
   /** a trail of who held it, in the store */
   HISTORY: 65536,
+  /** a released lock can stay with its client (C20) */
+  CACHE: 131072,
 } as const;
 
 export const capabilityNames = [
@@ -122,6 +124,7 @@ export const capabilityNames = [
   "value",
   "wanted",
   "history",
+  "cache",
 ] as const;
 
 /** Why a lock was lost. */
@@ -264,6 +267,7 @@ export const DELAY_MAX_MS = 3600000;
 export const AT_LEAST_MAX_MS = 31622400000;
 export const TOGETHER_MAX = 64;
 export const TTL_DEFAULT_MS = 30000;
+export const TTL_CACHED_MS = 10000;
 export const WATCH_DEFAULT_MS = 1000;
 export const TRAIL_DEFAULT = 1000;
 export const TRAIL_MAX = 100000;

@@ -68,7 +68,8 @@ static int call_attempt(struct hf__my *s, struct hf__my_conn *c, const struct hf
                bid->lock_delay_ms, bid->retire_ms, bid->queue);
     hf__my_add_text(&t, op->wake);
     add_who(&t, bid->who != NULL ? bid->who : s->base.host->self);
-    hf__my_add(&t, ", %" PRId64 ", %d)", hf__sql_latest_us(&s->sql, deadline_ns), bid->tell);
+    hf__my_add(&t, ", %" PRId64 ", %d)", hf__sql_latest_us(&s->sql, deadline_ns),
+               hf__sql_flags(bid));
     int r = ask(s, c, &t, deadline_ns, HF__SQL_ANSWER_CELLS, &result, &row, err);
     if (r != 0)
         return r;
@@ -92,15 +93,16 @@ static int call_end(struct hf__my *s, struct hf__my_conn *c, const struct hf__sq
 
     hf__my_add(&t, "CALL %s(",
                op->kind == HF__OPERATION_BREAK ? "holdfast_break"
-               : op->at_least_ms > 0           ? "holdfast_release_after"
+               : hf__sql_is_long_release(op)   ? "holdfast_release_used"
                                                : "holdfast_end");
     hf__my_add_bytes(&t, op->bid->name, op->bid->name_len);
     hf__my_add(&t, ", ");
     hf__my_add_bytes(&t, op->bid->ticket.bits, sizeof op->bid->ticket.bits);
     if (op->kind == HF__OPERATION_BREAK)
         hf__my_add(&t, ", %d)", op->now);
-    else if (op->at_least_ms > 0)
-        hf__my_add(&t, ", %" PRId64 ", %" PRId64 ")", op->retire_ms, op->at_least_ms);
+    else if (hf__sql_is_long_release(op))
+        hf__my_add(&t, ", %" PRId64 ", %" PRId64 ", %" PRIu64 ")", op->retire_ms, op->at_least_ms,
+                   op->generation);
     else
         hf__my_add(&t, ", %" PRId64 ", %d)", op->retire_ms, op->kind == HF__OPERATION_WITHDRAW);
     int r = ask(s, c, &t, deadline_ns, 1, &result, &row, err);

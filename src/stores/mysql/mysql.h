@@ -24,7 +24,7 @@
 #include "sql/url.h"
 
 #define HF__MY_SCHEMA 2 /* the versions this code speaks: of the tables, */
-#define HF__MY_RULES  3 /* and of the procedures (holdfast_routines) */
+#define HF__MY_RULES  4 /* and of the procedures (holdfast_routines) */
 #define HF__MY_HINTS  1024
 
 #define HF__MY_TOO_LATE 1644 /* the error of holdfast_check_time: of every SIGNAL */

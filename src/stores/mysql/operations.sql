@@ -5,21 +5,21 @@
 --   claimed     granted: the store knows that the holder knows
 --   place       queued: from 1; 0: not counted
 --   ask_again   queued: after so many milliseconds, NULL: never
---   wanted      granted, and asked for: somebody waits (not to clients of before)
+--   wanted      granted, and asked for: somebody waits; busy: it is worth asking again soon (not to clients of before)
 -- The transaction begins and ends here; an error rolls it back and is told. The answer is sent before the commit: so an
 -- error without an answer means that nothing was applied, and one after it that this is not known. A client takes and frees a lock that
 -- has no queue without these, by one UPDATE of the lock's row (quick.c); whatever that does not match comes here.
 
 DELIMITER $$
 
--- A bid, or the same bid again; not after a_latest: see holdfast_check_time.
+-- A bid, or the same bid again; not after a_latest: see holdfast_check_time. a_flags are those of its holder.
 DROP PROCEDURE IF EXISTS holdfast_bid $$
 CREATE PROCEDURE holdfast_bid(
     IN a_name VARBINARY(512), IN a_ticket BINARY(16), IN a_shared BOOLEAN, IN a_room BIGINT, IN a_ttl BIGINT,
     IN a_delay BIGINT, IN a_retire BIGINT, IN a_queue BOOLEAN, IN a_wake VARCHAR(60) CHARACTER SET ascii,
     IN a_host VARCHAR(255) CHARACTER SET utf8mb4, IN a_user VARCHAR(255) CHARACTER SET utf8mb4,
     IN a_program VARCHAR(255) CHARACTER SET utf8mb4, IN a_pid BIGINT,
-    IN a_note VARBINARY(256), IN a_latest BIGINT, IN a_tell BOOLEAN)
+    IN a_note VARBINARY(256), IN a_latest BIGINT, IN a_flags INT)
 SQL SECURITY INVOKER
 BEGIN
     DECLARE o_verdict VARCHAR(9) CHARACTER SET ascii DEFAULT 'granted';
@@ -84,12 +84,12 @@ BEGIN
             SET o_generation = GREATEST(k_generation + 1, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', at_touched)),
                 o_claimed = a_ttl <> 0,
                 o_lease = IF(a_ttl = 0, 5000, a_ttl);
-            IF a_shared OR a_ttl = 0 OR a_delay > 0 OR a_tell
+            IF a_shared OR a_ttl = 0 OR a_delay > 0 OR a_flags <> 0
                OR EXISTS (SELECT 1 FROM holdfast_retired WHERE name = a_name AND until > at_now) THEN
                 INSERT INTO holdfast_holder VALUES (a_name, a_ticket, k_line, FALSE, a_shared, a_room,
                     o_generation, a_ttl, a_delay, a_retire, at_now,
                     at_now + INTERVAL o_lease * 1000 MICROSECOND, o_lease, o_claimed, a_wake, a_host, a_user,
-                    a_program, a_pid, a_note, a_tell);
+                    a_program, a_pid, a_note, a_flags);
                 UPDATE holdfast_lock SET generation = o_generation WHERE name = a_name;
             ELSE
                 UPDATE holdfast_lock SET generation = o_generation, inside = a_ticket, token = o_generation,
@@ -104,7 +104,7 @@ BEGIN
             SET is_new = TRUE, w_seq = k_line, w_ttl = IF(a_ttl = 0, 5000, LEAST(GREATEST(a_ttl, 1000), 10000));
             INSERT INTO holdfast_waiter VALUES (a_name, k_line, a_ticket, a_shared, a_room, a_ttl, a_delay,
                 a_retire, at_now, at_now + INTERVAL w_ttl * 1000 MICROSECOND, w_ttl, a_wake, a_host, a_user,
-                a_program, a_pid, a_note, a_tell);
+                a_program, a_pid, a_note, a_flags);
         ELSE
             UPDATE holdfast_waiter SET until = at_now + INTERVAL lease * 1000 MICROSECOND, wake = a_wake
                 WHERE name = a_name AND seq = w_seq;
@@ -127,6 +127,7 @@ BEGIN
         ELSE
             SET o_verdict = 'busy';
             DELETE FROM holdfast_waiter WHERE name = a_name AND seq = w_seq;
+            CALL holdfast_call_cached(a_name, calls, o_wanted);
         END IF;
     END;
 
@@ -211,10 +212,11 @@ BEGIN
     CALL holdfast_leave(a_name, a_ticket, a_retire, withdraws, at_touched, at_now, waiting_until, k_generation);
 END $$
 
--- A release after which the lock opens no earlier than a_at_least after it was taken: until then the holder lingers.
-DROP PROCEDURE IF EXISTS holdfast_release_after $$
-CREATE PROCEDURE holdfast_release_after(
-    IN a_name VARBINARY(512), IN a_ticket BINARY(16), IN a_retire BIGINT, IN a_at_least BIGINT)
+-- A release after which the lock opens no earlier than a_at_least after it was taken: until then the holder lingers. a_used:
+-- the last token of a cached grant that was used, or 0.
+DROP PROCEDURE IF EXISTS holdfast_release_used $$
+CREATE PROCEDURE holdfast_release_used(
+    IN a_name VARBINARY(512), IN a_ticket BINARY(16), IN a_retire BIGINT, IN a_at_least BIGINT, IN a_used BIGINT)
 SQL SECURITY INVOKER
 BEGIN
     DECLARE k_generation, k_line BIGINT;
@@ -231,8 +233,12 @@ BEGIN
     CALL holdfast_begin();
     CALL holdfast_enter(a_name, a_ticket, k_generation, k_line, at_touched, at_now, inside_until, waiting_until,
                         is_retired);
+    IF EXISTS (SELECT 1 FROM holdfast_holder WHERE name = a_name AND ticket = a_ticket AND NOT lingering AND flags & 8
+               AND a_used - generation BETWEEN 1 AND 1048576) THEN
+        CALL holdfast_give_numbers(a_name, a_used, k_generation);
+    END IF;
     UPDATE holdfast_holder SET lingering = TRUE, lease = a_at_least, until = since + INTERVAL a_at_least * 1000 MICROSECOND
-        WHERE name = a_name AND ticket = a_ticket AND NOT lingering
+        WHERE name = a_name AND ticket = a_ticket AND NOT lingering AND a_at_least > 0
         AND since + INTERVAL a_at_least * 1000 MICROSECOND > at_now;
     IF ROW_COUNT() > 0 THEN
         CALL holdfast_let_in(a_name, at_touched, at_now, NULL, k_generation, calls);
@@ -241,6 +247,15 @@ BEGIN
     ELSE -- a plain release, in the same transaction: nobody comes between
         CALL holdfast_leave(a_name, a_ticket, a_retire, FALSE, at_touched, at_now, waiting_until, k_generation);
     END IF;
+END $$
+
+-- What clients of before call.
+DROP PROCEDURE IF EXISTS holdfast_release_after $$
+CREATE PROCEDURE holdfast_release_after(
+    IN a_name VARBINARY(512), IN a_ticket BINARY(16), IN a_retire BIGINT, IN a_at_least BIGINT)
+SQL SECURITY INVOKER
+BEGIN
+    CALL holdfast_release_used(a_name, a_ticket, a_retire, a_at_least, 0);
 END $$
 
 -- A sign of life; with the generation it claims the grant. Inside the caller's transaction; the answer is
@@ -349,7 +364,7 @@ CREATE PROCEDURE holdfast_break(IN a_name VARBINARY(512), IN a_ticket BINARY(16)
 SQL SECURITY INVOKER
 BEGIN
     DECLARE o_verdict VARCHAR(9) CHARACTER SET ascii DEFAULT 'done';
-    DECLARE k_generation, k_line, k_retire, span BIGINT;
+    DECLARE k_generation, k_line, k_retire, k_last, span BIGINT;
     DECLARE at_touched DATETIME(6);
     DECLARE at_now, inside_until, waiting_until DATETIME(3);
     DECLARE is_retired, stays, k_opened, found BOOLEAN DEFAULT TRUE;
@@ -366,14 +381,15 @@ BEGIN
     CALL holdfast_enter(a_name, a_ticket, k_generation, k_line, at_touched, at_now, inside_until, waiting_until,
                         is_retired);
     SET found = TRUE;
-    SELECT lingering, retire, wake, NOT lingering AND flags & 4,
+    SELECT lingering, retire, wake, NOT lingering AND flags & 4, IF(NOT lingering AND flags & 8, generation + 1048576, 0),
            IF(at_once OR lease IS NULL, 0, TIMESTAMPDIFF(MICROSECOND, at_now, until) DIV 1000)
            + IF(claimed, delay, 0)
-        INTO stays, k_retire, k_wake, k_opened, span FROM holdfast_holder WHERE name = a_name AND ticket = a_ticket;
+        INTO stays, k_retire, k_wake, k_opened, k_last, span FROM holdfast_holder WHERE name = a_name AND ticket = a_ticket;
     IF found THEN
         IF k_opened THEN
             CALL holdfast_doubt(a_name);
         END IF;
+        CALL holdfast_give_numbers(a_name, k_last, k_generation);
         IF NOT stays AND span > 0 THEN
             UPDATE holdfast_holder SET lingering = TRUE, lease = span,
                    until = at_now + INTERVAL span * 1000 MICROSECOND
@@ -476,7 +492,7 @@ END $$
 CREATE PROCEDURE holdfast_routines()
 SQL SECURITY INVOKER
 BEGIN
-    SELECT 3, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', SYSDATE(6));
+    SELECT 4, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', SYSDATE(6));
 END $$
 
 -- Clients of before ask for this, and want it to be 2.

@@ -83,7 +83,7 @@ BEGIN
         SELECT MIN(until) INTO o_inside FROM holdfast_holder WHERE name = a_name;
     END IF;
     IF before_that > o_touched OR o_inside <= o_now OR o_waiting <= o_now THEN
-        CALL holdfast_sweep(a_name, o_touched, before_that, o_now);
+        CALL holdfast_sweep(a_name, o_touched, before_that, o_now, o_generation);
         SELECT MIN(until) INTO o_inside FROM holdfast_holder WHERE name = a_name;
         SELECT MIN(until) INTO o_waiting FROM holdfast_waiter WHERE name = a_name;
         SET o_retired = EXISTS (SELECT 1 FROM holdfast_retired WHERE name = a_name AND ticket = a_ticket
@@ -129,15 +129,28 @@ BEGIN
         ON DUPLICATE KEY UPDATE doubt = TRUE;
 END $$
 
--- A lease ran out: the lock stays closed for the lock-delay, or the holder leaves. A dead waiter leaves.
+-- Numbers up to this one belong to somebody; 0: none.
+DROP PROCEDURE IF EXISTS holdfast_give_numbers $$
+CREATE PROCEDURE holdfast_give_numbers(IN a_name VARBINARY(512), IN a_last BIGINT, INOUT io_generation BIGINT)
+SQL SECURITY INVOKER
+BEGIN
+    IF a_last > io_generation THEN
+        SET io_generation = a_last;
+        UPDATE holdfast_lock SET generation = a_last WHERE name = a_name;
+    END IF;
+END $$
+
+-- A lease ran out: the lock stays closed for the lock-delay, or the holder leaves. A dead waiter leaves. A cached holder may
+-- have used each number that belonged to it.
 DROP PROCEDURE IF EXISTS holdfast_sweep $$
 CREATE PROCEDURE holdfast_sweep(
-    IN a_name VARBINARY(512), IN a_touched DATETIME(6), IN a_before DATETIME(6), IN at_now DATETIME(3))
+    IN a_name VARBINARY(512), IN a_touched DATETIME(6), IN a_before DATETIME(6), IN at_now DATETIME(3),
+    INOUT io_generation BIGINT)
 SQL SECURITY INVOKER
 BEGIN
     DECLARE h_ticket BINARY(16);
     DECLARE h_until DATETIME(3);
-    DECLARE h_delay, h_retire BIGINT;
+    DECLARE h_delay, h_retire, h_last BIGINT;
     DECLARE h_stays, h_opened, found BOOLEAN DEFAULT TRUE;
     DECLARE CONTINUE HANDLER FOR NOT FOUND SET found = FALSE;
 
@@ -149,8 +162,9 @@ BEGIN
         WHERE name = a_name AND lingering AND until > at_now + INTERVAL lease * 1000 MICROSECOND;
     expired: LOOP
         SET found = TRUE;
-        SELECT ticket, until, delay, retire, claimed AND NOT lingering AND delay > 0, NOT lingering AND flags & 4
-            INTO h_ticket, h_until, h_delay, h_retire, h_stays, h_opened
+        SELECT ticket, until, delay, retire, claimed AND NOT lingering AND delay > 0, NOT lingering AND flags & 4,
+               IF(NOT lingering AND flags & 8, generation + 1048576, 0)
+            INTO h_ticket, h_until, h_delay, h_retire, h_stays, h_opened, h_last
             FROM holdfast_holder WHERE name = a_name AND until <= at_now ORDER BY seq LIMIT 1;
         IF NOT found THEN
             LEAVE expired;
@@ -158,6 +172,7 @@ BEGIN
         IF h_opened THEN
             CALL holdfast_doubt(a_name);
         END IF;
+        CALL holdfast_give_numbers(a_name, h_last, io_generation);
         IF h_stays THEN
             UPDATE holdfast_holder SET lingering = TRUE, lease = delay,
                    until = until + INTERVAL delay * 1000 MICROSECOND
@@ -230,6 +245,26 @@ BEGIN
     SET io_calls = CONCAT(io_calls, COALESCE((SELECT GROUP_CONCAT(DISTINCT wake, ',' SEPARATOR '') FROM holdfast_holder
         WHERE name = a_name AND NOT lingering AND flags & 3 = 1 AND wake IS NOT NULL), ''));
     UPDATE holdfast_holder SET flags = flags | 2 WHERE name = a_name AND NOT lingering AND flags & 3 = 1;
+END $$
+
+-- The same for somebody who does not wait: those only that may keep the lock without using it. Whether there is one.
+DROP PROCEDURE IF EXISTS holdfast_call_cached $$
+CREATE PROCEDURE holdfast_call_cached(
+    IN a_name VARBINARY(512), INOUT io_calls TEXT CHARACTER SET ascii, OUT o_wanted BOOLEAN)
+SQL SECURITY INVOKER
+BEGIN
+    DECLARE h_ticket BINARY(16);
+    DECLARE h_wake VARCHAR(60) CHARACTER SET ascii;
+    DECLARE h_told BOOLEAN;
+    DECLARE CONTINUE HANDLER FOR NOT FOUND SET h_ticket = NULL;
+
+    SELECT ticket, wake, flags & 2 INTO h_ticket, h_wake, h_told FROM holdfast_holder
+        WHERE name = a_name AND NOT lingering AND flags & 8;
+    SET o_wanted = h_ticket IS NOT NULL;
+    IF o_wanted AND NOT h_told THEN
+        UPDATE holdfast_holder SET flags = flags | 2 WHERE name = a_name AND ticket = h_ticket;
+        SET io_calls = CONCAT(io_calls, COALESCE(CONCAT(h_wake, ','), ''));
+    END IF;
 END $$
 
 -- Whether a holder is to be told that somebody waits. One that hears that nobody does is called again for the next who

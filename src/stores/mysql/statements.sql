@@ -22,21 +22,21 @@ UPDATE holdfast_lock SET touched = SYSDATE(6), inside = x'0000000000000000000000
 -- Who holds, who holds alone, and who waits, from name ?1 to below ?2. Instants are milliseconds since 1970.
 SELECT seq, HEX(ticket), IF(lingering, 3, 2), shared, room, generation, ttl, delay,
        TIMESTAMPDIFF(MICROSECOND, '1970-01-01', since) DIV 1000,
-       IF(lease IS NULL AND NOT lingering, NULL, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', until) DIV 1000), lease, claimed,
+       IF(lease IS NULL AND NOT lingering, NULL, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', until) DIV 1000), lease, claimed, flags & 8,
        name, host, username, program, pid, note,
        (SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', SYSDATE(6)) DIV 1000)
   FROM holdfast_holder WHERE name >= ?1 AND name < ?2
 UNION ALL
 SELECT 0, HEX(inside), 2, 0, NULL, token, ttl, 0,
        TIMESTAMPDIFF(MICROSECOND, '1970-01-01', since) DIV 1000,
-       TIMESTAMPDIFF(MICROSECOND, '1970-01-01', since) DIV 1000 + ttl, ttl, 1,
+       TIMESTAMPDIFF(MICROSECOND, '1970-01-01', since) DIV 1000 + ttl, ttl, 1, 0,
        name, host, username, program, pid, note,
        (SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', SYSDATE(6)) DIV 1000)
   FROM holdfast_lock WHERE name >= ?1 AND name < ?2 AND inside <> x'00000000000000000000000000000000'
 UNION ALL
 SELECT seq, HEX(ticket), 1, shared, room, 0, ttl, delay,
        TIMESTAMPDIFF(MICROSECOND, '1970-01-01', since) DIV 1000,
-       TIMESTAMPDIFF(MICROSECOND, '1970-01-01', until) DIV 1000, lease, 0,
+       TIMESTAMPDIFF(MICROSECOND, '1970-01-01', until) DIV 1000, lease, 0, 0,
        name, host, username, program, pid, note,
        (SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', SYSDATE(6)) DIV 1000)
   FROM holdfast_waiter WHERE name >= ?1 AND name < ?2

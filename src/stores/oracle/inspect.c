@@ -29,10 +29,10 @@ static const char *text(const char *cell)
 
 static int show(char **cells, const struct hf__search *search, hf_error *err)
 {
-    const char *words[HF__SQL_ENTRY_CELLS];
+    const char *words[HF__SQL_ENTRY_CELLS] = {0}; /* the last one does not exist here */
     char name[HF_NAME_MAX + 1], note[HF_NOTE_MAX + 1];
 
-    if (cells[ENTRY] == NULL || !hf__ora_split(cells[ENTRY], words, HF__SQL_ENTRY_CELLS))
+    if (cells[ENTRY] == NULL || !hf__ora_split(cells[ENTRY], words, HF__SQL_ENTRY_CACHED))
         return hf__fail(err, HF_CORRUPT, "oracle: a row makes no sense");
     size_t name_len = read_bytes(cells[NAME], name, sizeof name);
     read_bytes(cells[NOTE], note, sizeof note);

@@ -114,7 +114,7 @@ static int call_attempt(struct hf__pg *s, struct hf__pg_conn *c, const struct hf
     hf__pg_number(&q, who.pid);
     hf__pg_text(&q, who.note);
     hf__pg_number(&q, hf__sql_latest_us(&s->sql, deadline_ns));
-    hf__pg_flag(&q, bid->tell);
+    hf__pg_number(&q, hf__sql_flags(bid));
     int r = ask(s, c, &q, deadline_ns, &result, err);
     if (r == 0)
         r = read_row(result, ret_answer, err);
@@ -122,12 +122,13 @@ static int call_attempt(struct hf__pg *s, struct hf__pg_conn *c, const struct hf
     return r;
 }
 
-/* release, withdraw, break: name, ticket and one thing more, or two. */
+/* release, withdraw, break: name, ticket and one thing more, or three. */
 static int call_end(struct hf__pg *s, struct hf__pg_conn *c, const struct hf__sql_operation *op,
                     int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
 {
+    bool long_way = hf__sql_is_long_release(op);
     struct hf__pg_query q = {
-        .sql = op->at_least_ms > 0 ? "SELECT public.holdfast_release_after($1,$2,$3,$4)"
+        .sql = long_way ? "SELECT public.holdfast_release_after($1,$2,$3,$4,$5)"
                : op->kind == HF__OPERATION_RELEASE  ? "SELECT public.holdfast_release($1,$2,$3)"
                : op->kind == HF__OPERATION_WITHDRAW ? "SELECT public.holdfast_withdraw($1,$2,$3)"
                                                     : "SELECT public.holdfast_break($1,$2,$3)",
@@ -140,8 +141,10 @@ static int call_end(struct hf__pg *s, struct hf__pg_conn *c, const struct hf__sq
         hf__pg_flag(&q, op->now);
     else
         hf__pg_number(&q, op->retire_ms);
-    if (op->at_least_ms > 0)
+    if (long_way) {
         hf__pg_number(&q, op->at_least_ms);
+        hf__pg_number(&q, (int64_t)op->generation);
+    }
     int r = ask(s, c, &q, deadline_ns, &result, err);
     if (r == 0)
         r = read_row(result, ret_answer, err);

@@ -4,7 +4,7 @@
 --   lease       granted: in force, NULL: never; queued: what a hand-over would give
 --   claimed     granted: the store knows that the holder knows
 --   ask_again   queued: after so many milliseconds, NULL: never
---   wanted      granted, and asked for: somebody waits
+--   wanted      granted, and asked for: somebody waits; busy: it is worth asking again soon
 --   place       queued: from 1; 0: not counted
 --
 -- Each takes the short way where nobody is in anybody's way (see public.holdfast_enter), and comes to the same. Each has
@@ -20,11 +20,11 @@ BEGIN
     RETURN FOUND;
 END $$;
 
--- A bid, or the same bid again; not after a_latest: see public.holdfast_enter.
+-- A bid, or the same bid again; not after a_latest: see public.holdfast_enter. a_flags are those of its holder.
 CREATE OR REPLACE FUNCTION public.holdfast_attempt(
     a_name bytea, a_ticket bytea, a_shared boolean, a_room bigint, a_ttl bigint, a_delay bigint,
     a_retire bigint, a_queue boolean, a_wake text, a_host text, a_user text, a_program text, a_pid bigint,
-    a_note text, a_latest bigint, a_tell boolean, OUT verdict text, OUT generation bigint, OUT lease bigint,
+    a_note text, a_latest bigint, a_flags bigint, OUT verdict text, OUT generation bigint, OUT lease bigint,
     OUT claimed boolean, OUT ask_again bigint, OUT wanted boolean, OUT place bigint) LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -32,7 +32,7 @@ DECLARE
     now timestamptz := date_trunc('milliseconds', l.touched);
     h public.holdfast_holder;
     w public.holdfast_waiter;
-    flags integer := a_tell::integer;
+    flags integer := a_flags::integer;
     is_new boolean := false;
 BEGIN
     -- Those who come later have a higher seq.
@@ -46,7 +46,7 @@ BEGIN
             a_program, a_pid, a_note, flags);
         RETURN; -- the short way
     END IF;
-    PERFORM public.holdfast_sweep(l, now);
+    l := public.holdfast_tidy(l, now);
     SELECT * INTO h FROM public.holdfast_holder k WHERE k.name = a_name AND k.ticket = a_ticket;
     IF FOUND THEN
         IF NOT h.lingering AND h.lease IS NOT NULL THEN
@@ -117,8 +117,19 @@ BEGIN
         DELETE FROM public.holdfast_waiter k WHERE k.name = a_name AND k.seq = w.seq;
         verdict := 'busy';
         generation := NULL;
+        wanted := public.holdfast_call_cached(a_name);
     END IF;
 END $$;
+
+-- What clients of before call.
+CREATE OR REPLACE FUNCTION public.holdfast_attempt(
+    a_name bytea, a_ticket bytea, a_shared boolean, a_room bigint, a_ttl bigint, a_delay bigint,
+    a_retire bigint, a_queue boolean, a_wake text, a_host text, a_user text, a_program text, a_pid bigint,
+    a_note text, a_latest bigint, a_tell boolean, OUT verdict text, OUT generation bigint, OUT lease bigint,
+    OUT claimed boolean, OUT ask_again bigint, OUT wanted boolean, OUT place bigint) LANGUAGE sql AS $$
+    SELECT * FROM public.holdfast_attempt(a_name, a_ticket, a_shared, a_room, a_ttl, a_delay, a_retire, a_queue, a_wake,
+                                          a_host, a_user, a_program, a_pid, a_note, a_latest, a_tell::integer::bigint)
+$$;
 
 CREATE OR REPLACE FUNCTION public.holdfast_attempt(
     a_name bytea, a_ticket bytea, a_shared boolean, a_room bigint, a_ttl bigint, a_delay bigint,
@@ -127,7 +138,7 @@ CREATE OR REPLACE FUNCTION public.holdfast_attempt(
     OUT ask_again bigint, OUT place bigint) LANGUAGE sql AS $$
     SELECT verdict, generation, lease, claimed, ask_again, place
       FROM public.holdfast_attempt(a_name, a_ticket, a_shared, a_room, a_ttl, a_delay, a_retire, a_queue, a_wake,
-                                   a_host, a_user, a_program, a_pid, a_note, NULL, false)
+                                   a_host, a_user, a_program, a_pid, a_note, NULL, 0)
 $$;
 
 -- The bidder is done with its ticket. A lock-delay stays, unless the grant was unused. Says where it was: inside
@@ -160,18 +171,22 @@ BEGIN
     RETURN was;
 END $$;
 
--- The lock opens no earlier than a_at_least after it was taken: until then the holder lingers.
+-- The lock opens no earlier than a_at_least after it was taken: until then the holder lingers. a_used: the last token of
+-- a cached grant that was used, or 0.
 CREATE OR REPLACE FUNCTION public.holdfast_release_after(a_name bytea, a_ticket bytea, a_retire bigint, a_at_least bigint,
-                                                         OUT verdict text)
+                                                         a_used bigint, OUT verdict text)
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     l public.holdfast_lock := public.holdfast_enter(a_name, 0, 0, NULL);
     now timestamptz := date_trunc('milliseconds', l.touched);
 BEGIN
-    PERFORM public.holdfast_sweep(l, now);
+    l := public.holdfast_tidy(l, now);
+    l := public.holdfast_give_numbers(l, (SELECT a_used FROM public.holdfast_holder WHERE name = a_name
+        AND ticket = a_ticket AND NOT lingering AND flags & 8 <> 0 AND a_used - generation BETWEEN 1 AND 1048576));
     UPDATE public.holdfast_holder SET lingering = true, until = public.holdfast_after(since, a_at_least), lease = a_at_least
-        WHERE name = a_name AND ticket = a_ticket AND NOT lingering AND public.holdfast_after(since, a_at_least) > now;
+        WHERE name = a_name AND ticket = a_ticket AND NOT lingering AND a_at_least > 0
+        AND public.holdfast_after(since, a_at_least) > now;
     IF FOUND THEN
         verdict := 'done';
     ELSE
@@ -179,6 +194,11 @@ BEGIN
     END IF;
     PERFORM public.holdfast_let_in(l, now, NULL);
 END $$;
+
+CREATE OR REPLACE FUNCTION public.holdfast_release_after(a_name bytea, a_ticket bytea, a_retire bigint, a_at_least bigint,
+                                                         OUT verdict text) LANGUAGE sql AS $$
+    SELECT verdict FROM public.holdfast_release_after(a_name, a_ticket, a_retire, a_at_least, 0)
+$$;
 
 CREATE OR REPLACE FUNCTION public.holdfast_release(a_name bytea, a_ticket bytea, a_retire bigint, OUT verdict text)
 LANGUAGE plpgsql
@@ -196,7 +216,7 @@ BEGIN
     END IF;
 
     l := public.holdfast_look(l);
-    PERFORM public.holdfast_sweep(l, now);
+    l := public.holdfast_tidy(l, now);
     verdict := CASE public.holdfast_end(l, now, a_ticket, a_retire, false) WHEN 'inside' THEN 'done' ELSE 'stale' END;
     IF public.holdfast_let_in(l, now, NULL) = l.generation THEN
         PERFORM public.holdfast_settle(l, now);
@@ -211,7 +231,7 @@ DECLARE
     now timestamptz := date_trunc('milliseconds', l.touched);
     was text;
 BEGIN
-    PERFORM public.holdfast_sweep(l, now);
+    l := public.holdfast_tidy(l, now);
     was := public.holdfast_end(l, now, a_ticket, a_retire, true);
     verdict := CASE WHEN was IN ('inside', 'waiting') THEN 'done' ELSE 'stale' END;
     PERFORM public.holdfast_let_in(l, now, NULL);
@@ -239,7 +259,7 @@ BEGIN
     END IF;
 
     l := public.holdfast_look(l);
-    PERFORM public.holdfast_sweep(l, now);
+    l := public.holdfast_tidy(l, now);
     SELECT * INTO h FROM public.holdfast_holder k WHERE k.name = a_name AND k.ticket = a_ticket AND NOT k.lingering;
     IF FOUND AND a_generation = h.generation AND (NOT h.claimed OR h.ttl <> 0) THEN
         h.claimed := true;
@@ -303,11 +323,11 @@ DECLARE
     w public.holdfast_waiter;
     span bigint;
 BEGIN
-    PERFORM public.holdfast_sweep(l, now);
+    l := public.holdfast_tidy(l, now);
     verdict := 'done';
     SELECT * INTO h FROM public.holdfast_holder WHERE name = a_name AND ticket = a_ticket;
     IF FOUND THEN
-        PERFORM public.holdfast_note_end(h);
+        l := public.holdfast_note_end(l, h);
         span := CASE WHEN at_once OR h.until = 'infinity' THEN 0 ELSE public.holdfast_span(h.until, now) END
               + CASE WHEN h.claimed THEN h.delay ELSE 0 END;
         IF NOT h.lingering AND span > 0 THEN
@@ -343,7 +363,7 @@ BEGIN
     IF a_generation <> 0 OR EXISTS (SELECT FROM public.holdfast_lock k WHERE k.name = a_name) THEN
         l := public.holdfast_enter(a_name, 0, 0, NULL);
         now := date_trunc('milliseconds', l.touched);
-        PERFORM public.holdfast_sweep(l, now);
+        l := public.holdfast_tidy(l, now);
         UPDATE public.holdfast_holder k SET flags = CASE WHEN k.shared THEN k.flags ELSE k.flags | 4 END
             WHERE k.name = a_name AND k.ticket = a_ticket AND k.generation = a_generation AND NOT k.lingering;
         IF NOT FOUND AND a_generation <> 0 THEN
@@ -364,7 +384,7 @@ DECLARE
     l public.holdfast_lock := public.holdfast_enter(a_name, 0, 0, NULL);
     now timestamptz := date_trunc('milliseconds', l.touched);
 BEGIN
-    PERFORM public.holdfast_sweep(l, now);
+    l := public.holdfast_tidy(l, now);
     PERFORM 1 FROM public.holdfast_holder WHERE name = a_name AND ticket = a_ticket AND generation = a_generation
         AND NOT lingering AND NOT shared;
     IF NOT FOUND THEN

@@ -11,7 +11,7 @@
 #include "sql/url.h"
 
 #define HF__PG_SCHEMA     1  /* the versions this code speaks: of the tables, */
-#define HF__PG_RULES      3  /* and of the functions (holdfast_routines) */
+#define HF__PG_RULES      4  /* and of the functions (holdfast_routines) */
 #define HF__PG_VALUES     16 /* parameters of a question */
 #define HF__PG_REGISTERED 64
 #define HF__PG_TOO_LATE   "HF002" /* the error of public.holdfast_enter */

@@ -11,7 +11,7 @@
 -- The version of these functions, and of those of operations.sql: HF__PG_RULES. A client uses none of a lower one. What
 -- a client of an older one calls stays as it was, with one argument less: so it goes on.
 CREATE OR REPLACE FUNCTION public.holdfast_routines() RETURNS integer LANGUAGE sql IMMUTABLE AS $$
-    SELECT 3
+    SELECT 4
 $$;
 
 -- Clients of before ask for this, and want it to be 2.
@@ -123,9 +123,23 @@ BEGIN
         WHERE name = l.name AND until > public.holdfast_after(now, lease);
 END $$;
 
--- A holder's end that it did not announce leaves the value in doubt, if it had opened that.
-CREATE OR REPLACE FUNCTION public.holdfast_note_end(h public.holdfast_holder) RETURNS void LANGUAGE plpgsql AS $$
+-- Numbers up to this one belong to somebody. NULL: none.
+CREATE OR REPLACE FUNCTION public.holdfast_give_numbers(INOUT l public.holdfast_lock, last bigint) LANGUAGE plpgsql AS $$
 BEGIN
+    IF last > l.generation THEN
+        l.generation := last;
+        UPDATE public.holdfast_lock SET generation = last WHERE name = l.name;
+    END IF;
+END $$;
+
+-- A holder's end that it did not announce leaves the value in doubt, if it had opened that; and a cached one may have used
+-- each number that belonged to it.
+CREATE OR REPLACE FUNCTION public.holdfast_note_end(INOUT l public.holdfast_lock, h public.holdfast_holder)
+LANGUAGE plpgsql AS $$
+BEGIN
+    IF NOT h.lingering AND h.flags & 8 <> 0 THEN
+        l := public.holdfast_give_numbers(l, h.generation + 1048576);
+    END IF;
     IF NOT h.lingering AND h.flags & 4 <> 0 THEN
         INSERT INTO public.holdfast_value AS v VALUES (h.name, 0, 0, true, '')
             ON CONFLICT (name) DO UPDATE SET doubt = true;
@@ -133,10 +147,10 @@ BEGIN
 END $$;
 
 -- A lease ran out: the lock stays closed for the lock-delay, or the holder leaves.
-CREATE OR REPLACE FUNCTION public.holdfast_expire(h public.holdfast_holder, now timestamptz) RETURNS void
-LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION public.holdfast_expire(INOUT l public.holdfast_lock, h public.holdfast_holder,
+                                                  now timestamptz) LANGUAGE plpgsql AS $$
 BEGIN
-    PERFORM public.holdfast_note_end(h);
+    l := public.holdfast_note_end(l, h);
     IF NOT h.lingering AND h.claimed AND h.delay > 0 THEN
         h.until := public.holdfast_after(h.until, h.delay);
         IF h.until > now THEN
@@ -149,7 +163,7 @@ BEGIN
     PERFORM public.holdfast_retire(h.name, h.ticket, h.until, h.retire, now);
 END $$;
 
-CREATE OR REPLACE FUNCTION public.holdfast_sweep(l public.holdfast_lock, now timestamptz) RETURNS void LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION public.holdfast_tidy(INOUT l public.holdfast_lock, now timestamptz) LANGUAGE plpgsql AS $$
 DECLARE
     h public.holdfast_holder;
 BEGIN
@@ -163,7 +177,7 @@ BEGIN
             UPDATE public.holdfast_holder SET until = public.holdfast_after(now, lease)
                 WHERE name = h.name AND ticket = h.ticket;
         ELSE
-            PERFORM public.holdfast_expire(h, now);
+            l := public.holdfast_expire(l, h, now);
         END IF;
     END LOOP;
     DELETE FROM public.holdfast_waiter WHERE name = l.name AND until <= now;
@@ -227,6 +241,19 @@ BEGIN
             WHERE name = a_name AND NOT lingering AND flags & 3 = 1 RETURNING *) SELECT * FROM told ORDER BY seq LOOP
         PERFORM public.holdfast_call(h.wake, h.ticket, 0);
     END LOOP;
+END $$;
+
+-- The same for somebody who does not wait: those only that may keep the lock without using it. Whether there is one.
+CREATE OR REPLACE FUNCTION public.holdfast_call_cached(a_name bytea) RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+    h public.holdfast_holder;
+BEGIN
+    SELECT * INTO h FROM public.holdfast_holder WHERE name = a_name AND NOT lingering AND flags & 8 <> 0;
+    IF h.flags & 2 = 0 THEN
+        UPDATE public.holdfast_holder SET flags = flags | 2 WHERE name = a_name AND ticket = h.ticket;
+        PERFORM public.holdfast_call(h.wake, h.ticket, 0);
+    END IF;
+    RETURN h.ticket IS NOT NULL;
 END $$;
 
 -- Whether a holder is to be told that somebody waits. One that hears that nobody does is called again for the next who

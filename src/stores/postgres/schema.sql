@@ -97,7 +97,8 @@ CREATE INDEX IF NOT EXISTS holdfast_retired_until ON public.holdfast_retired (na
 -- What came later, in the words that also add it to tables of before, while locks in them are held. Clients of before go
 -- on with such tables.
 
--- 1: the holder wants to know when somebody waits, 2: it was told, 4: it has read or written the value.
+-- 1: the holder wants to know when somebody waits, 2: it was told, 4: it has read or written the value,
+-- 8: its client may keep it after its release, and numbers after its own belong to it.
 DO $$
 DECLARE
     t text;

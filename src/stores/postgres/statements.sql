@@ -26,14 +26,14 @@ SELECT *, floor(extract(epoch FROM clock_timestamp()) * 1000.0)::bigint
   FROM (SELECT seq, encode(ticket, 'hex'), CASE WHEN lingering THEN 3 ELSE 2 END, shared, room, generation, ttl, delay,
                (extract(epoch FROM since) * 1000.0)::bigint,
                CASE WHEN until < 'infinity' THEN (extract(epoch FROM until) * 1000.0)::bigint END, lease, claimed,
-               encode(name, 'hex'), host, username, program, pid, note
+               flags & 8 <> 0, encode(name, 'hex'), host, username, program, pid, note
           FROM public.holdfast_holder WHERE name >= $1 AND name < $2
         UNION ALL
         SELECT seq, encode(ticket, 'hex'), 1, shared, room, 0, ttl, delay,
-               (extract(epoch FROM since) * 1000.0)::bigint, (extract(epoch FROM until) * 1000.0)::bigint, lease, false,
+               (extract(epoch FROM since) * 1000.0)::bigint, (extract(epoch FROM until) * 1000.0)::bigint, lease, false, false,
                encode(name, 'hex'), host, username, program, pid, note
           FROM public.holdfast_waiter WHERE name >= $1 AND name < $2) AS e
- ORDER BY 13, 1;
+ ORDER BY 14, 1;
 
 -- : hf__pg_purge_sql
 -- Locks that nobody has used for $1 milliseconds, 200 at most (HF__SQL_PURGE_BATCH). Rows that somebody works on are

@@ -2,7 +2,7 @@
  *
  *      granted <generation> <lease> <claimed> [1]     1: somebody waits, and it wants to hear that
  *      queued <generation> <lease> <position> <ask again> <strangers>
- *      busy  withdrawn  full        to an attempt, besides the two above
+ *      busy [1]  withdrawn  full    to an attempt, besides the two above; 1: it is worth asking again soon
  *      done  stale  deaf            to a release, a withdrawal, a break
  *      lost                         to a renewal, besides "granted" and "queued"
  *      done  stale  lost            about a value
@@ -31,7 +31,7 @@ static const struct known_answer {
 } known_answers[] = {
     {"granted", HF__VERDICT_GRANTED, ATTEMPTS | RENEWALS, 3, 1},
     {"queued", HF__VERDICT_QUEUED, ATTEMPTS | RENEWALS, 5, 0},
-    {"busy", HF__VERDICT_BUSY, ATTEMPTS, 0, 0},
+    {"busy", HF__VERDICT_BUSY, ATTEMPTS, 0, 1},
     {"withdrawn", HF__VERDICT_WITHDRAWN, ATTEMPTS, 0, 0},
     {"full", HF__VERDICT_FULL, ATTEMPTS, 0, 0},
     {"done", HF__VERDICT_DONE, CHANGES | VALUES, 0, 0},
@@ -101,6 +101,11 @@ static bool read_answer(int to, const struct hf__bid *bid, const char *text, str
         answer.claimed = n[2] == 1;
         answer.wanted = n[3] == 1;
         if (n[2] > 1 || n[3] > 1)
+            return false;
+    }
+    if (word->verdict == HF__VERDICT_BUSY) {
+        answer.wanted = n[0] == 1;
+        if (n[0] > 1)
             return false;
     }
     if (word->verdict == HF__VERDICT_QUEUED) {

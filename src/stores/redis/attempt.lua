@@ -47,7 +47,7 @@ elseif queue == '0' then
         e.place = 'gone'
         lay(lock, e)
     end
-    return close(lock, 'busy')
+    return close(lock, busy(lock))
 end
 
 if is_new then

@@ -30,6 +30,7 @@ if found then
     if e.place ~= 'L' then
         trail(lock, 'B', e, now - e.since, 0, ARGV[3])
     end
+    note_numbers(lock, e)
     if e.place == 'I' then
         break_inside(e, at_once)
     elseif e.place == 'W' or at_once then

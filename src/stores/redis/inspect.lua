@@ -14,7 +14,7 @@ local function look(key, book)
                    value and value ~= lock.noted and ticket_of_stranger(key)}
     local size = 0
     local function add(e)
-        found[#found + 1], found[#found + 2], found[#found + 3] = e.ticket, line_of(e), e.who
+        found[#found + 1], found[#found + 2], found[#found + 3] = e.ticket, line_of(e), who_of(e)
         size = size + 200 + #e.who
     end
 

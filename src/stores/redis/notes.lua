@@ -37,13 +37,14 @@
 -- A line is: place mode claimed, since, till, generation, ttl, delay, retire [, limit, span].
 -- who is "channel[flags]\0pid\0host\0user\0program\0note", see request.c. The flags are no hexadecimal digits, and
 -- clients of before carry them along unseen: w, it wants to hear that somebody waits; W, it has heard; o, it has
--- opened the value.
+-- opened the value; k, its client may keep it after its release, and RESERVED numbers after its own belong to it.
 --
 -- Places: W waiting, I inside, L lingering, R retired; modes X and S; claimed Y or N. attempt_quick writes the
 -- terms of the bid instead ("ttl delay retire ..."): then since follows from what the key has left to live, or
 -- if that is gone from the generation, and the rest is as in `enter` of rules.lua.
 local NEVER = 9007199254740991
 local QUEUE_MAX, RETIRED_MAX = 10000, 10000
+local RESERVED = 1048576
 
 -- How long notes are kept that nobody needs, and which strangers are told that the key is free: "retain",
 -- or "retain L<list>", "retain P<channel>". "retain~N" if the last N entries of a trail are kept.
@@ -63,17 +64,17 @@ local function provisional_lease(ttl)
 end
 
 local function set_who(e, who)
-    local channel, flags, rest = string.match(who, '^([%x-]*)([wWo]+)(%z.*)$')
+    local channel, flags, rest = string.match(who, '^([%x-]*)([wWok]+)(%z.*)$')
     if channel then
         e.tell, e.told = string.find(flags, '[wW]') ~= nil, string.find(flags, 'W') ~= nil
-        e.opened = string.find(flags, 'o') ~= nil
+        e.opened, e.cached = string.find(flags, 'o') ~= nil, string.find(flags, 'k') ~= nil
     end
     e.who = channel and channel .. rest or who
     return e
 end
 
 local function who_of(e)
-    local flags = (e.told and 'W' or e.tell and 'w' or '') .. (e.opened and 'o' or '')
+    local flags = (e.told and 'W' or e.tell and 'w' or '') .. (e.opened and 'o' or '') .. (e.cached and 'k' or '')
     local channel, rest = string.match(flags ~= '' and e.who or '', '^([%x-]*)(%z.*)$')
     return channel and channel .. flags .. rest or e.who
 end

@@ -124,10 +124,10 @@ static int change(struct hf__redis *s, const struct hf__operation *op, int64_t d
     if (op->kind == HF__OPERATION_BREAK) {
         ask.script = HF__REDIS_SCRIPT_BREAK;
         ask.number = op->now;
-    } else if (op->kind == HF__OPERATION_RELEASE && op->at_least_ms > 0) {
-        ask.script =
-            HF__REDIS_SCRIPT_RELEASE_AFTER; /* the short ways of a release would open it now */
+    } else if (op->kind == HF__OPERATION_RELEASE && (op->at_least_ms > 0 || op->generation > 0)) {
+        ask.script = HF__REDIS_SCRIPT_RELEASE_AFTER; /* the short ways of a release know neither */
         ask.at_least_ms = op->at_least_ms;
+        ask.generation = op->generation;
     }
     int r = hf__redis_name(s, op->bid->name, op->bid->name_len, &ask.names, err);
     if (r == 0)
@@ -226,7 +226,7 @@ const struct hf__store_type hf_store_type_v1 = {
     .capabilities = HF_CAN_SHARE | HF_CAN_LIMIT | HF_CAN_LEASE | HF_CAN_NEVER | HF_CAN_DELAY |
                     HF_CAN_QUEUE | HF_CAN_PUSH | HF_CAN_TOKEN | HF_CAN_CHECK | HF_CAN_BREAK |
                     HF_CAN_DETACH | HF_CAN_PROCESS | HF_CAN_AT_LEAST | HF_CAN_VALUE |
-                    HF_CAN_WANTED | HF_CAN_HISTORY,
+                    HF_CAN_WANTED | HF_CAN_HISTORY | HF_CAN_CACHE,
     .options = hf__redis_options,
     .open = hf__redis_open,
     .close = hf__redis_close,

@@ -117,7 +117,8 @@ struct hf__redis_operation {
     const struct hf__bid *bid;
     int64_t number;      /* what follows the ticket: retire_ms, or whether to break now */
     int64_t at_least_ms; /* of RELEASE_AFTER, behind it */
-    uint64_t generation; /* of an attempt: for the quick way. 0: none */
+    uint64_t
+        generation; /* of an attempt: for the quick way; of RELEASE_AFTER: the last one used. 0: none */
     struct hf__redis_names names;
 };
 

@@ -20,8 +20,8 @@ static char *put_bytes(char *at, const char *bytes, size_t len)
 }
 
 /* The terms of a bid, "gen letter ttl delay retire mode limit queue yield"; behind a NUL who bids,
- * "channel\0pid\0host\0user\0program\0note", the channel is '-' if nobody listens, and has a 'w' behind
- * it if the holder wants to hear that somebody waits; and the ticket again: so it is what the book of a
+ * "channel\0pid\0host\0user\0program\0note", the channel is '-' if nobody listens, and has behind
+ * it a 'w' if the holder wants to hear that somebody waits, and a 'k' if its client may keep it; and the ticket again: so it is what the book of a
  * quiet lock says (notes.lua). */
 static void add_terms(struct hf__redis *s, struct hf__redis_conn *c,
                       const struct hf__redis_operation *op, const char *channel)
@@ -44,6 +44,8 @@ static void add_terms(struct hf__redis *s, struct hf__redis_conn *c,
     at = channel != NULL ? put_bytes(at, channel, HF_TICKET_SIZE - 1) : put_bytes(at, "-", 1);
     if (bid->tell)
         *at++ = 'w';
+    if (bid->cached)
+        *at++ = 'k';
     *at++ = '\0';
     at = put_bytes(at, s->self, s->self_len);
     at = put_bytes(at, bid->who->note, strnlen(bid->who->note, HF_NOTE_MAX));
@@ -105,21 +107,24 @@ void hf__redis_add_bid(struct hf__redis *s, struct hf__redis_conn *c,
     hf__redis_add_settings(s, c, &op->names);
 }
 
-/* "ticket", "ticket number" or "ticket number at_least", in one word: each costs the server as much as a
+/* "ticket", "ticket number" or "ticket number at_least used", in one word: each costs the server as much as a
  * small command. */
 void hf__redis_add_change(struct hf__redis *s, struct hf__redis_conn *c,
                           const struct hf__redis_operation *op)
 {
-    char word[HF_TICKET_SIZE + 2 * HF__REDIS_DIGITS + 2], *end = word + HF_TICKET_SIZE - 1;
+    char word[HF_TICKET_SIZE + 3 * HF__REDIS_DIGITS + 3], *end = word + HF_TICKET_SIZE - 1;
+    bool long_way = op->script == HF__REDIS_SCRIPT_RELEASE_AFTER;
 
     hf__ticket_format(&op->bid->ticket, word);
-    if (op->number != 0 || op->at_least_ms != 0) {
+    if (op->number != 0 || long_way) {
         *end++ = ' ';
         end = hf__redis_put_number(end, (uint64_t)op->number);
     }
-    if (op->at_least_ms != 0) {
+    if (long_way) {
         *end++ = ' ';
         end = hf__redis_put_number(end, (uint64_t)op->at_least_ms);
+        *end++ = ' ';
+        end = hf__redis_put_number(end, op->generation);
     }
     bool breaks = op->script == HF__REDIS_SCRIPT_BREAK;
     bool tells = s->set.history > 0 && (breaks || op->script == HF__REDIS_SCRIPT_RELEASE);

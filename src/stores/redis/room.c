@@ -95,7 +95,8 @@ static int show_entry(const struct hf__redis_room *room, redisReply *const *at, 
     if (e.until_ms != HF__NEVER)
         e.until_ms -= room->now_ms;
     const char *end = at[2]->str + at[2]->len, *words = at[2]->str;
-    hf__redis_next_word(&words, end); /* the channel */
+    e.cached =
+        strchr(hf__redis_next_word(&words, end), 'k') != NULL; /* a flag behind the channel */
     hf__redis_read_who(words, end, &who);
     return show(room, &e, &who);
 }

@@ -17,11 +17,19 @@ local function leave(lock, e, retire)
     lay(lock, e)
 end
 
+-- A holder ends without a word: each number that belongs to it may have been used.
+local function note_numbers(lock, e)
+    if e.place == 'I' and e.cached then
+        lock.gen, lock.touched = math.max(lock.gen, e.gen + RESERVED), true
+    end
+end
+
 -- A holder whose time is over. One that knew it held keeps the door closed for its lock-delay.
 local function expire(lock, e)
     if e.place == 'I' then
         trail(lock, 'L', e, e.till - e.since, now - e.till, e.claimed and 'expired' or 'unclaimed')
     end
+    note_numbers(lock, e)
     lift(lock, e)
     while e.place ~= 'gone' and e.till <= now do
         if e.place == 'I' and e.claimed and e.delay > 0 then
@@ -106,6 +114,7 @@ local function void(lock)
             if e.place == 'I' then
                 trail(lock, 'L', e, now - e.since, 0, 'deleted')
             end
+            note_numbers(lock, e)
             leave(lock, e, e.retire)
         end
     end
@@ -286,6 +295,16 @@ local function call_holders(lock)
             call_holder(lock, find(lock, ticket))
         end
     end
+end
+
+-- The same for somebody who does not wait: only one that may keep the lock without using it. "busy 1": there is one.
+local function busy(lock)
+    local e = lock.holder
+    if e and e.place == 'I' and e.cached then
+        call_holder(lock, e)
+        return 'busy 1'
+    end
+    return 'busy'
 end
 
 local function queued(lock, e, without_position)

@@ -59,7 +59,7 @@ static int set_lock(struct hf__sqlite *s, hf_error *err)
 static int flags_of(const struct hf__entry *e)
 {
     return (e->tell ? HF__SQLITE_TELL : 0) | (e->told ? HF__SQLITE_TOLD : 0) |
-           (e->opened ? HF__SQLITE_OPENED : 0);
+           (e->opened ? HF__SQLITE_OPENED : 0) | (e->cached ? HF__SQLITE_CACHED : 0);
 }
 
 static int add_entry(struct hf__sqlite *s, const struct hf__entry *e, const struct hf__bid *bid,

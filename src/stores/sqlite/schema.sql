@@ -66,7 +66,8 @@ CREATE INDEX holdfast_retired_until ON holdfast_retired (lock, until);
 -- What came later, in the words that also add it to a database of before, while locks in it are held.
 -- Programs of before go on with such a database.
 
--- 1 the holder wants to know when somebody waits, 2 it was told, 4 it has read or written the value.
+-- 1 the holder wants to know when somebody waits, 2 it was told, 4 it has read or written the value,
+-- 8 its client may keep it after its release, and numbers after its own belong to it.
 ALTER TABLE holdfast_entry ADD COLUMN flags INTEGER NOT NULL DEFAULT 0;
 
 -- The values beside locks. They stay when the lock's row is removed.

@@ -53,6 +53,7 @@ class Capability(enum.IntFlag):
     VALUE = 16384  # a value that only the holder writes (C15)
     WANTED = 32768  # a holder is told that somebody waits (C16)
     HISTORY = 65536  # a trail of who held it, in the store
+    CACHE = 131072  # a released lock can stay with its client (C20)
 
 
 class Cause(enum.IntEnum):
@@ -302,6 +303,7 @@ DELAY_MAX_MS = 3600000
 AT_LEAST_MAX_MS = 31622400000
 TOGETHER_MAX = 64
 TTL_DEFAULT_MS = 30000
+TTL_CACHED_MS = 10000
 WATCH_DEFAULT_MS = 1000
 TRAIL_DEFAULT = 1000
 TRAIL_MAX = 100000

@@ -259,10 +259,12 @@ pub mod capability {
     pub const WANTED: u32 = 1 << 15;
     /// A trail of who held it, in the store.
     pub const HISTORY: u32 = 1 << 16;
+    /// A released lock can stay with its client (C20).
+    pub const CACHE: u32 = 1 << 17;
 
-    pub(crate) const NAMES: [&str; 17] = [
+    pub(crate) const NAMES: [&str; 18] = [
         "shared", "limit", "lease", "never", "delay", "queue", "push", "token", "check", "break",
-        "detach", "process", "persist", "at-least", "value", "wanted", "history",
+        "detach", "process", "persist", "at-least", "value", "wanted", "history", "cache",
     ];
 }
 
@@ -293,6 +295,8 @@ pub const AT_LEAST_MAX_MS: i64 = 31622400000;
 pub const TOGETHER_MAX: i64 = 64;
 /// `HF_TTL_DEFAULT_MS` of holdfast.h.
 pub const TTL_DEFAULT_MS: i64 = 30000;
+/// `HF_TTL_CACHED_MS` of holdfast.h.
+pub const TTL_CACHED_MS: i64 = 10000;
 /// `HF_WATCH_DEFAULT_MS` of holdfast.h.
 pub const WATCH_DEFAULT_MS: i64 = 1000;
 /// `HF_TRAIL_DEFAULT` of holdfast.h.

@@ -110,7 +110,9 @@ public final class Codes {
         /** A holder is told that somebody waits (C16). */
         WANTED(15, "wanted"),
         /** A trail of who held it, in the store. */
-        HISTORY(16, "history");
+        HISTORY(16, "history"),
+        /** A released lock can stay with its client (C20). */
+        CACHE(17, "cache");
 
         final int bit;
         /** Its name in the documentation. */
@@ -411,6 +413,7 @@ public final class Codes {
     static final long AT_LEAST_MAX_MS = 31622400000L;
     static final long TOGETHER_MAX = 64L;
     static final long TTL_DEFAULT_MS = 30000L;
+    static final long TTL_CACHED_MS = 10000L;
     static final long WATCH_DEFAULT_MS = 1000L;
     static final long TRAIL_DEFAULT = 1000L;
     static final long TRAIL_MAX = 100000L;
