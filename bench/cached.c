@@ -11,9 +11,9 @@
 #include <stdlib.h>
 #include <time.h>
 
-#define PAIRS     200 /* of a round; the first of them asks the store */
-#define PING_PONG 50
-#define MOST      1000
+#define PAIRS        200 /* of a round; the first of them asks the store */
+#define PING_PONG_US 300000.0
+#define MOST         1000
 
 static hf_client *clients[2];
 static char names[MOST][24];
@@ -100,29 +100,29 @@ static double hand_over(int cached, int round)
 }
 
 struct player {
-    int who, cached;
+    int who, cached, turns;
     const char *name;
 };
 
 static void *play(void *arg)
 {
-    const struct player *p = arg;
+    struct player *p = arg;
 
-    for (int i = 0; i < PING_PONG; i++)
+    for (double end = now_us() + PING_PONG_US; now_us() < end; p->turns++)
         turn(p->who, p->name, p->cached);
     return NULL;
 }
 
 static double ping_pong(int cached, int round)
 {
-    struct player players[2] = {{0, cached, names[round]}, {1, cached, names[round]}};
+    struct player players[2] = {{0, cached, 0, names[round]}, {1, cached, 0, names[round]}};
     pthread_t thread;
     double start = now_us();
 
     pthread_create(&thread, NULL, play, &players[0]);
     play(&players[1]);
     pthread_join(thread, NULL);
-    return (now_us() - start) / (2 * PING_PONG);
+    return (now_us() - start) / (players[0].turns + players[1].turns);
 }
 
 static int compare(const void *a, const void *b)
