@@ -68,6 +68,7 @@ int hf__sql_read_account(const struct hf__url *url, struct hf__sql_settings *set
                                            .idle_timeout_ms = hf__url_number(url, "idle_timeout")};
     set->poll_ms = hf__url_number(url, "poll");
     set->retain_ms = hf__url_number(url, "retain");
+    set->history = hf__url_number(url, "history");
     return hf__account_read(url, HF__ACCOUNT_ANY, &set->account, err);
 }
 

@@ -20,7 +20,7 @@ struct hf__sql_settings {
     struct hf__pool_limits limits;
     int64_t poll_ms;    /* how often to ask when nobody calls */
     int64_t recheck_ms; /* how often the first asks although it is called; 0: never */
-    int64_t retain_ms;
+    int64_t retain_ms, history;
 
     /* Where the store itself knows the servers. */
     struct hf__servers servers; /* none: somebody else knows it */

@@ -98,10 +98,18 @@ static void c21_loss_is_written_when_it_is_noticed(struct ctx *ctx)
     await_free(client, name);
     EXPECT(HF_OK, probe(client, name));
     EXPECT(HF_STALE, hf_lock_release(lock, &ctx->err));
-    hf_trail *trail = expect_trail(ctx, client, name, "granted lost granted released");
-    CHECK(strcmp(hf_trail_entry_at(trail, 1)->cause, "expired") == 0);
-    CHECK(hf_trail_entry_at(trail, 1)->held_ms >= SHORT_MS / 2);
-    CHECK(strcmp(hf_trail_entry_at(trail, 1)->ticket, hf_trail_entry_at(trail, 0)->ticket) == 0);
+    /* On a busy machine a lease as short as this may be over before its holder knows of it. */
+    hf_trail *trail = read_trail(ctx, client, name);
+    size_t count = hf_trail_count(trail);
+    CHECK(count >= 4 && count % 2 == 0);
+    CHECK(hf_trail_entry_at(trail, count - 1)->kind == HF_TRAIL_RELEASED);
+    for (size_t i = 0; i + 2 < count; i += 2) {
+        const hf_trail_entry *granted = hf_trail_entry_at(trail, i);
+        const hf_trail_entry *lost = hf_trail_entry_at(trail, i + 1);
+        CHECK(granted->kind == HF_TRAIL_GRANTED && lost->kind == HF_TRAIL_LOST);
+        CHECK(strcmp(lost->cause, "expired") == 0 && lost->held_ms >= SHORT_MS / 2);
+        CHECK(strcmp(lost->ticket, granted->ticket) == 0);
+    }
     hf_trail_free(trail);
 }
 

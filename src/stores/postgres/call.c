@@ -90,10 +90,12 @@ static int ask(struct hf__pg *s, struct hf__pg_conn *c, const struct hf__pg_quer
 static int call_attempt(struct hf__pg *s, struct hf__pg_conn *c, const struct hf__sql_operation *op,
                         int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
 {
-    struct hf__pg_query q = {
-        .sql = "SELECT "
-               "public.holdfast_attempt($1,$2,$3,$4,$5,$6,$7,$8,$9,$10,$11,$12,$13,$14,$15,$16)",
-        .bare = true};
+#define ATTEMPT(name) \
+    "SELECT public.holdfast_attempt(" name ",$2,$3,$4,$5,$6,$7,$8,$9,$10,$11,$12,$13,$14,$15,$16)"
+    struct hf__pg_query q = {.sql = s->sql.set.history > 0 ? ATTEMPT(HF__PG_NAME_AND_TRAIL("17"))
+                                                           : ATTEMPT("$1"),
+                             .bare = true};
+    struct hf__pg_tells tells;
     const struct hf__bid *bid = op->bid;
     struct hf__who_text who;
     PGresult *result = NULL;
@@ -115,6 +117,7 @@ static int call_attempt(struct hf__pg *s, struct hf__pg_conn *c, const struct hf
     hf__pg_text(&q, who.note);
     hf__pg_number(&q, hf__sql_latest_us(&s->sql, deadline_ns));
     hf__pg_number(&q, hf__sql_flags(bid));
+    hf__pg_tell(s, &q, &tells);
     int r = ask(s, c, &q, deadline_ns, &result, err);
     if (r == 0)
         r = read_row(result, ret_answer, err);
@@ -127,12 +130,23 @@ static int call_end(struct hf__pg *s, struct hf__pg_conn *c, const struct hf__sq
                     int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
 {
     bool long_way = hf__sql_is_long_release(op);
-    struct hf__pg_query q = {
-        .sql = long_way ? "SELECT public.holdfast_release_after($1,$2,$3,$4,$5)"
-               : op->kind == HF__OPERATION_RELEASE  ? "SELECT public.holdfast_release($1,$2,$3)"
-               : op->kind == HF__OPERATION_WITHDRAW ? "SELECT public.holdfast_withdraw($1,$2,$3)"
-                                                    : "SELECT public.holdfast_break($1,$2,$3)",
-        .bare = true};
+#define CALL(function)                                                                  \
+    {                                                                                   \
+        "SELECT public.holdfast_" function "($1,$2,$3)",                                \
+            "SELECT public.holdfast_" function "(" HF__PG_NAME_AND_TRAIL("4") ",$2,$3)" \
+    }
+    static const char *const calls[][2] = {
+        [HF__OPERATION_RELEASE] = CALL("release"),
+        [HF__OPERATION_WITHDRAW] = CALL("withdraw"),
+        [HF__OPERATION_BREAK] = CALL("break"),
+    };
+    static const char *const release_after[2] = {
+        "SELECT public.holdfast_release_after($1,$2,$3,$4,$5)",
+        "SELECT public.holdfast_release_after(" HF__PG_NAME_AND_TRAIL("6") ",$2,$3,$4,$5)"};
+    bool tells = s->sql.set.history > 0;
+    struct hf__pg_query q = {.sql = long_way ? release_after[tells] : calls[op->kind][tells],
+                             .bare = true};
+    struct hf__pg_tells trail;
     PGresult *result = NULL;
 
     hf__pg_bytes(&q, op->bid->name, op->bid->name_len);
@@ -145,6 +159,7 @@ static int call_end(struct hf__pg *s, struct hf__pg_conn *c, const struct hf__sq
         hf__pg_number(&q, op->at_least_ms);
         hf__pg_number(&q, (int64_t)op->generation);
     }
+    hf__pg_tell(s, &q, &trail);
     int r = ask(s, c, &q, deadline_ns, &result, err);
     if (r == 0)
         r = read_row(result, ret_answer, err);
@@ -155,13 +170,19 @@ static int call_end(struct hf__pg *s, struct hf__pg_conn *c, const struct hf__sq
 static int call_read(struct hf__pg *s, struct hf__pg_conn *c, const struct hf__sql_operation *op,
                      int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
 {
-    struct hf__pg_query q = {.sql = "SELECT * FROM public.holdfast_read($1,$2,$3)", .bare = true};
+    struct hf__pg_query q = {
+        .sql = s->sql.set.history > 0
+                   ? "SELECT * FROM public.holdfast_read(" HF__PG_NAME_AND_TRAIL("4") ",$2,$3)"
+                   : "SELECT * FROM public.holdfast_read($1,$2,$3)",
+        .bare = true};
+    struct hf__pg_tells tells;
     const char *cells[HF__SQL_VALUE_CELLS] = {0};
     PGresult *result = NULL;
 
     hf__pg_bytes(&q, op->bid->name, op->bid->name_len);
     hf__pg_bytes(&q, op->bid->ticket.bits, sizeof op->bid->ticket.bits);
     hf__pg_number(&q, (int64_t)op->generation);
+    hf__pg_tell(s, &q, &tells);
     int r = ask(s, c, &q, deadline_ns, &result, err);
     if (r != 0)
         return r;
@@ -177,7 +198,12 @@ static int call_read(struct hf__pg *s, struct hf__pg_conn *c, const struct hf__s
 static int call_write(struct hf__pg *s, struct hf__pg_conn *c, const struct hf__sql_operation *op,
                       int64_t deadline_ns, struct hf__answer *ret_answer, hf_error *err)
 {
-    struct hf__pg_query q = {.sql = "SELECT public.holdfast_write($1,$2,$3,$4,$5)", .bare = true};
+    struct hf__pg_query q = {
+        .sql = s->sql.set.history > 0
+                   ? "SELECT public.holdfast_write(" HF__PG_NAME_AND_TRAIL("6") ",$2,$3,$4,$5)"
+                   : "SELECT public.holdfast_write($1,$2,$3,$4,$5)",
+        .bare = true};
+    struct hf__pg_tells tells;
     PGresult *result = NULL;
 
     hf__pg_bytes(&q, op->bid->name, op->bid->name_len);
@@ -185,6 +211,7 @@ static int call_write(struct hf__pg *s, struct hf__pg_conn *c, const struct hf__
     hf__pg_number(&q, (int64_t)op->generation);
     hf__pg_number(&q, (int64_t)op->value->order);
     hf__pg_bytes(&q, op->value->bytes, op->value->len);
+    hf__pg_tell(s, &q, &tells);
     int r = ask(s, c, &q, deadline_ns, &result, err);
     if (r == 0)
         r = read_row(result, ret_answer, err);
@@ -252,8 +279,12 @@ static int read_renewals(const PGresult *result, const struct hf__sql_operation 
 static int call_renew(struct hf__pg *s, struct hf__pg_conn *c, const struct hf__sql_operation *op,
                       int64_t deadline_ns, hf_error *err)
 {
-    struct hf__pg_query q = {.sql = "SELECT * FROM public.holdfast_renew($1,$2,$3,$4)",
-                             .bare = true};
+    struct hf__pg_query q = {
+        .sql = s->sql.set.history > 0
+                   ? "SELECT * FROM public.holdfast_renew(" HF__PG_NAME_AND_TRAIL("5") ",$2,$3,$4)"
+                   : "SELECT * FROM public.holdfast_renew($1,$2,$3,$4)",
+        .bare = true};
+    struct hf__pg_tells tells;
     struct arrays a = {0};
     PGresult *result = NULL;
     int r = make_arrays(&a, op->items, op->count, err);
@@ -263,6 +294,7 @@ static int call_renew(struct hf__pg *s, struct hf__pg_conn *c, const struct hf__
         hf__pg_array(&q, OID_BYTEA_ARRAY, a.tickets);
         hf__pg_array(&q, OID_INT8_ARRAY, a.generations);
         hf__pg_number(&q, hf__sql_latest_us(&s->sql, deadline_ns));
+        hf__pg_tell(s, &q, &tells);
         r = ask(s, c, &q, deadline_ns, &result, err);
     }
     if (r == 0)

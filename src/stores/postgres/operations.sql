@@ -115,6 +115,9 @@ BEGIN
         ask_again := public.holdfast_ask_again(w, now);
     ELSE
         DELETE FROM public.holdfast_waiter k WHERE k.name = a_name AND k.seq = w.seq;
+        IF NOT is_new AND public.holdfast_tells() THEN
+            PERFORM public.holdfast_note_waiter(5, w, 0, now, '');
+        END IF;
         verdict := 'busy';
         generation := NULL;
         wanted := public.holdfast_call_cached(a_name);
@@ -148,13 +151,24 @@ CREATE OR REPLACE FUNCTION public.holdfast_end(l public.holdfast_lock, now times
 RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
     was text := 'inside';
+    h public.holdfast_holder;
+    w public.holdfast_waiter;
 BEGIN
-    DELETE FROM public.holdfast_holder WHERE name = l.name AND ticket = a_ticket AND (unused OR NOT lingering);
+    DELETE FROM public.holdfast_holder WHERE name = l.name AND ticket = a_ticket AND (unused OR NOT lingering)
+        RETURNING * INTO h;
     IF NOT FOUND THEN
         was := 'waiting';
-        DELETE FROM public.holdfast_waiter WHERE name = l.name AND ticket = a_ticket;
+        DELETE FROM public.holdfast_waiter WHERE name = l.name AND ticket = a_ticket RETURNING * INTO w;
     END IF;
-    IF NOT FOUND THEN
+    IF FOUND THEN
+        IF NOT public.holdfast_tells() THEN
+            NULL;
+        ELSIF w.ticket IS NOT NULL THEN
+            PERFORM public.holdfast_note_waiter(5, w, 0, now, '');
+        ELSIF NOT h.lingering THEN
+            PERFORM public.holdfast_note_holder(CASE WHEN unused THEN 5 ELSE 2 END, h, now, '');
+        END IF;
+    ELSE
         PERFORM 1 FROM public.holdfast_holder WHERE name = l.name AND ticket = a_ticket;
         IF FOUND THEN
             RETURN 'lingering';
@@ -180,14 +194,19 @@ SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     l public.holdfast_lock := public.holdfast_enter(a_name, 0, 0, NULL);
     now timestamptz := date_trunc('milliseconds', l.touched);
+    h public.holdfast_holder;
 BEGIN
     l := public.holdfast_tidy(l, now);
     l := public.holdfast_give_numbers(l, (SELECT a_used FROM public.holdfast_holder WHERE name = a_name
         AND ticket = a_ticket AND NOT lingering AND flags & 8 <> 0 AND a_used - generation BETWEEN 1 AND 1048576));
     UPDATE public.holdfast_holder SET lingering = true, until = public.holdfast_after(since, a_at_least), lease = a_at_least
         WHERE name = a_name AND ticket = a_ticket AND NOT lingering AND a_at_least > 0
-        AND public.holdfast_after(since, a_at_least) > now;
+        AND public.holdfast_after(since, a_at_least) > now
+        RETURNING * INTO h;
     IF FOUND THEN
+        IF public.holdfast_tells() THEN
+            PERFORM public.holdfast_note_holder(2, h, now, '');
+        END IF;
         verdict := 'done';
     ELSE
         verdict := CASE public.holdfast_end(l, now, a_ticket, a_retire, false) WHEN 'inside' THEN 'done' ELSE 'stale' END;
@@ -206,10 +225,15 @@ SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     l public.holdfast_lock := public.holdfast_enter(a_name, 2, 1, NULL);
     now timestamptz := date_trunc('milliseconds', l.touched);
+    h public.holdfast_holder;
 BEGIN
     IF l.state = 1 AND a_retire = 0 THEN
-        DELETE FROM public.holdfast_holder WHERE name = a_name AND ticket = a_ticket AND until > now;
+        DELETE FROM public.holdfast_holder WHERE name = a_name AND ticket = a_ticket AND until > now RETURNING * INTO h;
         IF FOUND THEN
+            IF current_setting('holdfast.history', true) <> '' THEN
+                PERFORM public.holdfast_note(2, h.name, h.ticket, h.shared, h.generation, h.since, now, h.host, h.username,
+                                             h.program, h.pid, h.note, '');
+            END IF;
             verdict := 'done';
             RETURN; -- the short way
         END IF;
@@ -330,6 +354,10 @@ BEGIN
         l := public.holdfast_note_end(l, h);
         span := CASE WHEN at_once OR h.until = 'infinity' THEN 0 ELSE public.holdfast_span(h.until, now) END
               + CASE WHEN h.claimed THEN h.delay ELSE 0 END;
+        IF NOT h.lingering AND public.holdfast_tells() THEN
+            PERFORM public.holdfast_note_holder(4, h, now, substr(current_setting('holdfast.history', true),
+                strpos(current_setting('holdfast.history', true), ' ') + 1));
+        END IF;
         IF NOT h.lingering AND span > 0 THEN
             UPDATE public.holdfast_holder SET lingering = true, until = public.holdfast_after(now, span), lease = span
                 WHERE name = a_name AND ticket = a_ticket;
@@ -340,6 +368,10 @@ BEGIN
     ELSE
         DELETE FROM public.holdfast_waiter WHERE name = a_name AND ticket = a_ticket RETURNING * INTO w;
         IF FOUND THEN
+            IF public.holdfast_tells() THEN
+                PERFORM public.holdfast_note_waiter(4, w, 0, now, substr(current_setting('holdfast.history', true),
+                    strpos(current_setting('holdfast.history', true), ' ') + 1));
+            END IF;
             PERFORM public.holdfast_retire(a_name, a_ticket, now, w.retire, now);
         ELSE
             verdict := 'stale';

@@ -42,7 +42,14 @@ int hf__pg_learn(void *store, void *conn, int64_t deadline_ns, hf_error *err)
         hf__sql_note_clock(&s->sql, hf__pg_cell(result, 0, 3, 0));
     PQclear(result);
     r = hf__sql_check_tables(&s->sql, tables, err);
-    return r != 0 ? r : hf__sql_check_routines(&s->sql, routines, err);
+    if (r == 0)
+        r = hf__sql_check_routines(&s->sql, routines, err);
+    if (r == 0 && s->sql.set.history > 0 && routines < HF__PG_TRAILS)
+        r = hf__fail(
+            err, HF_DENIED,
+            "postgres: the functions are older than the trail; run `holdfast setup`, or leave "
+            "history= out of the URL");
+    return r;
 }
 
 /* How many times what the server refused so may be tried again. */
@@ -91,7 +98,7 @@ __attribute__((visibility("default"))) const struct hf__store_type hf_store_type
     .name = "postgres",
     .schemes = schemes,
     .summary = "rows in a PostgreSQL database",
-    .capabilities = HF__SQL_CAPABILITIES | HF__SQL_BEYOND | HF_CAN_PUSH,
+    .capabilities = HF__SQL_CAPABILITIES | HF__SQL_BEYOND | HF_CAN_PUSH | HF_CAN_HISTORY,
     .options = hf__pg_options,
     .ddl = hf__pg_ddl,
     .ddl_of = hf__pg_ddl_of,
@@ -104,4 +111,5 @@ __attribute__((visibility("default"))) const struct hf__store_type hf_store_type
     .diagnose = hf__pg_diagnose,
     .wake_fd = hf__sql_wake_fd,
     .wake = hf__pg_wake,
+    .trail = hf__pg_trail,
 };

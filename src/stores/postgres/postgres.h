@@ -6,17 +6,20 @@
 
 #include <libpq-fe.h>
 
+#include "doorman/trail.h"
 #include "sql/session/session.h"
 #include "sql/store.h"
 #include "sql/url.h"
 
 #define HF__PG_SCHEMA     1  /* the versions this code speaks: of the tables, */
 #define HF__PG_RULES      4  /* and of the functions (holdfast_routines) */
-#define HF__PG_VALUES     16 /* parameters of a question */
+#define HF__PG_TRAILS     5  /* from this version on they write a trail */
+#define HF__PG_VALUES     17 /* parameters of a question */
 #define HF__PG_REGISTERED 64
 #define HF__PG_TOO_LATE   "HF002" /* the error of public.holdfast_enter */
 
 extern const char hf__pg_ddl[]; /* schema.sql, rules.sql, operations.sql */
+extern const char hf__pg_trail_sql[], hf__pg_purge_trail_sql[];
 extern const char hf__pg_learn_sql[], hf__pg_location_sql[], hf__pg_inspect_sql[],
     hf__pg_purge_sql[], hf__pg_server_sql[], hf__pg_rights_sql[], hf__pg_rows_sql[],
     hf__pg_sizes_sql[];
@@ -182,6 +185,19 @@ extern const struct hf__sql_type hf__pg_sql_type;
 int hf__pg_learn(void *store, void *conn, int64_t deadline_ns, hf_error *err);
 
 /* inspect.c, upkeep.c, diagnose.c ------------------------------------------ */
+/* trail.c. For the statements of call.c: the name ($1), but that it is evaluated only after the function
+ * has been told of the trail, by the parameter of that number (hf__pg_tell). */
+#define HF__PG_NAME_AND_TRAIL(n) \
+    "CASE WHEN pg_catalog.set_config('holdfast.history', $" n ", true) IS NOT NULL THEN $1 END"
+
+/* Adds that parameter, if this client writes a trail. */
+struct hf__pg_tells {
+    char text[HF__TRAIL_CAUSE_MAX + 24];
+};
+void hf__pg_tell(const struct hf__pg *s, struct hf__pg_query *q, struct hf__pg_tells *tells);
+int hf__pg_trail(struct hf__store *store, const struct hf__trail_search *search,
+                 int64_t deadline_ns, hf_error *err);
+
 int hf__pg_inspect(struct hf__store *store, const struct hf__search *search, int64_t deadline_ns,
                    hf_error *err);
 int hf__pg_setup(void *store, void *conn, int64_t deadline_ns, hf_error *err);

@@ -11,7 +11,7 @@
 -- The version of these functions, and of those of operations.sql: HF__PG_RULES. A client uses none of a lower one. What
 -- a client of an older one calls stays as it was, with one argument less: so it goes on.
 CREATE OR REPLACE FUNCTION public.holdfast_routines() RETURNS integer LANGUAGE sql IMMUTABLE AS $$
-    SELECT 4
+    SELECT 5
 $$;
 
 -- Clients of before ask for this, and want it to be 2.
@@ -146,11 +146,50 @@ BEGIN
     END IF;
 END $$;
 
+-- Whether this client wants a trail: it has said "N who" in the same statement. `who` is for breaks.
+CREATE OR REPLACE FUNCTION public.holdfast_tells() RETURNS boolean LANGUAGE sql STABLE AS $$
+    SELECT coalesce(current_setting('holdfast.history', true), '') <> ''
+$$;
+
+-- Writes down what became of a bid that had held or waited since then. What: see public.holdfast_history. Rows that are too
+-- many go a quarter of N at a time.
+CREATE OR REPLACE FUNCTION public.holdfast_note(
+    a_what integer, a_name bytea, a_ticket bytea, a_shared boolean, a_generation bigint, a_since timestamptz,
+    a_at timestamptz, a_host text, a_user text, a_program text, a_pid bigint, a_note text, a_cause text)
+RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    kept bigint := split_part(current_setting('holdfast.history', true), ' ', 1);
+    last bigint;
+BEGIN
+    SELECT coalesce(max(nth), 0) + 1 INTO last FROM public.holdfast_history WHERE name = a_name;
+    INSERT INTO public.holdfast_history VALUES (a_name, last, a_at, a_what, a_shared, a_ticket, a_generation,
+        greatest(public.holdfast_span(a_at, a_since), 0), a_host, a_user, a_program, a_pid, a_note, a_cause);
+    IF last % greatest(kept / 4, 1) = 0 THEN
+        DELETE FROM public.holdfast_history WHERE name = a_name AND nth <= last - kept;
+    END IF;
+END $$;
+
+CREATE OR REPLACE FUNCTION public.holdfast_note_holder(a_what integer, h public.holdfast_holder, a_at timestamptz, a_cause text)
+RETURNS void LANGUAGE sql AS $$
+    SELECT public.holdfast_note(a_what, h.name, h.ticket, h.shared, h.generation, h.since, a_at, h.host, h.username,
+                                h.program, h.pid, h.note, a_cause)
+$$;
+
+CREATE OR REPLACE FUNCTION public.holdfast_note_waiter(a_what integer, w public.holdfast_waiter, a_generation bigint,
+                                                       a_at timestamptz, a_cause text)
+RETURNS void LANGUAGE sql AS $$
+    SELECT public.holdfast_note(a_what, w.name, w.ticket, w.shared, a_generation, w.since, a_at, w.host, w.username,
+                                w.program, w.pid, w.note, a_cause)
+$$;
+
 -- A lease ran out: the lock stays closed for the lock-delay, or the holder leaves.
 CREATE OR REPLACE FUNCTION public.holdfast_expire(INOUT l public.holdfast_lock, h public.holdfast_holder,
                                                   now timestamptz) LANGUAGE plpgsql AS $$
 BEGIN
     l := public.holdfast_note_end(l, h);
+    IF NOT h.lingering AND public.holdfast_tells() THEN
+        PERFORM public.holdfast_note_holder(3, h, h.until, CASE WHEN h.claimed THEN 'expired' ELSE 'unclaimed' END);
+    END IF;
     IF NOT h.lingering AND h.claimed AND h.delay > 0 THEN
         h.until := public.holdfast_after(h.until, h.delay);
         IF h.until > now THEN
@@ -166,6 +205,7 @@ END $$;
 CREATE OR REPLACE FUNCTION public.holdfast_tidy(INOUT l public.holdfast_lock, now timestamptz) LANGUAGE plpgsql AS $$
 DECLARE
     h public.holdfast_holder;
+    w public.holdfast_waiter;
 BEGIN
     IF l.before > l.touched THEN
         PERFORM public.holdfast_cut(l, now);
@@ -180,6 +220,11 @@ BEGIN
             l := public.holdfast_expire(l, h, now);
         END IF;
     END LOOP;
+    IF public.holdfast_tells() THEN
+        FOR w IN SELECT * FROM public.holdfast_waiter WHERE name = l.name AND until <= now ORDER BY seq LOOP
+            PERFORM public.holdfast_note_waiter(6, w, 0, w.until, '');
+        END LOOP;
+    END IF;
     DELETE FROM public.holdfast_waiter WHERE name = l.name AND until <= now;
 END $$;
 
@@ -221,6 +266,9 @@ BEGIN
             w.program, w.pid, w.note, w.flags);
         IF w.ticket IS DISTINCT FROM knows THEN
             PERFORM public.holdfast_call(w.wake, w.ticket, last);
+        END IF;
+        IF w.since < now AND public.holdfast_tells() THEN
+            PERFORM public.holdfast_note_waiter(1, w, last, now, '');
         END IF;
         inside := inside + 1;
         closed := closed OR NOT w.shared;

@@ -8,6 +8,7 @@
 --       public.holdfast_retired, public.holdfast_value TO app;
 --   GRANT SELECT ON public.holdfast_schema, public.holdfast_now TO app;
 --   GRANT USAGE ON SEQUENCE public.holdfast_line TO app;
+--   and for history=N: GRANT SELECT, INSERT, DELETE ON public.holdfast_history TO app;
 --   and for hold=session, hold=advisory: GRANT SELECT, INSERT, UPDATE, DELETE ON public.holdfast_name TO app;
 --   GRANT USAGE, UPDATE ON SEQUENCE public.holdfast_token TO app;
 -- and EXECUTE on the functions holdfast_*, which everybody has unless it was revoked. It needs no right to create
@@ -117,6 +118,26 @@ CREATE TABLE IF NOT EXISTS public.holdfast_value (
     nth        bigint NOT NULL,            -- counts the writes of one grant, from 1
     doubt      boolean NOT NULL,           -- a holder that had opened it vanished
     bytes      bytea NOT NULL
+);
+
+-- The trail, written by clients whose URL says history=N (and by nobody else). About the last N rows of each name stay; they
+-- go with the row of the lock, when such a client purges.
+CREATE TABLE IF NOT EXISTS public.holdfast_history (
+    name       bytea NOT NULL,
+    nth        bigint NOT NULL,            -- counts those of a name
+    at         timestamptz NOT NULL,
+    what       smallint NOT NULL,          -- 1 granted, 2 released, 3 lost, 4 broken, 5 withdrawn, 6 vanished
+    shared     boolean NOT NULL,
+    ticket     bytea NOT NULL,
+    generation bigint NOT NULL,            -- the fencing token; 0: it was not let in
+    span       bigint NOT NULL,            -- for so many milliseconds it had held, or waited
+    host       text NOT NULL,
+    username   text NOT NULL,
+    program    text NOT NULL,
+    pid        bigint NOT NULL,
+    note       text NOT NULL,
+    cause      text NOT NULL,
+    PRIMARY KEY (name, nth)
 );
 
 -- For hold=session and hold=advisory only. The key is that of the server's advisory locks; session mode locks

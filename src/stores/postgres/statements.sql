@@ -35,6 +35,15 @@ SELECT *, floor(extract(epoch FROM clock_timestamp()) * 1000.0)::bigint
           FROM public.holdfast_waiter WHERE name >= $1 AND name < $2) AS e
  ORDER BY 14, 1;
 
+-- : hf__pg_trail_sql
+-- The trail of the names from $1 to below $2, since $3 (milliseconds since 1970); the newest $4, NULL: all.
+SELECT * FROM (
+    SELECT encode(name, 'hex'), nth, floor(extract(epoch FROM at) * 1000.0)::bigint, what, shared, encode(ticket, 'hex'),
+           generation, span, host, username, program, pid, note, cause
+      FROM public.holdfast_history WHERE name >= $1 AND name < $2 AND extract(epoch FROM at) * 1000.0 >= $3::float8
+     ORDER BY at DESC, nth DESC LIMIT $4) AS newest
+ ORDER BY 1, 2;
+
 -- : hf__pg_purge_sql
 -- Locks that nobody has used for $1 milliseconds, 200 at most (HF__SQL_PURGE_BATCH). Rows that somebody works on are
 -- passed over: they are not idle. What has run out but was never swept must not keep an idle lock alive. An operation
@@ -54,6 +63,11 @@ b AS (DELETE FROM public.holdfast_waiter WHERE name IN (SELECT name FROM idle)),
 c AS (DELETE FROM public.holdfast_retired WHERE name IN (SELECT name FROM idle)),
 d AS (DELETE FROM public.holdfast_value WHERE name IN (SELECT name FROM idle) AND bytes = ''::bytea)
 DELETE FROM public.holdfast_lock WHERE name IN (SELECT name FROM idle);
+
+-- : hf__pg_purge_trail_sql
+-- Trails of names that are gone, for who writes them.
+DELETE FROM public.holdfast_history h WHERE at <= clock_timestamp() - $1::float8 * interval '1 millisecond'
+    AND NOT EXISTS (SELECT FROM public.holdfast_lock l WHERE l.name = h.name);
 
 -- : hf__pg_server_sql
 SELECT current_setting('server_version'), pg_is_in_recovery(), current_setting('transaction_isolation'),

@@ -22,6 +22,12 @@ int hf__pg_purge(void *store, void *conn, int64_t retain_ms, int64_t deadline_ns
     if (r == 0)
         *count += strtoull(PQcmdTuples(result), NULL, 10);
     PQclear(result);
+    result = NULL;
+    if (r == 0 && !names && ((struct hf__pg *)store)->sql.set.history > 0) {
+        q.sql = hf__pg_purge_trail_sql;
+        r = hf__pg_ask(store, conn, &q, deadline_ns, &result, err);
+        PQclear(result);
+    }
     return r;
 }
 
