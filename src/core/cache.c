@@ -135,8 +135,6 @@ static void hand_out(hf_lock *lock, const hf_options *opt, int64_t now_ns)
     lock->on_wanted = opt->on_wanted;
     lock->arg = opt->arg;
     hf__reentry_add(lock);
-    if (lock->client->meter != NULL)
-        hf__raise(&lock->client->meter->seen.grants);
     if (opt->max_hold_ms > 0) {
         lock->max_hold_ns = hf__moment_after(now_ns, opt->max_hold_ms);
         hf__keeper_schedule(lock);
