@@ -210,7 +210,7 @@ static void answers_calls_and_rows_are_those_of_the_doorman(void **state)
     w->walk.can = 0;
     w->walk.quiet = true;
     w->walk.bidders = 1;
-    walk(&w->walk, 40000);
+    walk(&w->walk, 44000);
     print_message("%u called; short ways: %u attempts, %u releases, %u renewals\n", w->called,
                   w->short_ways[WALK_ATTEMPT], w->short_ways[WALK_RELEASE],
                   w->short_ways[WALK_RENEW]);

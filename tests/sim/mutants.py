@@ -100,17 +100,9 @@ MUTANTS = [
     ("child of a fork not noticed", "src/core/fork_guard.c",
      "bool hf__is_forked(const hf_client *client)\n{",
      "bool hf__is_forked(const hf_client *client)\n{\n    if (client != NULL)\n        return false;"),
-    ("called lock used again", "src/core/cache.c", "!lock->called && !b->wanted &&", "!b->wanted &&"),
     ("cached lock never goes back", "src/core/cache.c",
      "    bool wanted = lock->called || lock->bidder.wanted;", "    bool wanted = false;\n    renewal_is_due = false;"),
     ("local grants share a token", "src/core/cache.c", "    lock->local_grants++;\n", ""),
-    ("used tokens not told", "src/core/cache.c",
-     "return lock->local_grants > 0 ? hf__cache_token(lock) : 0;", "(void)lock;\n    return 0;"),
-    ("idle lock handed out and kept", "src/core/cache.c", "    stop_idling(lock);\n    lock->local_grants++;", "    lock->local_grants++;"),
-    ("lost lock handed out", "src/core/cache.c",
-     "return hf__bidder_holds((struct hf__bidder *)b, now_ns) && ", "return "),
-    ("tokens of the vanished given again", "src/doorman/doorman.c",
-     "    if (e->cached)\n        give_numbers(", "    if (0)\n        give_numbers("),
     ("idle locks forgotten at the close", "src/core/close.c", "    hf__cache_close(client);\n", ""),
 ]
 
