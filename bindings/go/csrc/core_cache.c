@@ -90,10 +90,10 @@ static bool is_on_terms(const hf_lock *lock, const hf_options *opt)
 /* Ours for a while yet, and nobody else is known to want it. */
 static bool can_be_used(hf_lock *lock, int64_t now_ns)
 {
-    const struct hf__bidder *b = &lock->bidder;
+    struct hf__bidder *b = &lock->bidder;
     int64_t third_ns = b->lease_ms * HF__NS_PER_MS / 3;
 
-    return hf__bidder_holds((struct hf__bidder *)b, now_ns) && !lock->called && !b->wanted &&
+    return hf__bidder_holds(b, now_ns) && !lock->called && !b->wanted &&
            b->deadline_ns - now_ns >= third_ns && lock->local_grants < HF__TOKENS_RESERVED;
 }
 
