@@ -27,6 +27,7 @@
 #include "base/banned.h"
 
 #define IDLE_ASKS_MAX 5 /* of a bid that does not wait */
+#define IDLE_ASKS_MS  100
 
 static int stop_because(struct hf__acquiring *bid, int code)
 {
@@ -191,16 +192,20 @@ static bool is_worth_another_try(const struct hf__acquiring *bid, int code)
            is_left(bid->lock);
 }
 
-/* Whoever has it may not be using it, and was called: it is asked again, after pauses that grow from 2 ms to
- * 32 ms and are less than a tenth of a second together. */
+/* Whoever has it may not be using it, and was called: it is asked again for a tenth of a second, after
+ * pauses that grow from 2 ms to 32 ms. */
 static int ask_for_cached(struct hf__acquiring *bid)
 {
+    int64_t now_ns = hf__now_ns(bid->lock->client->env);
     int64_t pause_ns = (INT64_C(2) << bid->idle_asks) * HF__NS_PER_MS;
 
-    if (bid->idle_asks == IDLE_ASKS_MAX || begin_waiting(bid) < 0)
+    if (bid->idle_asks == 0)
+        bid->setback_since_ns = now_ns;
+    if (bid->idle_asks == IDLE_ASKS_MAX ||
+        now_ns - bid->setback_since_ns >= IDLE_ASKS_MS * HF__NS_PER_MS || begin_waiting(bid) < 0)
         return stop_because(bid, HF_BUSY);
     bid->idle_asks++;
-    bid->lock->waiter->ask_ns = hf__now_ns(bid->lock->client->env) + pause_ns;
+    bid->lock->waiter->ask_ns = now_ns + pause_ns;
     bid->lock->waiter->sign_ns = INT64_MAX;
     return fall_asleep(bid, 0);
 }

@@ -13,12 +13,12 @@ struct hf__acquiring {
     hf_cancel *cancel;         /* NULL: there is none */
     hf_wait_callback *on_wait; /* likewise */
     int64_t max_hold_ms;
-    int64_t until_ns;    /* the end of the wait; INT64_MAX */
-    int64_t patience_ns; /* how long setbacks are borne; INT64_MAX */
-    int64_t setback_since_ns;
-    int64_t began_ns;  /* if somebody counts */
-    unsigned setbacks; /* since it last had a place in the queue */
-    int slept_over;    /* the error of the setback, which `err` tells; 0: it was queued */
+    int64_t until_ns;         /* the end of the wait; INT64_MAX */
+    int64_t patience_ns;      /* how long setbacks are borne; INT64_MAX */
+    int64_t setback_since_ns; /* being told of a cached lock is one, too */
+    int64_t began_ns;         /* if somebody counts */
+    unsigned setbacks;        /* since it last had a place in the queue */
+    int slept_over;           /* the error of the setback, which `err` tells; 0: it was queued */
 
     bool waits;              /* for others */
     bool callable;           /* somebody listened already when the last attempt was sent */

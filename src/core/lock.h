@@ -136,6 +136,10 @@ void hf__duty_end(hf_lock *lock); /* fine if there is none; may free it with its
 /* It is held, and the user is about to get it, for `max_hold_ms` at most; 0: no limit. */
 void hf__lock_keep(hf_lock *lock, int64_t max_hold_ms);
 
+/* Its user is through with it: no call finds it by its name, and nobody is told of it any more. Waits
+ * for a callback that is under way. */
+void hf__lock_forget_user(hf_lock *lock);
+
 /* Renews, and so claims, a lock that is held, on the caller's thread. Released meanwhile. HF_LOST,
  * or the store's error. */
 int hf__lock_renew_once(hf_lock *lock, hf_error *err);

@@ -9,9 +9,7 @@
 
 #include "base/banned.h"
 
-/* Its user is through with it: no call finds it by its name, and nobody is told of it any more. Waits
- * for a callback that is under way. */
-static void forget_user(hf_lock *lock)
+void hf__lock_forget_user(hf_lock *lock)
 {
     hf__reentry_remove(lock);
     lock->on_at_risk = lock->on_lost = lock->on_wanted = NULL;
@@ -22,7 +20,7 @@ static void forget_user(hf_lock *lock)
  * is waited for. True: it was held to the end. */
 static bool take_back(hf_lock *lock)
 {
-    forget_user(lock);
+    hf__lock_forget_user(lock);
     bool held = hf__lock_holds(lock, hf__now_ns(lock->client->env));
     hf__duty_end(lock);
     hf__forget_events(lock);
@@ -44,7 +42,7 @@ static int free_after_close(hf_lock *lock, hf_error *err)
     }
     client->refs++;
     if (--lock->count == 0) {
-        forget_user(lock); /* its duty may go on until hf_close() has ended it */
+        hf__lock_forget_user(lock); /* its duty may go on until hf_close() has ended it */
         hf__forget_events(lock);
         hf__lock_unref(lock);
     }

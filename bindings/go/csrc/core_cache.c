@@ -203,15 +203,9 @@ bool hf__cache_keep(hf_lock *lock)
 {
     hf_client *client = lock->client;
 
+    hf__lock_forget_user(lock); /* which may take a callback's time */
     if (!can_stay(lock, hf__now_ns(client->env)))
         return false;
-    hf__reentry_remove(lock);
-    if (lock->on_at_risk != NULL || lock->on_lost != NULL || lock->on_wanted != NULL) {
-        lock->on_at_risk = lock->on_lost = lock->on_wanted = NULL;
-        hf__notifier_forget(lock);
-        if (!can_stay(lock, hf__now_ns(client->env))) /* it was waited for meanwhile */
-            return false;
-    }
     bool timer_is_late = lock->max_hold_ns != INT64_MAX || lock->by_hand;
     lock->max_hold_ns = INT64_MAX;
     lock->by_hand = lock->wanted_told = false;
