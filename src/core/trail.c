@@ -121,7 +121,8 @@ static void settle(hf_trail *trail)
     for (size_t i = 0; i < over; i++)
         free((char *)trail->items[i].entry.name);
     trail->count -= over;
-    memmove(trail->items, trail->items + over, trail->count * sizeof *trail->items);
+    if (over > 0)
+        memmove(trail->items, trail->items + over, trail->count * sizeof *trail->items);
 }
 
 static bool is_between(const hf_trail *trail, int64_t at_ms)

@@ -147,8 +147,8 @@ def test_who_is_broken_is_told_that_it_is_lost():
             assert name == "lost" and data["cause"] == "gone" and data["text"]
             assert stream.event() == (None, None)
         assert server.post(LOCK + "/break", {"ticket": ticket}).status == 404
-        told = [line for line in server.said() if line.startswith("holdfast: main: 'job': ")]
-        assert told and "no longer knows this grant" in told[-1], server.said()
+        eventually(lambda: any(line.startswith("holdfast: main: 'job': ") and "no longer knows this grant" in line
+                               for line in server.said()))
 
 
 def test_what_others_hold_by_themselves_is_not_to_be_had_by_its_ticket():
