@@ -72,7 +72,7 @@ void make_least_account(struct server *s)
 const char *const least_account = "least", *const admin_account = "postgres";
 #define BID                                                                                        \
     "holdfast_attempt(bytea, bytea, boolean, bigint, bigint, bigint, bigint, boolean, text, text," \
-    " text, text, bigint, text, bigint, boolean)"
+    " text, text, bigint, text, bigint, bigint)"
 const char *const revoke_routines = "REVOKE EXECUTE ON FUNCTION " BID " FROM public";
 const char *const grant_routines = "GRANT EXECUTE ON FUNCTION " BID " TO public";
 const char *const drop_version = "DROP FUNCTION holdfast_routines";
