@@ -570,7 +570,7 @@ typedef struct hf_metrics {
 
     /* Since it was opened. Acquires that were refused for their arguments, and those of a lock that was
      * entered again, are not counted */
-    uint64_t grants;                   /* by the store, and adopted; not those that the cache gave */
+    uint64_t grants; /* by the store, and adopted; not those that the cache gave */
     uint64_t failed[HF_METRICS_CODES]; /* acquires that ended without one */
     hf_histogram wait;                 /* of acquires that ended with one: how long they took */
     hf_histogram hand_over;            /* those of them that were queued: from the moment the client
