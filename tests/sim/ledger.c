@@ -252,6 +252,18 @@ static void check_exclusion(const struct room *room)
 
 static const char *const places[] = {"gone", "waiting", "inside", "lingering", "retired"};
 
+/* The server's clock has gone back: what is still there ends so much later. */
+void ledger_last_longer(int64_t by_ns)
+{
+    for (size_t i = 0; i < BUCKETS; i++) {
+        for (struct bid *b = ledger.bids[i]; b != NULL; b = b->next_hash) {
+            bool is_there = b->place != HF__PLACE_GONE && b->place != HF__PLACE_RETIRED;
+            if (b->over && is_there && b->may_stay_ns != SIM_NEVER)
+                b->may_stay_ns += by_ns;
+        }
+    }
+}
+
 void ledger_check_over(const struct bid *b)
 {
     bool may_linger = b->used && (b->broken || b->release_unanswered || b->kept);

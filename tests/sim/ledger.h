@@ -138,7 +138,8 @@ void ledger_forget(struct process *process); /* it is dead */
 
 /* Bids. */
 struct bid *ledger_bid(const struct hf__ticket *ticket, bool make);
-void ledger_except_all(void); /* the store broke its own promises now */
+void ledger_except_all(void);           /* the store broke its own promises now */
+void ledger_last_longer(int64_t by_ns); /* its clock was set back */
 void ledger_sent(struct request *q, const struct fiber *by);
 void ledger_looked(struct room *room); /* the server did something */
 void ledger_woken(struct bid *bid);

@@ -216,6 +216,8 @@ void server_step_clock(int64_t ms)
     server.offset_ns += ms * SIM_MS;
     if (ms > 0)
         ledger_except_all();
+    else
+        ledger_last_longer(-ms * SIM_MS);
     figures.clock_steps++;
 }
 
